@@ -1,0 +1,2 @@
+"""Consilience."""
+from consilience._version import __version__

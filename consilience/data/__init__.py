@@ -1,0 +1,1 @@
+"""Tables in, frozen PyTrees out."""

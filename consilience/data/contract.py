@@ -1,0 +1,100 @@
+"""What all data contracts share: frozen records whose arrays are PyTree leaves, whose sizes are static, whose ids stay here.
+
+A contract is made by a reader (or `from_…` constructor) after validation, and goes as it is into a NumPyro model, `jax.jit` or
+`jax.vmap`. Three kinds of fields:
+
+* **arrays** are the leaves that JAX sees: integer codes and numbers;
+* **sizes** are static: equal shapes never recompile, and no model computes ``int(x.max()) + 1``;
+* **ids** are the user's own names for the codes. They never enter a compiled program, or every new file would recompile it. A
+  copy that went through JAX (`jax.tree.map`, `jax.jit`, `jax.vmap`) has codes but no ids: they are ``None`` there rather than
+  those of some earlier data set.
+
+JAX is imported when the first record is made, not when a file turns out to be bad.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+__all__ = ["Contract", "array", "ids", "size"]
+
+
+def array(**options: Any) -> Any:
+    """Declare a field that JAX sees as a leaf."""
+    return dataclasses.field(metadata={"kind": "array"}, **options)
+
+
+def size(**options: Any) -> Any:
+    """Declare a static field: part of the compiled program's signature."""
+    return dataclasses.field(metadata={"kind": "size"}, **options)
+
+
+def ids(**options: Any) -> Any:
+    """Declare a field of the user's own names, which stays on the host."""
+    return dataclasses.field(metadata={"kind": "ids"}, default=None, **options)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Contract:
+    """Base of the data contracts."""
+
+    _registered: ClassVar[set[type]] = set()
+
+    def __post_init__(self) -> None:
+        _register(type(self))
+
+    @classmethod
+    def _names(cls, kind: str) -> tuple[str, ...]:
+        return tuple(f.name for f in dataclasses.fields(cls) if f.metadata.get("kind") == kind)
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 of every field, ids included: which data a saved fit belongs to."""
+        digest = hashlib.sha256(type(self).__name__.encode())
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            digest.update(field.name.encode())
+            if value is None:
+                digest.update(b"none")
+            elif field.metadata.get("kind") == "array":
+                values = np.ascontiguousarray(np.asarray(value))
+                digest.update(f"{values.dtype}{values.shape}".encode())
+                digest.update(values.tobytes())
+            else:
+                digest.update("\x1f".join(map(str, np.ravel(np.asarray(value, dtype=object)))).encode())
+        return digest.hexdigest()
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with the named fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name.removeprefix('num_')}={getattr(self, name):,}" for name in self._names("size"))
+        return f"{type(self).__name__}({sizes})"
+
+
+def _register(contract: type[Contract]) -> None:
+    """Make the contract a PyTree, once, when JAX is first needed."""
+    if contract in Contract._registered:
+        return
+    import jax
+
+    arrays, sizes = contract._names("array"), contract._names("size")
+
+    def flatten_with_keys(record: Contract) -> tuple[list[tuple[Any, Any]], tuple]:
+        children = [(jax.tree_util.GetAttrKey(name), getattr(record, name)) for name in arrays]
+        return children, tuple(getattr(record, name) for name in sizes)
+
+    def unflatten(static: tuple, children: Any) -> Contract:
+        record = object.__new__(contract)
+        for name in contract._names("ids"):
+            object.__setattr__(record, name, None)
+        for name, value in (*zip(arrays, children, strict=True), *zip(sizes, static, strict=True)):
+            object.__setattr__(record, name, value)
+        return record
+
+    jax.tree_util.register_pytree_with_keys(contract, flatten_with_keys, unflatten)
+    Contract._registered.add(contract)

@@ -1,0 +1,132 @@
+"""Every error that Consilience raises on purpose, each with a name that a caller can catch.
+
+A message says what came, what was expected and what to do about it. Problems of a file are collected and shown together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "ConsilienceError",
+    "ConsilienceWarning",
+    "DataUnavailable",
+    "DiagnosticWarning",
+    "InputError",
+    "InputProblem",
+    "InputWarning",
+    "InvalidFit",
+    "InvalidPrior",
+    "NonFinite",
+    "NotConjugate",
+    "UnknownName",
+    "UnsupportedRequest",
+]
+
+_SHOWN_PER_KIND = 10
+
+
+class ConsilienceError(Exception):
+    """Base of every error raised on purpose; the command line prints it without a traceback."""
+
+
+class ConsilienceWarning(UserWarning):
+    """Base of every warning."""
+
+
+class InputWarning(ConsilienceWarning):
+    """Something in the input was repaired or left out, as a documented policy says; the text counts what."""
+
+
+class DiagnosticWarning(ConsilienceWarning):
+    """A fit finished but its diagnostics are poor; the text says in words what that means."""
+
+
+@dataclass(frozen=True)
+class InputProblem:
+    """One thing that is wrong with an input.
+
+    Parameters
+    ----------
+    message : what is wrong and what was expected.
+    remedy : what to do about it.
+    file : path or name of the table, where there is one.
+    row : 1-based line of the file (the header is line 1), or the 0-based row of a data frame, as the reader states.
+    column : name of the column.
+    value : the offending value as it stood in the input.
+    """
+
+    message: str
+    remedy: str
+    file: str | None = None
+    row: int | str | None = None
+    column: str | None = None
+    value: str | None = None
+
+    def __str__(self) -> str:
+        place = ", ".join(
+            part
+            for part in (
+                self.file,
+                None if self.row is None else (f"row {self.row}" if isinstance(self.row, int) else self.row),
+                None if self.column is None else f"column '{self.column}'",
+            )
+            if part
+        )
+        value = "" if self.value is None else f" (value {self.value!r})"
+        return f"{place + ': ' if place else ''}{self.message}{value}; {self.remedy}"
+
+
+class InputError(ConsilienceError):
+    """An input cannot be used; ``problems`` holds every problem that was found, not only the first.
+
+    Parameters
+    ----------
+    problems : the problems, in the order of the file. At most ten of each kind are printed; all are kept.
+    """
+
+    def __init__(self, problems: Sequence[InputProblem] | InputProblem) -> None:
+        self.problems: tuple[InputProblem, ...] = (
+            (problems,) if isinstance(problems, InputProblem) else tuple(problems)
+        )
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        kinds: dict[tuple[str | None, str, str], list[InputProblem]] = {}
+        for problem in self.problems:
+            kinds.setdefault((problem.column, problem.message, problem.remedy), []).append(problem)
+        lines = [f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''} in the input:"]
+        for group in kinds.values():
+            lines += [f"  {problem}" for problem in group[:_SHOWN_PER_KIND]]
+            if len(group) > _SHOWN_PER_KIND:
+                lines.append(f"  … and {len(group) - _SHOWN_PER_KIND} more of this kind")
+        return "\n".join(lines)
+
+
+class UnknownName(ConsilienceError, LookupError):
+    """A model, metric, method, option or data set of this name does not exist; the text lists those that do."""
+
+
+class UnsupportedRequest(ConsilienceError):
+    """The request is understood but this member, truth or data cannot answer it; the text says what can."""
+
+
+class InvalidPrior(ConsilienceError):
+    """A prior does not fit its site: the text names the site, the event shape that came and the one expected."""
+
+
+class NotConjugate(ConsilienceError):
+    """The hand-derived update needs a conjugate prior at this site; `fit` then takes the generic path and says so."""
+
+
+class NonFinite(ConsilienceError):
+    """Numbers that are not finite where inference needs finite ones."""
+
+
+class InvalidFit(ConsilienceError):
+    """A saved fit is torn, corrupt, of another version, or belongs to other data; it is refused with the reason."""
+
+
+class DataUnavailable(ConsilienceError):
+    """A public data set is neither stored nor reachable, or its checksum differs."""
