@@ -1,0 +1,181 @@
+"""The one host loop under every driver: jitted chunks of steps, and between them everything that is not mathematics.
+
+A driver writes one pure step, ``step(state, index) -> (state, output)``, and wraps it with `scan_steps` into a jitted
+``advance`` that runs a chunk of steps on the device. `run_chunks` calls it until the steps are done. Progress,
+convergence, the time limit, Ctrl-C and the check for non-finite numbers all happen here, on the host, once per chunk;
+no traced code ever calls back into Python, and the draws of a long run leave the device as they come.
+
+Two rules make runs repeatable and resumable: the state is a PyTree that holds all that the next step needs, and the key
+of a step is ``fold_in(key, index)``. The outcome then depends neither on where chunks begin nor on interruptions.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.inference.results import Result
+
+__all__ = ["LoopOutcome", "Progress", "run_chunks", "scan_steps"]
+
+Progress = bool | Callable[[int, int], None] | None
+
+# A chunk of a slow model is shortened towards this, so that Ctrl-C, the time limit and the progress bar stay prompt.
+_SECONDS_PER_CHUNK = 1.0
+
+
+class LoopOutcome(NamedTuple):
+    """What is left after the loop.
+
+    Parameters
+    ----------
+    state : the state after the last chunk whose steps were all finite.
+    steps : number of finite steps that were run.
+    result : how the loop ended.
+    seconds : wall-clock time, compilation included.
+    message : one sentence in plain words; empty where there is nothing to say.
+    """
+
+    state: Any
+    steps: int
+    result: Result
+    seconds: float
+    message: str
+
+
+def scan_steps(
+    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, start: Any, stop: Any, *, length: int
+) -> tuple[Any, Any]:
+    """Run `step` for the indices from `start` to `stop`, at most `length` of them; for use inside ``jax.jit``.
+
+    Both ends are traced values, so a short last chunk runs the program that the others compiled.
+
+    Parameters
+    ----------
+    step : ``(state, index) -> (state, output)``.
+    state : PyTree; its dtypes and shapes must be those that `step` returns.
+    start, stop : integers.
+    length : static; rows of the output buffers.
+
+    Returns
+    -------
+    the state, and the outputs stacked in buffers of `length` rows, of which the first ``stop - start`` are filled.
+    """
+    shapes = jax.eval_shape(step, state, start)[1]
+    buffers = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), shapes)
+
+    def body(index: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, buffers = carry
+        state, output = step(state, index)
+        return state, jax.tree.map(lambda buffer, row: buffer.at[index - start].set(row), buffers, output)
+
+    # A loop with a traced end and not a scan with a mask: a masked step would copy the whole state at every index.
+    return jax.lax.fori_loop(start, stop, body, (state, buffers))
+
+
+def run_chunks(
+    advance: Callable[[Any, int, int], tuple[Any, Any]],
+    state: Any,
+    *,
+    num_steps: int,
+    chunk_size: int = 1000,
+    finite: Callable[[Any], np.ndarray],
+    converged: Callable[[Any], bool] | None = None,
+    collect: Callable[[Any, int], None] | None = None,
+    progress: Progress = None,
+    time_limit: float | None = None,
+    label: str = "",
+) -> LoopOutcome:
+    """Advance `state` by `num_steps` steps, in chunks, until they are done or there is a reason to stop.
+
+    Parameters
+    ----------
+    advance : jitted, ``(state, start, stop) -> (state, output)`` with ``stop - start <= chunk_size``; every leaf of the
+        output has one row a step (`scan_steps` makes such a function).
+    state : PyTree before the first step.
+    num_steps : how many steps to run; zero is allowed.
+    chunk_size : the most steps between two looks from the host. Without `converged`, slow chunks are shortened further;
+        with it they are not, because the number of steps would then depend on the clock.
+    finite : ``output -> bool array (step,)``: which steps are finite. At the first that is not, the loop stops.
+    converged : ``output -> bool``, asked after every chunk.
+    collect : ``(output, start) -> None``, given the finite steps of every chunk as NumPy arrays. An interrupt may leave
+        it with rows of one chunk beyond ``steps``.
+    progress : ``True`` for a bar on stderr, ``None`` for a bar where stderr is a terminal, ``False`` for none, or a
+        function ``(steps, num_steps) -> None``, called once per chunk. What that function raises ends the run.
+    time_limit : seconds of wall clock, looked at after every chunk; at least one chunk is run.
+    label : the name before the progress bar and in messages.
+
+    Returns
+    -------
+    `LoopOutcome`.
+    """
+    began = time.perf_counter()
+    report, close = _reporter(progress, num_steps, label)
+    steps, length, result, message = 0, 1 if converged is None else chunk_size, Result.max_steps, ""
+    try:
+        while steps < num_steps and result is Result.max_steps:
+            chunk_began = time.perf_counter()
+            stop = min(steps + length, num_steps)
+            new_state, output = advance(state, steps, stop)
+            rows = _to_host(output, stop - steps)
+            good = _leading_true(finite(rows))
+            if good < stop - steps:
+                rows, new_state, stop = _first_rows(rows, good), state, steps + good
+                result = Result.nonfinite
+                message = f"{label or 'the run'}: step {stop} gave a number that is not finite"
+            if collect is not None:
+                collect(rows, steps)
+            # One statement, so that Ctrl-C finds the state and its step in agreement.
+            state, steps = new_state, stop
+            report(steps)
+            now = time.perf_counter()
+            if result is Result.nonfinite:
+                break
+            if converged is not None and converged(rows):
+                result = Result.converged
+            elif time_limit is not None and now - began >= time_limit and steps < num_steps:
+                result = Result.interrupted
+                message = f"the time limit of {time_limit:g} s ended the run at step {steps}"
+            elif converged is None:
+                quick = now - chunk_began < _SECONDS_PER_CHUNK
+                length = min(2 * length, chunk_size) if quick else max(length // 2, 1)
+    except KeyboardInterrupt:
+        result = Result.interrupted
+        message = f"the keyboard interrupted the run at step {steps}"
+    finally:
+        close()
+    return LoopOutcome(state, steps, result, time.perf_counter() - began, message)
+
+
+def _to_host(output: Any, num_rows: int) -> Any:
+    """Fetch the filled rows of a chunk's output."""
+    return _first_rows(jax.device_get(output), num_rows)
+
+
+def _first_rows(rows: Any, num_rows: int) -> Any:
+    """Keep the first rows; a copy where any are cut, or the view would keep the whole buffer alive."""
+    return jax.tree.map(lambda leaf: leaf if len(leaf) == num_rows else leaf[:num_rows].copy(), rows)
+
+
+def _leading_true(flags: np.ndarray) -> int:
+    """Count the entries before the first that is false."""
+    flags = np.asarray(flags)
+    return len(flags) if flags.all() else int(flags.argmin())
+
+
+def _reporter(progress: Progress, num_steps: int, label: str) -> tuple[Callable[[int], None], Callable[[], None]]:
+    """Return what to call with the steps done after every chunk, and what to call at the end."""
+    if callable(progress):
+        return lambda steps: progress(steps, num_steps), lambda: None
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        return lambda steps: None, lambda: None
+    from tqdm import tqdm
+
+    bar = tqdm(total=num_steps, desc=label or None, unit="step", file=sys.stderr)
+    return lambda steps: bar.update(steps - bar.n), bar.close
