@@ -1,0 +1,119 @@
+"""P(class k leads) under a Dirichlet posterior, exactly: a one-dimensional integral per item instead of draws.
+
+A Dirichlet vector is a normalised vector of independent Gamma(a_k) variables, so
+
+    P(argmax = k) = ∫ f_k(x) ∏_{j≠k} F_j(x) dx,
+
+with their densities f and distribution functions F. In u = log x the integrand is smooth and falls off exponentially on the left and
+doubly exponentially on the right, where the trapezoidal rule converges geometrically. Done on the host in float64: the error is
+about 1e-13.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+__all__ = ["top_probabilities"]
+
+_LOG_NEGLIGIBLE = -40.0  # e^-40 is 4e-18: what the cut tails may hold.
+_BLOCK_NODES = 2_000_000
+
+
+def top_probabilities(
+    first: np.ndarray, concentration: np.ndarray, unnamed: float, num_classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probability of leading for every entry, and for each unnamed class of every item.
+
+    Parameters
+    ----------
+    first : int, shape ``(item + 1,)``; the entries of item i are ``first[i]:first[i + 1]``.
+    concentration : float64, shape ``(entry,)``, positive.
+    unnamed : concentration of each class that is not an entry; 0 where those classes have no mass.
+    num_classes : how many classes there are.
+
+    Returns
+    -------
+    entry : float64, shape ``(entry,)``.
+    unnamed : float64, shape ``(item,)``; the probability of each single unnamed class.
+    """
+    counts = np.diff(first)
+    num_unnamed = (num_classes - counts) * (unnamed > 0)
+    item = np.repeat(np.arange(len(counts)), counts)
+    lower, upper, nodes = _grid(item, concentration, unnamed, num_unnamed)
+    entry_result, unnamed_result = np.zeros(len(concentration)), np.zeros(len(counts))
+    for num_nodes in np.unique(nodes):
+        chosen = np.flatnonzero(nodes == num_nodes)
+        cuts = np.cumsum((counts[chosen] + 1) * num_nodes) // _BLOCK_NODES
+        for items in np.split(chosen, np.flatnonzero(np.diff(cuts)) + 1):
+            slots = np.repeat(first[items], counts[items]) + _ranges(counts[items])
+            results = _integrate(
+                np.repeat(np.arange(len(items)), counts[items]), concentration[slots], unnamed, num_unnamed[items],
+                lower[items], upper[items], int(num_nodes),
+            )  # fmt: skip
+            entry_result[slots], unnamed_result[items] = results
+    return entry_result, unnamed_result
+
+
+def _grid(
+    item: np.ndarray, concentration: np.ndarray, unnamed: float, num_unnamed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Range in log x and number of nodes for each item."""
+    num_items = len(num_unnamed)
+    total = np.bincount(item, concentration, num_items) + num_unnamed * unnamed
+    # F_k(x) <= x^a / Gamma(a + 1) bounds P(all below x), hence what lies to the left.
+    log_factorials = np.bincount(item, special.gammaln(concentration + 1), num_items)
+    if unnamed > 0:
+        log_factorials += num_unnamed * special.gammaln(unnamed + 1)
+    total = np.where(total > 0, total, 1.0)
+    largest = np.full(num_items, max(unnamed, 1e-3))
+    np.maximum.at(largest, item, concentration)
+    upper = np.log(largest + 10 * np.sqrt(largest) + 45)
+    # Wider than the integrand ever is, but it cannot lead anywhere else than near its own mode.
+    lower = np.minimum((_LOG_NEGLIGIBLE + log_factorials) / total, np.log(largest) - 0.5)
+    step = np.minimum(0.15, 0.4 / np.sqrt(largest))
+    nodes = 2 ** np.ceil(np.log2((upper - lower) / step + 2)).astype(int)
+    return lower, upper, nodes
+
+
+def _integrate(
+    item: np.ndarray, concentration: np.ndarray, unnamed: float, num_unnamed: np.ndarray,
+    lower: np.ndarray, upper: np.ndarray, num_nodes: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Apply the trapezoidal rule to a block of items with the same number of nodes."""
+    fraction = np.linspace(0.0, 1.0, num_nodes)
+    u = lower[:, None] + (upper - lower)[:, None] * fraction
+    log_cdf = _log_cdf(concentration[:, None], u[item])
+    log_product = np.zeros_like(u)
+    np.add.at(log_product, item, log_cdf)
+    if unnamed > 0:
+        log_cdf_unnamed = _log_cdf(unnamed, u)
+        log_product += num_unnamed[:, None] * log_cdf_unnamed
+    width = (upper - lower) / (num_nodes - 1)
+    entry = _leads(concentration[:, None], u[item], log_product[item], log_cdf) * width[item]
+    rest = _leads(unnamed, u, log_product, log_cdf_unnamed) * width if unnamed > 0 else np.zeros(len(num_unnamed))
+    return entry, np.where(num_unnamed > 0, rest, 0.0)
+
+
+def _log_cdf(concentration: np.ndarray | float, u: np.ndarray) -> np.ndarray:
+    """Log of the Gamma distribution function at x = e^u; by its leading term where x is so small that F underflows."""
+    leading = concentration * u - special.gammaln(np.asarray(concentration) + 1)
+    with np.errstate(divide="ignore"):
+        direct = np.log(special.gammainc(concentration, np.exp(u)))
+    return np.where(u < -36, leading, direct)
+
+
+def _leads(
+    concentration: np.ndarray | float, u: np.ndarray, log_product: np.ndarray, log_cdf: np.ndarray
+) -> np.ndarray:
+    """Sum over the nodes of f_k(x) x ∏_{j≠k} F_j(x)."""
+    log_density = concentration * u - np.exp(u) - special.gammaln(concentration)
+    with np.errstate(invalid="ignore"):
+        terms = np.exp(log_density + log_product - log_cdf)
+    # Where F_k itself underflows its density does too: such a node holds nothing.
+    return np.where(np.isfinite(log_cdf), terms, 0.0).sum(axis=-1)
+
+
+def _ranges(counts: np.ndarray) -> np.ndarray:
+    """0, 1, …, counts[0] - 1, 0, 1, …, counts[1] - 1, …"""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

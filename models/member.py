@@ -1,0 +1,150 @@
+"""What a member of the zoo is: one value that names the parts of a model file.
+
+The registry holds these values; `fit`, the command line and the tests read them and know no model by name. A part that a member
+does not have stays ``None``, and the tests skip exactly what needs it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpyro.distributions as dist
+
+from consilience.errors import InvalidPrior, UnknownName, UnsupportedRequest
+
+__all__ = ["REQUIRED", "Model", "Option", "checked_prior"]
+
+REQUIRED = object()
+"""Default of an option that the user must give."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """A setting of a member that is no prior: how much to trust the annotators, which weights, which threshold.
+
+    Parameters
+    ----------
+    name : keyword of `fit`, and with dashes the flag of the command.
+    kind : type of the value: float, int or str.
+    default : value when left out, or `REQUIRED`.
+    help : one line for `--help` and for error messages.
+    choices : the allowed values, where they are few.
+    minimum : smallest allowed value; ``above`` when it is itself not allowed.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    choices: tuple = ()
+    minimum: float | None = None
+    above: bool = False
+
+    def checked(self, value: Any, member: str) -> Any:
+        """Return the value in the option's type, or raise an error that says what is allowed."""
+        try:
+            converted = self.kind(value)
+        except (TypeError, ValueError):
+            converted = None
+        if converted is None or (self.kind is not str and converted != converted):
+            raise UnsupportedRequest(
+                f"option '{self.name}' of '{member}' is {value!r}; give a {self.kind.__name__} ({self.help})"
+            )
+        if self.choices and converted not in self.choices:
+            raise UnsupportedRequest(
+                f"option '{self.name}' of '{member}' is {value!r}; choose one of {', '.join(map(repr, self.choices))}"
+            )
+        if self.minimum is not None and (converted < self.minimum or (self.above and converted == self.minimum)):
+            bound = "above" if self.above else "at least"
+            raise UnsupportedRequest(f"option '{self.name}' of '{member}' is {value!r}; it must be {bound} {self.minimum}")
+        return converted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A member of the zoo.
+
+    Parameters
+    ----------
+    name, title : how users call it, and one line about it.
+    citation : BibTeX of the paper.
+    data : the contract that it takes, such as `Annotations`.
+    methods : inference methods in order of preference; the first is what ``method="auto"`` takes.
+    model : NumPyro function ``model(data, priors, **options)``, the joint density; None for a point estimate.
+    priors : class of its priors; ``priors()`` are the paper's.
+    prior_options : scalar shorthands for priors: name -> (help, function of the value that returns priors).
+    options : its settings.
+    exact : ``exact(data, priors, **options)`` -> posterior, the conjugate update; raises `NotConjugate` for other priors.
+    truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is what ``exact`` returned, or a dict of
+        draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make from an exact posterior.
+    tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label, …) holds codes.
+    dims : site -> dimension names, for ArviZ.
+    draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of an exact posterior.
+    simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior predictive.
+    canonical : maps mirror modes to one; None where the prior already does.
+    """
+
+    name: str
+    title: str
+    citation: str
+    data: type
+    methods: tuple[str, ...]
+    truth: Callable[..., Any]
+    model: Callable[..., Any] | None = None
+    priors: type | None = None
+    prior_options: Mapping[str, tuple[str, Callable[[float], Any]]] = field(default_factory=dict)
+    options: tuple[Option, ...] = ()
+    exact: Callable[..., Any] | None = None
+    draw: Callable[..., Any] | None = None
+    tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    simulate: Callable[..., Any] | None = None
+    canonical: Callable[..., Any] | None = None
+
+    def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all options with defaults filled in, or raise an error that names the known ones."""
+        known = {option.name: option for option in self.options}
+        for name in given:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                hint = f"; did you mean '{close[0]}'?" if close else ""
+                listed = ", ".join(known) or "none"
+                raise UnknownName(f"'{self.name}' has no option '{name}'{hint} Its options: {listed}")
+        values = {}
+        for option in self.options:
+            value = given.get(option.name, option.default)
+            if value is REQUIRED:
+                raise UnsupportedRequest(f"'{self.name}' needs the option '{option.name}': {option.help}")
+            values[option.name] = option.checked(value, self.name)
+        return values
+
+
+def checked_prior(site: str, prior: Any, data: Any, event_shape: tuple[int, ...], *context: Any) -> dist.Distribution:
+    """Resolve a prior field to a distribution of the right event shape.
+
+    Parameters
+    ----------
+    site : name of the site, for the error.
+    prior : a NumPyro distribution, or a function of the data (and ``context``) that returns one.
+    data : the data contract.
+    event_shape : what one draw must look like.
+
+    Raises
+    ------
+    InvalidPrior : it is neither, or its event shape differs.
+    """
+    distribution = prior if isinstance(prior, dist.Distribution) else prior(data, *context) if callable(prior) else prior
+    if not isinstance(distribution, dist.Distribution):
+        raise InvalidPrior(
+            f"the prior of site '{site}' is {type(distribution).__name__}; "
+            "give a NumPyro distribution or a function of the data that returns one"
+        )
+    if distribution.event_shape != event_shape:
+        raise InvalidPrior(
+            f"the prior of site '{site}' has event shape {distribution.event_shape}, expected {event_shape}"
+            + ("; use .to_event(1) if its last batch axis is one draw" if not distribution.event_shape else "")
+        )
+    return distribution

@@ -1,0 +1,530 @@
+"""Draws of the truth: what a member's `truth` returns and all that an evaluation ever sees of a fit.
+
+A truth answers two questions, for a block of items and all draws at a time: which classes lead (`ranked`), and how the mass falls on
+groups of classes (`grouped`). An array of draws × items × classes is never built: plausibilities are kept for the classes that
+somebody named (*entries*, sorted by item and class, the entries of item i at ``first[i]:first[i + 1]``), and the classes of an item
+that nobody named are exchangeable, so that only the largest of them are ever drawn.
+
+Equal values are ordered by the lowest class code. Where an item has fewer classes with positive mass than a ranking needs, the
+ranking is filled with the lowest remaining class codes.
+
+| class | truth is | draws come from |
+|---|---|---|
+| `DirichletTruth` | plausibilities | a Dirichlet posterior per item, drawn anew at each pass, the same each time |
+| `PlausibilityDraws` | plausibilities | stored draws, of NUTS or SVI |
+| `LabelDraws` | labels | stored draws |
+| `PointTruth` | plausibilities | a point estimate, one draw |
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Key
+from consilience.errors import UnsupportedRequest
+from consilience.models.dirichlet_quadrature import top_probabilities
+from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima
+
+__all__ = ["Block", "DirichletTruth", "Entries", "LabelDraws", "PlausibilityDraws", "PointTruth", "TopProbabilities", "Truth", "most_frequent"]
+
+# Numbers that one block of items may hold: 2^22 in float32 are 16 MiB, and a handful of such arrays live at once.
+_BLOCK_NUMBERS = 1 << 22
+
+
+class Block(NamedTuple):
+    """What a truth says of some items.
+
+    ``items`` is the slice of items; ``values`` has shape ``(padded item, draw, …)``, of which the first ``len(items)`` are real.
+    Blocks of one pass have one shape, so that code compiled for one serves all.
+    """
+
+    items: slice
+    values: Array
+
+    @property
+    def num_items(self) -> int:
+        """How many items of the block are real."""
+        return self.items.stop - self.items.start
+
+
+class TopProbabilities(NamedTuple):
+    """Exact probabilities that a class leads: ``entry`` per entry, ``unnamed`` per item and class that nobody named."""
+
+    entry: np.ndarray
+    unnamed: np.ndarray
+
+
+class Entries(NamedTuple):
+    """The classes that were named, item by item.
+
+    Parameters
+    ----------
+    first : int64, shape ``(item + 1,)``; where the entries of each item start.
+    class_ : int32, shape ``(entry,)``, increasing within an item.
+    num_classes : how many classes there are in all.
+    """
+
+    first: np.ndarray
+    class_: np.ndarray
+    num_classes: int
+
+    @classmethod
+    def of(cls, entry_item: Array, entry_class: Array, num_items: int, num_classes: int) -> Entries:
+        """Build from sorted (item, class) pairs."""
+        first = np.searchsorted(np.asarray(entry_item), np.arange(num_items + 1))
+        return cls(first, np.asarray(entry_class, np.int32), num_classes)
+
+    @classmethod
+    def dense(cls, num_items: int, num_classes: int) -> Entries:
+        """Name every class of every item."""
+        class_ = np.tile(np.arange(num_classes, dtype=np.int32), num_items)
+        return cls(np.arange(num_items + 1) * num_classes, class_, num_classes)
+
+    @property
+    def num_items(self) -> int:
+        """How many items there are."""
+        return len(self.first) - 1
+
+    @property
+    def item(self) -> np.ndarray:
+        """Item of each entry, int64, shape ``(entry,)``."""
+        return np.repeat(np.arange(self.num_items), np.diff(self.first))
+
+    def blocks(self, num_draws: int) -> Iterator[tuple[slice, slice, int, int]]:
+        """Yield slices of items and entries, and the padded numbers of both, the same for every block."""
+        widest = int(np.diff(self.first).max(initial=1))
+        most_entries = max(_BLOCK_NUMBERS // num_draws, widest)
+        most_items = max(_BLOCK_NUMBERS // num_draws, 1)
+        starts = [0]
+        while starts[-1] < self.num_items:
+            by_entries = int(np.searchsorted(self.first, self.first[starts[-1]] + most_entries, side="right")) - 1
+            starts.append(min(by_entries, starts[-1] + most_items, self.num_items))
+        pairs = [(a, b, int(self.first[a]), int(self.first[b])) for a, b in zip(starts, starts[1:], strict=False)]
+        num_items = _round_up(max(b - a for a, b, _, _ in pairs))
+        num_entries = _round_up(max(1, max(d - c for _, _, c, d in pairs)))
+        for a, b, c, d in pairs:
+            yield slice(a, b), slice(c, d), num_items, num_entries
+
+
+class Truth(ABC):
+    """Draws of an unobserved truth about items.
+
+    Attributes
+    ----------
+    num_items, num_classes, num_draws : sizes.
+    classes, items : the user's ids in code order, or ``None``.
+    point : the point estimate that standard practice would take for the truth, or ``None`` where there is none.
+    """
+
+    num_items: int
+    num_classes: int
+    num_draws: int
+    items: Any = None
+    classes: Any = None
+    point: PointTruth | None = None
+
+    @abstractmethod
+    def ranked(self, depth: int) -> Iterator[Block]:
+        """Yield blocks of int32 class codes ``(item, draw, depth)``, most plausible first, -1 when the classes are used up."""
+
+    @abstractmethod
+    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+        """Yield blocks of the plausibility of each group of classes, ``(item, draw, group)``; ``group`` maps class to group."""
+
+    def top_probabilities(self) -> TopProbabilities:
+        """Return exact probabilities of leading, where a quadrature exists."""
+        raise UnsupportedRequest(
+            f"{type(self).__name__} has no exact certainty, only draws; leave out exact=True (or --exact)"
+        )
+
+    def leading(self) -> dict[str, np.ndarray]:
+        """Tabulate, per item, the class that leads most often: its mean plausibility and how often it leads.
+
+        Returns
+        -------
+        Columns ``item, label`` (codes), ``probability`` (mean plausibility of the label) and ``certainty``.
+        """
+        label, certainty = np.zeros(self.num_items, np.int32), np.zeros(self.num_items)
+        for block in self.ranked(1):
+            codes = np.asarray(block.values)[: block.num_items, :, 0]
+            label[block.items], certainty[block.items] = most_frequent(codes)
+        probability = self._mean_plausibility(label, certainty)
+        return {"item": np.arange(self.num_items), "label": label, "probability": probability, "certainty": certainty}
+
+    def _mean_plausibility(self, label: np.ndarray, certainty: np.ndarray) -> np.ndarray:
+        """Mean plausibility of one class per item; where the truth is a label, how often it is that label."""
+        return certainty
+
+
+class DirichletTruth(Truth):
+    """Plausibilities with a Dirichlet posterior, independent between items.
+
+    Parameters
+    ----------
+    entries : the named classes.
+    concentration : float64, shape ``(entry,)``, positive.
+    unnamed : concentration of each class of an item that is not among its entries; 0 excludes those classes.
+    key, num_draws : the draws are a function of these, so that every pass sees the same ones.
+    """
+
+    def __init__(self, entries: Entries, concentration: np.ndarray, unnamed: float, *, key: Key, num_draws: int) -> None:
+        self.entries, self.concentration, self.unnamed = entries, np.asarray(concentration, float), float(unnamed)
+        self.key, self.num_draws = key, num_draws
+        self.num_items, self.num_classes = entries.num_items, entries.num_classes
+
+    def ranked(self, depth: int) -> Iterator[Block]:
+        """Yield the leading classes; see `Truth.ranked`."""
+        quantiles = GammaQuantiles.of(self.unnamed) if self.unnamed > 0 else None
+        blocks = self.entries.blocks(self.num_draws)
+        for number, (items, slots, num_items, num_entries) in enumerate(blocks):
+            padded = _pad_block(self.entries, items, slots, num_items, num_entries)
+            concentration = _pad(self.concentration[slots], num_entries, 1.0)
+            key = jax.random.fold_in(self.key, number)
+            yield Block(items, _rank_dirichlet(key, concentration, quantiles, padded, self.num_draws, depth))
+
+    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+        """Yield masses of groups: the mass of a group is Dirichlet too, with the sum of the concentrations."""
+        concentration = self.group_concentration(group, num_groups)
+        rows = max(1, _BLOCK_NUMBERS // (num_groups * self.num_draws))
+        num_rows = _round_up(min(rows, self.num_items))
+        for start in range(0, self.num_items, num_rows):
+            items = slice(start, min(start + num_rows, self.num_items))
+            key = jax.random.fold_in(jax.random.fold_in(self.key, 1 << 30), start)
+            yield Block(items, _draw_dirichlet(key, _pad(concentration[items], num_rows, 1.0), self.num_draws))
+
+    def group_concentration(self, group: np.ndarray, num_groups: int) -> np.ndarray:
+        """Return the Dirichlet concentration of groups of classes, float64 ``(item, group)``."""
+        group = np.asarray(group)
+        cell = self.entries.item * num_groups + group[self.entries.class_]
+        size = self.num_items * num_groups
+        named = np.bincount(cell, self.concentration, size).reshape(self.num_items, num_groups)
+        if self.unnamed == 0:
+            return named
+        number_named = np.bincount(cell, minlength=size).reshape(self.num_items, num_groups)
+        return named + self.unnamed * (np.bincount(group, minlength=num_groups) - number_named)
+
+    def mean(self) -> np.ndarray:
+        """Posterior mean of each entry, shape ``(entry,)``."""
+        counts = np.diff(self.entries.first)
+        total = np.bincount(self.entries.item, self.concentration, self.num_items)
+        total += self.unnamed * (self.num_classes - counts)
+        return self.concentration / np.repeat(total, counts)
+
+    def top_probabilities(self) -> TopProbabilities:
+        """Return the exact probability that each class leads, by one-dimensional quadrature."""
+        return TopProbabilities(
+            *top_probabilities(self.entries.first, self.concentration, self.unnamed, self.num_classes)
+        )
+
+    def leading(self) -> dict[str, np.ndarray]:
+        """Tabulate the leading class of each item, exactly; see `Truth.leading`."""
+        item, first = self.entries.item, self.entries.first
+        probability = self.top_probabilities()
+        # The largest concentration leads most often. Of an item without entries every class is alike: the first stands for all.
+        order = np.lexsort((self.entries.class_, -self.concentration, item))
+        named = np.diff(first) > 0
+        best = order[np.minimum(first[:-1], len(order) - 1)] if len(order) else np.zeros(self.num_items, int)
+        unnamed_mean = 1 / self.num_classes
+        return {
+            "item": np.arange(self.num_items),
+            "label": np.where(named, self.entries.class_[best], 0) if len(order) else best.astype(np.int32),
+            "probability": np.where(named, self.mean()[best], unnamed_mean) if len(order) else best + unnamed_mean,
+            "certainty": np.where(named, probability.entry[best], probability.unnamed) if len(order) else probability.unnamed,
+        }
+
+
+class PlausibilityDraws(Truth):
+    """Plausibilities of which draws are stored.
+
+    Parameters
+    ----------
+    entries : the classes that the draws are about; all others have no mass.
+    log_weight : shape ``(draw, entry)``; logarithms, normalised or not.
+    """
+
+    def __init__(self, entries: Entries, log_weight: np.ndarray) -> None:
+        self.entries, self.log_weight = entries, np.asarray(log_weight)
+        self.num_draws = self.log_weight.shape[0]
+        self.num_items, self.num_classes = entries.num_items, entries.num_classes
+
+    def _mean_plausibility(self, label: np.ndarray, certainty: np.ndarray) -> np.ndarray:
+        result = np.zeros(self.num_items)
+        item = self.entries.item
+        for start in range(0, self.num_draws, rows := max(1, _BLOCK_NUMBERS // max(1, len(item)))):
+            log_weight = self.log_weight[start : start + rows]
+            highest = np.maximum.reduceat(log_weight, self.entries.first[:-1], axis=1)
+            weight = np.exp(log_weight - highest[:, item])
+            share = weight / np.add.reduceat(weight, self.entries.first[:-1], axis=1)[:, item]
+            result += np.bincount(item, (share * (self.entries.class_ == label[item])).sum(0), self.num_items)
+        return result / self.num_draws
+
+    def _padded(self) -> Iterator[tuple[slice, _PaddedBlock, np.ndarray]]:
+        for items, slots, num_items, num_entries in self.entries.blocks(self.num_draws):
+            padded = _pad_block(self.entries, items, slots, num_items, num_entries)
+            yield items, padded, _pad(self.log_weight[:, slots].T, num_entries, 0.0)
+
+    def ranked(self, depth: int) -> Iterator[Block]:
+        """Yield the leading classes; see `Truth.ranked`."""
+        for items, padded, log_weight in self._padded():
+            yield Block(items, _rank_weights(log_weight, padded, depth))
+
+    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+        """Yield the masses of groups; see `Truth.grouped`."""
+        for items, padded, log_weight in self._padded():
+            yield Block(items, _group_weights(log_weight, padded, jnp.asarray(group), num_groups))
+
+
+class LabelDraws(Truth):
+    """Labels of which draws are stored: only the leading class of an item is known.
+
+    Parameters
+    ----------
+    label : integer codes, shape ``(draw, item)``.
+    num_classes : how many labels there are.
+    """
+
+    def __init__(self, label: np.ndarray, num_classes: int) -> None:
+        self.draws = np.asarray(label, np.int32)
+        self.num_draws, self.num_items = self.draws.shape
+        self.num_classes = num_classes
+
+    def ranked(self, depth: int) -> Iterator[Block]:
+        """Yield the labels; a depth above one has no answer."""
+        if depth > 1:
+            raise UnsupportedRequest(
+                f"the truth of this fit is one label per item, so the {depth} most plausible classes are not defined; "
+                "use top=1 or a metric of the top label (top-k)"
+            )
+        rows = _round_up(max(1, min(_BLOCK_NUMBERS // self.num_draws, self.num_items)))
+        for start in range(0, self.num_items, rows):
+            items = slice(start, min(start + rows, self.num_items))
+            yield Block(items, jnp.asarray(_pad(self.draws[:, items].T[:, :, None], rows, 0)))
+
+    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+        """Yield indicators of the label's group."""
+        for block in self.ranked(1):
+            yield Block(block.items, jax.nn.one_hot(jnp.asarray(group)[block.values[:, :, 0]], num_groups))
+
+
+class PointTruth(PlausibilityDraws):
+    """A point estimate: the truth that standard practice would use, one draw without uncertainty.
+
+    Parameters
+    ----------
+    entries : the named classes.
+    score : float64, shape ``(entry,)``; non-negative. Scores that differ by less than 1e-9 of the item's largest are a tie, since
+        sums of fractions such as 1/6 + 1/3 and 1/2 differ in the last bit.
+    """
+
+    def __init__(self, entries: Entries, score: np.ndarray) -> None:
+        self.score = _merge_ties(entries, np.asarray(score, float))
+        with np.errstate(divide="ignore"):
+            super().__init__(entries, np.log(self.score)[None])
+
+    def bucket_orders(self, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return each item's classes best first and the number of their bucket of equal scores.
+
+        Parameters
+        ----------
+        width : how many positions to return; a bucket that straddles the end is cut, so pass the width that holds what you need.
+
+        Returns
+        -------
+        int32 arrays ``(item, width)``; -1 after the last class with a positive score.
+        """
+        item, class_ = self.entries.item, self.entries.class_
+        order = np.lexsort((class_, -self.score, item))
+        positive = order[self.score[order] > 0]
+        first = np.searchsorted(item[positive], np.arange(self.num_items))
+        position = np.arange(len(positive)) - first[item[positive]]
+        new_item = np.diff(item[positive], prepend=-1) > 0
+        new_bucket = (np.diff(self.score[positive], prepend=np.nan) != 0) & ~new_item
+        bucket = np.cumsum(new_bucket)
+        bucket -= bucket[first[item[positive]]] if len(positive) else 0
+        keep = position < width
+        classes = np.full((self.num_items, width), -1, np.int32)
+        buckets = classes.copy()
+        classes[item[positive][keep], position[keep]] = class_[positive][keep]
+        buckets[item[positive][keep], position[keep]] = bucket[keep]
+        return classes, buckets
+
+
+def most_frequent(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the most frequent value of each row and its share; the lowest one where several are.
+
+    Parameters
+    ----------
+    codes : integers, shape ``(item, draw)``.
+    """
+    ordered = np.sort(codes, axis=1)
+    num_draws = codes.shape[1]
+    place = np.arange(num_draws)
+    starts = np.ones(codes.shape, bool)
+    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    run = place - np.maximum.accumulate(np.where(starts, place, 0), axis=1) + 1
+    end = run.argmax(axis=1)
+    rows = np.arange(len(codes))
+    return ordered[rows, end], run[rows, end] / num_draws
+
+
+def _merge_ties(entries: Entries, score: np.ndarray) -> np.ndarray:
+    """Round scores relative to the largest of their item, so that rounding errors do not make false differences."""
+    largest = np.zeros(entries.num_items)
+    np.maximum.at(largest, entries.item, score)
+    scale = np.repeat(np.where(largest > 0, largest, 1.0), np.diff(entries.first))
+    return np.round(score / scale, 9) * scale
+
+
+class _PaddedBlock(NamedTuple):
+    """The entries of a block of items in fixed shapes.
+
+    ``segment`` is the item within the block of each entry, and the number of padded items where an entry is padding; ``item_shape``
+    carries that number in its shape, which is static under `jax.jit`.
+    """
+
+    segment: np.ndarray
+    class_: np.ndarray
+    position: np.ndarray
+    num_named: np.ndarray
+    num_unnamed: np.ndarray
+
+
+def _pad_block(entries: Entries, items: slice, slots: slice, num_items: int, num_entries: int) -> _PaddedBlock:
+    counts = np.diff(entries.first[items.start : items.stop + 1])
+    within = np.arange(slots.stop - slots.start) - np.repeat(entries.first[items] - slots.start, counts)
+    return _PaddedBlock(
+        segment=_pad(np.repeat(np.arange(len(counts), dtype=np.int32), counts), num_entries, num_items),
+        class_=_pad(entries.class_[slots], num_entries, 0),
+        position=_pad(within.astype(np.int32), num_entries, 0),
+        num_named=_pad(counts.astype(np.int32), num_items, 0),
+        num_unnamed=_pad((entries.num_classes - counts).astype(np.int32), num_items, 0),
+    )
+
+
+def _pad(values: np.ndarray, length: int, fill: float) -> np.ndarray:
+    """Lengthen the first axis; floats become JAX's default float."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        values = values.astype(jnp.result_type(float))
+    tail = np.full((length - len(values), *values.shape[1:]), fill, values.dtype)
+    return np.concatenate([values, tail])
+
+
+def _round_up(length: int) -> int:
+    """Round up to three significant bits, so that data sets of similar size share a compiled program."""
+    unit = 1 << max(0, length.bit_length() - 3)
+    return -(-length // unit) * unit
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws", "depth"))
+def _rank_dirichlet(
+    key: Key, concentration: Array, quantiles: GammaQuantiles | None, block: _PaddedBlock, num_draws: int, depth: int
+) -> Array:
+    key_named, key_unnamed, key_identity = jax.random.split(key, 3)
+    shape = (concentration.shape[0], num_draws)
+    log_weight = log_gamma(key_named, jnp.broadcast_to(concentration[:, None], shape))
+    if quantiles is None:
+        return _rank(log_weight, block, depth, None, _lowest_unnamed(block, depth))
+    largest = log_gamma_maxima(key_unnamed, quantiles, block.num_unnamed, num_draws, depth)
+    return _rank(log_weight, block, depth, largest, _random_unnamed(key_identity, block, num_draws, depth))
+
+
+@functools.partial(jax.jit, static_argnames="depth")
+def _rank_weights(log_weight: Array, block: _PaddedBlock, depth: int) -> Array:
+    return _rank(log_weight, block, depth, None, _lowest_unnamed(block, depth))
+
+
+def _rank(log_weight: Array, block: _PaddedBlock, depth: int, unnamed: Array | None, unnamed_class: Array) -> Array:
+    """Pick the leading class again and again.
+
+    ``log_weight`` is ``(entry, draw)``; ``unnamed`` the decreasing values of the best unnamed classes ``(depth, item, draw)``, None
+    where they have no mass; ``unnamed_class`` their codes. Named classes without mass rank as unnamed ones do: they come
+    after those with mass, in the order of their codes.
+    """
+    num_items, num_draws = block.num_named.shape[0], log_weight.shape[1]
+    segment_max = functools.partial(jax.ops.segment_max, num_segments=num_items + 1, indices_are_sorted=True)
+    segment_min = functools.partial(jax.ops.segment_min, num_segments=num_items + 1, indices_are_sorted=True)
+    taken = jnp.zeros((num_items, num_draws), jnp.int32)
+    none = jnp.iinfo(jnp.int32).max
+    ranking = []
+    for _ in range(depth):
+        best = segment_max(log_weight, block.segment)
+        leads = (log_weight == best[block.segment]) & (log_weight > -jnp.inf)
+        named_class = segment_min(jnp.where(leads, block.class_[:, None], none), block.segment)[:num_items]
+        next_class = _take(unnamed_class, taken)
+        if unnamed is None:
+            use_named = named_class < none
+        else:
+            use_named = (named_class < none) & (best[:num_items] >= _take(unnamed, taken))
+        chosen = jnp.where(use_named, named_class, next_class)
+        ranking.append(chosen)
+        taken = taken + ~use_named
+        padded_choice = jnp.concatenate([chosen, jnp.full((1, num_draws), -1, chosen.dtype)])
+        log_weight = jnp.where(block.class_[:, None] == padded_choice[block.segment], -jnp.inf, log_weight)
+    return jnp.stack(ranking, axis=-1)
+
+
+def _take(values: Array, index: Array) -> Array:
+    """Take ``values[index[i, d], i, d]``; values may have one draw for all."""
+    values = jnp.broadcast_to(values, (values.shape[0], *index.shape))
+    return jnp.take_along_axis(values, index[None], axis=0)[0]
+
+
+def _unnamed_class(block: _PaddedBlock, rank: Array) -> Array:
+    """Code of the rank-th lowest class that an item does not name, for ranks ``(item, draw)``; -1 when there are fewer.
+
+    The named classes c_0 < c_1 < … leave c_j - j unnamed ones below c_j, so rank r lies above as many named ones as have c_j - j <= r.
+    """
+    num_items = block.num_named.shape[0]
+    padded_rank = jnp.concatenate([rank, jnp.full((1, rank.shape[1]), -1, rank.dtype)])
+    below = (block.class_ - block.position)[:, None] <= padded_rank[block.segment]
+    above = jax.ops.segment_sum(below.astype(jnp.int32), block.segment, num_items + 1, indices_are_sorted=True)
+    return jnp.where(rank < block.num_unnamed[:, None], rank + above[:num_items], -1)
+
+
+def _lowest_unnamed(block: _PaddedBlock, depth: int) -> Array:
+    """The unnamed classes with the lowest codes, ``(depth, item, 1)``."""
+    num_items = block.num_named.shape[0]
+    return jnp.stack([_unnamed_class(block, jnp.full((num_items, 1), rank, jnp.int32)) for rank in range(depth)])
+
+
+def _random_unnamed(key: Key, block: _PaddedBlock, num_draws: int, depth: int) -> Array:
+    """Which classes the largest unnamed values belong to, ``(depth, item, draw)``: any, without repetition."""
+    ranks: list[Array] = []
+    for place in range(depth):
+        key_place = jax.random.fold_in(key, place)
+        left = jnp.maximum(block.num_unnamed - place, 1)[:, None]
+        rank = jnp.minimum((jax.random.uniform(key_place, (left.shape[0], num_draws)) * left).astype(jnp.int32), left - 1)
+        # The rank counts the classes not taken yet: step over the taken ones, lowest first.
+        for earlier in jnp.sort(jnp.stack(ranks), axis=0) if ranks else ():
+            rank = rank + (rank >= earlier)
+        ranks.append(rank)
+    return jnp.stack([_unnamed_class(block, rank) for rank in ranks])
+
+
+@functools.partial(jax.jit, static_argnames="num_draws")
+def _draw_dirichlet(key: Key, concentration: Array, num_draws: int) -> Array:
+    """Draw ``(row, draw, class)`` from Dirichlet rows, of which some concentrations may be zero."""
+    shape = (concentration.shape[0], num_draws, concentration.shape[1])
+    positive = jnp.broadcast_to(concentration[:, None, :], shape)
+    log_weight = jnp.where(positive > 0, log_gamma(key, jnp.where(positive > 0, positive, 1.0)), -jnp.inf)
+    return jax.nn.softmax(log_weight, axis=-1)
+
+
+@functools.partial(jax.jit, static_argnames="num_groups")
+def _group_weights(log_weight: Array, block: _PaddedBlock, group: Array, num_groups: int) -> Array:
+    num_items = block.num_named.shape[0]
+    sums = functools.partial(jax.ops.segment_sum, segment_ids=block.segment, num_segments=num_items + 1)
+    highest = jax.ops.segment_max(log_weight, block.segment, num_items + 1)
+    weight = jnp.exp(log_weight - jnp.where(jnp.isfinite(highest), highest, 0.0)[block.segment])
+    member = group[block.class_][:, None]
+    masses = [sums(jnp.where(member == number, weight, 0.0))[:num_items] for number in range(num_groups)]
+    stacked = jnp.stack(masses, axis=-1)
+    return stacked / jnp.maximum(stacked.sum(-1, keepdims=True), jnp.finfo(stacked.dtype).tiny)
