@@ -1,1 +1,24 @@
-"""Tables in, frozen PyTrees out."""
+"""Tables in, frozen PyTrees out: the readers, the contracts that they make, and public data by name.
+
+Nothing here imports JAX or pandas before a record is made or a data frame is met, so that a bad file is refused at
+once.
+"""
+
+from consilience.data.annotations import Annotations, read_annotations
+from consilience.data.classes import ClassMap, read_class_map
+from consilience.data.predictions import Predictions, read_predictions
+from consilience.data.rankings import Rankings, read_rankings
+from consilience.data.ratings import Ratings, read_ratings
+
+__all__ = [
+    "Annotations",
+    "ClassMap",
+    "Predictions",
+    "Rankings",
+    "Ratings",
+    "read_annotations",
+    "read_class_map",
+    "read_predictions",
+    "read_rankings",
+    "read_ratings",
+]

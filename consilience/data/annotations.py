@@ -1,17 +1,36 @@
-"""Annotations: one label by one annotator for one item, in a long table."""
+"""Annotations: one label by one annotator for one item, in a long table.
+
+`read_annotations` reads files and data frames in three layouts. The long one has one row per annotation. The wide one
+has one row per item and one column per annotator, empty where that annotator did not look. Counts have one row per item
+and one column per label, with no word on who gave it.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consilience.data.codes import (
+    Names,
+    as_names,
+    check_codes,
+    compact,
+    keep_repeated,
+    names_or_codes,
+    recode,
+    repeated,
+    require_rows,
+    sized,
+    sorted_names,
+)
 from consilience.data.contract import Contract, array, ids, size
+from consilience.data.tables import Problems, Table, check_option, choose_columns, read_table, warn_input
 
-__all__ = ["Annotations"]
+__all__ = ["Annotations", "read_annotations"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -25,7 +44,8 @@ class Annotations(Contract):
     weight : float64, shape ``(annotation,)``; how many times the row counts. One where the file has no weights.
     gold : int32, shape ``(item,)``, the known label of an item or -1; ``None`` where the input has no such column.
     num_annotations, num_items, num_annotators, num_labels : sizes.
-    items, annotators, labels : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    items, annotators, labels : object arrays of the user's own ids, in code order; ``None`` in a copy that went
+        through JAX.
     """
 
     item: Any = array()
@@ -40,3 +60,307 @@ class Annotations(Contract):
     items: Any = ids()
     annotators: Any = ids()
     labels: Any = ids()
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: ArrayLike,
+        annotator: ArrayLike | None,
+        label: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        gold: ArrayLike | None = None,
+        items: Names | None = None,
+        annotators: Names | None = None,
+        labels: Names | None = None,
+        num_items: int | None = None,
+        num_annotators: int | None = None,
+        num_labels: int | None = None,
+    ) -> Self:
+        """Make annotations from integer codes.
+
+        Parameters
+        ----------
+        item, annotator, label : whole numbers from 0, shape ``(annotation,)``; ``annotator=None`` where nobody knows
+            who labelled.
+        weight : finite and not negative, shape ``(annotation,)``; one where absent.
+        gold : shape ``(item,)``; the known label or -1.
+        items, annotators, labels : ids in code order; the codes as texts where absent.
+        num_items, num_annotators, num_labels : sizes; where absent, those of the ids, or else just large enough for
+            the codes.
+        """
+        problems = Problems("the codes")
+        item, num_items = sized(problems, "item", item, items, num_items)
+        label, num_labels = sized(problems, "label", label, labels, num_labels)
+        if annotator is None:
+            annotator, num_annotators = np.full(len(item), -1, np.int32), num_annotators or 0
+        else:
+            annotator, num_annotators = sized(problems, "annotator", annotator, annotators, num_annotators)
+        weight = np.ones(len(item)) if weight is None else np.asarray(weight, np.float64)
+        _same_length(problems, item=item, annotator=annotator, label=label, weight=weight)
+        _check_weights(problems, weight)
+        if gold is not None:
+            gold = check_codes(problems, "gold", gold, num_labels, lowest=-1)
+            if len(gold) != num_items:
+                remedy = "give one entry per item, -1 where unknown"
+                problems.add(f"gold has {len(gold)} entries for {num_items} items", remedy)
+        if not len(item):
+            problems.add("there are no annotations", "check where the codes come from")
+        problems.raise_any()
+        return cls(
+            item=item,
+            annotator=annotator,
+            label=label,
+            weight=weight,
+            gold=gold,
+            num_annotations=len(item),
+            num_items=num_items,
+            num_annotators=num_annotators,
+            num_labels=num_labels,
+            items=names_or_codes(items, num_items, "items"),
+            annotators=names_or_codes(annotators, num_annotators, "annotators"),
+            labels=names_or_codes(labels, num_labels, "labels"),
+        )
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: ArrayLike,
+        *,
+        items: Names | None = None,
+        labels: Names | None = None,
+        gold: ArrayLike | None = None,
+    ) -> Self:
+        """Make annotations from how often each item got each label; the annotators stay unknown.
+
+        Parameters
+        ----------
+        counts : finite and not negative, shape ``(item, label)``. Each that is not zero becomes one row with that
+            weight.
+        items, labels : ids in code order; the codes as texts where absent.
+        gold : shape ``(item,)``; the known label or -1.
+        """
+        problems = Problems("the counts")
+        counts = np.asarray(counts)
+        if counts.ndim != 2 or counts.dtype.kind not in "iuf":
+            message = f"a two-dimensional array of numbers is expected, not {counts.dtype} of shape {counts.shape}"
+            raise problems.fail(message, "pass one row per item and one column per label")
+        for item, label in np.argwhere(~(np.isfinite(counts) & (counts >= 0)))[:1000].tolist():
+            remedy = "correct it; zero stands for 'never'"
+            place = {"row": f"item {item}", "column": f"label {label}", "value": counts[item, label]}
+            problems.add("a count has to be finite and not negative", remedy, **place)
+        problems.raise_any()
+        item_codes, label_codes = np.nonzero(counts)
+        return cls.from_codes(
+            item_codes,
+            None,
+            label_codes,
+            weight=counts[item_codes, label_codes],
+            gold=gold,
+            items=items,
+            labels=labels,
+            num_items=counts.shape[0],
+            num_labels=counts.shape[1],
+        )
+
+
+def _same_length(problems: Problems, **columns: np.ndarray) -> None:
+    if len({column.shape for column in columns.values()}) > 1:
+        shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise problems.fail(f"columns of equal length are expected, not {shapes}", "give one entry per annotation")
+
+
+def _check_weights(problems: Problems, weight: np.ndarray) -> None:
+    for position in np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[:1000].tolist():
+        place = {"row": f"position {position}", "column": "weight", "value": weight[position]}
+        problems.add("a weight has to be finite and not negative", "correct or leave out the row", **place)
+
+
+# ---- files and data frames ----
+
+
+def read_annotations(
+    source: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    labels: Names | None = None,
+    missing: str = "error",
+    duplicates: str = "keep",
+    unknown: str = "error",
+    layout: str = "long",
+) -> Annotations:
+    """Read labels from a crowd.
+
+    Parameters
+    ----------
+    source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns. Ids and labels are text:
+        "01" is not "1", "NA"
+        is a label, only an empty cell is missing.
+    columns : column names for "item", "annotator", "label", "gold" and "weight" where the table has names of its own.
+        Layouts other
+        than "long" know "item" alone; by default their first column.
+    labels : the closed list of labels, in order. By default the labels that occur, sorted (by value where all are
+        whole numbers).
+    missing : "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an error.
+    duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the first,
+        "error" refuses.
+    unknown : "error", or "drop" to leave out rows whose label is not in ``labels``.
+    layout : "long" (one row per annotation), "wide" (one row per item, one column per annotator, empty where not
+        annotated) or
+        "counts" (one row per item, one column per label, cells count annotations).
+
+    Returns
+    -------
+    annotations : items and annotators in the order of their first appearance.
+
+    Raises
+    ------
+    InputError
+        With every problem found, each with its line or row, column, value and remedy.
+    """
+    check_option("missing", missing, ("error", "drop"))
+    check_option("duplicates", duplicates, ("keep", "first", "error"))
+    check_option("unknown", unknown, ("error", "drop"))
+    check_option("layout", layout, ("long", "wide", "counts"))
+    closed = None if labels is None else as_names(labels, "labels")
+    if layout == "counts":
+        return _read_counts(source, columns, closed, unknown)
+    if layout == "wide":
+        return _read_wide(source, columns, closed, unknown)
+    return _read_long(source, columns, closed, missing, duplicates, unknown)
+
+
+def _read_long(
+    source: Any,
+    columns: Mapping[str, str] | None,
+    closed: list[str] | None,
+    missing: str,
+    duplicates: str,
+    unknown: str,
+    header: Sequence[str] | None = None,
+) -> Annotations:
+    choose = choose_columns(("item", "annotator", "label"), ("gold", "weight"), columns)
+    table = read_table(source, choose, header=header)
+    item, items = table.texts("item", required=True)
+    annotator, annotators = table.texts("annotator", required=True)
+    label, labels = table.texts("label")
+    gold, golds = table.texts("gold") if "gold" in table.columns else (None, [])
+    order = closed or sorted_names(dict.fromkeys([*labels, *golds]))
+    label = recode(label, labels, order)
+    weight = _read_weights(table)
+    gold = None if gold is None else _gold_of_items(table, item, len(items), recode(gold, golds, order))
+    keep = _apply_policies(table, label, missing, unknown)
+    keep &= keep_repeated(table, keep, (item, annotator), duplicates, "item and annotator")
+    table.problems.raise_any()
+    require_rows(table, keep)
+    item, item_ids = compact(item[keep], items)
+    annotator, annotator_ids = compact(annotator[keep], annotators)
+    return Annotations.from_codes(
+        item,
+        annotator,
+        label[keep],
+        weight=weight[keep],
+        gold=None if gold is None else gold[recode(np.arange(len(item_ids)), item_ids, items)],
+        items=item_ids,
+        annotators=annotator_ids,
+        labels=order,
+    )
+
+
+def _read_weights(table: Table) -> np.ndarray:
+    if "weight" not in table.columns:
+        return np.ones(table.num_rows)
+    weight = table.numbers("weight", what="a finite weight, not negative,")
+    table.flag(weight < 0, "weight", "a finite weight, not negative, is expected", "correct it or delete the row")
+    table.flag(table.empty("weight"), "weight", "the weight is empty", "fill it in; 1 counts the row once")
+    return np.where(weight >= 0, weight, 1.0)
+
+
+def _gold_of_items(table: Table, item: np.ndarray, num_items: int, gold: np.ndarray) -> np.ndarray:
+    """Return the gold label of each item; rows may repeat it or leave it empty, but not contradict each other."""
+    table.flag(gold == -2, "gold", "this gold label is not in labels=", "correct it or add it to the list")
+    known = np.flatnonzero((gold >= 0) & (item >= 0))
+    result = np.full(num_items, -1, np.int32)
+    # Written backwards, so that the first row of an item has the last word.
+    result[item[known[::-1]]] = gold[known[::-1]]
+    conflict = np.zeros(len(gold), bool)
+    conflict[known] = result[item[known]] != gold[known]
+    message = "this gold label contradicts an earlier row of the same item"
+    table.flag(conflict, "gold", message, "keep one gold label per item")
+    return result
+
+
+def _apply_policies(table: Table, label: np.ndarray, missing: str, unknown: str) -> np.ndarray:
+    """Return which rows have a usable label, after flagging or dropping those that have not."""
+    empty, foreign = table.empty("label"), label == -2
+    if missing == "error":
+        table.flag(empty, "label", "the label is empty", "fill it in, or pass missing='drop' to leave such rows out")
+    elif empty.any():
+        warn_input(f"{empty.sum():,} rows without a label were left out (missing='drop')")
+    if unknown == "error":
+        remedy = "correct it, add it to the list, or pass unknown='drop' to leave such rows out"
+        table.flag(foreign, "label", "this label is not in labels=", remedy)
+    elif foreign.any():
+        warn_input(f"{foreign.sum():,} rows with a label outside labels= were left out (unknown='drop')")
+    return label >= 0
+
+
+def _read_grid(source: Any, columns: Mapping[str, str] | None) -> tuple[Table, np.ndarray, list[str], list[str]]:
+    """Read a table with one row per item; return it with item codes, item ids and the other columns."""
+    choose = choose_columns(("item",), (), columns)
+    first: list[str] = []
+
+    def choose_all(names: list[str], problems: Problems) -> dict[str, int]:
+        named = {name: position for position, name in enumerate(names) if name or position == 0}
+        own = columns or any(name.casefold() == "item" for name in names)
+        first.append(names[choose(names, problems)["item"]] if own else names[0] if names else "")
+        if len(named) < 2:
+            raise problems.fail("a column of items and at least one more column are expected", "check the layout")
+        return named
+
+    table = read_table(source, choose_all)
+    item, items = table.texts(first[0], required=True)
+    again = repeated(item) & (item >= 0)
+    table.flag(again, first[0], "this item has a row already", "keep one row per item in this layout")
+    return table, item, items, [name for name in table.columns if name != first[0]]
+
+
+def _read_wide(
+    source: Any, columns: Mapping[str, str] | None, closed: list[str] | None, unknown: str
+) -> Annotations:
+    table, item, items, annotators = _read_grid(source, columns)
+    cells = [table.texts(name) for name in annotators]
+    order = closed or sorted_names({name for _, names in cells for name in names})
+    if not order:
+        raise table.problems.fail("every cell is empty", "check the layout")
+    label = np.stack([recode(codes, names, order) for codes, names in cells], axis=1)
+    for position, name in enumerate(annotators):
+        if unknown == "error":
+            remedy = "correct it, add it to the list, or pass unknown='drop'"
+            table.flag(label[:, position] == -2, name, "this label is not in labels=", remedy)
+    table.problems.raise_any()
+    if (label == -2).any():
+        warn_input(f"{(label == -2).sum():,} labels outside labels= were left out (unknown='drop')")
+    row, annotator = np.nonzero(label >= 0)
+    return Annotations.from_codes(
+        item[row], annotator, label[row, annotator], items=items, annotators=annotators, labels=order
+    )
+
+
+def _read_counts(
+    source: Any, columns: Mapping[str, str] | None, closed: list[str] | None, unknown: str
+) -> Annotations:
+    table, item, items, found = _read_grid(source, columns)
+    order = closed or found
+    extra, absent = [name for name in found if name not in order], [name for name in order if name not in found]
+    if absent:
+        table.problems.add(f"there is no column for the label {absent[0]!r}", "correct labels= or add the column")
+    if extra and unknown == "error":
+        remedy = "correct it, add it to the list, or pass unknown='drop'"
+        table.problems.add("this column is not in labels=", remedy, column=extra[0])
+    table.problems.raise_any()
+    counts = np.stack([table.numbers(name, what="a count") for name in order], axis=1)
+    for position, name in enumerate(order):
+        table.flag(counts[:, position] < 0, name, "a count cannot be negative", "correct it")
+    table.problems.raise_any()
+    return Annotations.from_counts(np.nan_to_num(counts), items=items, labels=order)

@@ -1,13 +1,13 @@
-"""What all data contracts share: frozen records whose arrays are PyTree leaves, whose sizes are static, whose ids stay here.
+"""What all data contracts share: arrays are PyTree leaves, sizes are static, ids stay on the host.
 
-A contract is made by a reader (or `from_…` constructor) after validation, and goes as it is into a NumPyro model, `jax.jit` or
-`jax.vmap`. Three kinds of fields:
+A contract is made by a reader (or `from_…` constructor) after validation, and goes as it is into a NumPyro model,
+`jax.jit` or `jax.vmap`. Three kinds of fields:
 
 * **arrays** are the leaves that JAX sees: integer codes and numbers;
 * **sizes** are static: equal shapes never recompile, and no model computes ``int(x.max()) + 1``;
-* **ids** are the user's own names for the codes. They never enter a compiled program, or every new file would recompile it. A
-  copy that went through JAX (`jax.tree.map`, `jax.jit`, `jax.vmap`) has codes but no ids: they are ``None`` there rather than
-  those of some earlier data set.
+* **ids** are the user's own names for the codes. They never enter a compiled program, or every new file would
+  recompile it. A copy that went through JAX (`jax.tree.map`, `jax.jit`, `jax.vmap`) has codes but no ids: they are
+  ``None`` there rather than those of some earlier data set.
 
 JAX is imported when the first record is made, not when a file turns out to be bad.
 """
@@ -48,7 +48,8 @@ class Contract:
         _register(type(self))
 
     @classmethod
-    def _names(cls, kind: str) -> tuple[str, ...]:
+    def names(cls, kind: str) -> tuple[str, ...]:
+        """Return the names of the fields of one kind: array, size or ids."""
         return tuple(f.name for f in dataclasses.fields(cls) if f.metadata.get("kind") == kind)
 
     def fingerprint(self) -> str:
@@ -72,7 +73,7 @@ class Contract:
         return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name.removeprefix('num_')}={getattr(self, name):,}" for name in self._names("size"))
+        sizes = ", ".join(f"{name.removeprefix('num_')}={getattr(self, name):,}" for name in self.names("size"))
         return f"{type(self).__name__}({sizes})"
 
 
@@ -82,7 +83,7 @@ def _register(contract: type[Contract]) -> None:
         return
     import jax
 
-    arrays, sizes = contract._names("array"), contract._names("size")
+    arrays, sizes = contract.names("array"), contract.names("size")
 
     def flatten_with_keys(record: Contract) -> tuple[list[tuple[Any, Any]], tuple]:
         children = [(jax.tree_util.GetAttrKey(name), getattr(record, name)) for name in arrays]
@@ -90,7 +91,7 @@ def _register(contract: type[Contract]) -> None:
 
     def unflatten(static: tuple, children: Any) -> Contract:
         record = object.__new__(contract)
-        for name in contract._names("ids"):
+        for name in contract.names("ids"):
             object.__setattr__(record, name, None)
         for name, value in (*zip(arrays, children, strict=True), *zip(sizes, static, strict=True)):
             object.__setattr__(record, name, value)

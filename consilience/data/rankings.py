@@ -1,18 +1,46 @@
 """Rankings: partial orders with ties, such as differential diagnoses, one report by one annotator for one item.
 
-A report orders some classes in blocks: the classes of a block are tied, block 0 is ranked first, and the classes that it does not
-name are unranked, below all blocks. Long rows hold the named classes; `entry` joins the rows that name the same class of the
-same item, which is all that an item's plausibilities can depend on.
+A report orders some classes in blocks: the classes of a block are tied, block 0 is ranked first, and the classes that
+it does not name are unranked, below all blocks. Long rows hold the named classes; `entry` joins the rows that name the
+same class of the same item, which is all that an item's plausibilities can depend on.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import itertools
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consilience.data.codes import (
+    Names,
+    as_names,
+    check_codes,
+    keep_repeated,
+    names_or_codes,
+    recode,
+    repeated,
+    sized,
+    sorted_names,
+)
 from consilience.data.contract import Contract, array, ids, size
+from consilience.data.tables import (
+    Problems,
+    Table,
+    cell_text,
+    check_option,
+    choose_columns,
+    find_file,
+    read_json,
+    read_table,
+    warn_input,
+)
 
-__all__ = ["Rankings"]
+__all__ = ["Rankings", "read_rankings"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -21,14 +49,16 @@ class Rankings(Contract):
 
     Parameters
     ----------
-    report_item, report_annotator : int32, shape ``(report,)``; who ranked what. Sorted by item. A report may rank nothing.
+    report_item, report_annotator : int32, shape ``(report,)``; who ranked what. Sorted by item. A report may rank
+        nothing.
     report : int32, shape ``(row,)``, sorted; the report that a row belongs to.
     block : int32, shape ``(row,)``; dense 0-based rank of the block within its report. Non-decreasing within a report.
     block_size : int32, shape ``(row,)``; number of classes tied in the row's block.
     entry : int32, shape ``(row,)``; the (item, class) pair that the row names.
     entry_item, entry_class : int32, shape ``(entry,)``; the distinct named pairs, sorted by item, then class.
     num_rows, num_reports, num_entries, num_items, num_annotators, num_classes : sizes.
-    items, annotators, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    items, annotators, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went
+        through JAX.
     """
 
     report_item: Any = array()
@@ -48,3 +78,341 @@ class Rankings(Contract):
     items: Any = ids()
     annotators: Any = ids()
     classes: Any = ids()
+
+    @classmethod
+    def from_codes(
+        cls,
+        report_item: ArrayLike,
+        report_annotator: ArrayLike,
+        report: ArrayLike,
+        block: ArrayLike,
+        class_: ArrayLike,
+        *,
+        num_items: int | None = None,
+        num_annotators: int | None = None,
+        num_classes: int | None = None,
+        items: Names | None = None,
+        annotators: Names | None = None,
+        classes: Names | None = None,
+    ) -> Self:
+        """Make rankings from integer codes, in any order of the rows and reports.
+
+        Parameters
+        ----------
+        report_item, report_annotator : whole numbers from 0, shape ``(report,)``.
+        report, class_ : whole numbers from 0, shape ``(row,)``; which report names which class. A class occurs once
+            per report.
+        block : any numbers, shape ``(row,)``; smaller is ranked higher, equal is tied. They need not be dense.
+        num_items, num_annotators, num_classes : sizes; where absent, those of the ids, or else just large enough for
+            the codes.
+        items, annotators, classes : ids in code order; the codes as texts where absent.
+        """
+        problems = Problems("the codes")
+        report_item, num_items = sized(problems, "item", report_item, items, num_items)
+        report_annotator, num_annotators = sized(problems, "annotator", report_annotator, annotators, num_annotators)
+        class_code, num_classes = sized(problems, "class", class_, classes, num_classes)
+        row_report = check_codes(problems, "report", report, len(report_item))
+        position = np.asarray(block if np.size(block) else np.empty(0, np.int32))
+        if report_item.shape != report_annotator.shape or not row_report.shape == position.shape == class_code.shape:
+            shapes = f"report_item {report_item.shape}, report_annotator {report_annotator.shape}, "
+            shapes += f"report {row_report.shape}, block {position.shape}, class {class_code.shape}"
+            remedy = "give one entry per report and row"
+            raise problems.fail(f"columns of equal length are expected, not {shapes}", remedy)
+        if position.dtype.kind not in "iuf" or not np.isfinite(position).all():
+            remedy = "number the blocks of a report from 0"
+            problems.add("the blocks are not all finite numbers", remedy, column="block")
+        if not len(report_item):
+            problems.add("there are no reports", "check where the codes come from")
+        problems.raise_any()
+        for row in np.flatnonzero(repeated(row_report, class_code))[:1000].tolist():
+            place = {"row": f"position {row}", "column": "class", "value": class_code[row]}
+            problems.add(f"report {row_report[row]} names this class twice", "name each class once per report", **place)
+        problems.raise_any()
+        by_item = np.argsort(report_item, kind="stable")
+        report_item, report_annotator = report_item[by_item], report_annotator[by_item]
+        row_report = np.argsort(by_item)[row_report].astype(np.int32)
+        order = np.lexsort((class_code, position, row_report))
+        row_report, class_code = row_report[order], class_code[order]
+        block, block_size = _dense_blocks(row_report, position[order])
+        named = report_item[row_report].astype(np.int64) * num_classes + class_code
+        entries, entry = np.unique(named, return_inverse=True)
+        return cls(
+            report_item=report_item,
+            report_annotator=report_annotator,
+            report=row_report,
+            block=block,
+            block_size=block_size,
+            entry=entry.astype(np.int32),
+            entry_item=(entries // max(num_classes, 1)).astype(np.int32),
+            entry_class=(entries % max(num_classes, 1)).astype(np.int32),
+            num_rows=len(row_report),
+            num_reports=len(report_item),
+            num_entries=len(entries),
+            num_items=num_items,
+            num_annotators=num_annotators,
+            num_classes=num_classes,
+            items=names_or_codes(items, num_items, "items"),
+            annotators=names_or_codes(annotators, num_annotators, "annotators"),
+            classes=names_or_codes(classes, num_classes, "classes"),
+        )
+
+    @classmethod
+    def from_nested(
+        cls,
+        nested: Any,
+        *,
+        classes: Names | str | os.PathLike | None = None,
+        items: Names | None = None,
+    ) -> Rankings:
+        """Make rankings from nested lists: case > annotator > block > class.
+
+        Parameters
+        ----------
+        nested : the cases, a list or a dict ``{case id: …}``; each case a list or a dict of annotators; each
+            annotator a list of
+            blocks, best first; each block a list of tied classes, all texts or all codes. In lists, the position is
+            the id.
+        classes : ids of the classes in code order, or the path of a text file with one per line. Without it, the
+            texts that
+            occur, sorted; or every code up to the largest.
+        items : ids of the cases where ``nested`` is a list.
+        """
+        return _from_nested(nested, Problems("the nested lists"), classes, items)
+
+
+def _dense_blocks(report: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return, for rows sorted by report and block, the 0-based rank of each row's block and the block's size."""
+    if not len(report):
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    new_report = np.concatenate([[True], report[1:] != report[:-1]])
+    new_block = new_report | np.concatenate([[True], block[1:] != block[:-1]])
+    number = np.cumsum(new_block) - 1
+    first_of_report = number[np.maximum.accumulate(np.where(new_report, np.arange(len(report)), 0))]
+    return (number - first_of_report).astype(np.int32), np.bincount(number)[number].astype(np.int32)
+
+
+# ---- nested lists ----
+
+
+def _from_nested(nested: Any, problems: Problems, classes: Any, items: Names | None) -> Rankings:
+    """Flatten level by level; every level is checked before the next one is opened."""
+    closed = None if classes is None else as_names(classes, "classes")
+    case_ids, cases = _level([nested], ["the whole"], "case", problems)
+    if items is not None:
+        case_ids = _ids_of_cases(as_names(items, "items"), len(cases), problems)
+    annotator_ids, reports = _level(cases, [f"case {name}" for name in case_ids], "annotator", problems)
+    problems.raise_any()
+    report_item = np.repeat(np.arange(len(cases), dtype=np.int32), [len(case) for case in cases])
+    annotators = list(dict.fromkeys(annotator_ids))
+
+    def report_place(index: int) -> str:
+        return f"case {case_ids[report_item[index]]}, annotator {annotator_ids[index]}"
+
+    blocks, block_report = _open_lists(reports, report_place, "an annotator has to be a list of blocks", problems)
+
+    def block_place(index: int) -> str:
+        first = int(np.searchsorted(block_report, block_report[index]))
+        return f"{report_place(block_report[index])}, block {index - first}"
+
+    named, row_block = _open_lists(blocks, block_place, "a block has to be a list of classes", problems)
+    for index in np.flatnonzero(np.bincount(row_block, minlength=len(blocks)) == 0)[:1000].tolist():
+        remedy = "delete it; an annotator who ranks nothing is an empty list"
+        problems.add("the block is empty", remedy, row=block_place(index))
+    problems.raise_any()
+    code, order = _class_codes(named, closed, lambda row: block_place(row_block[row]), problems)
+    report = block_report[row_block]
+    for row in np.flatnonzero(repeated(report, code) & (code >= 0))[:1000].tolist():
+        place = {"row": block_place(row_block[row]), "column": "class", "value": named[row]}
+        problems.add("this annotator has ranked the class already", "name each class once per annotator", **place)
+    if not reports:
+        problems.add("no annotator ranks anything", "check that this is the file you meant")
+    problems.raise_any()
+    return Rankings.from_codes(
+        report_item,
+        recode(np.arange(len(annotator_ids)), annotator_ids, annotators),
+        report,
+        row_block,
+        code,
+        items=case_ids,
+        annotators=annotators,
+        classes=order,
+        num_items=len(cases),
+    )
+
+
+def _ids_of_cases(items: list[str], num_cases: int, problems: Problems) -> list[str]:
+    if len(items) != num_cases:
+        raise problems.fail(f"there are {num_cases} cases but {len(items)} items", "give one id per case")
+    return items
+
+
+def _level(parents: list[Any], places: list[str], what: str, problems: Problems) -> tuple[list[str], list[Any]]:
+    """Open lists or dicts; returns the id of each child (its key, or its position) and the children."""
+    names: list[str] = []
+    children: list[Any] = []
+    for parent, place in zip(parents, places, strict=True):
+        if isinstance(parent, Mapping):
+            own = [cell_text(key)[0] for key in parent]
+            names += own
+            children += parent.values()
+            if "" in own or len(set(own)) < len(own):
+                problems.add(f"the {what} ids have to be distinct and not empty", "correct the keys", row=place)
+        elif isinstance(parent, list | tuple):
+            names += map(str, range(len(parent)))
+            children += parent
+        else:
+            problems.add(f"a list or object of {what}s is expected", "see read_rankings", row=place, value=parent)
+    problems.raise_any()
+    return names, children
+
+
+def _open_lists(
+    parents: list[Any], place: Callable[[int], str], expected: str, problems: Problems
+) -> tuple[list[Any], np.ndarray]:
+    """Open lists that stand on one level; returns their children and the index of each child's parent."""
+    for index, parent in enumerate(parents):
+        if not isinstance(parent, list | tuple):
+            problems.add(expected, "write case > annotator > block > class", row=place(index), value=parent)
+    problems.raise_any()
+    index_of_parent = np.repeat(np.arange(len(parents)), np.fromiter(map(len, parents), np.int64, len(parents)))
+    return list(itertools.chain.from_iterable(parents)), index_of_parent
+
+
+def _class_codes(
+    named: list[Any], closed: list[str] | None, place: Callable[[int], str], problems: Problems
+) -> tuple[np.ndarray, list[str]]:
+    """Return codes and ids of classes that are all texts or all codes."""
+    kinds = set(map(type, named))
+    if kinds <= {int}:
+        # Python integers may exceed any dtype; out-of-range ones become -1 and are reported.
+        limit = np.iinfo(np.int32).max if closed is None else len(closed)
+        codes = np.array([code if 0 <= code < limit else -1 for code in named], np.int32)
+        remedy = "correct the code or pass more classes"
+        _report_rows(codes < 0, named, f"class codes from 0 to {limit - 1} are expected", remedy, place, problems)
+        return codes, closed or [str(code) for code in range(int(codes.max(initial=-1)) + 1)]
+    if kinds != {str}:
+        odd = np.array([type(value) is not str for value in named])
+        remedy = "write every class as a text, or every class as its code"
+        _report_rows(odd, named, "a class is neither a text nor, as all others, a code", remedy, place, problems)
+        return np.full(len(named), -1, np.int32), []
+    texts = [cell_text(value)[0] for value in named]
+    order = closed or sorted_names(set(texts) - {""})
+    codes = recode(np.arange(len(texts)), texts, order)
+    codes[[not text for text in texts]] = -1
+    _report_rows(codes == -1, named, "the class is empty or no text", "name the class", place, problems)
+    remedy = "correct it or add it to the list"
+    _report_rows(codes == -2, named, "this class is not in classes=", remedy, place, problems)
+    return codes, order
+
+
+def _report_rows(
+    rows: np.ndarray, named: list[Any], message: str, remedy: str, place: Callable[[int], str], problems: Problems
+) -> None:
+    for row in np.flatnonzero(rows)[:1000].tolist():
+        problems.add(message, remedy, row=place(row), column="class", value=named[row])
+
+
+# ---- files and data frames ----
+
+
+def read_rankings(
+    source: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    classes: Names | str | os.PathLike | None = None,
+    missing: str = "error",
+    duplicates: str = "error",
+    unknown: str = "error",
+) -> Rankings:
+    """Read partial rankings with ties.
+
+    Parameters
+    ----------
+    source : a table (path, data frame or dict of columns) with one row per ranked class; or a JSON file of nested
+        lists, case >
+        annotator > block > class, as `Rankings.from_nested` takes them.
+    columns : column names for "item", "annotator", "class" and "rank" where the table has names of its own. A rank is
+        a positive
+        number, 1 is best, equal ranks are tied, gaps do not matter; a class without a row is unranked. A row without
+        class and
+        rank stands for an annotator who ranks nothing.
+    classes : the closed list of classes in order, or the path of a text file with one class per line. By default the
+        classes that
+        occur, sorted.
+    missing : "error", or "drop" to take a class with an empty rank for unranked.
+    duplicates : "error", or "first" to keep the first row where an annotator ranks a class of an item again.
+    unknown : "error", or "drop" to leave out rows whose class is not in ``classes`` (tables only).
+
+    Returns
+    -------
+    rankings : items and annotators in the order of their first appearance.
+    """
+    check_option("missing", missing, ("error", "drop"))
+    check_option("duplicates", duplicates, ("first", "error"))
+    check_option("unknown", unknown, ("error", "drop"))
+    nested = None if columns else _nested_content(source)
+    if nested is not None:
+        return _from_nested(nested[0], nested[1], classes, None)
+    table = read_table(source, choose_columns(("item", "annotator", "class", "rank"), (), columns))
+    return _from_table(table, None if classes is None else as_names(classes, "classes"), missing, duplicates, unknown)
+
+
+def _nested_content(source: Any) -> tuple[Any, Problems] | None:
+    """Return the content of a JSON file unless it is a table, that is, an array of objects with plain values."""
+    if not isinstance(source, str | os.PathLike) or not str(source).lower().endswith((".json", ".json.gz")):
+        return None
+    path, _ = find_file(source, (".json",))
+    problems = Problems(str(path))
+    content = read_json(path, problems)
+    first = content[0] if isinstance(content, list) and content else None
+    is_table = isinstance(first, dict) and not all(isinstance(value, list) for value in first.values())
+    return None if is_table else (content, problems)
+
+
+def _from_table(
+    table: Table, closed: list[str] | None, missing: str, duplicates: str, unknown: str
+) -> Rankings:
+    item, items = table.texts("item", required=True)
+    annotator, annotators = table.texts("annotator", required=True)
+    code, named = table.texts("class")
+    order = closed or sorted_names(named)
+    code = recode(code, named, order)
+    rank = table.numbers("rank", what="a positive rank")
+    table.flag(rank <= 0, "rank", "a positive rank is expected", "count ranks from 1, the best")
+    ranked = _apply_policies(table, code, missing, unknown)
+    ranked &= keep_repeated(table, ranked, (item, annotator, code), duplicates, "item, annotator and class")
+    filled = (item >= 0) & (annotator >= 0)
+    alone = ~table.empty("class") | ~(repeated(item, annotator) | repeated(item[::-1], annotator[::-1])[::-1])
+    remedy = "delete the row; an empty class stands for an annotator who ranks nothing at all"
+    table.flag(filled & ~alone, "class", "the class is empty but the annotator has other rows", remedy)
+    table.problems.raise_any()
+    pairs, report = np.unique(item.astype(np.int64) * len(annotators) + annotator, return_inverse=True)
+    return Rankings.from_codes(
+        pairs // len(annotators),
+        pairs % len(annotators),
+        report[ranked],
+        rank[ranked],
+        code[ranked],
+        items=items,
+        annotators=annotators,
+        classes=order,
+        num_classes=len(order),
+    )
+
+
+def _apply_policies(table: Table, code: np.ndarray, missing: str, unknown: str) -> np.ndarray:
+    """Return which rows rank a class, after flagging or dropping those that should and do not."""
+    no_class, no_rank, foreign = table.empty("class"), table.empty("rank"), code == -2
+    table.flag(no_class & ~no_rank, "rank", "there is a rank but no class", "name the class or delete the row")
+    unranked = no_rank & ~no_class
+    if missing == "error":
+        remedy = "fill it in, or pass missing='drop' to take the class for unranked"
+        table.flag(unranked, "class", "the rank of this class is empty", remedy)
+    elif unranked.any():
+        warn_input(f"{unranked.sum():,} classes with an empty rank were taken for unranked (missing='drop')")
+    if unknown == "error":
+        remedy = "correct it, add it to the list, or pass unknown='drop' to leave such rows out"
+        table.flag(foreign, "class", "this class is not in classes=", remedy)
+    elif foreign.any():
+        warn_input(f"{foreign.sum():,} rows with a class outside classes= were left out (unknown='drop')")
+    return (code >= 0) & ~no_rank

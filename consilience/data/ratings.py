@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consilience.data.codes import Names, compact, keep_repeated, names_or_codes, require_rows, sized
 from consilience.data.contract import Contract, array, ids, size
+from consilience.data.tables import Problems, check_option, choose_columns, read_table, warn_input
 
-__all__ = ["Ratings"]
+__all__ = ["Ratings", "read_ratings"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -30,3 +36,83 @@ class Ratings(Contract):
     num_annotators: int = size()
     items: Any = ids()
     annotators: Any = ids()
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: ArrayLike,
+        annotator: ArrayLike,
+        rating: ArrayLike,
+        *,
+        items: Names | None = None,
+        annotators: Names | None = None,
+        num_items: int | None = None,
+        num_annotators: int | None = None,
+    ) -> Self:
+        """Make ratings from integer codes and finite numbers, each of shape ``(rating,)``.
+
+        Parameters
+        ----------
+        item, annotator : whole numbers from 0.
+        rating : finite.
+        items, annotators : ids in code order; the codes as texts where absent.
+        num_items, num_annotators : sizes; where absent, those of the ids, or else just large enough for the codes.
+        """
+        problems = Problems("the codes")
+        item, num_items = sized(problems, "item", item, items, num_items)
+        annotator, num_annotators = sized(problems, "annotator", annotator, annotators, num_annotators)
+        rating = np.asarray(rating, np.float64)
+        if not item.shape == annotator.shape == rating.shape:
+            shapes = f"item {item.shape}, annotator {annotator.shape}, rating {rating.shape}"
+            raise problems.fail(f"columns of equal length are expected, not {shapes}", "give one entry per rating")
+        for position in np.flatnonzero(~np.isfinite(rating))[:1000].tolist():
+            place = {"row": f"position {position}", "column": "rating", "value": rating[position]}
+            problems.add("a rating has to be finite", "correct or leave out the row", **place)
+        if not len(item):
+            problems.add("there are no ratings", "check where the codes come from")
+        problems.raise_any()
+        return cls(
+            item=item,
+            annotator=annotator,
+            rating=rating,
+            num_ratings=len(item),
+            num_items=num_items,
+            num_annotators=num_annotators,
+            items=names_or_codes(items, num_items, "items"),
+            annotators=names_or_codes(annotators, num_annotators, "annotators"),
+        )
+
+
+def read_ratings(
+    source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error", duplicates: str = "keep"
+) -> Ratings:
+    """Read numbers from a crowd.
+
+    Parameters
+    ----------
+    source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
+    columns : column names for "item", "annotator" and "rating" where the table has names of its own.
+    missing : "error", or "drop" to leave out rows whose rating is empty. An empty item or annotator is always an error.
+    duplicates : what to do when an annotator rates an item again: "keep" counts every row, "first" keeps the first,
+        "error" refuses.
+
+    Returns
+    -------
+    ratings : items and annotators in the order of their first appearance.
+    """
+    check_option("missing", missing, ("error", "drop"))
+    check_option("duplicates", duplicates, ("keep", "first", "error"))
+    table = read_table(source, choose_columns(("item", "annotator", "rating"), (), columns))
+    item, items = table.texts("item", required=True)
+    annotator, annotators = table.texts("annotator", required=True)
+    rating, empty = table.numbers("rating"), table.empty("rating")
+    if missing == "error":
+        table.flag(empty, "rating", "the rating is empty", "fill it in, or pass missing='drop' to leave such rows out")
+    elif empty.any():
+        warn_input(f"{empty.sum():,} rows without a rating were left out (missing='drop')")
+    keep = ~empty & keep_repeated(table, ~empty, (item, annotator), duplicates, "item and annotator")
+    table.problems.raise_any()
+    require_rows(table, keep)
+    item, item_ids = compact(item[keep], items)
+    annotator, annotator_ids = compact(annotator[keep], annotators)
+    return Ratings.from_codes(item, annotator, rating[keep], items=item_ids, annotators=annotator_ids)

@@ -1,0 +1,145 @@
+"""Class maps: which group each class belongs to, such as the risk of a diagnosis."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consilience.data.codes import Names, as_names, names_or_codes, object_array, recode, sized, sorted_names
+from consilience.data.contract import Contract, array, ids, size
+from consilience.data.tables import Problems, choose_columns, number, read_lines, read_table
+
+__all__ = ["ClassMap", "read_class_map"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ClassMap(Contract):
+    """A group for every class; made by `read_class_map` or `from_codes`.
+
+    Parameters
+    ----------
+    group : int32, shape ``(class,)``; code into ``groups``.
+    score : float64, shape ``(group,)``, the number that names the group; ``None`` where some group's name is no number.
+    num_classes, num_groups : sizes.
+    classes, groups : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    """
+
+    group: Any = array()
+    score: Any = array(default=None)
+    num_classes: int = size()
+    num_groups: int = size()
+    classes: Any = ids()
+    groups: Any = ids()
+
+    @classmethod
+    def from_codes(
+        cls,
+        group: ArrayLike,
+        *,
+        classes: Names | None = None,
+        groups: Names | None = None,
+        score: ArrayLike | None = None,
+    ) -> Self:
+        """Make a class map from the group code of each class.
+
+        Parameters
+        ----------
+        group : whole numbers from 0, shape ``(class,)``.
+        classes, groups : ids in code order; the codes as texts where absent.
+        score : finite, shape ``(group,)``, in any unit such as risk; where absent, the names of the groups if all are
+            numbers.
+        """
+        problems = Problems("the class map")
+        group, num_groups = sized(problems, "group", group, groups, None)
+        if classes is not None and len(classes) != len(group):
+            problems.add(f"there are {len(group)} groups but {len(classes)} classes", "give one group per class")
+        if not len(group):
+            problems.add("there are no classes", "give the group of every class")
+        problems.raise_any()
+        names = names_or_codes(groups, num_groups, "groups")
+        if score is None and groups is not None:
+            numbers = np.array([number(name) for name in names])
+            score = numbers if np.isfinite(numbers).all() else None
+        elif score is not None:
+            score = np.asarray(score, np.float64)
+            if score.shape != (num_groups,) or not np.isfinite(score).all():
+                raise problems.fail(f"{num_groups} finite scores are expected", "give one per group")
+        return cls(
+            group=group,
+            score=score,
+            num_classes=len(group),
+            num_groups=num_groups,
+            classes=names_or_codes(classes, len(group), "classes"),
+            groups=names,
+        )
+
+    def align(self, classes: Names) -> ClassMap:
+        """Return the map for the classes of a data set, in their order.
+
+        A class that the map lacks is an `InputError`.
+        """
+        names = as_names(classes, "classes")
+        position = recode(np.arange(len(names)), names, self.classes)
+        problems = Problems("the class map")
+        for name in [name for name, code in zip(names, position, strict=True) if code < 0]:
+            problems.add("the map has no group for this class", "add the class to the map", column="class", value=name)
+        problems.raise_any()
+        group = np.asarray(self.group)[position]
+        return self.replace(group=group, num_classes=len(names), classes=object_array(names))
+
+
+def read_class_map(
+    source: Any,
+    *,
+    classes: Names | str | os.PathLike | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> ClassMap:
+    """Read which group each class belongs to.
+
+    Parameters
+    ----------
+    source : a table with the columns class and group; or a ``.txt`` file with one group per line, for ``classes`` in
+        their order.
+    classes : the classes to cover, in order, or the path of a text file with one per line. By default those of the
+        table.
+    columns : column names for "class" and "group" where the table has names of its own.
+
+    Returns
+    -------
+    class_map : groups sorted, by value where all are whole numbers.
+    """
+    closed = None if classes is None else as_names(classes, "classes")
+    if isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith((".txt", ".txt.gz")):
+        return _from_lines(source, closed)
+    table = read_table(source, choose_columns(("class", "group"), (), columns))
+    code, names = table.texts("class", required=True)
+    group, found = table.texts("group", required=True)
+    order = sorted_names(found)
+    group = recode(group, found, order)
+    group_of_class = np.full(len(names) + 1, -1, np.int32)
+    group_of_class[code[::-1]] = group[::-1]
+    table.flag(
+        (code >= 0) & (group_of_class[code] != group),
+        "group",
+        "an earlier row puts the same class into another group",
+        "keep one group per class",
+    )
+    table.problems.raise_any()
+    result = ClassMap.from_codes(group_of_class[:-1], classes=names, groups=order)
+    return result if closed is None else result.align(closed)
+
+
+def _from_lines(source: str | os.PathLike, classes: list[str] | None) -> ClassMap:
+    lines = read_lines(source)
+    problems = Problems(str(source))
+    if classes is None:
+        raise problems.fail("a list of groups does not say which classes they are for", "pass classes=…")
+    if len(lines) != len(classes):
+        raise problems.fail(f"{len(classes)} lines are expected, not {len(lines)}", "write one group per class")
+    order = sorted_names(set(lines))
+    return ClassMap.from_codes(recode(np.arange(len(lines)), lines, order), classes=classes, groups=order)

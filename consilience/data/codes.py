@@ -1,0 +1,167 @@
+"""Ids to codes and back: names that people gave become whole numbers from 0, checked once, here."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consilience.data.tables import KEPT_PER_KIND, Problems, Table, cell_text, read_lines, warn_input
+
+__all__ = [
+    "Names",
+    "as_names",
+    "check_codes",
+    "compact",
+    "keep_repeated",
+    "names_or_codes",
+    "object_array",
+    "recode",
+    "repeated",
+    "require_rows",
+    "sized",
+    "sorted_names",
+]
+
+Names = Sequence[Any] | np.ndarray
+
+
+def sorted_names(names: Iterable[str]) -> list[str]:
+    """Sort names: by value where all are whole numbers, else as text."""
+    listed = list(names)
+    try:
+        return sorted(listed, key=lambda name: (int(name), name))
+    except ValueError:
+        return sorted(listed)
+
+
+def as_names(values: Any, what: str) -> list[str]:
+    """Return a list of ids that a user passed (names, or a path to a text file with one per line) as distinct texts."""
+    problems = Problems(None)
+    if isinstance(values, str | os.PathLike):
+        problems = Problems(str(values))
+        values = read_lines(values)
+    if not isinstance(values, Iterable):
+        raise problems.fail(f"{what} has to be a list of names", "pass a list, or a path to a text file", value=values)
+    names = []
+    for position, value in enumerate(values):
+        text, complaint = cell_text(value)
+        if complaint or not text:
+            remedy = f"pass {what} as distinct texts"
+            problems.add(complaint or f"an entry of {what} is empty", remedy, row=f"entry {position}", value=value)
+        names.append(text)
+    for name, count in collections.Counter(names).items():
+        if name and count > 1:
+            problems.add(f"{what} lists a name {count} times", "list each name once", value=name)
+    if not names:
+        problems.add(f"{what} is empty", f"list at least one of the {what}")
+    problems.raise_any()
+    return names
+
+
+def object_array(names: Iterable[str]) -> np.ndarray:
+    """Return names as a one-dimensional object array."""
+    listed = list(names)
+    result = np.empty(len(listed), dtype=object)
+    result[:] = listed
+    return result
+
+
+def recode(codes: np.ndarray, names: Names, order: Names) -> np.ndarray:
+    """Translate codes into ``names`` to codes into ``order``; -1 stays, -2 stands for a name that ``order`` lacks."""
+    position = {name: code for code, name in enumerate(order)}
+    table = np.array([*(position.get(name, -2) for name in names), -1], np.int32)
+    return table[codes]
+
+
+def compact(codes: np.ndarray, names: Names) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out names that no row uses any more; returns int32 codes and an object array of names, order kept."""
+    used = np.zeros(len(names), bool)
+    used[codes] = True
+    position = (np.cumsum(used) - 1).astype(np.int32)
+    return position[codes], object_array(itertools.compress(names, used))
+
+
+def repeated(*codes: np.ndarray) -> np.ndarray:
+    """Mark rows whose combination of codes occurred in an earlier row: bool, shape ``(row,)``."""
+    order = np.lexsort(codes[::-1])
+    same = np.ones(max(len(order) - 1, 0), bool)
+    for column in codes:
+        same &= column[order][1:] == column[order][:-1]
+    marked = np.zeros(len(order), bool)
+    marked[order[1:]] = same
+    return marked
+
+
+def check_codes(problems: Problems, name: str, codes: Any, size: int | None, *, lowest: int = 0) -> np.ndarray:
+    """Return codes as int32 after checking that they are one-dimensional whole numbers within ``lowest..size-1``."""
+    try:
+        values = np.asarray(codes)
+    except ValueError:
+        raise problems.fail("the codes are nested", "pass one flat array of integer codes", column=name) from None
+    if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
+        message = f"a one-dimensional integer array is expected, not {values.dtype} of shape {values.shape}"
+        raise problems.fail(message, "pass integer codes", column=name)
+    upper = np.iinfo(np.int32).max if size is None else size
+    offending = np.flatnonzero((values < lowest) | (values >= upper))
+    for position in offending[:KEPT_PER_KIND].tolist():
+        message = f"codes from {lowest} to {upper - 1} are expected"
+        remedy = f"correct the {len(offending):,} codes outside, or pass larger sizes"
+        problems.add(message, remedy, row=f"position {position}", column=name, value=values[position])
+    return values.astype(np.int32)
+
+
+def sized(
+    problems: Problems, name: str, codes: ArrayLike, names: Names | None, size: int | None
+) -> tuple[np.ndarray, int]:
+    """Return checked codes and the number of things that they can name."""
+    if names is not None:
+        if size is not None and size != len(names):
+            problems.add(f"there are {len(names)} ids but num_{name}s is {size}", "make them agree", column=name)
+        size = len(names)
+    checked = check_codes(problems, name, codes, size)
+    return checked, int(checked.max(initial=-1)) + 1 if size is None else int(size)
+
+
+def names_or_codes(names: Names | None, size: int, what: str) -> np.ndarray:
+    """Return given ids as an object array of texts, or the codes as texts."""
+    if names is None:
+        return object_array(map(str, range(size)))
+    return object_array(as_names(names, what) if len(names) else [])
+
+
+def keep_repeated(
+    table: Table, usable: np.ndarray, codes: tuple[np.ndarray, ...], duplicates: str, what: str
+) -> np.ndarray:
+    """Apply the policy for repeated rows and return which rows stay.
+
+    Parameters
+    ----------
+    table : for messages.
+    usable : bool, shape ``(row,)``; only these rows are looked at.
+    codes : what must not repeat together, each of shape ``(row,)``.
+    duplicates : "keep" (warn), "first" (warn and drop) or "error".
+    what : what ``codes`` stand for, for the message.
+    """
+    again = np.zeros(table.num_rows, bool)
+    rows = np.flatnonzero(usable & np.all([column >= 0 for column in codes], axis=0))
+    again[rows] = repeated(*(column[rows] for column in codes))
+    if duplicates == "error":
+        remedy = "delete all but one row, or pass duplicates='first'"
+        table.flag(again, next(iter(table.columns)), f"an earlier row has the same {what}", remedy)
+    elif again.any() and not table.problems.found:
+        done = "all were counted" if duplicates == "keep" else "the first of each was kept"
+        warn_input(f"{again.sum():,} rows have the same {what} as an earlier row; {done} (duplicates={duplicates!r})")
+    return np.ones(table.num_rows, bool) if duplicates == "keep" else ~again
+
+
+def require_rows(table: Table, keep: np.ndarray) -> None:
+    """Raise unless a row is left."""
+    if not keep.any():
+        remedy = "check the file and the policies for missing and unknown values"
+        raise table.problems.fail("no usable row is left", remedy)

@@ -1,0 +1,728 @@
+"""The one place that turns what a user brings into named columns, and that says what is wrong with it.
+
+A *source* is a path (``.csv``, ``.tsv``, ``.json``, ``.jsonl``/``.ndjson``, each also with ``.gz``, or ``.parquet``), a
+data frame (pandas; anything that speaks Arrow; anything with ``to_pandas()``), or a dict of columns. Every column
+becomes codes into its distinct values, in the order of their first appearance: a check or a conversion then runs once
+per distinct value, and 10^7 rows cost a few C loops instead of 10^7 Python calls.
+
+What counts as what:
+
+* Ids, labels and classes are **text**. In text files they stay as written ("01" is not "1"; "NA", "null" and "None" are
+  labels like any other), without the white space around them. Nothing else is normalised. Numbers from data frames and
+  JSON become their text; whole numbers are written without a decimal point, because pandas turns integers into floats
+  as soon as one is missing.
+* Only an **empty cell** is missing; in data frames and JSON also ``None``, NaN and pandas' ``NA``.
+* A CSV file is comma-separated; where the first line has no comma but semicolons (or tabs), those separate. It is
+  UTF-8, with or without a byte order mark, and its first row names the columns. Blank lines are skipped.
+* Columns are found by name, in any order and case, under the contract's name or an alias of `ALIASES`; other columns
+  are ignored.
+* Problems are collected and raised together. They name the **line** of a text file as an editor shows it (the header is
+  line 1), the **record** of a JSON array counted from 1, or the **row** of a data frame counted from 0.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import csv
+import gzip
+import io
+import itertools
+import json
+import operator
+import os
+import sys
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from consilience.errors import InputError, InputProblem, InputWarning, UnknownName
+
+__all__ = [
+    "ALIASES",
+    "KEPT_PER_KIND",
+    "Column",
+    "Problems",
+    "Table",
+    "all_columns",
+    "cell_text",
+    "check_option",
+    "choose_columns",
+    "find_file",
+    "number",
+    "read_json",
+    "read_lines",
+    "read_table",
+    "warn_input",
+]
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "item": ("task", "question", "example", "sample", "case"),
+    "annotator": ("worker", "rater", "reader", "coder", "user", "performer"),
+    "label": ("answer", "response", "agg_label"),
+    "gold": ("truth", "true_label", "ground_truth"),
+    "weight": ("count",),
+    "rating": ("score", "value"),
+    "class": ("condition", "diagnosis", "label", "agg_label"),
+    "rank": ("position",),
+    "score": ("probability", "confidence"),
+    "group": ("risk", "category"),
+    "mention_id": ("mention", "markable"),
+    "annotator_id": ("annotator", "worker", "coder", "player"),
+    "annotation": ("label",),
+    "document_id": ("document", "doc_id"),
+    "expert": ("annotator", "worker", "rater", "user"),
+    "item_a": ("i", "a"),
+    "item_b": ("j", "b"),
+    "answer": ("link", "constraint"),
+    "id": ("record_id", "rec_id"),
+}
+
+_TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+KEPT_PER_KIND = 1000       # problem records kept for one kind; the rest is counted
+_CHUNK_ROWS = 65536
+_EXACT_FLOAT = 2.0**53      # whole floats from here on may stand for several integers
+
+Choose = Callable[[list[str], "Problems"], dict[str, int]]
+
+
+# ---- problems ----
+
+
+@dataclass
+class Problems:
+    """Collects what is wrong with one input, to be raised together.
+
+    Parameters
+    ----------
+    file : what to call the input: its path, or "the data frame".
+    """
+
+    file: str | None
+    found: list[InputProblem] = field(default_factory=list)
+
+    def add(
+        self, message: str, remedy: str, *, row: str | None = None, column: str | None = None, value: object = None
+    ) -> None:
+        """Note one problem."""
+        shown = None if value is None else _shorten(str(value))
+        self.found.append(InputProblem(message, remedy, self.file, row, column, shown))
+
+    def fail(self, message: str, remedy: str, **where: Any) -> InputError:
+        """Note a problem after which reading cannot go on; the caller raises what this returns."""
+        self.add(message, remedy, **where)
+        return InputError(self.found)
+
+    def raise_any(self) -> None:
+        """Raise `InputError` with all problems, if there are any."""
+        if self.found:
+            raise InputError(self.found)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "…"
+
+
+def check_option(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Raise `UnknownName` unless an option has one of its documented values."""
+    if value not in allowed:
+        raise UnknownName(f"{name}={value!r} is not an option; pass one of {', '.join(map(repr, allowed))}")
+
+
+def warn_input(text: str) -> None:
+    """Warn that a documented policy repaired or left out something."""
+    warnings.warn(text, InputWarning, stacklevel=4)
+
+
+# ---- columns and tables ----
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column as codes into its distinct values.
+
+    Parameters
+    ----------
+    name : the name in the source.
+    codes : int32, shape ``(row,)``; index into ``values``, -1 where a data frame has no value.
+    values : the distinct values as they came: text, or numbers from JSON and data frames.
+    """
+
+    name: str
+    codes: np.ndarray
+    values: list[Any]
+
+
+@dataclass
+class Table:
+    """The wanted columns of one source.
+
+    Parameters
+    ----------
+    columns : role (such as "item") to column.
+    num_rows : number of usable rows.
+    problems : what was wrong so far; the reader adds to it and raises.
+    unit : how a row is called in messages, with a place for its number.
+    numbers_of_rows : shape ``(row,)``; the number of each row in that unit.
+    """
+
+    columns: dict[str, Column]
+    num_rows: int
+    problems: Problems
+    unit: str
+    numbers_of_rows: np.ndarray
+
+    def place(self, row: int) -> str:
+        """Return what to call a row in a message."""
+        return self.unit.format(self.numbers_of_rows[row])
+
+    def flag(self, rows: np.ndarray, role: str, message: str, remedy: str) -> None:
+        """Note the same problem for every row of a mask, with the value that stands there in the column of ``role``."""
+        offending = np.flatnonzero(rows)
+        column = self.columns[role]
+        for row in offending[:KEPT_PER_KIND].tolist():
+            code = int(column.codes[row])
+            value = column.values[code] if code >= 0 else None
+            self.problems.add(message, remedy, row=self.place(row), column=column.name, value=value)
+        if len(offending) > KEPT_PER_KIND:
+            more = len(offending) - KEPT_PER_KIND
+            self.problems.add(f"{message}: {more:,} further rows", remedy, column=column.name)
+
+    def texts(self, role: str, *, required: bool = False) -> tuple[np.ndarray, list[str]]:
+        """Read a column as text.
+
+        Parameters
+        ----------
+        role : which column.
+        required : whether an empty cell is a problem.
+
+        Returns
+        -------
+        codes : int32, shape ``(row,)``; -1 where the cell is empty.
+        names : distinct texts in order of first appearance.
+        """
+        column = self.columns[role]
+        lookup: dict[str, int] = {}
+        recoded = np.full(len(column.values) + 1, -1, np.int32)
+        refused: dict[str, list[int]] = {}
+        for code, value in enumerate(column.values):
+            text, complaint = cell_text(value)
+            if complaint:
+                refused.setdefault(complaint, []).append(code)
+            elif text:
+                recoded[code] = lookup.setdefault(text, len(lookup))
+        for complaint, bad in refused.items():
+            self.flag(np.isin(column.codes, bad), role, complaint, "write a plain text or number there")
+        codes = recoded[column.codes]
+        if required:
+            self._require(codes >= 0, role, refused)
+        return codes, list(lookup)
+
+    def _require(self, filled: np.ndarray, role: str, refused: dict[str, list[int]]) -> None:
+        known_bad = np.isin(self.columns[role].codes, [code for bad in refused.values() for code in bad])
+        self.flag(~filled & ~known_bad, role, f"the {role} is empty", "fill it in or delete the row")
+
+    def numbers(self, role: str, *, what: str = "a number") -> np.ndarray:
+        """Read a column as finite numbers.
+
+        Parameters
+        ----------
+        role : which column.
+        what : what is expected, for the message.
+
+        Returns
+        -------
+        values : float64, shape ``(row,)``; NaN where the cell is empty or was refused (which is noted as a problem).
+        """
+        column = self.columns[role]
+        values = np.full(len(column.values) + 1, np.nan)
+        bad = np.zeros(len(column.values) + 1, bool)
+        for code, value in enumerate(column.values):
+            if _is_missing(value) or (isinstance(value, str) and not value.strip()):
+                continue
+            values[code] = number(value)
+            bad[code] = not np.isfinite(values[code])
+        values[bad] = np.nan
+        remedy = "write a finite number with a decimal point, such as 0.5"
+        self.flag(bad[column.codes], role, f"{what} is expected", remedy)
+        return values[column.codes]
+
+    def empty(self, role: str) -> np.ndarray:
+        """Return where a column has no value: bool, shape ``(row,)``."""
+        column = self.columns[role]
+        missing = [_is_missing(value) or (isinstance(value, str) and not value.strip()) for value in column.values]
+        return np.array([*missing, True])[column.codes]
+
+
+def number(value: Any) -> float:
+    """Return a value as a float, NaN where it is none. Python's ``1_000`` is not taken for a number."""
+    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and "_" in value):
+        return np.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+class _Nested(str):
+    """Stands for a list or an object in a cell."""
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and value != value
+
+
+def cell_text(value: Any) -> tuple[str, str | None]:
+    """Return the text of a cell ("" where it is missing) and, where it cannot be an id, the complaint."""
+    if _is_missing(value):
+        return "", None
+    if isinstance(value, float | np.floating):
+        return _float_text(value)
+    if isinstance(value, _Nested | list | tuple | dict | set | frozenset | bytes | bytearray):
+        return "", "one value is expected, not a list, an object or bytes"
+    try:
+        text = str(value).strip()
+        text.encode()
+    except ValueError:  # a lone surrogate, or an integer of thousands of digits
+        return "", "this is no text that could be written to a file"
+    return ("", "the text holds a NUL character") if "\0" in text else (text, None)
+
+
+def _float_text(value: Any) -> tuple[str, str | None]:
+    if not np.isfinite(value):
+        return "", "infinity cannot name anything"
+    if value != int(value):
+        return str(value), None
+    if abs(value) >= _EXACT_FLOAT:
+        return "", "this whole number is too large for a float column and may have lost digits"
+    return str(int(value)), None
+
+
+# ---- which columns ----
+
+
+def choose_columns(
+    required: Sequence[str], optional: Sequence[str] = (), columns: Mapping[str, str] | None = None
+) -> Choose:
+    """Return a function that finds the columns of a contract among the names of a table.
+
+    Parameters
+    ----------
+    required, optional : roles, such as "item".
+    columns : role to column name, for tables with other names than `ALIASES` knows.
+    """
+    given = {} if columns is None else dict(columns)
+    roles = (*required, *optional)
+    unknown = [role for role in given if role not in roles]
+    if unknown:
+        listed = ", ".join(map(repr, unknown))
+        raise UnknownName(f"columns= names {listed}; this table has the columns {', '.join(roles)}")
+
+    def choose(names: list[str], problems: Problems) -> dict[str, int]:
+        chosen: dict[str, int] = {}
+        for role in sorted(roles, key=lambda role: role not in given):
+            free = {position: name for position, name in enumerate(names) if position not in chosen.values()}
+            found = _find(role, given.get(role), free)
+            if len(found) == 1:
+                chosen[role] = found[0]
+            elif found:
+                listed = ", ".join(repr(names[position]) for position in found)
+                remedy = f"pass columns={{'{role}': …}}"
+                problems.add(f"several columns could be '{role}': {listed}", remedy, column=role)
+            elif role in required or role in given:
+                problems.add(*_absent(role, given.get(role), names, required), column=given.get(role, role))
+        problems.raise_any()
+        return chosen
+
+    return choose
+
+
+def _find(role: str, given: str | None, names: dict[int, str]) -> list[int]:
+    """Return the positions that fit best: the given name, the role's own name, or its aliases."""
+    if given is not None:
+        exact = [position for position, name in names.items() if name == str(given).strip()]
+        return exact or [p for p, name in names.items() if name.casefold() == str(given).strip().casefold()]
+    own = [position for position, name in names.items() if name.casefold() == role]
+    return own or [position for position, name in names.items() if name.casefold() in ALIASES.get(role, ())]
+
+
+def _absent(role: str, given: str | None, names: list[str], required: Sequence[str]) -> tuple[str, str]:
+    listed = ", ".join(repr(_shorten(name)) for name in names[:12]) + (", …" if len(names) > 12 else "")
+    wanted = f"'{role}'" if given is None else f"'{given}' (given for '{role}')"
+    remedy = f"pass columns={{'{role}': …}}, or begin the file with a header line {','.join(required)}"
+    return f"there is no column {wanted}; the table has {listed or 'no columns'}", remedy
+
+
+def all_columns(names: list[str], problems: Problems) -> dict[str, int]:
+    """Choose every column that has a name, under its own name."""
+    return {name: position for position, name in enumerate(names) if name}
+
+
+def _check_names(names: Iterable[Any], problems: Problems) -> list[str]:
+    stripped = ["" if _is_missing(name) else str(name).strip() for name in names]
+    for name, count in collections.Counter(stripped).items():
+        if name and count > 1:
+            problems.add(f"{count} columns have the same name", "rename or delete all but one", column=name)
+    problems.raise_any()
+    return stripped
+
+
+# ---- sources ----
+
+
+def read_table(source: Any, choose: Choose, *, header: Sequence[str] | None = None) -> Table:
+    """Read the wanted columns of a source.
+
+    Parameters
+    ----------
+    source : a path, a data frame or a dict of columns; see the head of this file.
+    choose : finds the wanted columns among the names: `choose_columns` or `all_columns`.
+    header : the names of the columns of a CSV file that has no header line.
+
+    Returns
+    -------
+    table : its ``problems`` may hold problems of single rows, which the reader raises together with its own.
+    """
+    if isinstance(source, str | os.PathLike):
+        path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
+        problems = Problems(str(path))
+        if ending == ".parquet":
+            table = _read_frame(_read_parquet(path, problems), choose, problems)
+        elif ending in (".csv", ".tsv"):
+            table = _read_delimited(path, ending, choose, problems, header)
+        else:
+            table = _read_records(path, ending, choose, problems)
+    elif isinstance(source, Mapping):
+        table = _read_mapping(source, choose, Problems("the dict of columns"))
+    else:
+        problems = Problems("the data frame")
+        table = _read_frame(_as_pandas(source, problems), choose, problems)
+    if not table.num_rows and not table.problems.found:
+        raise table.problems.fail("the table has no rows", "check that this is the file you meant")
+    return table
+
+
+def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
+    """Return the path of an existing file and its ending without ``.gz``."""
+    path = Path(source)
+    problems = Problems(_shorten(str(path)))
+    try:
+        if path.is_dir():
+            raise problems.fail("this is a folder; a file is expected", "give the path of one file")
+        if not path.exists():
+            raise problems.fail("there is no such file", "check the path")
+    except (OSError, ValueError) as error:
+        raise problems.fail(f"this path cannot be opened ({error})", "check the path") from None
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    ending = (suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])) or ""
+    if ending not in endings:
+        raise problems.fail(
+            f"files ending in '{ending}' cannot be read here",
+            f"give a file ending in {', '.join(endings)}, or read it yourself and pass a data frame",
+        )
+    return path, ending
+
+
+def _open(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -> Any:
+    """Run a parser over a text file; whatever is wrong with the bytes becomes a problem."""
+    try:
+        with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
+            return parse(stream)
+    except UnicodeDecodeError:
+        raise _wrong_encoding(path, problems) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        remedy = "copy or compress it again"
+        raise problems.fail(f"the compressed file is damaged or incomplete ({error})", remedy) from None
+    except OSError as error:
+        raise problems.fail(f"the file cannot be read ({error.strerror or error})", "check its permissions") from None
+
+
+def _wrong_encoding(path: Path, problems: Problems) -> InputError:
+    """Say which byte of which line is not UTF-8."""
+    # Damaged compression may come to light before the line is reached again.
+    with contextlib.suppress(EOFError, OSError, zlib.error), _open(path) as raw:
+        for line, content in enumerate(raw, start=1):
+            try:
+                content.decode()
+            except UnicodeDecodeError as error:
+                return problems.fail(
+                    f"byte {error.start + 1} of the line is not UTF-8 text",
+                    "save the file as UTF-8 (a spreadsheet has to be exported as CSV first)",
+                    row=f"line {line}",
+                    value=f"0x{content[error.start]:02x}",
+                )
+    return problems.fail("the file is not UTF-8 text", "save the file as UTF-8")
+
+
+class _Encoder:
+    """Turns values into codes in order of first appearance, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._lookup: dict[Any, int] = collections.defaultdict(itertools.count().__next__)
+        self._parts: list[np.ndarray] = [np.empty(0, np.int32)]
+
+    def extend(self, values: Iterable[Any], count: int) -> None:
+        self._parts.append(np.fromiter(map(self._lookup.__getitem__, values), np.int32, count))
+
+    def column(self, name: str) -> Column:
+        return Column(name, np.concatenate(self._parts), list(self._lookup))
+
+
+def _read_delimited(
+    path: Path, ending: str, choose: Choose, problems: Problems, header: Sequence[str] | None
+) -> Table:
+    def parse(stream: IO[str]) -> Table:
+        first = stream.readline()
+        if "\0" in first:
+            raise problems.fail("this is not a text file", "export the table as CSV", row="line 1")
+        delimiter = "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
+        reader = csv.reader(itertools.chain([first], stream), delimiter=delimiter, strict=True)
+        rows = _numbered(reader, problems)
+        names = list(header) if header else next((row for row, _ in rows if row), None)
+        if names is None:
+            raise problems.fail("the file is empty", "check that this is the file you meant")
+        names = _check_names(names, problems)
+        chosen = choose(names, problems)
+        return _encode_rows(rows, names, chosen, problems)
+
+    return _read_text(path, problems, parse)
+
+
+def _numbered(reader: Any, problems: Problems) -> Iterator[tuple[list[str], int]]:
+    """Yield each row with the number of its first line; a quoted cell may span several lines."""
+    start = 1
+    try:
+        for row in reader:
+            yield row, start
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise problems.fail(
+            f"the row that begins here cannot be split into cells ({error})",
+            'close every quotation mark, and write one inside a quoted cell twice ("")',
+            row=f"line {start}",
+        ) from None
+
+
+def _encode_rows(
+    numbered: Iterator[tuple[list[str], int]], names: list[str], chosen: dict[str, int], problems: Problems
+) -> Table:
+    encoders = {role: _Encoder() for role in chosen}
+    lines = [np.empty(0, np.int64)]
+    while chunk := list(itertools.islice(numbered, _CHUNK_ROWS)):
+        rows, starts = zip(*chunk, strict=True)
+        widths = np.fromiter(map(len, rows), np.int64, len(rows))
+        whole = widths == len(names)
+        for index in np.flatnonzero(~whole & (widths > 0))[:KEPT_PER_KIND].tolist():
+            _ragged(rows[index], len(names), starts[index], problems)
+        kept = rows if whole.all() else list(itertools.compress(rows, whole))
+        lines.append(np.array(starts, np.int64)[whole])
+        for role, position in chosen.items():
+            encoders[role].extend(map(operator.itemgetter(position), kept), len(kept))
+    columns = {role: encoders[role].column(names[position]) for role, position in chosen.items()}
+    numbers = np.concatenate(lines)
+    return Table(columns, len(numbers), problems, "line {}", numbers)
+
+
+def _ragged(row: list[str], expected: int, line: int, problems: Problems) -> None:
+    problems.add(
+        f"the row has {len(row)} cells where the header has {expected}",
+        "add or remove separators; quote cells that contain the separator",
+        row=f"line {line}",
+        value=",".join(row),
+    )
+
+
+class _Duplicate(ValueError):
+    """A JSON object names a key twice."""
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        repeated_key = collections.Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise _Duplicate(f"an object has the key {_shorten(repeated_key)!r} twice")
+    return record
+
+
+def _parse_json(text: str, problems: Problems, line: int | None) -> tuple[Any, bool]:
+    """Return the parsed value and whether parsing succeeded; where not, the problem is noted."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique_keys), True
+    except json.JSONDecodeError as error:
+        place = f"line {line or error.lineno}"
+        problems.add(f"this is not JSON: {error.msg} at character {error.colno}", "check it in an editor", row=place)
+    except RecursionError:
+        problems.add("this JSON is nested too deeply", "check that this is the file you meant")
+    except ValueError as error:
+        problems.add(f"this JSON cannot be used: {error}", "correct it", row=None if line is None else f"line {line}")
+    return None, False
+
+
+def read_json(path: Path, problems: Problems) -> Any:
+    """Return the content of a JSON file, or raise what is wrong with it."""
+    value, _ = _parse_json(_read_text(path, problems, lambda stream: stream.read()), problems, None)
+    problems.raise_any()
+    return value
+
+
+def _read_records(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:
+    if ending == ".json":
+        content = read_json(path, problems)
+        if not isinstance(content, list):
+            remedy = "write the table as an array of objects (pandas: orient='records')"
+            raise problems.fail("an array of objects is expected", remedy)
+        numbered = list(enumerate(content, start=1))
+        return _records_table(numbered, "record {}", choose, problems)
+    lines = _read_text(path, problems, lambda stream: stream.read()).split("\n")
+    numbered = []
+    for line, text in enumerate(lines, start=1):
+        if text.strip():
+            record, parsed = _parse_json(text, problems, line)
+            numbered += [(line, record)] if parsed else []
+    return _records_table(numbered, "line {}", choose, problems)
+
+
+def _records_table(numbered: list[tuple[int, Any]], unit: str, choose: Choose, problems: Problems) -> Table:
+    for place, record in numbered:
+        if not isinstance(record, dict):
+            remedy = 'write each row as {"column": value, …}'
+            problems.add("an object is expected", remedy, row=unit.format(place), value=record)
+    kept = [(place, record) for place, record in numbered if isinstance(record, dict)]
+    if not kept:
+        raise problems.fail("the table has no rows", "check that this is the file you meant")
+    keys = list(dict.fromkeys(itertools.chain.from_iterable(record for _, record in kept)))
+    names = _check_names(keys, problems)
+    chosen = choose(names, problems)
+    columns = {
+        role: _from_values(names[position], [record.get(keys[position]) for _, record in kept])
+        for role, position in chosen.items()
+    }
+    return Table(columns, len(kept), problems, unit, np.array([place for place, _ in kept], np.int64))
+
+
+def _from_values(name: str, values: Iterable[Any]) -> Column:
+    """Encode Python values; True and 1, or 1 and 1.0, count as one value."""
+    cells = list(values)
+    encoder = _Encoder()
+    try:
+        encoder.extend(cells, len(cells))
+    except TypeError:
+        encoder = _Encoder()
+        encoder.extend([cell if _hashable(cell) else _Nested(repr(cell)) for cell in cells], len(cells))
+    return encoder.column(name)
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
+    names = _check_names(source, problems)
+    columns = dict(zip(names, source.values(), strict=True))
+    lengths = {}
+    for name, values in columns.items():
+        is_list = hasattr(values, "__len__") and not isinstance(values, str | bytes | Mapping)
+        if not is_list or getattr(values, "ndim", 1) != 1:
+            problems.add("a column of values is expected", "pass a list or a one-dimensional array", column=name)
+        else:
+            lengths[name] = len(values)
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name!r}: {length}" for name, length in lengths.items())
+        problems.add(f"the columns have different lengths ({listed})", "make them equally long")
+    problems.raise_any()
+    num_rows = next(iter(lengths.values()), 0)
+    encoded = {
+        role: _from_series(names[position], columns[names[position]])
+        for role, position in choose(names, problems).items()
+    }
+    return Table(encoded, num_rows, problems, "row {} (counted from 0)", np.arange(num_rows))
+
+
+def _from_series(name: str, values: Any) -> Column:
+    """Encode a pandas column by pandas itself, anything else value by value."""
+    if hasattr(values, "factorize"):
+        try:
+            codes, distinct = values.factorize()
+            return Column(name, codes.astype(np.int32), list(distinct))
+        except TypeError:
+            pass
+    return _from_values(name, values.tolist() if isinstance(values, np.ndarray) else values)
+
+
+def _read_frame(frame: Any, choose: Choose, problems: Problems) -> Table:
+    names = _check_names(frame.columns, problems)
+    columns = {
+        role: _from_series(names[position], frame.iloc[:, position])
+        for role, position in choose(names, problems).items()
+    }
+    return Table(columns, len(frame), problems, "row {} (counted from 0)", np.arange(len(frame)))
+
+
+def _as_pandas(source: Any, problems: Problems) -> Any:
+    """Return a pandas frame; pandas itself is imported only by who brings a frame."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(source, pandas.DataFrame):
+        return source
+    if hasattr(source, "columns") and hasattr(source, "__arrow_c_stream__"):
+        return _pyarrow(problems).table(source).to_pandas(integer_object_nulls=True)
+    if hasattr(source, "columns") and hasattr(source, "to_pandas"):
+        return source.to_pandas()
+    raise problems.fail(
+        f"a {type(source).__name__} cannot be read as a table",
+        "pass a path, a data frame, or a dict of equally long columns",
+    )
+
+
+def _pyarrow(problems: Problems) -> Any:
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+    except ImportError:
+        remedy = "install it with: pip install 'consilience[parquet]'"
+        raise problems.fail("reading this needs the package pyarrow, which is not installed", remedy) from None
+    return pyarrow
+
+
+def _read_parquet(path: Path, problems: Problems) -> Any:
+    pyarrow = _pyarrow(problems)
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
+
+    try:
+        # Not pyarrow's read_table, which takes folder names such as a=1/ for columns.
+        table = ParquetFile(path).read()
+        return table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        reason = _shorten(str(error).split("\n")[0])
+        raise problems.fail(f"this is not a readable Parquet file ({reason})", "write the file again") from None
+
+
+def read_lines(path: str | os.PathLike) -> list[str]:
+    """Return the lines of a ``.txt`` file, stripped; a blank line inside the file is an error."""
+    found, _ = find_file(path, (".txt",))
+    problems = Problems(str(found))
+    lines = [line.strip() for line in _read_text(found, problems, lambda stream: stream.read()).splitlines()]
+    while lines and not lines[-1]:
+        lines.pop()
+    for number_of_line, line in enumerate(lines, start=1):
+        if not line:
+            problems.add("the line is blank", "write one name per line", row=f"line {number_of_line}")
+        elif "\0" in line:
+            problems.add("the text holds a NUL character", "save it as plain text", row=f"line {number_of_line}")
+    if not lines:
+        raise problems.fail("the file is empty", "write one name per line")
+    problems.raise_any()
+    return lines
