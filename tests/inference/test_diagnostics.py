@@ -1,0 +1,89 @@
+"""The vectorised diagnostics against ArviZ, one scalar at a time, and against what must be true of them."""
+
+import time
+
+import numpy as np
+import pytest
+
+from consilience.inference.diagnostics import ess_bulk, ess_mean, ess_tail, mcse_mean, r_hat
+
+
+def autoregressive(rng, coefficient, shape):
+    noise = rng.normal(size=shape)
+    values = np.empty(shape)
+    values[:, 0] = noise[:, 0]
+    for step in range(1, shape[1]):
+        values[:, step] = coefficient * values[:, step - 1] + noise[:, step]
+    return values
+
+
+def scalars(num_chains, num_draws):
+    """Draws of very different kinds, stacked on the last axis."""
+    rng = np.random.default_rng(num_chains * num_draws)
+    shape = (num_chains, num_draws)
+    return np.stack(
+        [
+            rng.normal(size=shape),
+            autoregressive(rng, 0.9, shape),
+            autoregressive(rng, -0.7, shape),
+            rng.exponential(size=shape) ** 3,
+            rng.integers(0, 3, shape).astype(float),
+            rng.normal(size=shape) + np.arange(num_chains)[:, None],
+            rng.normal(size=shape) * (1 + np.arange(num_chains)[:, None]),
+            np.cumsum(rng.normal(size=shape), axis=1),
+            np.full(shape, 2.0),
+        ],
+        axis=-1,
+    )
+
+
+@pytest.mark.parametrize(("num_chains", "num_draws"), [(4, 100), (4, 101), (2, 13), (1, 50), (3, 4), (2, 8)])
+@pytest.mark.parametrize(
+    ("ours", "theirs", "options"),
+    [
+        (r_hat, "rhat", {"method": "rank"}),
+        (ess_bulk, "ess", {"method": "bulk"}),
+        (ess_tail, "ess", {"method": "tail"}),
+        (ess_mean, "ess", {"method": "mean"}),
+        (mcse_mean, "mcse", {"method": "mean"}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # ArviZ divides by zero for the constant
+def test_numbers_are_those_of_arviz(num_chains, num_draws, ours, theirs, options):
+    import arviz
+
+    draws = scalars(num_chains, num_draws)
+    reference = getattr(arviz, theirs)
+    expected = [float(np.asarray(reference(draws[..., i], **options))) for i in range(draws.shape[-1])]
+    np.testing.assert_allclose(ours(draws), expected, rtol=1e-7)
+
+
+def test_shapes_and_missing_numbers():
+    draws = np.random.default_rng(0).normal(size=(2, 60, 3, 4))
+    draws[1, 7, 2, 3] = np.nan
+    for function in (r_hat, ess_bulk, ess_tail, ess_mean, mcse_mean):
+        numbers = function(draws)
+        assert numbers.shape == (3, 4)
+        assert np.isnan(numbers[2, 3])
+        assert np.isfinite(np.delete(numbers.ravel(), -1)).all()
+        assert np.isnan(function(draws[:, :3])).all()
+        assert function(draws[:, :, :0]).shape == (0, 4)
+
+
+def test_chains_that_disagree_are_found():
+    rng = np.random.default_rng(1)
+    draws = rng.normal(size=(4, 500, 2))
+    draws[0, :, 1] += 1.0
+    agree, disagree = r_hat(draws)
+    assert agree < 1.01 < disagree
+
+
+def test_batches_give_the_same_numbers_and_ten_thousand_scalars_are_quick(monkeypatch):
+    from consilience.inference import diagnostics
+
+    draws = np.random.default_rng(2).normal(size=(2, 100, 10_000)).astype(np.float32)
+    began = time.process_time()
+    whole = ess_bulk(draws)
+    assert time.process_time() - began < 5  # ArviZ takes more than half a minute
+    monkeypatch.setattr(diagnostics, "_BATCH_VALUES", 2 * 100 * 999)
+    np.testing.assert_array_equal(ess_bulk(draws), whole)
