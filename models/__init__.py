@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from consilience.errors import UnknownName
 
 if TYPE_CHECKING:
-    from consilience.models.member import Model
+    from consilience.models.interface import Model
 
 __all__ = ["MEMBERS", "member", "names"]
 

@@ -1,7 +1,7 @@
 r"""Dirichlet plausibilities from single labels (Stutz et al. 2023, sections 3.1 and 4.1: toy data, CIFAR-10H).
 
-Each annotator names one class. The plausibilities of an item have a Dirichlet prior, and the reliability γ says how much a label
-is trusted, as a power of the likelihood:
+Each annotator names one class. The plausibilities of an item have a Dirichlet prior, and the reliability γ says how
+much a label is trusted, as a power of the likelihood:
 
 .. math::
 
@@ -16,8 +16,8 @@ is trusted, as a power of the likelihood:
 | α | the concentration of ``Priors.plausibility`` | (label,), 0.1 each by default |
 | s | ``votes`` | (entry,): weighted counts of the labels that an item received |
 
-The paper prints no α for CIFAR-10H. Any small one gives the certainties it reports: with γ = 1, exactly 176 images below 0.99 for α = 0.01
-and for α = 0.1 (the paper: 178, by Monte Carlo).
+The paper prints no α for CIFAR-10H. Any small one gives the certainties it reports: with γ = 1, exactly 176 images
+below 0.99 for α = 0.01 and for α = 0.1 (the paper: 178, by Monte Carlo).
 """
 
 from __future__ import annotations
@@ -35,19 +35,26 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
-from consilience.models.member import Model, Option, checked_prior
+from consilience.models.interface import Model, Option, checked_prior
 from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, Truth
 
-__all__ = ["MODEL", "Posterior", "Priors", "exact", "model", "simulate", "symmetric", "truth"]
+__all__ = ["MODEL", "Posterior", "Priors", "Symmetric", "exact", "model", "simulate", "truth"]
 
 
-def symmetric(concentration: float) -> Callable[[Any], dist.Dirichlet]:
-    """Return a prior that adds the same number to each label, as a function of the data."""
+@dataclass(frozen=True)
+class Symmetric:
+    """A prior that adds the same number to each label, as a function of the data.
 
-    def prior(data: Any) -> dist.Dirichlet:
-        return dist.Dirichlet(jnp.full(data.num_labels, concentration))
+    Parameters
+    ----------
+    concentration : positive.
+    """
 
-    return prior
+    concentration: float
+
+    def __call__(self, data: Any) -> dist.Dirichlet:
+        """Return Dirichlet(α, …, α) over the labels of the data."""
+        return dist.Dirichlet(jnp.full(data.num_labels, self.concentration))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +63,16 @@ class Priors:
 
     Parameters
     ----------
-    plausibility : distribution of an item's plausibilities, event shape ``(label,)``; Dirichlet(0.1, …, 0.1) by default.
+    plausibility : distribution of an item's plausibilities, event shape ``(label,)``; Dirichlet(0.1, …, 0.1) by
+        default.
     """
 
-    plausibility: dist.Distribution | Callable[[Any], dist.Distribution] = symmetric(0.1)
+    plausibility: dist.Distribution | Callable[[Any], dist.Distribution] = Symmetric(0.1)
 
     @classmethod
     def from_alpha(cls, alpha: float) -> Priors:
         """Return priors with the symmetric Dirichlet(α, …, α)."""
-        return cls(plausibility=symmetric(alpha))
+        return cls(plausibility=Symmetric(alpha))
 
 
 def model(data: Annotations, priors: Priors | None = None, *, reliability: float = 1.0) -> None:
@@ -101,8 +109,8 @@ class Posterior(NamedTuple):
 def exact(data: Annotations, priors: Priors, *, reliability: float) -> Posterior:
     """Return the exact posterior, Dirichlet(γ s + α) per item (Stutz et al. 2023, section 4.1).
 
-    A symmetric prior leaves the labels that nobody gave exchangeable, so that they need not be listed: memory is linear in the number
-    of annotations for any number of labels.
+    A symmetric prior leaves the labels that nobody gave exchangeable, so that they need not be listed: memory is
+    linear in the number of annotations for any number of labels.
 
     Raises
     ------
@@ -127,7 +135,7 @@ def exact(data: Annotations, priors: Priors, *, reliability: float) -> Posterior
 
 
 def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, reliability: float) -> Truth:
-    """Return draws of the plausibilities, from the exact posterior or from stored draws of the site ``plausibility``."""
+    """Return draws of the plausibilities: of the exact posterior, or those stored for the site ``plausibility``."""
     if isinstance(posterior, Posterior):
         entries = Entries(posterior.first, posterior.entry_class, data.num_labels)
         draws: Truth = DirichletTruth(
@@ -135,17 +143,10 @@ def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, reliab
         )
         draws.point = PointTruth(entries, posterior.votes)
     else:
-        draws = dense_draws(posterior["plausibility"])
+        draws = PlausibilityDraws.dense(posterior["plausibility"])
         votes = exact(data, Priors(), reliability=reliability)
         draws.point = PointTruth(Entries(votes.first, votes.entry_class, data.num_labels), votes.votes)
     return draws
-
-
-def dense_draws(plausibility: np.ndarray) -> PlausibilityDraws:
-    """Wrap stored draws ``(draw, item, class)``."""
-    num_draws, num_items, num_classes = plausibility.shape
-    with np.errstate(divide="ignore"):
-        return PlausibilityDraws(Entries.dense(num_items, num_classes), np.log(plausibility).reshape(num_draws, -1))
 
 
 def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, reliability: float) -> dict[str, Array]:
@@ -167,8 +168,8 @@ def simulate(
 ) -> tuple[Annotations, dict[str, np.ndarray]]:  # fmt: skip
     """Draw plausibilities from the prior and one label per item and annotator from them.
 
-    The reliability is how far an analyst trusts the labels; it has no part in how they arise, and is accepted so that simulations of
-    all members are called alike.
+    The reliability is how far an analyst trusts the labels; it has no part in how they arise, and is accepted so
+    that simulations of all members are called alike.
 
     Returns
     -------
@@ -176,7 +177,9 @@ def simulate(
     values : ``plausibility``, shape ``(item, label)``.
     """
     key_plausibility, key_label = jax.random.split(key)
-    sizes = Annotations.from_codes([0], [0], [0], num_items=num_items, num_annotators=num_annotators, num_labels=num_labels)
+    sizes = Annotations.from_codes(
+        [0], [0], [0], num_items=num_items, num_annotators=num_annotators, num_labels=num_labels
+    )
     prior = checked_prior("plausibility", (priors or Priors()).plausibility, sizes, (num_labels,))
     plausibility = prior.expand((num_items,)).sample(key_plausibility)
     log_plausibility = jnp.log(jnp.maximum(plausibility, jnp.finfo(plausibility.dtype).tiny))
@@ -196,8 +199,8 @@ MODEL = Model(
   title   = {Evaluating {AI} systems under uncertain ground truth: a case study in dermatology},
   author  = {Stutz, David and Cemgil, Ali Taylan and Roy, Abhijit Guha and Matejovicova, Tatiana and Barsbey, Melih and
              Strachan, Patricia and Schaekermann, Mike and Freyberg, Jan and Rikhye, Rajeev and Freeman, Beverly and
-             Matos, Javier Perez and Telang, Umesh and Webster, Dale R. and Liu, Yuan and Corrado, Greg S. and Matias, Yossi and
-             Kohli, Pushmeet and Liu, Yun and Doucet, Arnaud and Karthikesalingam, Alan},
+             Matos, Javier Perez and Telang, Umesh and Webster, Dale R. and Liu, Yuan and Corrado, Greg S. and
+             Matias, Yossi and Kohli, Pushmeet and Liu, Yun and Doucet, Arnaud and Karthikesalingam, Alan},
   journal = {arXiv preprint arXiv:2307.02191},
   year    = {2023}
 }""",
@@ -205,13 +208,14 @@ MODEL = Model(
     methods=("exact", "nuts", "svi"),
     model=model,
     priors=Priors,
-    prior_options={"alpha": ("number added to each label: the symmetric Dirichlet prior (default 0.1)", Priors.from_alpha)},
+    prior_options={"alpha": ("number added to each label, the symmetric Dirichlet prior: 0.1", Priors.from_alpha)},
     options=(
         Option(
             name="reliability", kind=float, default=1.0, minimum=0.0, above=True,
             help="how much each annotation is trusted: the power of its likelihood",
         ),
     ),
+    posterior=Posterior,
     exact=exact,
     draw=draw,
     truth=truth,

@@ -4,9 +4,9 @@ A Dirichlet vector is a normalised vector of independent Gamma(a_k) variables, s
 
     P(argmax = k) = ∫ f_k(x) ∏_{j≠k} F_j(x) dx,
 
-with their densities f and distribution functions F. In u = log x the integrand is smooth and falls off exponentially on the left and
-doubly exponentially on the right, where the trapezoidal rule converges geometrically. Done on the host in float64: the error is
-about 1e-13.
+with their densities f and distribution functions F. In u = log x the integrand is smooth and falls off exponentially
+on the left and doubly exponentially on the right, where the trapezoidal rule converges geometrically. Done on the
+host in float64: the error is about 1e-13.
 """
 
 from __future__ import annotations
@@ -115,5 +115,5 @@ def _leads(
 
 
 def _ranges(counts: np.ndarray) -> np.ndarray:
-    """0, 1, …, counts[0] - 1, 0, 1, …, counts[1] - 1, …"""
+    """Return 0, 1, …, counts[0] - 1, 0, 1, …, counts[1] - 1, and so on."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

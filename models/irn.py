@@ -1,7 +1,7 @@
-r"""Inverse rank normalisation: a point estimate of plausibilities from partial rankings (Stutz et al. 2023, equations 14 to 16).
+r"""Inverse rank normalisation: a point estimate of plausibilities from partial rankings.
 
-Every class in the i-th block of an annotator's ranking gets a weight that falls with i; unranked classes get none. Weights are summed
-over annotators and normalised once:
+Stutz et al. (2023), equations 14 to 16. Every class in the i-th block of an annotator's ranking gets a weight that
+falls with i; unranked classes get none. Weights are summed over annotators and normalised once:
 
 .. math::
 
@@ -13,9 +13,9 @@ over annotators and normalised once:
 | \|b\| | ``block_size`` | (row,) |
 | IRN | ``plausibility`` | (entry,), the named (item, class) pairs |
 
-``weights="equation-14"`` is the formula above. The authors' published code gives every class of block i the whole 1/i, without dividing by
-the size of the block: ``weights="published-code"``. The two differ wherever somebody ties classes, and only the second reproduces the
-paper's figures.
+``weights="equation-14"`` is the formula above. The authors' published code gives every class of block i the whole
+1/i, without dividing by the size of the block: ``weights="published-code"``. The two differ wherever somebody ties
+classes, and only the second reproduces the paper's figures.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from consilience.arrays import Array, Key
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.member import Model, Option
+from consilience.models.interface import Model, Option
 from consilience.models.truth import Entries, PointTruth, Truth
 
 __all__ = ["MODEL", "WEIGHTS", "Posterior", "exact", "inverse_rank_normalisation", "row_weights", "truth"]
@@ -101,6 +101,7 @@ MODEL = Model(
     data=Rankings,
     methods=("exact",),
     options=(WEIGHTS,),
+    posterior=Posterior,
     exact=exact,
     draw=draw,
     truth=truth,

@@ -1,4 +1,4 @@
-r"""Normal-inverse-gamma plausibilities from ratings (Stutz et al. 2023, section 4.1: toxicity of comments, aesthetics of images).
+r"""Normal-inverse-gamma plausibilities from ratings (Stutz et al. 2023: toxicity of comments, aesthetics of images).
 
 Annotators rate an item on a scale, and what counts is on which side of a threshold t its mean lies:
 
@@ -15,17 +15,19 @@ Annotators rate an item on a scale, and what counts is on which side of a thresh
 | y | ``rating`` | (rating,) |
 | t | ``threshold`` | scalar |
 
-The classes are ``below`` (μ < t) and ``above``. The paper's sentence on "the maximum of the two possible outcomes N(y ≤ t), N(y > t)" could be
-read as the posterior predictive of one more rating, but its findings (nearly certain images with 222 ratings each) only fit its
-equations (2) and (4), which are implemented: the certainty that the *mean* lies on one side, max(F, 1 − F) with F a Student t
-distribution function.
+The classes are ``below`` (μ < t) and ``above``. The paper's sentence on "the maximum of the two possible outcomes
+N(y ≤ t), N(y > t)" could be read as the posterior predictive of one more rating, but its findings (nearly certain
+images with 222 ratings each) only fit its equations (2) and (4), which are implemented: the certainty that the *mean*
+lies on one side, max(F, 1 − F) with F a Student t distribution function.
 
-The paper prints no hyperparameters, and its footnote writes σ² ~ Γ(α, β) where conjugacy needs the inverse gamma. Maximum likelihood of the
-hyperparameters is unbounded as soon as some items have identical ratings (β₀ → 0), so the default prior matches moments.
+The paper prints no hyperparameters, and its footnote writes σ² ~ Γ(α, β) where conjugacy needs the inverse gamma.
+Maximum likelihood of the hyperparameters is unbounded as soon as some items have identical ratings (β₀ → 0), so the
+default prior matches moments.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,8 +43,9 @@ from consilience.arrays import Array, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.member import REQUIRED, Model, Option, checked_prior
-from consilience.models.truth import Block, Entries, LabelDraws, PointTruth, TopProbabilities, Truth
+from consilience.models.interface import REQUIRED, Model, Option, checked_prior
+from consilience.models.random import log_gamma
+from consilience.models.truth import Block, Entries, LabelDraws, PointTruth, TopProbabilities, Truth, block_rows, pad
 
 __all__ = ["CLASSES", "MODEL", "Moments", "Posterior", "Priors", "exact", "model", "moments", "simulate", "truth"]
 
@@ -64,8 +67,9 @@ class Moments(NamedTuple):
 def moments(data: Ratings) -> Moments:
     """Match the prior to the spread of ratings within and between items.
 
-    With n ratings of variance s² in an item, E s² = E σ² and E s⁴ (n − 1)/(n + 1) = E σ⁴, whose ratio gives α₀; the variance of the item means is
-    E σ² (1/κ₀ + mean of 1/n). Where no item has two ratings, half of the total variance counts as within items.
+    With n ratings of variance s² in an item, E s² = E σ² and E s⁴ (n − 1)/(n + 1) = E σ⁴, whose ratio gives α₀; the
+    variance of the item means is E σ² (1/κ₀ + mean of 1/n). Where no item has two ratings, half of the total
+    variance counts as within items.
     """
     count = _sum(jnp.ones_like(data.rating), data)
     rated = count > 0
@@ -111,9 +115,10 @@ class Priors:
 
     Parameters
     ----------
-    variance : distribution of σ² of one item, event shape ``()``, or a function of the data; inverse gamma for the exact posterior.
-    mean : function of the data and σ² that returns the distribution of μ, event shape ``()``; normal with a variance in proportion
-        to σ² for the exact posterior. A distribution makes μ independent of σ².
+    variance : distribution of σ² of one item, event shape ``()``, or a function of the data; inverse gamma for the
+        exact posterior.
+    mean : function of the data and σ² that returns the distribution of μ, event shape ``()``; normal with a variance
+        in proportion to σ² for the exact posterior. A distribution makes μ independent of σ².
     """
 
     variance: dist.Distribution | Callable[[Any], dist.Distribution] = moment_variance
@@ -132,7 +137,7 @@ def model(data: Ratings, priors: Priors | None = None, *, threshold: float = 0.0
 
 
 class Posterior(NamedTuple):
-    """Normal-inverse-gamma posteriors, float64, each ``(item,)``: m, κ, α, β, and the mean rating (NaN without ratings)."""
+    """Normal-inverse-gamma posteriors, float64, each ``(item,)``: m, κ, α, β; and the mean rating, NaN without any."""
 
     location: np.ndarray
     strength: np.ndarray
@@ -146,8 +151,8 @@ def exact(data: Ratings, priors: Priors, *, threshold: float) -> Posterior:
 
     Raises
     ------
-    NotConjugate : the prior of ``variance`` is not an inverse gamma, or that of ``mean`` is not normal with a variance in proportion
-        to ``variance``.
+    NotConjugate : the prior of ``variance`` is not an inverse gamma, or that of ``mean`` is not normal with a
+        variance in proportion to ``variance``.
     """
     with jax.enable_x64():
         prior = _conjugate_prior(data, priors)
@@ -177,10 +182,14 @@ def _conjugate_prior(data: Ratings, priors: Priors) -> Moments:
     normal = all(isinstance(mean, dist.Normal) and not mean.batch_shape for mean in means)
     scales = np.array([mean.scale for mean in means], float) if normal else tried
     if not normal or not np.allclose(scales**2 / tried, scales[1] ** 2) or len({float(mean.loc) for mean in means}) > 1:
-        raise NotConjugate("site 'mean': the exact posterior needs a normal prior with a variance in proportion to 'variance'")
+        raise NotConjugate(
+            "site 'mean': the exact posterior needs a normal prior with a variance in proportion to 'variance'"
+        )
     if variance.batch_shape:
         raise InvalidPrior("the prior of site 'variance' has a batch shape; give one distribution for all items")
-    return Moments(*(np.asarray(value, float) for value in (means[1].loc, scales[1] ** -2, variance.concentration, variance.rate)))
+    return Moments(
+        *(np.asarray(value, float) for value in (means[1].loc, scales[1] ** -2, variance.concentration, variance.rate))
+    )
 
 
 class SideOfThreshold(Truth):
@@ -195,25 +204,35 @@ class SideOfThreshold(Truth):
 
     def __init__(self, posterior: Posterior, threshold: float, *, key: Key, num_draws: int) -> None:
         self.posterior, self.threshold, self.key, self.num_draws = posterior, threshold, key, num_draws
-        self.num_items, self.num_classes, self.classes = len(posterior.location), len(CLASSES), np.array(CLASSES, object)
+        self.num_items, self.num_classes, self.classes = (
+            len(posterior.location),
+            len(CLASSES),
+            np.array(CLASSES, object),
+        )
         mean = np.nan_to_num(posterior.mean_rating, nan=threshold)
         side = np.stack([mean < threshold, mean >= threshold], axis=1).astype(float)
         self.point = PointTruth(Entries.dense(self.num_items, len(CLASSES)), side.ravel())
 
-    def _draws(self) -> LabelDraws:
-        mean = draw(self.posterior, None, key=self.key, num_draws=self.num_draws)["mean"]
-        return LabelDraws(np.asarray(mean >= self.threshold, np.int8), len(CLASSES))
+    def _sides(self) -> Iterator[Block]:
+        """Yield 0 for below and 1 for above, ``(item, draw)``."""
+        parameters = np.stack(self.posterior[:4], axis=1)
+        rows = block_rows(self.num_items, self.num_draws)
+        for start in range(0, self.num_items, rows):
+            items = slice(start, min(start + rows, self.num_items))
+            key = jax.random.fold_in(self.key, start)
+            padded = pad(parameters[items], rows, 1.0)
+            yield Block(items, _draw_sides(key, padded, jnp.asarray(self.threshold, padded.dtype), self.num_draws))
 
     def ranked(self, depth: int) -> Iterator[Block]:
         """Yield the side of each draw, then the other one."""
-        for block in self._draws().ranked(1):
-            both = jnp.concatenate([block.values, 1 - block.values], axis=-1)
-            beyond = jnp.full((*both.shape[:2], max(0, depth - len(CLASSES))), -1, both.dtype)
-            yield Block(block.items, jnp.concatenate([both, beyond], axis=-1)[:, :, :depth])
+        for items, side in self._sides():
+            beyond = [jnp.full_like(side, -1)] * max(0, depth - len(CLASSES))
+            yield Block(items, jnp.stack([side, 1 - side, *beyond][:depth], axis=-1))
 
     def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
         """Yield indicators of the group of each draw's side."""
-        yield from self._draws().grouped(group, num_groups)
+        for items, side in self._sides():
+            yield Block(items, jax.nn.one_hot(jnp.asarray(group)[side], num_groups))
 
     def top_probabilities(self) -> TopProbabilities:
         """Return P(μ < t) and P(μ >= t) of each item, by the Student t distribution function."""
@@ -230,8 +249,20 @@ class SideOfThreshold(Truth):
         both = self.top_probabilities().entry.reshape(-1, 2)
         certainty = both.max(axis=1)
         return {
-            "item": np.arange(self.num_items), "label": both.argmax(axis=1), "probability": certainty, "certainty": certainty,
+            "item": np.arange(self.num_items), "label": both.argmax(axis=1), "probability": certainty, "certainty":
+            certainty,
         }  # fmt: skip
+
+
+@functools.partial(jax.jit, static_argnames="num_draws")
+def _draw_sides(key: Key, parameters: Array, threshold: Array, num_draws: int) -> Array:
+    """Draw on which side μ lies, for rows of m, κ, α, β."""
+    location, strength, shape, scale = (column[:, None] for column in parameters.T)
+    key_variance, key_mean = jax.random.split(key)
+    size = (parameters.shape[0], num_draws)
+    variance = scale * jnp.exp(-log_gamma(key_variance, jnp.broadcast_to(shape, size)))
+    mean = location + jnp.sqrt(variance / strength) * jax.random.normal(key_mean, size, parameters.dtype)
+    return (mean >= threshold).astype(jnp.int32)
 
 
 def _student(posterior: Posterior) -> Any:
@@ -282,14 +313,17 @@ def simulate(
 ) -> tuple[Ratings, dict[str, np.ndarray]]:
     """Draw means and variances from the prior and one rating per item and annotator.
 
-    A prior that is a function of the data has no data here: without ``priors``, σ² ~ InvGamma(3, 2) and μ | σ² ~ N(0, σ²).
+    A prior that is a function of the data has no data here: without ``priors``, σ² ~ InvGamma(3, 2) and μ | σ² ~
+    N(0, σ²).
 
     Returns
     -------
     data : all annotators rate all items.
     values : ``mean`` and ``variance``, each ``(item,)``.
     """
-    priors = priors or Priors(variance=dist.InverseGamma(3.0, 2.0), mean=lambda data, variance: dist.Normal(0.0, jnp.sqrt(variance)))
+    priors = priors or Priors(
+        variance=dist.InverseGamma(3.0, 2.0), mean=lambda data, variance: dist.Normal(0.0, jnp.sqrt(variance))
+    )
     key_variance, key_mean, key_rating = jax.random.split(key, 3)
     variance = checked_prior("variance", priors.variance, None, ()).expand((num_items,)).sample(key_variance)
     mean = checked_prior("mean", priors.mean, None, (), variance).expand((num_items,)).sample(key_mean)
@@ -314,6 +348,7 @@ MODEL = Model(
             help="where 'below' ends and 'above' begins, in the units of the ratings",
         ),
     ),
+    posterior=Posterior,
     exact=exact,
     draw=draw,
     truth=truth,

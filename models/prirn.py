@@ -11,9 +11,10 @@ r"""Probabilistic inverse rank normalisation: Dirichlet plausibilities around IR
 | γ | ``reliability`` | scalar |
 | α | ``alpha`` | scalar, added to every class; 0 in the paper, 0.01 in the authors' notebook |
 
-This states a posterior directly: there is no likelihood and hence nothing to simulate from. γ is the *total* concentration, as it were the
-number of annotators, and not a power per annotation: it cannot be compared with the reliability of `dirichlet` or `plackett-luce`. With
-α = 0 only classes that somebody named have any mass. As γ grows the posterior shrinks to the point estimate.
+This states a posterior directly: there is no likelihood and hence nothing to simulate from. γ is the *total*
+concentration, as it were the number of annotators, and not a power per annotation: it cannot be compared with the
+reliability of `dirichlet` or `plackett-luce`. With α = 0 only classes that somebody named have any mass. As γ grows
+the posterior shrinks to the point estimate.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from consilience.arrays import Array, Key
 from consilience.data.rankings import Rankings
 from consilience.models import irn
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.dirichlet import Posterior, dense_draws
-from consilience.models.member import Model, Option
+from consilience.models.dirichlet import Posterior
+from consilience.models.interface import Model, Option
 from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, Truth
 
 __all__ = ["MODEL", "exact", "model", "truth"]
@@ -42,8 +43,8 @@ def model(
 ) -> None:
     """State the density as a NumPyro model.
 
-    Without α the number of classes differs between items, and a Dirichlet vector of any length is a normalised vector of independent
-    Gamma variables: one long vector of these serves all items.
+    Without α the number of classes differs between items, and a Dirichlet vector of any length is a normalised
+    vector of independent Gamma variables: one long vector of these serves all items.
     """
     total = jax.ops.segment_sum(irn.row_weights(data, weights), data.entry, data.num_entries)
     per_item = jax.ops.segment_sum(total, data.entry_item, data.num_items)
@@ -69,13 +70,13 @@ def exact(data: Rankings, priors: None = None, *, reliability: float, weights: s
 
 
 def truth(posterior: Any, data: Rankings, *, key: Key, num_draws: int, **options: Any) -> Truth:
-    """Return draws of the plausibilities, from the exact posterior or from stored draws of the site ``plausibility``."""
+    """Return draws of the plausibilities: of the exact posterior, or those stored for the site ``plausibility``."""
     entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
     draws: Truth
     if isinstance(posterior, Posterior):
         draws = DirichletTruth(entries, posterior.concentration, float(posterior.unnamed), key=key, num_draws=num_draws)
     elif posterior["plausibility"].ndim == 3:
-        draws = dense_draws(posterior["plausibility"])
+        draws = PlausibilityDraws.dense(posterior["plausibility"])
     else:
         with np.errstate(divide="ignore"):
             draws = PlausibilityDraws(entries, np.log(posterior["plausibility"]))
@@ -118,6 +119,7 @@ MODEL = Model(
         irn.WEIGHTS,
         Option(name="alpha", kind=float, default=0.0, minimum=0.0, help="concentration added to every class"),
     ),
+    posterior=Posterior,
     exact=exact,
     draw=draw,
     truth=truth,

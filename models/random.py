@@ -1,9 +1,10 @@
 """Gamma draws in log space, fast on a CPU as well as on an accelerator.
 
-Conjugate samplers spend their time in gamma draws. `jax.random.gamma` runs a rejection loop per element, which a CPU executes one
-after the other; here one vectorised round of Marsaglia and Tsang's method serves all elements at once, and the few that it
-rejects (under 5 %) are gathered into a small buffer and redrawn. Results are logarithms: a Gamma(0.01) draw is smaller than the
-smallest float32 about every other time, and two draws that underflow to zero would tie.
+Conjugate samplers spend their time in gamma draws. `jax.random.gamma` runs a rejection loop per element, which a CPU
+executes one after the other; here one vectorised round of Marsaglia and Tsang's method serves all elements at once,
+and the few that it rejects (under 5 %) are gathered into a small buffer and redrawn. Results are logarithms: a
+Gamma(0.01) draw is smaller than the smallest float32 about every other time, and two draws that underflow to zero
+would tie.
 
 References
 ----------
@@ -23,7 +24,8 @@ from consilience.arrays import Array, Key
 
 __all__ = ["GammaQuantiles", "log_gamma", "log_gamma_maxima"]
 
-# At least 95 % of the proposals are accepted for shapes of one and more: a sixteenth of the elements holds the rejected ones.
+# At least 95 % of the proposals are accepted for shapes of one and more: a sixteenth of the elements holds the
+# rejected ones.
 _BUFFER_SHARE = 16
 
 
@@ -92,8 +94,9 @@ def _until_accepted(key: Key, shape: Array) -> Array:
 class GammaQuantiles(NamedTuple):
     """Log quantiles of a Gamma(concentration, 1) variable on a grid, for interpolation inside compiled code.
 
-    The grid runs over t = log(p / (1 - p)), in which the log quantile is smooth: linear with slope 1 / concentration on the left,
-    doubly logarithmic on the right. Cubic Hermite interpolation is then good to about 1e-7, the resolution of float32.
+    The grid runs over t = log(p / (1 - p)), in which the log quantile is smooth: linear with slope 1 / concentration
+    on the left, doubly logarithmic on the right. Cubic Hermite interpolation is then good to about 1e-7, the
+    resolution of float32.
     """
 
     start: Array
@@ -133,7 +136,8 @@ class GammaQuantiles(NamedTuple):
 def log_gamma_maxima(key: Key, quantiles: GammaQuantiles, count: Array, num_draws: int, depth: int) -> Array:
     """Draw the largest of many independent gamma variables of one concentration, without drawing them all.
 
-    The largest of n uniforms is V^(1/n), and given it the next is the largest of n - 1 below it; quantiles carry them over.
+    The largest of n uniforms is V^(1/n), and given it the next is the largest of n - 1 below it; quantiles carry
+    them over.
 
     Parameters
     ----------

@@ -1,12 +1,13 @@
 """Draws of the truth: what a member's `truth` returns and all that an evaluation ever sees of a fit.
 
-A truth answers two questions, for a block of items and all draws at a time: which classes lead (`ranked`), and how the mass falls on
-groups of classes (`grouped`). An array of draws × items × classes is never built: plausibilities are kept for the classes that
-somebody named (*entries*, sorted by item and class, the entries of item i at ``first[i]:first[i + 1]``), and the classes of an item
-that nobody named are exchangeable, so that only the largest of them are ever drawn.
+A truth answers two questions, for a block of items and all draws at a time: which classes lead (`ranked`), and how
+the mass falls on groups of classes (`grouped`). An array of draws × items × classes is never built: plausibilities
+are kept for the classes that somebody named (*entries*, sorted by item and class, the entries of item i at
+``first[i]:first[i + 1]``), and the classes of an item that nobody named are exchangeable, so that only the largest
+of them are ever drawn.
 
-Equal values are ordered by the lowest class code. Where an item has fewer classes with positive mass than a ranking needs, the
-ranking is filled with the lowest remaining class codes.
+Equal values are ordered by the lowest class code. Where an item has fewer classes with positive mass than a ranking
+needs, the ranking is filled with the lowest remaining class codes.
 
 | class | truth is | draws come from |
 |---|---|---|
@@ -32,7 +33,19 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.dirichlet_quadrature import top_probabilities
 from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima
 
-__all__ = ["Block", "DirichletTruth", "Entries", "LabelDraws", "PlausibilityDraws", "PointTruth", "TopProbabilities", "Truth", "most_frequent"]
+__all__ = [
+    "Block",
+    "DirichletTruth",
+    "Entries",
+    "LabelDraws",
+    "PlausibilityDraws",
+    "PointTruth",
+    "TopProbabilities",
+    "Truth",
+    "block_rows",
+    "most_frequent",
+    "pad",
+]
 
 # Numbers that one block of items may hold: 2^22 in float32 are 16 MiB, and a handful of such arrays live at once.
 _BLOCK_NUMBERS = 1 << 22
@@ -41,8 +54,8 @@ _BLOCK_NUMBERS = 1 << 22
 class Block(NamedTuple):
     """What a truth says of some items.
 
-    ``items`` is the slice of items; ``values`` has shape ``(padded item, draw, …)``, of which the first ``len(items)`` are real.
-    Blocks of one pass have one shape, so that code compiled for one serves all.
+    ``items`` is the slice of items; ``values`` has shape ``(padded item, draw, …)``, of which the first
+    ``len(items)`` are real. Blocks of one pass have one shape, so that code compiled for one serves all.
     """
 
     items: slice
@@ -132,11 +145,11 @@ class Truth(ABC):
 
     @abstractmethod
     def ranked(self, depth: int) -> Iterator[Block]:
-        """Yield blocks of int32 class codes ``(item, draw, depth)``, most plausible first, -1 when the classes are used up."""
+        """Yield blocks of int32 class codes ``(item, draw, depth)``, best first, -1 when the classes are used up."""
 
     @abstractmethod
     def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
-        """Yield blocks of the plausibility of each group of classes, ``(item, draw, group)``; ``group`` maps class to group."""
+        """Yield blocks of the plausibility of each group, ``(item, draw, group)``; ``group`` maps class to group."""
 
     def top_probabilities(self) -> TopProbabilities:
         """Return exact probabilities of leading, where a quadrature exists."""
@@ -174,7 +187,9 @@ class DirichletTruth(Truth):
     key, num_draws : the draws are a function of these, so that every pass sees the same ones.
     """
 
-    def __init__(self, entries: Entries, concentration: np.ndarray, unnamed: float, *, key: Key, num_draws: int) -> None:
+    def __init__(
+        self, entries: Entries, concentration: np.ndarray, unnamed: float, *, key: Key, num_draws: int
+    ) -> None:
         self.entries, self.concentration, self.unnamed = entries, np.asarray(concentration, float), float(unnamed)
         self.key, self.num_draws = key, num_draws
         self.num_items, self.num_classes = entries.num_items, entries.num_classes
@@ -185,19 +200,18 @@ class DirichletTruth(Truth):
         blocks = self.entries.blocks(self.num_draws)
         for number, (items, slots, num_items, num_entries) in enumerate(blocks):
             padded = _pad_block(self.entries, items, slots, num_items, num_entries)
-            concentration = _pad(self.concentration[slots], num_entries, 1.0)
+            concentration = pad(self.concentration[slots], num_entries, 1.0)
             key = jax.random.fold_in(self.key, number)
             yield Block(items, _rank_dirichlet(key, concentration, quantiles, padded, self.num_draws, depth))
 
     def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
         """Yield masses of groups: the mass of a group is Dirichlet too, with the sum of the concentrations."""
         concentration = self.group_concentration(group, num_groups)
-        rows = max(1, _BLOCK_NUMBERS // (num_groups * self.num_draws))
-        num_rows = _round_up(min(rows, self.num_items))
+        num_rows = block_rows(self.num_items, num_groups * self.num_draws)
         for start in range(0, self.num_items, num_rows):
             items = slice(start, min(start + num_rows, self.num_items))
             key = jax.random.fold_in(jax.random.fold_in(self.key, 1 << 30), start)
-            yield Block(items, _draw_dirichlet(key, _pad(concentration[items], num_rows, 1.0), self.num_draws))
+            yield Block(items, _draw_dirichlet(key, pad(concentration[items], num_rows, 1.0), self.num_draws))
 
     def group_concentration(self, group: np.ndarray, num_groups: int) -> np.ndarray:
         """Return the Dirichlet concentration of groups of classes, float64 ``(item, group)``."""
@@ -227,7 +241,8 @@ class DirichletTruth(Truth):
         """Tabulate the leading class of each item, exactly; see `Truth.leading`."""
         item, first = self.entries.item, self.entries.first
         probability = self.top_probabilities()
-        # The largest concentration leads most often. Of an item without entries every class is alike: the first stands for all.
+        # The largest concentration leads most often. Of an item without entries every class is alike: the first
+        # stands for all.
         order = np.lexsort((self.entries.class_, -self.concentration, item))
         named = np.diff(first) > 0
         best = order[np.minimum(first[:-1], len(order) - 1)] if len(order) else np.zeros(self.num_items, int)
@@ -236,7 +251,9 @@ class DirichletTruth(Truth):
             "item": np.arange(self.num_items),
             "label": np.where(named, self.entries.class_[best], 0) if len(order) else best.astype(np.int32),
             "probability": np.where(named, self.mean()[best], unnamed_mean) if len(order) else best + unnamed_mean,
-            "certainty": np.where(named, probability.entry[best], probability.unnamed) if len(order) else probability.unnamed,
+            "certainty": np.where(named, probability.entry[best], probability.unnamed)
+            if len(order)
+            else probability.unnamed,
         }
 
 
@@ -254,6 +271,13 @@ class PlausibilityDraws(Truth):
         self.num_draws = self.log_weight.shape[0]
         self.num_items, self.num_classes = entries.num_items, entries.num_classes
 
+    @classmethod
+    def dense(cls, plausibility: np.ndarray) -> PlausibilityDraws:
+        """Wrap plausibilities of all classes, shape ``(draw, item, class)``."""
+        num_draws, num_items, num_classes = plausibility.shape
+        with np.errstate(divide="ignore"):
+            return cls(Entries.dense(num_items, num_classes), np.log(plausibility).reshape(num_draws, -1))
+
     def _mean_plausibility(self, label: np.ndarray, certainty: np.ndarray) -> np.ndarray:
         result = np.zeros(self.num_items)
         item = self.entries.item
@@ -268,7 +292,7 @@ class PlausibilityDraws(Truth):
     def _padded(self) -> Iterator[tuple[slice, _PaddedBlock, np.ndarray]]:
         for items, slots, num_items, num_entries in self.entries.blocks(self.num_draws):
             padded = _pad_block(self.entries, items, slots, num_items, num_entries)
-            yield items, padded, _pad(self.log_weight[:, slots].T, num_entries, 0.0)
+            yield items, padded, pad(self.log_weight[:, slots].T, num_entries, 0.0)
 
     def ranked(self, depth: int) -> Iterator[Block]:
         """Yield the leading classes; see `Truth.ranked`."""
@@ -302,10 +326,10 @@ class LabelDraws(Truth):
                 f"the truth of this fit is one label per item, so the {depth} most plausible classes are not defined; "
                 "use top=1 or a metric of the top label (top-k)"
             )
-        rows = _round_up(max(1, min(_BLOCK_NUMBERS // self.num_draws, self.num_items)))
+        rows = block_rows(self.num_items, self.num_draws)
         for start in range(0, self.num_items, rows):
             items = slice(start, min(start + rows, self.num_items))
-            yield Block(items, jnp.asarray(_pad(self.draws[:, items].T[:, :, None], rows, 0)))
+            yield Block(items, jnp.asarray(pad(self.draws[:, items].T[:, :, None], rows, 0)))
 
     def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
         """Yield indicators of the label's group."""
@@ -319,8 +343,8 @@ class PointTruth(PlausibilityDraws):
     Parameters
     ----------
     entries : the named classes.
-    score : float64, shape ``(entry,)``; non-negative. Scores that differ by less than 1e-9 of the item's largest are a tie, since
-        sums of fractions such as 1/6 + 1/3 and 1/2 differ in the last bit.
+    score : float64, shape ``(entry,)``; non-negative. Scores that differ by less than 1e-9 of the item's largest are
+        a tie, since sums of fractions such as 1/6 + 1/3 and 1/2 differ in the last bit.
     """
 
     def __init__(self, entries: Entries, score: np.ndarray) -> None:
@@ -333,7 +357,8 @@ class PointTruth(PlausibilityDraws):
 
         Parameters
         ----------
-        width : how many positions to return; a bucket that straddles the end is cut, so pass the width that holds what you need.
+        width : how many positions to return; a bucket that straddles the end is cut, so pass the width that holds
+            what you need.
 
         Returns
         -------
@@ -385,8 +410,8 @@ def _merge_ties(entries: Entries, score: np.ndarray) -> np.ndarray:
 class _PaddedBlock(NamedTuple):
     """The entries of a block of items in fixed shapes.
 
-    ``segment`` is the item within the block of each entry, and the number of padded items where an entry is padding; ``item_shape``
-    carries that number in its shape, which is static under `jax.jit`.
+    ``segment`` is the item within the block of each entry, and the number of padded items where an entry is padding;
+    ``item_shape`` carries that number in its shape, which is static under `jax.jit`.
     """
 
     segment: np.ndarray
@@ -400,21 +425,26 @@ def _pad_block(entries: Entries, items: slice, slots: slice, num_items: int, num
     counts = np.diff(entries.first[items.start : items.stop + 1])
     within = np.arange(slots.stop - slots.start) - np.repeat(entries.first[items] - slots.start, counts)
     return _PaddedBlock(
-        segment=_pad(np.repeat(np.arange(len(counts), dtype=np.int32), counts), num_entries, num_items),
-        class_=_pad(entries.class_[slots], num_entries, 0),
-        position=_pad(within.astype(np.int32), num_entries, 0),
-        num_named=_pad(counts.astype(np.int32), num_items, 0),
-        num_unnamed=_pad((entries.num_classes - counts).astype(np.int32), num_items, 0),
+        segment=pad(np.repeat(np.arange(len(counts), dtype=np.int32), counts), num_entries, num_items),
+        class_=pad(entries.class_[slots], num_entries, 0),
+        position=pad(within.astype(np.int32), num_entries, 0),
+        num_named=pad(counts.astype(np.int32), num_items, 0),
+        num_unnamed=pad((entries.num_classes - counts).astype(np.int32), num_items, 0),
     )
 
 
-def _pad(values: np.ndarray, length: int, fill: float) -> np.ndarray:
+def pad(values: np.ndarray, length: int, fill: float) -> np.ndarray:
     """Lengthen the first axis; floats become JAX's default float."""
     values = np.asarray(values)
     if values.dtype.kind == "f":
         values = values.astype(jnp.result_type(float))
     tail = np.full((length - len(values), *values.shape[1:]), fill, values.dtype)
     return np.concatenate([values, tail])
+
+
+def block_rows(num_items: int, numbers_per_item: int) -> int:
+    """Return how many items a block should hold so that it neither outgrows memory nor compiles for every data set."""
+    return _round_up(max(1, min(_BLOCK_NUMBERS // numbers_per_item, num_items)))
 
 
 def _round_up(length: int) -> int:
@@ -444,9 +474,9 @@ def _rank_weights(log_weight: Array, block: _PaddedBlock, depth: int) -> Array:
 def _rank(log_weight: Array, block: _PaddedBlock, depth: int, unnamed: Array | None, unnamed_class: Array) -> Array:
     """Pick the leading class again and again.
 
-    ``log_weight`` is ``(entry, draw)``; ``unnamed`` the decreasing values of the best unnamed classes ``(depth, item, draw)``, None
-    where they have no mass; ``unnamed_class`` their codes. Named classes without mass rank as unnamed ones do: they come
-    after those with mass, in the order of their codes.
+    ``log_weight`` is ``(entry, draw)``; ``unnamed`` the decreasing values of the best unnamed classes ``(depth,
+    item, draw)``, None where they have no mass; ``unnamed_class`` their codes. Named classes without mass rank as
+    unnamed ones do: they come after those with mass, in the order of their codes.
     """
     num_items, num_draws = block.num_named.shape[0], log_weight.shape[1]
     segment_max = functools.partial(jax.ops.segment_max, num_segments=num_items + 1, indices_are_sorted=True)
@@ -480,7 +510,8 @@ def _take(values: Array, index: Array) -> Array:
 def _unnamed_class(block: _PaddedBlock, rank: Array) -> Array:
     """Code of the rank-th lowest class that an item does not name, for ranks ``(item, draw)``; -1 when there are fewer.
 
-    The named classes c_0 < c_1 < … leave c_j - j unnamed ones below c_j, so rank r lies above as many named ones as have c_j - j <= r.
+    The named classes c_0 < c_1 < … leave c_j - j unnamed ones below c_j, so rank r lies above as many named ones as
+    have c_j - j <= r.
     """
     num_items = block.num_named.shape[0]
     padded_rank = jnp.concatenate([rank, jnp.full((1, rank.shape[1]), -1, rank.dtype)])
@@ -490,7 +521,7 @@ def _unnamed_class(block: _PaddedBlock, rank: Array) -> Array:
 
 
 def _lowest_unnamed(block: _PaddedBlock, depth: int) -> Array:
-    """The unnamed classes with the lowest codes, ``(depth, item, 1)``."""
+    """Find the unnamed classes with the lowest codes, ``(depth, item, 1)``."""
     num_items = block.num_named.shape[0]
     return jnp.stack([_unnamed_class(block, jnp.full((num_items, 1), rank, jnp.int32)) for rank in range(depth)])
 
@@ -501,7 +532,9 @@ def _random_unnamed(key: Key, block: _PaddedBlock, num_draws: int, depth: int) -
     for place in range(depth):
         key_place = jax.random.fold_in(key, place)
         left = jnp.maximum(block.num_unnamed - place, 1)[:, None]
-        rank = jnp.minimum((jax.random.uniform(key_place, (left.shape[0], num_draws)) * left).astype(jnp.int32), left - 1)
+        rank = jnp.minimum(
+            (jax.random.uniform(key_place, (left.shape[0], num_draws)) * left).astype(jnp.int32), left - 1
+        )
         # The rank counts the classes not taken yet: step over the taken ones, lowest first.
         for earlier in jnp.sort(jnp.stack(ranks), axis=0) if ranks else ():
             rank = rank + (rank >= earlier)

@@ -1,7 +1,7 @@
 """What a member of the zoo is: one value that names the parts of a model file.
 
-The registry holds these values; `fit`, the command line and the tests read them and know no model by name. A part that a member
-does not have stays ``None``, and the tests skip exactly what needs it.
+The registry holds these values; `fit`, the command line and the tests read them and know no model by name. A part
+that a member does not have stays ``None``, and the tests skip exactly what needs it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Option:
             )
         if self.minimum is not None and (converted < self.minimum or (self.above and converted == self.minimum)):
             bound = "above" if self.above else "at least"
-            raise UnsupportedRequest(f"option '{self.name}' of '{member}' is {value!r}; it must be {bound} {self.minimum}")
+            raise UnsupportedRequest(
+                f"option '{self.name}' of '{member}' is {value!r}; it must be {bound} {self.minimum}"
+            )
         return converted
 
 
@@ -77,13 +79,18 @@ class Model:
     priors : class of its priors; ``priors()`` are the paper's.
     prior_options : scalar shorthands for priors: name -> (help, function of the value that returns priors).
     options : its settings.
-    exact : ``exact(data, priors, **options)`` -> posterior, the conjugate update; raises `NotConjugate` for other priors.
-    truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is what ``exact`` returned, or a dict of
-        draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make from an exact posterior.
-    tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label, …) holds codes.
+    posterior : class of what ``exact`` returns, a NamedTuple of arrays.
+    exact : ``exact(data, priors, **options)`` -> posterior, the conjugate update; raises `NotConjugate` for other
+        priors.
+    truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is what ``exact``
+        returned, or a dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of an exact one.
+    tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label,
+        …) holds codes.
     dims : site -> dimension names, for ArviZ.
-    draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of an exact posterior.
-    simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior predictive.
+    draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of an
+        exact posterior.
+    simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior
+        predictive.
     canonical : maps mirror modes to one; None where the prior already does.
     """
 
@@ -97,6 +104,7 @@ class Model:
     priors: type | None = None
     prior_options: Mapping[str, tuple[str, Callable[[float], Any]]] = field(default_factory=dict)
     options: tuple[Option, ...] = ()
+    posterior: type | None = None
     exact: Callable[..., Any] | None = None
     draw: Callable[..., Any] | None = None
     tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
@@ -136,7 +144,9 @@ def checked_prior(site: str, prior: Any, data: Any, event_shape: tuple[int, ...]
     ------
     InvalidPrior : it is neither, or its event shape differs.
     """
-    distribution = prior if isinstance(prior, dist.Distribution) else prior(data, *context) if callable(prior) else prior
+    distribution = (
+        prior if isinstance(prior, dist.Distribution) else prior(data, *context) if callable(prior) else prior
+    )
     if not isinstance(distribution, dist.Distribution):
         raise InvalidPrior(
             f"the prior of site '{site}' is {type(distribution).__name__}; "

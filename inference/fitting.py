@@ -1,0 +1,416 @@
+"""`fit`, the one verb: a model and data in, a `Fit` out.
+
+It chooses the method, runs its driver and records what was run. It knows members only by the parts that they declare.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from consilience._version import __version__
+from consilience.arrays import Key
+from consilience.data.contract import Contract
+from consilience.errors import (
+    ConsilienceWarning,
+    DiagnosticWarning,
+    InputError,
+    InputProblem,
+    NotConjugate,
+    UnknownName,
+    UnsupportedRequest,
+)
+from consilience.inference.generic import GenericRun
+from consilience.inference.loop import Progress
+from consilience.inference.results import Result
+from consilience.models import member as registered
+from consilience.models.interface import Model
+from consilience.models.truth import LabelDraws, PlausibilityDraws, Truth
+
+__all__ = ["METHODS", "Fit", "as_member", "fit"]
+
+METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
+"""Every method that some member may offer."""
+
+# Numbers of streams of random keys: the same seed gives inference, truth and exported draws their own.
+_INFERENCE, _TRUTH, _EXPORT = range(3)
+
+# Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
+_MOST_NUMBERS = 1 << 28
+
+
+def fit(
+    model: str | Model | Callable,
+    data: Contract,
+    priors: Any = None,
+    method: str = "auto",
+    *,
+    draws: int = 1000,
+    chains: int = 4,
+    warmup: int = 500,
+    seed: int = 0,
+    max_steps: int | None = None,
+    tolerance: float | None = None,
+    time_limit: float | None = None,
+    truth: Callable | None = None,
+    progress: Progress = None,
+    **options: Any,
+) -> Fit:
+    """Infer what a model says of data.
+
+    Parameters
+    ----------
+    model : name of a member, a `Model`, or any NumPyro function ``f(data)`` or ``f(data, priors)``.
+    data : the contract that the member takes, as the readers return it.
+    priors : the member's ``Priors``; the paper's by default.
+    method : ``auto`` (the first that the member lists) or one of `METHODS`.
+    draws : draws to keep, per chain where there are chains.
+    chains, warmup : for sampling methods; an exact posterior needs neither.
+    seed : the same seed gives the same bits on the same platform.
+    max_steps, tolerance : limits of optimising methods; None takes the driver's.
+    time_limit : seconds after which the run ends with the result ``interrupted``.
+    truth : for a NumPyro function of your own: ``truth(key, draw, data)`` maps one draw of the posterior, a dict of
+        sites, to what is true of the items: integer codes ``(item,)`` for labels, or floats ``(item, class)`` for
+        plausibilities.
+    progress : True, False, None (only on a terminal) or a function of (steps, number of steps).
+    options : the member's own settings, such as ``reliability``; `consilience models NAME` lists them.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    UnknownName : no such model, method or option.
+    UnsupportedRequest : the member does not have the method, or takes other data.
+    NotConjugate : the method was asked for by name and the priors do not allow it.
+    """
+    chosen = as_member(model, truth)
+    _check_data(chosen, data)
+    _check_counts(draws=draws, chains=chains, warmup=warmup)
+    if priors is None and chosen.priors is not None:
+        priors = _priors_from(chosen, options)
+    elif priors is not None and chosen.priors is not None and not isinstance(priors, chosen.priors):
+        raise UnsupportedRequest(
+            f"priors is {type(priors).__name__}; '{chosen.name}' takes {_qualified(chosen.priors)}"
+        )
+    settings = chosen.checked_options(options)
+    method, reason = _choose(chosen, method)
+    began = time.perf_counter()
+    key = jax.random.fold_in(jax.random.key(seed), _INFERENCE)
+    posterior = run = None
+    if method == "exact":
+        try:
+            posterior = chosen.exact(data, priors, **settings)
+        except NotConjugate as problem:
+            if reason == "asked for":
+                raise
+            method, reason = _generic(chosen), f"no exact posterior: {problem}"
+            warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
+    if posterior is None:
+        limits = {"max_steps": max_steps, "tolerance": tolerance}
+        run = _run(method, chosen, data, priors, settings, key, draws, chains, warmup, limits, time_limit, progress)
+        posterior = run.samples
+    result = Fit(
+        member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
+        posterior=posterior, result=run.result if run else Result.converged, run=run,
+        attributes=_attributes(data, time.perf_counter() - began),
+    )  # fmt: skip
+    for message in result.diagnostics():
+        warnings.warn(message, DiagnosticWarning, stacklevel=2)
+    return result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """What inference found, with what was run. Tables of the member are methods: ``fit.labels()``.
+
+    Parameters
+    ----------
+    member, data, priors, options : what was fitted.
+    method, reason : how, and why so.
+    seed, draws : of the run; ``draws`` per chain.
+    posterior : the exact posterior's parameters, or a dict of draws ``(chain, draw, …)`` by site.
+    result : how the run ended.
+    run : the driver's own account; None for an exact posterior and after loading.
+    attributes : versions, data hash, seconds.
+    """
+
+    member: Model
+    data: Contract
+    priors: Any
+    options: dict[str, Any]
+    method: str
+    reason: str
+    seed: int
+    draws: int
+    posterior: Any
+    result: Result
+    run: GenericRun | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def elbo(self) -> np.ndarray | None:
+        """The objective at every step, of methods that have one."""
+        return self.run.elbo if self.run else None
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Draws of what the model calls true; the same at every use."""
+        drawn = self.posterior if self.method == "exact" else _flat_draws(self.posterior)
+        truth = self.member.truth(drawn, self.data, key=self._key(_TRUTH), num_draws=self.draws, **self.options)
+        truth.items = getattr(self.data, "items", None)
+        if truth.classes is None:
+            truth.classes = getattr(self.data, "classes", getattr(self.data, "labels", None))
+        return truth
+
+    def samples(self, draws: int | None = None) -> dict[str, np.ndarray]:
+        """Return draws of the model's sites, each ``(chain, draw, …)``.
+
+        Parameters
+        ----------
+        draws : how many to make of an exact posterior; those of the fit by default. Stored draws are all returned.
+        """
+        if self.method != "exact":
+            return self.posterior
+        if self.member.draw is None:
+            raise UnsupportedRequest(f"'{self.member.name}' has no draws of its sites; use fit.posterior")
+        draws = draws or self.draws
+        make = lambda key: self.member.draw(self.posterior, self.data, key=key, num_draws=draws, **self.options)  # noqa: E731
+        shapes = jax.eval_shape(make, self._key(_EXPORT))
+        largest = max(np.prod(shape.shape) for shape in shapes.values())
+        if largest > _MOST_NUMBERS:
+            raise UnsupportedRequest(
+                f"{draws} draws of all sites would hold {int(largest):,} numbers; ask for fewer draws, "
+                "or use the tables and scores, which never build them"
+            )
+        return {site: np.asarray(values)[None] for site, values in make(self._key(_EXPORT)).items()}
+
+    def summary(self, draws: int | None = None, interval: float = 0.95) -> Any:
+        """Return a data frame with mean, sd, interval, R-hat, ESS and MCSE of every scalar quantity."""
+        from consilience.inference import posterior
+
+        samples = self.samples(draws)
+        return posterior.summarise(samples, dims=self._dims(samples), coords=self._coords(), interval=interval)
+
+    def to_arviz(self, draws: int | None = None) -> Any:
+        """Return the posterior as ArviZ has it, with the user's own ids as coordinates."""
+        from consilience.inference import posterior
+
+        samples = self.samples(draws)
+        groups: dict[str, Any] = {"posterior": samples}
+        if self.run is not None and self.run.stats:
+            groups["sample_stats"] = self.run.stats
+        return posterior.to_arviz(groups, dims=self._dims(samples), coords=self._coords(), attrs=self.describe())
+
+    def table(self, name: str) -> Any:
+        """Return one of the member's tables as a data frame, with the user's own ids."""
+        import pandas
+
+        if name not in self.member.tables:
+            raise UnknownName(f"'{self.member.name}' has no table '{name}'; it has {', '.join(self.member.tables)}")
+        drawn = self.posterior if self.method == "exact" else _flat_draws(self.posterior)
+        columns = self.member.tables[name](drawn, self.data, self.truth)
+        ids = {"item": self.truth.items, "label": self.truth.classes}
+        named = {column: _named(values, ids.get(column)) for column, values in columns.items()}
+        return pandas.DataFrame(named)
+
+    def __getattr__(self, name: str) -> Any:
+        member = self.__dict__.get("member")
+        if member is not None and name in member.tables:
+            return lambda: self.table(name)
+        tables = f"; its tables are {', '.join(member.tables)}" if member is not None else ""
+        raise AttributeError(f"a fit has no attribute '{name}'{tables}")
+
+    def diagnostics(self) -> list[str]:
+        """Return what is poor about the run, in words; empty when nothing is."""
+        if self.run is None:
+            return []
+        from consilience.inference import posterior
+
+        return posterior.poor_diagnostics(self.summary(), self.run)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was run: model, method and why, options, priors, seed, result, versions, data hash, seconds."""
+        return {
+            "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
+            **{f"option_{name}": value for name, value in self.options.items()},
+            "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+        }  # fmt: skip
+
+    def save(self, path: Any) -> None:
+        """Save to a folder; see `consilience.inference.saved.save`."""
+        from consilience.inference.saved import save
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
+
+    def _key(self, stream: int) -> Key:
+        return jax.random.fold_in(jax.random.key(self.seed), stream)
+
+    def _dims(self, samples: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
+        """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
+        dims = {}
+        for site, names in self.member.dims.items():
+            if site in samples and samples[site].ndim - 2 == len(names):
+                dims[site] = names
+        return dims
+
+    def _coords(self) -> dict[str, Any]:
+        data, coords = self.data, {}
+        for dim, ids in {"item": "items", "label": "labels", "class": "classes", "annotator": "annotators"}.items():
+            if getattr(data, ids, None) is not None:
+                coords[dim] = np.asarray(getattr(data, ids)).astype(str)
+        if hasattr(data, "entry_item") and {"item", "class"} <= set(coords):
+            items, classes = coords["item"][data.entry_item], coords["class"][data.entry_class]
+            coords["entry"] = np.char.add(np.char.add(items, ": "), classes)
+        return coords
+
+
+def as_member(model: str | Model | Callable, truth: Callable | None) -> Model:
+    """Return the member; a NumPyro function of the user's own becomes one for the time of the fit."""
+    if isinstance(model, str):
+        return registered(model)
+    if isinstance(model, Model):
+        return model
+    if not callable(model):
+        raise UnsupportedRequest(f"model is {type(model).__name__}; give the name of a model or a NumPyro function")
+    name = getattr(model, "__name__", type(model).__name__)
+    return Model(
+        name=name, title="a NumPyro function", citation="", data=Contract, methods=("nuts", "svi"), model=model,
+        truth=_own_truth(name, truth),
+    )  # fmt: skip
+
+
+def _own_truth(name: str, truth: Callable | None) -> Callable[..., Truth]:
+    """Turn the user's function of one draw into draws of the truth."""
+
+    def all_draws(
+        posterior: dict[str, np.ndarray], data: Contract, *, key: Key, num_draws: int, **options: Any
+    ) -> Truth:
+        if truth is None:
+            raise UnsupportedRequest(
+                f"'{name}' does not say what the truth is; fit it with truth=function, where function(key, draw, data) "
+                "returns the labels (item,) or plausibilities (item, class) of one draw"
+            )
+        size = len(next(iter(posterior.values())))
+        values = np.asarray(jax.vmap(truth, in_axes=(0, 0, None))(jax.random.split(key, size), posterior, data))
+        if values.ndim == 3 and values.dtype.kind == "f":
+            return PlausibilityDraws.dense(values)
+        if values.ndim == 2 and values.dtype.kind in "iu":
+            classes = getattr(data, "num_labels", getattr(data, "num_classes", int(values.max()) + 1))
+            return LabelDraws(values, classes)
+        raise UnsupportedRequest(
+            f"truth returned {values.dtype} of shape {values.shape[1:]} for one draw; return integer codes (item,) for "
+            "labels or floats (item, class) for plausibilities"
+        )
+
+    return all_draws
+
+
+def _check_data(member: Model, data: Any) -> None:
+    if not isinstance(data, member.data):
+        readers = {"Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings"}
+        reader = readers.get(member.data.__name__)
+        hint = f", as {reader} returns them" if reader else ""
+        raise UnsupportedRequest(f"'{member.name}' takes {member.data.__name__}{hint}; this is {type(data).__name__}")
+    if getattr(data, "num_items", 1) == 0:
+        raise InputError(InputProblem("the data have no items", "give at least one row"))
+
+
+def _check_counts(**counts: int) -> None:
+    for name, value in counts.items():
+        least = 0 if name == "warmup" else 1
+        if int(value) != value or value < least:
+            raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
+
+
+def _priors_from(member: Model, options: dict[str, Any]) -> Any:
+    """Build priors from the scalar shorthands among the options, and take these out of the options."""
+    for name, (_, build) in member.prior_options.items():
+        if options.get(name) is not None:
+            value = options.pop(name)
+            if not (isinstance(value, (int, float)) and 0 < value < np.inf):
+                raise UnsupportedRequest(f"option '{name}' of '{member.name}' is {value!r}; give a number above 0")
+            return build(float(value))
+        options.pop(name, None)
+    return member.priors()
+
+
+def _choose(member: Model, method: str) -> tuple[str, str]:
+    if method == "auto":
+        return member.methods[0], "the first that the model lists"
+    if method not in METHODS:
+        raise UnknownName(f"no method is called '{method}'; the methods are auto, {', '.join(METHODS)}")
+    if method not in member.methods:
+        raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
+    return method, "asked for"
+
+
+def _generic(member: Model) -> str:
+    return next(method for method in member.methods if method in ("nuts", "svi"))
+
+
+def _run(
+    method: str, member: Model, data: Contract, priors: Any, settings: dict[str, Any], key: Key,
+    draws: int, chains: int, warmup: int, limits: dict[str, Any], time_limit: float | None, progress: Progress,
+) -> GenericRun:  # fmt: skip
+    from consilience.inference.nuts import run_nuts
+    from consilience.inference.svi import run_svi
+
+    shared = {"key": key, "draws": draws, "progress": progress, "time_limit": time_limit}
+    if method == "nuts":
+        return run_nuts(member.model, data, priors, settings, chains=chains, warmup=warmup, **shared)
+    given = {name: value for name, value in limits.items() if value is not None}
+    return run_svi(member.model, data, priors, settings, **given, **shared)
+
+
+def _flat_draws(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Join the chains: ``(chain, draw, …)`` to ``(chain * draw, …)``."""
+    return {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
+
+
+def _named(values: np.ndarray, ids: Any) -> np.ndarray:
+    return values if ids is None else np.asarray(ids, object)[values]
+
+
+def _qualified(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def describe_priors(priors: Any) -> str:
+    """Return the priors in words: each site's distribution with its parameters, or the name of its function."""
+    if priors is None:
+        return "none"
+    return "; ".join(f"{name}: {_describe_prior(value)}" for name, value in vars(priors).items())
+
+
+def _describe_prior(prior: Any) -> str:
+    if hasattr(prior, "arg_constraints"):
+        arguments = ", ".join(
+            f"{name}={np.asarray(getattr(prior, name)).tolist()}"
+            for name in prior.arg_constraints
+            if hasattr(prior, name)
+        )
+        return f"{type(prior).__name__}({arguments})"
+    return str(getattr(prior, "__name__", prior))
+
+
+def _attributes(data: Contract, seconds: float) -> dict[str, Any]:
+    versions = {name: importlib.metadata.version(name) for name in ("jax", "numpyro")}
+    return {
+        "library": "consilience", "library_version": __version__, "jax_version": versions["jax"],
+        "numpyro_version": versions["numpyro"], "backend": jax.default_backend(), "data_hash": data.fingerprint(),
+        "seconds": round(seconds, 3),
+    }  # fmt: skip

@@ -1,0 +1,184 @@
+"""Saved fits: a folder with ``fit.json``, what was run, and ``arrays.npz``, the data and the posterior.
+
+A folder is written under another name and renamed when it is complete, so that a reader never sees half of one.
+Nothing in it is executed on loading: no pickles. A torn, corrupt or foreign folder is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import consilience.data as contracts
+from consilience._version import __version__
+from consilience.data.contract import Contract
+from consilience.errors import InvalidFit
+from consilience.inference.fitting import Fit, as_member
+from consilience.inference.generic import GenericRun
+from consilience.inference.results import Result
+
+__all__ = ["FORMAT", "load_fit", "save"]
+
+FORMAT = 1
+"""Version of the folder's layout; raised when an older library could misread a newer folder."""
+
+
+def save(fit: Fit, path: str | os.PathLike) -> None:
+    """Write a fit to a folder, in place of an earlier fit there.
+
+    Raises
+    ------
+    InvalidFit : the folder exists and is something else; it is left alone.
+    """
+    target = Path(path)
+    if target.exists() and not (target / "fit.json").is_file() and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        with open(partial / "arrays.npz", "wb") as file:
+            np.savez(file, **_arrays(fit))
+        text = {"format": FORMAT, "arrays_sha256": _digest(partial / "arrays.npz"), "contract": type(fit.data).__name__}
+        text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": fit.options, "seed": fit.seed}
+        text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": fit.draws}
+        text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
+        (partial / "fit.json").write_text(json.dumps(text, indent=1), encoding="utf-8")
+        _replace(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def load_fit(path: str | os.PathLike, *, model: Callable | None = None, truth: Callable | None = None) -> Fit:
+    """Read a fit from a folder.
+
+    Parameters
+    ----------
+    path : the folder.
+    model, truth : for a fit of your own NumPyro function, the same as were given to `fit`; nothing is recomputed.
+
+    Raises
+    ------
+    InvalidFit : the folder is missing, torn, changed since it was written, or of a later version.
+    """
+    folder = Path(path)
+    text = _read_text(folder)
+    if _digest(folder / "arrays.npz") != text["arrays_sha256"]:
+        raise InvalidFit(f"{folder}: arrays.npz was changed or torn after it was written; fit again")
+    try:
+        with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        data = _data(text, arrays)
+        member = as_member(model or text["model"], truth)
+        posterior = _posterior(member, text["method"], _part(arrays, "posterior"))
+        run = _run(text["run"], arrays, posterior)
+        result = Result(text["result"])
+    except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as problem:
+        raise InvalidFit(f"{folder}: the saved fit is not complete ({problem!r}); fit again") from problem
+    if data.fingerprint() != text["attributes"]["data_hash"]:
+        raise InvalidFit(f"{folder}: its data are not those that were fitted; fit again")
+    return Fit(
+        member=member, data=data, priors=None, options=text["options"], method=text["method"], reason=text["reason"],
+        seed=text["seed"], draws=text["draws"], posterior=posterior, result=result, run=run,
+        attributes=text["attributes"],
+    )  # fmt: skip
+
+
+def _arrays(fit: Fit) -> dict[str, np.ndarray]:
+    data, posterior = fit.data, fit.posterior
+    arrays = {f"data.{name}": np.asarray(getattr(data, name)) for name in data.names("array") if _has(data, name)}
+    # Ids are text: an object array would need a pickle.
+    arrays |= {
+        f"ids.{name}": np.asarray(getattr(data, name), dtype=str) for name in data.names("ids") if _has(data, name)
+    }
+    sites = posterior if isinstance(posterior, Mapping) else posterior._asdict()
+    arrays |= {f"posterior.{name}": np.asarray(values) for name, values in sites.items()}
+    if fit.run is not None:
+        arrays |= {f"stats.{name}": values for name, values in fit.run.stats.items()}
+        arrays |= {} if fit.run.elbo is None else {"elbo": fit.run.elbo}
+    return arrays
+
+
+def _has(data: Contract, name: str) -> bool:
+    return getattr(data, name) is not None
+
+
+def _sizes(data: Contract) -> dict[str, int]:
+    return {name: int(getattr(data, name)) for name in data.names("size")}
+
+
+def _run_text(run: GenericRun | None) -> dict[str, Any] | None:
+    if run is None:
+        return None
+    return {"steps": run.steps, "seconds": run.seconds, "message": run.message, "k_hat": run.k_hat}
+
+
+def _replace(partial: Path, target: Path) -> None:
+    """Put the complete folder in place; an earlier fit moves aside first: no folder can be renamed over another."""
+    for file in partial.iterdir():
+        with open(file, "rb") as handle:
+            os.fsync(handle.fileno())
+    if target.exists():
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+        os.replace(target, aside / "fit")
+        os.replace(partial, target)
+        shutil.rmtree(aside)
+    else:
+        os.replace(partial, target)
+
+
+def _read_text(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise InvalidFit(f"{folder} is not a folder; give the folder that `fit … -o` or fit.save() wrote")
+    try:
+        text = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
+        version = text["format"]
+    except FileNotFoundError:
+        raise InvalidFit(f"{folder} has no fit.json; it is not a saved fit") from None
+    except (ValueError, KeyError, TypeError):
+        raise InvalidFit(f"{folder}/fit.json is torn or not a saved fit; fit again") from None
+    if version != FORMAT:
+        writer = text.get("attributes", {}).get("library_version")
+        raise InvalidFit(
+            f"{folder} has format {version}, written by consilience {writer}; this is consilience {__version__}, "
+            f"which reads format {FORMAT}"
+        )
+    if not (folder / "arrays.npz").is_file():
+        raise InvalidFit(f"{folder} has no arrays.npz; the saved fit is not complete, fit again")
+    return text
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(f"{prefix}."): values for name, values in arrays.items() if name.startswith(f"{prefix}.")}
+
+
+def _data(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Contract:
+    kind = getattr(contracts, text["contract"])
+    ids = {name: values.astype(object) for name, values in _part(arrays, "ids").items()}
+    return kind(**_part(arrays, "data"), **text["sizes"], **ids)
+
+
+def _posterior(member: Any, method: str, stored: dict[str, np.ndarray]) -> Any:
+    return member.posterior(**stored) if method == "exact" else stored
+
+
+def _run(text: dict[str, Any] | None, arrays: dict[str, np.ndarray], posterior: Any) -> GenericRun | None:
+    if text is None:
+        return None
+    return GenericRun(
+        posterior, _part(arrays, "stats"), Result.converged, text["steps"], text["seconds"], text["message"],
+        arrays.get("elbo"), text["k_hat"],
+    )  # fmt: skip
