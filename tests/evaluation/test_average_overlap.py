@@ -112,7 +112,7 @@ def test_a_million_classes_cost_nothing_and_lose_nothing():
     """All but four of a million classes are unlisted: closed form, in float32 too."""
     first, second = [[0], [999_999, 5]], [[5], [7]]
     num_classes, at = 1_000_000, 4
-    # Unlisted weights after three and four positions; class 5 is in both lists, 0 and 999999 in the first, 7 in the second.
+    # Weights of unlisted classes after 3 and 4 positions; both list class 5, the first 0 and 999999, the second 7.
     three_b, four_a, four_b = 1 / (num_classes - 2), 1 / (num_classes - 3), 2 / (num_classes - 2)
     fourth = 1 + 2 * four_b + four_a + (num_classes - 4) * four_a * four_b
     expected = np.mean([0, (1 / 2) / 2, (1 + 2 * three_b) / 3, fourth / 4])

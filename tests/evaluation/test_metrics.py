@@ -23,7 +23,7 @@ def depth(codes, size):
 
 def score(name, truth, prediction):
     metric = resolve(name)
-    return float(metric.score(depth(truth, metric.truth_depth), depth(prediction, metric.prediction_depth)))
+    return float(jax.jit(metric.score)(depth(truth, metric.truth_depth), depth(prediction, metric.prediction_depth)))
 
 
 WORKED = {"top-1": 1 / 2, "top-2": 1, "set-2": 1 / 2, "ao-2": 5 / 8, "ao-3": 3 / 4, "top-2-target-2": 1 / 2}
