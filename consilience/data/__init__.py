@@ -5,10 +5,12 @@ once.
 """
 
 from consilience.data.annotations import Annotations, read_annotations
+from consilience.data.catalogue import describe, get, load, names
 from consilience.data.classes import ClassMap, read_class_map
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.ratings import Ratings, read_ratings
+from consilience.data.records import Records, read_records
 
 __all__ = [
     "Annotations",
@@ -16,9 +18,15 @@ __all__ = [
     "Predictions",
     "Rankings",
     "Ratings",
+    "Records",
+    "describe",
+    "get",
+    "load",
+    "names",
     "read_annotations",
     "read_class_map",
     "read_predictions",
     "read_rankings",
     "read_ratings",
+    "read_records",
 ]

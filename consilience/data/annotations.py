@@ -8,7 +8,7 @@ and one column per label, with no word on who gave it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -237,10 +237,9 @@ def _read_long(
     missing: str,
     duplicates: str,
     unknown: str,
-    header: Sequence[str] | None = None,
 ) -> Annotations:
     choose = choose_columns(("item", "annotator", "label"), ("gold", "weight"), columns)
-    table = read_table(source, choose, header=header)
+    table = read_table(source, choose)
     item, items = table.texts("item", required=True)
     annotator, annotators = table.texts("annotator", required=True)
     label, labels = table.texts("label")

@@ -377,14 +377,13 @@ def _check_names(names: Iterable[Any], problems: Problems) -> list[str]:
 # ---- sources ----
 
 
-def read_table(source: Any, choose: Choose, *, header: Sequence[str] | None = None) -> Table:
+def read_table(source: Any, choose: Choose) -> Table:
     """Read the wanted columns of a source.
 
     Parameters
     ----------
     source : a path, a data frame or a dict of columns; see the head of this file.
     choose : finds the wanted columns among the names: `choose_columns` or `all_columns`.
-    header : the names of the columns of a CSV file that has no header line.
 
     Returns
     -------
@@ -396,7 +395,7 @@ def read_table(source: Any, choose: Choose, *, header: Sequence[str] | None = No
         if ending == ".parquet":
             table = _read_frame(_read_parquet(path, problems), choose, problems)
         elif ending in (".csv", ".tsv"):
-            table = _read_delimited(path, ending, choose, problems, header)
+            table = _read_delimited(path, ending, choose, problems)
         else:
             table = _read_records(path, ending, choose, problems)
     elif isinstance(source, Mapping):
@@ -479,9 +478,7 @@ class _Encoder:
         return Column(name, np.concatenate(self._parts), list(self._lookup))
 
 
-def _read_delimited(
-    path: Path, ending: str, choose: Choose, problems: Problems, header: Sequence[str] | None
-) -> Table:
+def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:
     def parse(stream: IO[str]) -> Table:
         first = stream.readline()
         if "\0" in first:
@@ -489,12 +486,11 @@ def _read_delimited(
         delimiter = "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
         reader = csv.reader(itertools.chain([first], stream), delimiter=delimiter, strict=True)
         rows = _numbered(reader, problems)
-        names = list(header) if header else next((row for row, _ in rows if row), None)
-        if names is None:
+        header = next((row for row, _ in rows if row), None)
+        if header is None:
             raise problems.fail("the file is empty", "check that this is the file you meant")
-        names = _check_names(names, problems)
-        chosen = choose(names, problems)
-        return _encode_rows(rows, names, chosen, problems)
+        names = _check_names(header, problems)
+        return _encode_rows(rows, names, choose(names, problems), problems)
 
     return _read_text(path, problems, parse)
 
