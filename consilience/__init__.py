@@ -1,2 +1,49 @@
-"""Consilience."""
+"""Consilience: truth that nobody observed directly, inferred with its uncertainty, and evaluation against that.
+
+>>> import consilience as cs
+>>> annotations = cs.load("dawid-skene-1979")
+>>> fit = cs.fit("dirichlet", annotations)
+>>> print(cs.certainty(fit).value > 0.5)
+True
+
+Names are looked up when they are first used: importing this package imports neither JAX nor pandas.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from consilience._version import __version__
+
+_HOME = {
+    "consilience.data": (
+        "Annotations", "ClassMap", "Predictions", "Rankings", "Ratings", "load", "read_annotations", "read_class_map",
+        "read_constraints", "read_mentions", "read_predictions", "read_rankings", "read_ratings", "read_records",
+    ),
+    "consilience.inference.fitting": ("Fit", "fit"),
+    "consilience.inference.saved": ("load_fit",),
+    "consilience.evaluation.adjustment": ("adjusted", "evaluate"),
+    "consilience.evaluation.certainties": ("certainty", "expected_risk"),
+    "consilience.evaluation.comparison": ("Comparison", "compare"),
+    "consilience.evaluation.metrics": ("Metric",),
+    "consilience.evaluation.scores": ("Score", "correlation"),
+    "consilience.evaluation.annotator_scores": ("annotator_agreement", "annotator_overlap"),
+    "consilience.sweeping": ("sweep",),
+    "consilience.reporting": ("report",),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = ["__version__", *_MODULE_OF]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'consilience' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -46,6 +46,8 @@ class Metric:
         int32 ``(prediction_depth,)``, -1 after its end and -2 for a class unknown to the data. Returns a float scalar
         in [0, 1]. It has to work under `jax.jit` and `jax.vmap`.
     reference : where it is defined.
+    tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
+        int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Metric:
     prediction_depth: int
     score: Callable[[Array, Array], Array]
     reference: str = ""
+    tied_score: Callable[[Array, Array, Array], Array] | None = None
 
 
 def resolve(metric: str | Metric) -> Metric:
@@ -117,13 +120,21 @@ def _average_overlap(truth: Array, prediction: Array) -> Array:
 
 
 def _kendall(truth: Array, prediction: Array) -> Array:
-    order = jnp.arange(truth.shape[0])
-    return _unless_empty(kendall_score(truth, order, prediction, order, at=truth.shape[0]), truth, prediction)
+    return _kendall_tied(truth, jnp.arange(truth.shape[0]), prediction)
+
+
+def _kendall_tied(truth: Array, buckets: Array, prediction: Array) -> Array:
+    order = jnp.arange(prediction.shape[0])
+    return _unless_empty(kendall_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
 
 
 def _footrule(truth: Array, prediction: Array) -> Array:
-    order = jnp.arange(truth.shape[0])
-    return _unless_empty(footrule_score(truth, order, prediction, order, at=truth.shape[0]), truth, prediction)
+    return _footrule_tied(truth, jnp.arange(truth.shape[0]), prediction)
+
+
+def _footrule_tied(truth: Array, buckets: Array, prediction: Array) -> Array:
+    order = jnp.arange(prediction.shape[0])
+    return _unless_empty(footrule_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
 
 
 def _unless_empty(score: Array, truth: Array, prediction: Array) -> Array:
@@ -192,11 +203,13 @@ _FORMS: Mapping[str, _Form] = {
     ),
     "kendall-k": (
         "1 - normalised Kendall distance (penalty 1/2) between the two ordered lists of k",
-        lambda k: Metric(f"kendall-{k}", f"Kendall score@{k}", k, k, _kendall, f"{_FAGIN}, K^(1/2)"),
+        lambda k: Metric(f"kendall-{k}", f"Kendall score@{k}", k, k, _kendall, f"{_FAGIN}, K^(1/2)", _kendall_tied),
     ),
     "footrule-k": (
         "1 - normalised footrule distance between the two ordered lists of k",
-        lambda k: Metric(f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, f"{_FAGIN}, F^(l) with l = k + 1"),
+        lambda k: Metric(
+            f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, f"{_FAGIN}, F^(l), l = k + 1", _footrule_tied
+        ),
     ),
 }
 

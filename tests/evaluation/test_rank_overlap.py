@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation import average_overlap as module
-from consilience.evaluation.average_overlap import annotator_average_overlap, average_overlap, mean_average_overlap
+from consilience.evaluation import rank_overlap as module
+from consilience.evaluation.rank_overlap import annotator_average_overlap, average_overlap, mean_average_overlap
 
 
 def pad(ranking, width):

@@ -15,7 +15,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
 from consilience.evaluation import annotator_agreement as module
-from consilience.evaluation.annotator_agreement import leave_one_out_agreement
+from consilience.evaluation.leave_one_out import leave_one_out_agreement
 
 WEIGHTS = ("equation-14", "published-code")
 

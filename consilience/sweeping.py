@@ -1,0 +1,59 @@
+"""Sweeps over reliabilities: how much of a conclusion depends on how far one trusts the annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from consilience.data import ClassMap, Predictions
+from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.certainties import certainty, expected_risk
+from consilience.inference.fitting import fit
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    model: Any,
+    data: Any,
+    reliability: Sequence[float],
+    *,
+    top: Sequence[int] = (1,),
+    risk: ClassMap | None = None,
+    systems: Mapping[str, Predictions] | None = None,
+    metrics: Sequence[Any] = ("top-1",),
+    exact: bool = False,
+    **options: Any,
+) -> Any:
+    """Fit and score at several reliabilities.
+
+    Parameters
+    ----------
+    model, data, options : as for `fit`.
+    reliability : values of the option ``reliability``.
+    top : sizes of the top sets whose certainty is measured.
+    risk : groups of classes; adds the certainty of the group and, for groups that are numbers, the expected risk.
+    systems : predictions by name; adds each metric of each system.
+    metrics : for the systems.
+    exact : measure the certainty of the top class by quadrature too.
+
+    Returns
+    -------
+    Data frame with the columns ``reliability, system, score, value, sd, lower, upper, worst, best, point_estimate,
+    items``.
+    """
+    import pandas
+
+    rows = []
+    for value in reliability:
+        fitted = fit(model, data, reliability=value, **options)
+        scores = [("", certainty(fitted, top=size)) for size in top]
+        if exact:
+            scores.append(("", certainty(fitted, exact=True)))
+        if risk is not None:
+            scores += [("", certainty(fitted, classes_to=risk)), ("", certainty(fitted, classes_to=risk, by="sum"))]
+            scores += [("", expected_risk(fitted, risk))] if risk.score is not None else []
+        for name, predictions in (systems or {}).items():
+            scores += [(name, score) for score in evaluate(fitted, predictions, metric=list(metrics)).values()]
+        rows += [{"reliability": value, "system": name, **score.row()} for name, score in scores]
+    return pandas.DataFrame(rows)

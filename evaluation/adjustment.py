@@ -1,0 +1,194 @@
+"""Uncertainty-adjusted metrics: any metric of (one draw of the truth, a prediction), lifted over draws and items.
+
+One pass over the blocks of a truth scores any number of systems and metrics on the same draws. A block is items ×
+draws × depth, so that memory does not depend on the number of items or classes (Stutz et al. 2023, section 3.3).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from consilience.arrays import Array
+from consilience.data.classes import ClassMap
+from consilience.data.predictions import Predictions
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.metrics import Metric, resolve
+from consilience.evaluation.scores import Score
+from consilience.models.truth import Truth, pad
+
+__all__ = ["adjusted", "align", "evaluate", "lifted", "mapped_groups", "point_scores"]
+
+
+class Lifted(NamedTuple):
+    """Scores of one block of items: ``(system, item, draw)``, all items real."""
+
+    items: slice
+    scores: np.ndarray
+    top: np.ndarray
+
+
+def adjusted(metric: str | Metric) -> Callable[[Any, Predictions], Score]:
+    """Lift a metric of one draw and one prediction to fits: ``adjusted(metric)(fit, predictions)`` is a `Score`."""
+    chosen = resolve(metric)
+    return lambda fit, predictions: evaluate(fit, predictions, metric=chosen)
+
+
+def evaluate(
+    fit: Any,
+    predictions: Predictions,
+    metric: str | Metric | Sequence[str | Metric] = "top-1",
+    *,
+    by: ClassMap | None = None,
+    missing: str = "error",
+    unknown: str = "error",
+) -> Any:
+    """Score predictions against an uncertain truth.
+
+    Parameters
+    ----------
+    fit : a fit, or a `Truth`.
+    predictions : of one system.
+    metric : a name such as ``top-3``, a `Metric`, or a list of them.
+    by : groups of classes (risk categories): adds ``by_group``, the score given the group of the draw's top class,
+        beside the usual version, the items selected by the group of the point estimate's top class.
+    missing : ``drop`` leaves out items without a prediction.
+    unknown : ``keep`` counts predicted classes that the data do not have as wrong.
+
+    Returns
+    -------
+    Score, or a dict of them by name when a list was given.
+    """
+    truth = truth_of(fit)
+    metrics = [resolve(one) for one in (metric if isinstance(metric, (list, tuple)) else [metric])]
+    ranked, kept = align(truth, predictions, missing=missing, unknown=unknown)
+    groups = None if by is None else mapped_groups(truth, by)
+    name = "" if predictions.name is None else f" of {predictions.name}"
+    results = {}
+    for one in metrics:
+        totals = _Totals(truth, None if by is None else len(by.groups))
+        for block in lifted(truth, [ranked], one):
+            totals.add(block, kept, groups)
+        point = point_scores(truth, ranked, one)
+        results[one.name] = Score(
+            title=f"{one.title}{name}", items=np.where(kept, totals.items, np.nan), draws=totals.draws / kept.sum(),
+            point=None if point is None else float(point[kept].mean()), ids=truth.items,
+            groups=None if by is None else totals.by_group(by, groups, truth, kept),
+        )  # fmt: skip
+    return results if isinstance(metric, (list, tuple)) else next(iter(results.values()))
+
+
+def truth_of(fit: Any) -> Truth:
+    """Return the truth of a fit; a truth is returned as it is."""
+    return fit if isinstance(fit, Truth) else fit.truth
+
+
+def align(truth: Truth, predictions: Predictions, *, missing: str, unknown: str) -> tuple[np.ndarray, np.ndarray]:
+    """Bring predictions into the item and class order of a truth.
+
+    Returns
+    -------
+    ranked : int32, shape ``(item, position)``; see `Predictions`.
+    kept : bool, shape ``(item,)``; the items that have a prediction.
+    """
+    items = np.arange(truth.num_items).astype(str) if truth.items is None else truth.items
+    classes = np.arange(truth.num_classes).astype(str) if truth.classes is None else truth.classes
+    aligned, kept = predictions.align(items, classes, missing=missing, unknown=unknown)
+    return np.asarray(aligned.ranked), np.asarray(kept)
+
+
+def lifted(truth: Truth, systems: Sequence[np.ndarray], metric: Metric) -> Iterator[Lifted]:
+    """Score several systems on the same draws, a block of items at a time.
+
+    Parameters
+    ----------
+    systems : int32 arrays ``(item, position)``, aligned with the truth.
+    metric : the metric.
+    """
+    predicted = np.stack([_positions(ranked, metric.prediction_depth) for ranked in systems], axis=1)
+    for block in truth.ranked(metric.truth_depth):
+        padded = pad(predicted[block.items], block.values.shape[0], -1)
+        scores = np.asarray(_score_block(metric.score, block.values, padded))
+        top = np.asarray(block.values[: block.num_items, :, 0])
+        yield Lifted(block.items, np.moveaxis(scores[: block.num_items], 1, 0), top)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _score_block(score: Callable[[Array, Array], Array], truth: Array, predicted: Array) -> Array:
+    """Apply one metric to ``truth`` (item, draw, depth) and ``predicted`` (item, system, position)."""
+    over_draws = jax.vmap(score, in_axes=(0, None))
+    over_systems = jax.vmap(over_draws, in_axes=(None, 0))
+    return jax.vmap(over_systems)(truth, predicted)
+
+
+def _positions(ranked: np.ndarray, depth: int) -> np.ndarray:
+    """Cut or lengthen lists to the positions that a metric reads."""
+    width = ranked.shape[1]
+    if width >= depth:
+        return ranked[:, :depth]
+    return np.concatenate([ranked, np.full((len(ranked), depth - width), -1, ranked.dtype)], axis=1)
+
+
+def point_scores(truth: Truth, ranked: np.ndarray, metric: Metric) -> np.ndarray | None:
+    """Score against the point estimate, as standard practice does, ``(item,)``; None where there is none."""
+    if truth.point is None:
+        return None
+    if metric.tied_score is not None:
+        # Distances between rankings know ties: the point estimate keeps them, where a draw has none.
+        width = max(metric.truth_depth, int(np.diff(truth.point.entries.first).max(initial=1)))
+        classes, buckets = truth.point.bucket_orders(width)
+        predicted = _positions(ranked, metric.prediction_depth)
+        return np.asarray(jax.jit(jax.vmap(metric.tied_score))(classes, buckets, predicted))
+    return np.concatenate([block.scores[0, :, 0] for block in lifted(truth.point, [ranked], metric)])
+
+
+def mapped_groups(truth: Truth, groups: ClassMap) -> np.ndarray:
+    """Return the group of each class of a truth, int32 ``(class,)``; the map may list its classes in any order."""
+    if truth.classes is None:
+        if groups.num_classes != truth.num_classes:
+            raise UnsupportedRequest(
+                f"the class map has {groups.num_classes} classes and the truth {truth.num_classes}; "
+                "give one group per class"
+            )
+        return np.asarray(groups.group)
+    return np.asarray(groups.align(truth.classes).group)
+
+
+class _Totals:
+    """Sums over the blocks of one pass."""
+
+    def __init__(self, truth: Truth, num_groups: int | None) -> None:
+        self.items = np.zeros(truth.num_items)
+        self.draws = np.zeros(truth.num_draws)
+        self.num_groups = num_groups
+        self.group_hits = np.zeros((num_groups or 0, truth.num_draws))
+        self.group_cases = np.zeros((num_groups or 0, truth.num_draws))
+
+    def add(self, block: Lifted, kept: np.ndarray, groups: np.ndarray | None) -> None:
+        scores, kept = block.scores[0].astype(float), kept[block.items]
+        self.items[block.items] = scores.mean(axis=1)
+        self.draws += scores[kept].sum(axis=0)
+        for number in range(self.num_groups or 0):
+            member = (groups[block.top] == number) & kept[:, None]
+            self.group_cases[number] += member.sum(axis=0)
+            self.group_hits[number] += (scores * member).sum(axis=0)
+
+    def by_group(self, by: ClassMap, groups: np.ndarray, truth: Truth, kept: np.ndarray) -> dict[str, np.ndarray]:
+        """Tabulate the score given the group of each draw's top class, and by the point estimate's."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            per_draw = self.group_hits / self.group_cases
+            value = self.group_hits.sum(axis=1) / self.group_cases.sum(axis=1)
+        rows = {
+            "group": np.asarray(by.groups, object), "value": value, "sd": np.std(per_draw, axis=1),
+            "items_expected": self.group_cases.mean(axis=1),
+        }  # fmt: skip
+        if truth.point is not None:
+            top = np.concatenate([np.asarray(b.values)[: b.num_items, 0, 0] for b in truth.point.ranked(1)])
+            chosen = [(groups[top] == number) & kept for number in range(len(by.groups))]
+            rows["value_by_point_estimate"] = np.array([self.items[c].mean() if c.any() else np.nan for c in chosen])
+            rows["items_by_point_estimate"] = np.array([c.sum() for c in chosen])
+        return rows
