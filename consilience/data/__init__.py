@@ -7,6 +7,8 @@ once.
 from consilience.data.annotations import Annotations, read_annotations
 from consilience.data.catalogue import describe, get, load, names
 from consilience.data.classes import ClassMap, read_class_map
+from consilience.data.constraints import Constraints, read_constraints
+from consilience.data.mentions import Mentions, read_mentions
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.ratings import Ratings, read_ratings
@@ -15,6 +17,8 @@ from consilience.data.records import Records, read_records
 __all__ = [
     "Annotations",
     "ClassMap",
+    "Constraints",
+    "Mentions",
     "Predictions",
     "Rankings",
     "Ratings",
@@ -25,6 +29,8 @@ __all__ = [
     "names",
     "read_annotations",
     "read_class_map",
+    "read_constraints",
+    "read_mentions",
     "read_predictions",
     "read_rankings",
     "read_ratings",

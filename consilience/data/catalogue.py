@@ -441,7 +441,7 @@ def _cache_folder() -> Path:
 
 def _download(file: PublicFile, target: Path) -> None:
     """Download to a temporary name beside the target, check, rename: a torn download is never taken for the file."""
-    by_hand = f"to place it by hand, save {file.address} as {file.path} in a folder that CONSILIENCE_DATA names"
+    by_hand = f"to place it by hand, save {file.address} as {target}"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=target.name, suffix=".part", dir=target.parent)

@@ -1,0 +1,164 @@
+"""Constraints: experts say of pairs of items whether they belong together; a table of numbers describes the items."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from consilience.data.codes import object_array, recode, repeated
+from consilience.data.contract import Contract, array, ids, size
+from consilience.data.tables import (
+    ALIASES,
+    Table,
+    all_columns,
+    check_option,
+    choose_columns,
+    read_table,
+    warn_input,
+)
+
+__all__ = ["Constraints", "read_constraints", "read_features"]
+
+_ANSWERS = {
+    **dict.fromkeys(("together", "must", "must-link", "ml", "same", "1"), 1),
+    **dict.fromkeys(("apart", "cannot", "cannot-link", "cl", "different", "0"), 0),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Constraints(Contract):
+    """Pairs of items judged by experts, as codes; made by `read_constraints`.
+
+    Parameters
+    ----------
+    expert : int32, shape ``(constraint,)``; code into ``experts``.
+    item_a, item_b : int32, shape ``(constraint,)``; codes into ``items``, ``item_a < item_b``.
+    together : int32, shape ``(constraint,)``; 1 where the expert puts the items together, 0 where apart.
+    feature : float64, shape ``(item, feature)``, finite, in the units of the file; without columns where the input
+        has none.
+    num_constraints, num_experts, num_items, num_features : sizes.
+    experts, items, features : object arrays of the user's own ids, in code order; ``None`` in a copy that went
+        through JAX.
+    """
+
+    expert: Any = array()
+    item_a: Any = array()
+    item_b: Any = array()
+    together: Any = array()
+    feature: Any = array()
+    num_constraints: int = size()
+    num_experts: int = size()
+    num_items: int = size()
+    num_features: int = size()
+    experts: Any = ids()
+    items: Any = ids()
+    features: Any = ids()
+
+
+def read_constraints(
+    source: Any, *, features: Any = None, columns: Mapping[str, str] | None = None, duplicates: str = "first"
+) -> Constraints:
+    """Read what experts say of pairs of items.
+
+    Parameters
+    ----------
+    source : a table with the columns expert, item_a, item_b and answer: together, must, ml, same or 1; apart, cannot,
+        cl, different or 0. (j, i) is the same pair as (i, j).
+    features : a table with one row per item: a column item and columns of numbers. Items without a constraint are kept.
+        Without it, the items are those that occur.
+    columns : column names for these where the constraints table has names of its own.
+    duplicates : what to do when an expert gives the same answer to a pair again: "first" counts it once, "keep" counts
+        every row, "error" refuses. Contradictory answers are all kept, with a warning.
+
+    Returns
+    -------
+    constraints : experts in the order of their first appearance, items in that of the features table.
+    """
+    check_option("duplicates", duplicates, ("first", "keep", "error"))
+    table = read_table(source, choose_columns(("expert", "item_a", "item_b", "answer"), (), columns))
+    expert, experts = table.texts("expert", required=True)
+    a, names_a = table.texts("item_a", required=True)
+    b, names_b = table.texts("item_b", required=True)
+    if features is None:
+        items, feature_names = list(dict.fromkeys([*names_a, *names_b])), list[str]()
+        values = np.empty((len(items), 0))
+    else:
+        items, feature_names, values = read_features(features)
+    a, b = recode(a, names_a, items), recode(b, names_b, items)
+    for role, code in (("item_a", a), ("item_b", b)):
+        table.flag(code == -2, role, "this item is not in the table of features", "correct it or add the item")
+    table.flag((a == b) & (a >= 0), "item_b", "the item is paired with itself", "delete the row")
+    together = _answers(table)
+    a, b = np.minimum(a, b), np.maximum(a, b)
+    keep = _keep_repeated(table, expert, a, b, together, duplicates)
+    table.problems.raise_any()
+    return Constraints(
+        expert=expert[keep],
+        item_a=a[keep],
+        item_b=b[keep],
+        together=together[keep],
+        feature=values,
+        num_constraints=int(keep.sum()),
+        num_experts=len(experts),
+        num_items=len(items),
+        num_features=len(feature_names),
+        experts=object_array(experts),
+        items=object_array(items),
+        features=object_array(feature_names),
+    )
+
+
+def _answers(table: Table) -> np.ndarray:
+    code, texts = table.texts("answer", required=True)
+    together = np.array([*(_ANSWERS.get(text.casefold(), -1) for text in texts), -2], np.int32)[code]
+    table.flag(together == -1, "answer", "the answer is neither 'together' nor 'apart'", "write one of the two")
+    return together
+
+
+def _keep_repeated(
+    table: Table, expert: np.ndarray, a: np.ndarray, b: np.ndarray, together: np.ndarray, duplicates: str
+) -> np.ndarray:
+    pair_again = repeated(expert, a, b)
+    same_again = repeated(expert, a, b, together)
+    contradictory = int((pair_again & ~same_again).sum())
+    if duplicates == "error":
+        message = "the expert has given this answer to the pair already"
+        table.flag(same_again, "answer", message, "delete the row, or pass duplicates='first'")
+    elif same_again.any() and not table.problems.found:
+        done = "counted once" if duplicates == "first" else "all counted"
+        warn_input(f"{same_again.sum():,} rows repeat an expert's answer to a pair; {done} (duplicates={duplicates!r})")
+    if contradictory and not table.problems.found:
+        warn_input(f"{contradictory:,} rows contradict an expert's earlier answer to the same pair; both were kept")
+    return ~same_again if duplicates == "first" else np.ones(table.num_rows, bool)
+
+
+def read_features(source: Any) -> tuple[list[str], list[str], np.ndarray]:
+    """Read a table of items described by numbers.
+
+    Parameters
+    ----------
+    source : a table with a column item (or sample, … or else the first column), all other columns numbers.
+
+    Returns
+    -------
+    items, features : ids, each in the order of the table.
+    values : float64, shape ``(item, feature)``.
+    """
+    table = read_table(source, all_columns)
+    names = list(table.columns)
+    own = [name for name in names if name.casefold() == "item"]
+    own += [name for name in names if name.casefold() in ALIASES["item"]]
+    key = (own or names)[0] if names else ""
+    features = [name for name in names if name != key]
+    if not features:
+        raise table.problems.fail("a column of items and at least one column of numbers are expected", "add features")
+    code, items = table.texts(key, required=True)
+    table.flag(repeated(code) & (code >= 0), key, "this item has a row already", "keep one row per item")
+    for name in features:
+        table.flag(table.empty(name), name, "the feature is empty", "fill it in; features are not imputed")
+    values = np.stack([table.numbers(name) for name in features], axis=1)
+    table.problems.raise_any()
+    return items, features, values

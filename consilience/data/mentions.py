@@ -1,0 +1,228 @@
+"""Mentions: what annotators say each mention of a text refers to.
+
+An annotation is a class with or without an antecedent: ``DN`` (discourse new), ``DO(ne12)`` (discourse old, last
+mentioned as ne12), ``NR`` (non-referring), ``PR(ne3)`` (a property of ne3). ``DN()`` and ``NR()`` mean the same as
+without brackets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from consilience.data.codes import compact, keep_repeated, object_array, repeated, require_rows
+from consilience.data.contract import Contract, array, ids, size
+from consilience.data.tables import Table, check_option, choose_columns, read_table, warn_input
+
+__all__ = ["MENTION_TYPES", "Mentions", "read_mentions"]
+
+MENTION_TYPES = ("DN", "DO", "NR", "PR")
+_ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR)(?:\(\s*\))?)", re.IGNORECASE)
+_MALFORMED = "an annotation has to be DN, NR, DO(mention) or PR(mention)"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Mentions(Contract):
+    """Annotated mentions, as codes; made by `read_mentions`.
+
+    Parameters
+    ----------
+    mention, annotator : int32, shape ``(annotation,)``; codes into ``mentions`` and ``annotators``.
+    type : int32, shape ``(annotation,)``; code into `MENTION_TYPES`.
+    antecedent : int32, shape ``(annotation,)``; the mention that the annotation points to, -1 for DN and NR.
+    gold_type, gold_antecedent : int32, shape ``(mention,)``; the same of the known label, -1 where unknown; ``None``
+        where the input has no such column.
+    document : int32, shape ``(mention,)``; code into ``documents``. One document where the input names none.
+    start, end : int32, shape ``(mention,)``; first and last token, counted from 0; ``None`` where the input has none.
+    num_annotations, num_mentions, num_annotators, num_documents : sizes.
+    mentions, annotators, documents : object arrays of the user's own ids, in code order; ``None`` in a copy that went
+        through JAX. Mention ids that occur in several documents are written ``document/mention``.
+    """
+
+    mention: Any = array()
+    annotator: Any = array()
+    type: Any = array()
+    antecedent: Any = array()
+    gold_type: Any = array(default=None)
+    gold_antecedent: Any = array(default=None)
+    document: Any = array()
+    start: Any = array(default=None)
+    end: Any = array(default=None)
+    num_annotations: int = size()
+    num_mentions: int = size()
+    num_annotators: int = size()
+    num_documents: int = size()
+    mentions: Any = ids()
+    annotators: Any = ids()
+    documents: Any = ids()
+
+
+def read_mentions(
+    source: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    missing: str = "error",
+    duplicates: str = "keep",
+    antecedents: str = "error",
+) -> Mentions:
+    """Read annotated mentions.
+
+    Parameters
+    ----------
+    source : a table with the columns mention_id, annotator_id and annotation, and perhaps gold (empty or "none" where
+        unknown), document_id, start and end.
+    columns : column names for these where the table has names of its own.
+    missing : "error", or "drop" to leave out rows whose annotation is empty.
+    duplicates : what to do when an annotator annotates a mention again: "keep" counts every row, "first" keeps the
+        first, "error" refuses.
+    antecedents : what to do with annotations that point to their own mention or to none of the document's mentions:
+        "error", or "drop" to leave the row out (and take such a gold label for unknown).
+
+    Returns
+    -------
+    mentions : mentions, annotators and documents in the order of their first appearance.
+    """
+    check_option("missing", missing, ("error", "drop"))
+    check_option("duplicates", duplicates, ("keep", "first", "error"))
+    check_option("antecedents", antecedents, ("error", "drop"))
+    optional = ("gold", "document_id", "start", "end")
+    table = read_table(source, choose_columns(("mention_id", "annotator_id", "annotation"), optional, columns))
+    mention, mentions, document_of_mention, documents = _identify(table)
+    annotator, annotators = table.texts("annotator_id", required=True)
+    kind, antecedent = _parse(table, "annotation", mention, mentions, document_of_mention)
+    empty, dangling = table.empty("annotation"), (kind >= 0) & (antecedent == -2)
+    if missing == "error":
+        remedy = "fill it in, or pass missing='drop' to leave such rows out"
+        table.flag(empty, "annotation", "the annotation is empty", remedy)
+    elif empty.any():
+        warn_input(f"{empty.sum():,} rows without an annotation were left out (missing='drop')")
+    _report_dangling(table, "annotation", dangling, antecedents)
+    gold_type, gold_antecedent = _gold(table, mention, mentions, document_of_mention, antecedents)
+    start, end = _positions(table, mention, len(mentions))
+    keep = (kind >= 0) & ~dangling
+    keep &= keep_repeated(table, keep, (mention, annotator), duplicates, "mention and annotator")
+    table.problems.raise_any()
+    require_rows(table, keep)
+    annotator, annotator_ids = compact(annotator[keep], annotators)
+    return Mentions(
+        mention=mention[keep],
+        annotator=annotator,
+        type=kind[keep],
+        antecedent=antecedent[keep],
+        gold_type=gold_type,
+        gold_antecedent=gold_antecedent,
+        document=document_of_mention,
+        start=start,
+        end=end,
+        num_annotations=int(keep.sum()),
+        num_mentions=len(mentions),
+        num_annotators=len(annotator_ids),
+        num_documents=len(documents),
+        mentions=_mention_ids(mentions, documents),
+        annotators=annotator_ids,
+        documents=object_array(documents),
+    )
+
+
+_Mention = tuple[int, str]      # document code and the id within the document
+
+
+def _identify(table: Table) -> tuple[np.ndarray, list[_Mention], np.ndarray, list[str]]:
+    """Return the mention code of each row, what the codes stand for, and the document of each mention."""
+    name, names = table.texts("mention_id", required=True)
+    if "document_id" in table.columns:
+        document, documents = table.texts("document_id", required=True)
+    else:
+        document, documents = np.zeros(table.num_rows, np.int32), ["document"]
+    pairs = document.astype(np.int64) * len(names) + name
+    distinct, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    by_appearance = np.argsort(first)
+    position = np.empty(len(distinct), np.int32)
+    position[by_appearance] = np.arange(len(distinct), dtype=np.int32)
+    rows = first[by_appearance]
+    mentions = [(int(document[row]), names[name[row]] if name[row] >= 0 else "") for row in rows.tolist()]
+    return position[inverse], mentions, document[rows], documents
+
+
+def _mention_ids(mentions: list[_Mention], documents: list[str]) -> np.ndarray:
+    unique = len({name for _, name in mentions}) == len(mentions)
+    return object_array(name if unique else f"{documents[document]}/{name}" for document, name in mentions)
+
+
+def _parse(
+    table: Table, role: str, mention: np.ndarray, mentions: list[_Mention], document_of_mention: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return type (-1 where empty or malformed) and antecedent (-2 where it is no other mention) of each row."""
+    code, texts = table.texts(role)
+    unknown = [role == "gold" and text.casefold() == "none" for text in texts]
+    parsed = [_ANNOTATION.fullmatch(text) for text in texts]
+    malformed = np.array([not match and not none for match, none in zip(parsed, unknown, strict=True)] + [False])
+    table.flag(malformed[code], role, _MALFORMED, "correct it")
+    kinds = [MENTION_TYPES.index((match[1] or match[3]).upper()) if match else -1 for match in parsed]
+    targets = [match[2] if match and match[2] else None for match in parsed]
+    kind = np.array([*kinds, -1], np.int32)[code]
+    antecedent = np.full(table.num_rows, -1, np.int32)
+    pointing = np.flatnonzero(np.array([target is not None for target in targets] + [False])[code])
+    position = {identity: index for index, identity in enumerate(mentions)}
+    document = document_of_mention[mention[pointing]]
+    keys, inverse = np.unique(document.astype(np.int64) * max(len(texts), 1) + code[pointing], return_inverse=True)
+    found = [position.get((int(key) // len(texts), targets[int(key) % len(texts)] or ""), -2) for key in keys]
+    antecedent[pointing] = np.array(found, np.int32)[inverse] if len(pointing) else 0
+    antecedent[(antecedent == mention) & (antecedent >= 0)] = -2
+    return kind, antecedent
+
+
+def _report_dangling(table: Table, role: str, dangling: np.ndarray, antecedents: str) -> None:
+    if antecedents == "error":
+        message = "the antecedent is the mention itself or no mention of the document"
+        table.flag(dangling, role, message, "correct it, or pass antecedents='drop' to leave such labels out")
+    elif dangling.any():
+        warn_input(f"{dangling.sum():,} labels in the column {role} point to no other mention (antecedents='drop')")
+
+
+def _gold(
+    table: Table, mention: np.ndarray, mentions: list[_Mention], document_of_mention: np.ndarray, antecedents: str
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    if "gold" not in table.columns:
+        return None, None
+    kind, antecedent = _parse(table, "gold", mention, mentions, document_of_mention)
+    dangling = (kind >= 0) & (antecedent == -2)
+    _report_dangling(table, "gold", dangling, antecedents)
+    known = np.flatnonzero((kind >= 0) & ~dangling)
+    gold = np.full((2, len(mentions)), -1, np.int32)
+    # Written backwards, so that the first row of a mention has the last word.
+    gold[:, mention[known[::-1]]] = kind[known[::-1]], antecedent[known[::-1]]
+    conflict = np.zeros(table.num_rows, bool)
+    conflict[known] = (gold[:, mention[known]] != (kind[known], antecedent[known])).any(axis=0)
+    message = "this gold label contradicts an earlier row of the same mention"
+    table.flag(conflict, "gold", message, "keep one gold label per mention")
+    return gold[0], gold[1]
+
+
+def _positions(table: Table, mention: np.ndarray, num_mentions: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return first and last token of each mention."""
+    found = [role for role in ("start", "end") if role in table.columns]
+    if len(found) == 1:
+        remedy = "add the other column or drop this one"
+        table.problems.add("start and end are expected together", remedy, column=found[0])
+    if len(found) < 2:
+        return None, None
+    first = np.flatnonzero(~repeated(mention))
+    result = []
+    for role in found:
+        values = table.numbers(role, what="a token number")
+        whole = (values >= 0) & (values == np.floor(values)) & (values <= np.iinfo(np.int32).max)
+        table.flag(~whole & ~np.isnan(values), role, "a token number counts from 0", "write a whole number")
+        table.flag(table.empty(role), role, "the token number is empty", "fill it in")
+        of_mention = np.zeros(num_mentions)
+        of_mention[mention[first]] = np.where(whole, values, 0)[first]
+        differs = whole & (of_mention[mention] != values)
+        table.flag(differs, role, "an earlier row of the same mention has another position", "make them agree")
+        result.append(of_mention.astype(np.int32))
+    start, end = result
+    table.flag((start > end)[mention], "end", "the mention ends before it starts", "exchange or correct start and end")
+    return start, end

@@ -1,0 +1,45 @@
+"""What every test shares: tests on outside data are deselected, and the summary says so, where that data is not at hand."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+_FOLDERS = {"public_data": "CONSILIENCE_DATA", "oracles": "CONSILIENCE_ORACLES"}
+_LEFT_OUT = pytest.StashKey[list[str]]()
+
+
+def _at_hand(variable):
+    folder = os.environ.get(variable)
+    if folder and not Path(folder).is_dir():
+        raise pytest.UsageError(f"{variable}={folder} is not a folder")
+    return bool(folder)
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = []
+    for marker, variable in _FOLDERS.items():
+        if not _at_hand(variable):
+            without = [item for item in items if item.get_closest_marker(marker)]
+            if without:
+                items[:] = [item for item in items if not item.get_closest_marker(marker)]
+                config.hook.pytest_deselected(items=without)
+                left_out.append(f"{len(without)} tests marked {marker} were left out: {variable} is not set")
+    config.stash[_LEFT_OUT] = left_out
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for line in config.stash.get(_LEFT_OUT, []):
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def data_folder():
+    """Return the folder of public data that CONSILIENCE_DATA names."""
+    return Path(os.environ["CONSILIENCE_DATA"])
+
+
+@pytest.fixture
+def oracles_folder():
+    """Return the folder of stored outputs of peers that CONSILIENCE_ORACLES names."""
+    return Path(os.environ["CONSILIENCE_ORACLES"])
