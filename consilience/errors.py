@@ -1,6 +1,7 @@
 """Every error that Consilience raises on purpose, each with a name that a caller can catch.
 
-A message says what came, what was expected and what to do about it. Problems of a file are collected and shown together.
+A message says what came, what was expected and what to do about it. Problems of a file are collected and shown
+together.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from consilience.data.annotations import Annotations
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
-from consilience.evaluation import annotator_agreement as module
+from consilience.evaluation import leave_one_out as module
 from consilience.evaluation.leave_one_out import leave_one_out_agreement
 
 WEIGHTS = ("equation-14", "published-code")
