@@ -1,0 +1,164 @@
+"""Annotations: policies, layouts and constructors."""
+
+import copy
+import pickle
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from consilience.data import Annotations, read_annotations
+from consilience.errors import InputError, InputWarning, UnknownName
+
+FRAME = pd.DataFrame(
+    [("b", "w2", "10", "2"), ("a", "w1", "9", ""), ("b", "w1", "2", ""), ("c", "w2", "9", "9")],
+    columns=["item", "annotator", "label", "gold"],
+)
+
+
+def test_codes_follow_first_appearance_and_labels_are_sorted_by_value():
+    annotations = read_annotations(FRAME)
+    assert annotations.items.tolist() == ["b", "a", "c"]
+    assert annotations.annotators.tolist() == ["w2", "w1"]
+    assert annotations.labels.tolist() == ["2", "9", "10"]
+    assert annotations.item.tolist() == [0, 1, 0, 2]
+    assert annotations.label.tolist() == [2, 1, 0, 1]
+    assert annotations.gold.tolist() == [0, -1, 1]
+    assert annotations.weight.tolist() == [1] * 4
+    assert (annotations.num_annotations, annotations.num_items) == (4, 3)
+    assert annotations.item.dtype == annotations.label.dtype == annotations.gold.dtype == np.int32
+
+
+def test_text_labels_are_sorted_as_text():
+    assert read_annotations(FRAME.assign(label=["10", "9", "x", "2"])).labels.tolist() == ["10", "2", "9", "x"]
+
+
+def test_a_gold_label_that_nobody_gave_is_a_label():
+    annotations = read_annotations(FRAME.assign(gold=["", "7", "", ""]))
+    assert annotations.labels.tolist() == ["2", "7", "9", "10"]
+    assert annotations.gold.tolist() == [-1, 1, -1]
+
+
+def test_closed_labels_keep_their_order():
+    annotations = read_annotations(FRAME, labels=[10, 2, 9, "never"])
+    assert annotations.labels.tolist() == ["10", "2", "9", "never"]
+    assert annotations.label.tolist() == [0, 2, 1, 2]
+
+
+def test_unknown_labels_are_dropped_with_a_count():
+    with pytest.warns(InputWarning, match="1 rows with a label outside"):
+        annotations = read_annotations(FRAME, labels=["2", "9"], unknown="drop")
+    assert annotations.items.tolist() == ["b", "a", "c"]
+    assert annotations.num_annotations == 3
+    assert annotations.gold.tolist() == [0, -1, 1]
+
+
+def test_missing_labels_are_dropped_with_a_count():
+    frame = FRAME.assign(label=["10", "", "2", "9"])
+    with pytest.warns(InputWarning, match="1 rows without a label"):
+        annotations = read_annotations(frame, missing="drop")
+    assert annotations.items.tolist() == ["b", "c"]
+
+
+def test_duplicates():
+    frame = pd.concat([FRAME, FRAME.iloc[:2].assign(label="2")])
+    with pytest.warns(InputWarning, match="2 rows have the same item and annotator"):
+        assert read_annotations(frame).num_annotations == 6
+    with pytest.warns(InputWarning, match="first of each"):
+        first = read_annotations(frame, duplicates="first")
+    assert first.fingerprint() == read_annotations(FRAME).fingerprint()
+    with pytest.raises(InputError, match=r"row 4 .*same item and annotator.*'b'"):
+        read_annotations(frame, duplicates="error")
+
+
+@pytest.mark.parametrize("option", ["missing", "duplicates", "unknown", "layout"])
+def test_an_unknown_option_lists_the_known_ones(option):
+    with pytest.raises(UnknownName, match="pass one of"):
+        read_annotations(FRAME, **{option: "perhaps"})
+
+
+def test_weights():
+    assert read_annotations(FRAME.assign(weight=[1, 0, 2.5, 3])).weight.tolist() == [1, 0, 2.5, 3]
+
+
+def test_wide_layout_keeps_items_without_annotations(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text("id,w1,w2,w3\nq1,yes,,no\nq2,,,\nq3,,no,\n")
+    annotations = read_annotations(path, layout="wide")
+    assert annotations.items.tolist() == ["q1", "q2", "q3"]
+    assert annotations.annotators.tolist() == ["w1", "w2", "w3"]
+    assert annotations.labels.tolist() == ["no", "yes"]
+    rows = zip(annotations.item, annotations.annotator, annotations.label, strict=True)
+    assert list(rows) == [(0, 0, 1), (0, 2, 0), (2, 1, 0)]
+    moved = read_annotations({"w1": ["yes", "", ""], "key": ["q1", "q2", "q3"]}, layout="wide", columns={"item": "key"})
+    assert moved.items.tolist() == ["q1", "q2", "q3"]
+
+
+def test_counts_layout_is_from_counts():
+    frame = pd.DataFrame({"item": ["x", "y"], "cat": [3, 0], "dog": [0.5, 0]})
+    annotations = read_annotations(frame, layout="counts")
+    direct = Annotations.from_counts([[3, 0.5], [0, 0]], items=["x", "y"], labels=["cat", "dog"])
+    assert annotations.fingerprint() == direct.fingerprint()
+    assert direct.weight.tolist() == [3, 0.5]
+    assert direct.annotator.tolist() == [-1, -1]
+    assert (direct.num_items, direct.num_annotators) == (2, 0)
+
+
+def test_from_codes_fills_ids_and_sizes():
+    annotations = Annotations.from_codes([0, 2], [1, 0], [0, 0], gold=[-1, 0, -1])
+    assert annotations.items.tolist() == ["0", "1", "2"]
+    assert (annotations.num_items, annotations.num_annotators, annotations.num_labels) == (3, 2, 1)
+    unseen = Annotations.from_codes([0], [0], [0], num_items=4, num_annotators=3, num_labels=2)
+    assert (unseen.num_items, unseen.num_annotators, unseen.num_labels) == (4, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "match"),
+    [
+        (([0, 1], [0, 0], [0, -1]), {}, r"position 1, column 'label'.*value '-1'"),
+        (([0, 5], [0, 0], [0, 1]), {"num_items": 2}, r"position 1, column 'item': codes from 0 to 1.*'5'"),
+        (([0.5], [0], [0]), {}, "column 'item': a one-dimensional integer array is expected, not float64"),
+        (([[0], [1]], [0], [0]), {}, "column 'item': a one-dimensional integer array"),
+        (([[0], [1, 2]], [0], [0]), {}, "column 'item': the codes are nested"),
+        (([0, 1], [0], [0, 1]), {}, "equal length"),
+        (([], [], []), {}, "no annotations"),
+        (([0], [0], [0]), {"weight": [np.nan]}, "position 0, column 'weight'.*'nan'"),
+        (([0], [0], [0]), {"weight": [np.inf]}, "finite and not negative"),
+        (([0], [0], [0]), {"weight": [-1.0]}, "finite and not negative"),
+        (([0], [0], [0]), {"gold": [0, 0]}, "2 entries for 1 items"),
+        (([0], [0], [0]), {"gold": [3]}, "column 'gold'"),
+        (([0], [0], [0]), {"items": ["a"], "num_items": 2}, "1 ids but num_items is 2"),
+        (([0, 1], [0, 0], [0, 0]), {"items": ["a", "a"]}, "lists a name 2 times.*'a'"),
+        (([0, 1], [0, 0], [0, 0]), {"items": ["a", ""]}, "entry 1: an entry of items is empty"),
+    ],
+)
+def test_from_codes_refuses(arguments, options, match):
+    with pytest.raises(InputError, match=match):
+        Annotations.from_codes(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("counts", "match"),
+    [
+        ([[1, -1]], r"item 0, column 'label 1'.*'-1'"),
+        ([[1, np.nan]], "finite"),
+        ([[1, np.inf]], "finite"),
+        ([1, 2], "two-dimensional"),
+        ([["a"]], "two-dimensional array of numbers"),
+        ([[0, 0]], "no annotations"),
+    ],
+)
+def test_from_counts_refuses(counts, match):
+    with pytest.raises(InputError, match=match):
+        Annotations.from_counts(counts)
+
+
+def test_ids_stay_on_the_host():
+    annotations = read_annotations(FRAME)
+    mapped = jax.tree.map(lambda leaf: leaf, annotations)
+    assert mapped.items is None
+    assert mapped.num_labels == 3
+    assert copy.deepcopy(annotations).fingerprint() == annotations.fingerprint()
+    assert pickle.loads(pickle.dumps(annotations)).fingerprint() == annotations.fingerprint()
+    assert int(jax.jit(lambda data: data.label.sum())(annotations)) == int(annotations.label.sum())
