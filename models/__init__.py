@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from consilience.errors import UnknownName
 
 if TYPE_CHECKING:
     from consilience.models.interface import Model
 
-__all__ = ["MEMBERS", "member", "names"]
+__all__ = ["MEMBERS", "Entry", "entry", "member", "names"]
 
-MEMBERS: dict[str, str] = {
-    "dirichlet": "consilience.models.dirichlet",
-    "normal-inverse-gamma": "consilience.models.normal_inverse_gamma",
-    "irn": "consilience.models.irn",
-    "prirn": "consilience.models.prirn",
+
+class Entry(NamedTuple):
+    """Where a member is, known without importing it.
+
+    Parameters
+    ----------
+    module : the module that holds its `MODEL`.
+    data : name of the contract that it takes, so that the command reads a file before it imports JAX.
+    """
+
+    module: str
+    data: str
+
+
+MEMBERS: dict[str, Entry] = {
+    "dirichlet": Entry("consilience.models.dirichlet", "Annotations"),
+    "normal-inverse-gamma": Entry("consilience.models.normal_inverse_gamma", "Ratings"),
+    "irn": Entry("consilience.models.irn", "Rankings"),
+    "prirn": Entry("consilience.models.prirn", "Rankings"),
 }
-"""Name of each member and the module that holds its `MODEL`; nothing is imported before it is asked for."""
+"""Every member by name; nothing is imported before it is asked for."""
 
 
 def names() -> tuple[str, ...]:
@@ -27,8 +41,8 @@ def names() -> tuple[str, ...]:
     return tuple(MEMBERS)
 
 
-def member(name: str) -> Model:
-    """Return the member of this name.
+def entry(name: str) -> Entry:
+    """Return where the member of this name is.
 
     Raises
     ------
@@ -38,4 +52,9 @@ def member(name: str) -> Model:
         close = difflib.get_close_matches(name, MEMBERS, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ";"
         raise UnknownName(f"no model is called '{name}'{hint} the models are {', '.join(MEMBERS)}")
-    return importlib.import_module(MEMBERS[name]).MODEL
+    return MEMBERS[name]
+
+
+def member(name: str) -> Model:
+    """Return the member of this name; raises `UnknownName` as `entry` does."""
+    return importlib.import_module(entry(name).module).MODEL

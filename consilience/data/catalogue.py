@@ -33,7 +33,7 @@ from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.records import Records, read_records
 from consilience.errors import DataUnavailable, InputWarning, UnknownName
 
-__all__ = ["DATA_SETS", "DataSet", "PublicFile", "describe", "get", "load", "names"]
+__all__ = ["DATA_SETS", "DataSet", "PublicFile", "cache_folder", "describe", "get", "load", "names", "stored"]
 
 _TIMEOUT_SECONDS = 60
 
@@ -416,11 +416,9 @@ def get(name: str) -> Path:
     data_set = describe(name)
     if not data_set.files:
         raise DataUnavailable(f"{name} is shipped with the package and has no folder; use load({name!r})")
-    stored = os.environ.get("CONSILIENCE_DATA")
-    if stored and all((Path(stored) / file.path).is_file() for file in data_set.files):
-        folder = Path(stored)
-    else:
-        folder = _cache_folder()
+    folder = stored(name)
+    if folder is None:
+        folder = cache_folder()
         for file in data_set.files:
             if not (folder / file.path).is_file():
                 _download(file, folder / file.path)
@@ -429,7 +427,22 @@ def get(name: str) -> Path:
     return folder
 
 
-def _cache_folder() -> Path:
+def stored(name: str) -> Path | None:
+    """Return the folder that holds every file of a data set, unchecked; None where some would have to be downloaded.
+
+    Parameters
+    ----------
+    name : one of `names`, but not a shipped example.
+    """
+    given = os.environ.get("CONSILIENCE_DATA")
+    for folder in ([Path(given)] if given else []) + [cache_folder()]:
+        if all((folder / file.path).is_file() for file in describe(name).files):
+            return folder
+    return None
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be made or downloaded again."""
     if given := os.environ.get("CONSILIENCE_CACHE"):
         return Path(given)
     if sys.platform == "darwin":
