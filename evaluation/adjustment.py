@@ -64,7 +64,8 @@ def evaluate(
     Score, or a dict of them by name when a list was given.
     """
     truth = truth_of(fit)
-    metrics = [resolve(one) for one in (metric if isinstance(metric, (list, tuple)) else [metric])]
+    one_metric = isinstance(metric, (str, Metric))
+    metrics = [resolve(metric)] if isinstance(metric, (str, Metric)) else [resolve(one) for one in metric]
     ranked, kept = align(truth, predictions, missing=missing, unknown=unknown)
     groups = None if by is None else mapped_groups(truth, by)
     name = "" if predictions.name is None else f" of {predictions.name}"
@@ -77,9 +78,9 @@ def evaluate(
         results[one.name] = Score(
             title=f"{one.title}{name}", items=np.where(kept, totals.items, np.nan), draws=totals.draws / kept.sum(),
             point=None if point is None else float(point[kept].mean()), ids=truth.items,
-            groups=None if by is None else totals.by_group(by, groups, truth, kept),
+            groups=None if by is None or groups is None else totals.by_group(by, groups, truth, kept),
         )  # fmt: skip
-    return results if isinstance(metric, (list, tuple)) else next(iter(results.values()))
+    return next(iter(results.values())) if one_metric else results
 
 
 def truth_of(fit: Any) -> Truth:
@@ -164,7 +165,6 @@ class _Totals:
     def __init__(self, truth: Truth, num_groups: int | None) -> None:
         self.items = np.zeros(truth.num_items)
         self.draws = np.zeros(truth.num_draws)
-        self.num_groups = num_groups
         self.group_hits = np.zeros((num_groups or 0, truth.num_draws))
         self.group_cases = np.zeros((num_groups or 0, truth.num_draws))
 
@@ -172,7 +172,9 @@ class _Totals:
         scores, kept = block.scores[0].astype(float), kept[block.items]
         self.items[block.items] = scores.mean(axis=1)
         self.draws += scores[kept].sum(axis=0)
-        for number in range(self.num_groups or 0):
+        if groups is None:
+            return
+        for number in range(len(self.group_cases)):
             member = (groups[block.top] == number) & kept[:, None]
             self.group_cases[number] += member.sum(axis=0)
             self.group_hits[number] += (scores * member).sum(axis=0)

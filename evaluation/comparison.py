@@ -158,11 +158,11 @@ def compare(
         raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
     ranked = [positions for positions, _ in aligned]
     sums = _sums(truth, ranked, chosen, kept, seed)
-    points = [point_scores(truth, positions, chosen) for positions in ranked]
+    points = [point_scores(truth, positions, chosen) for positions in ranked if truth.point is not None]
     return Comparison(
         systems=tuple(systems), title=chosen.title, values=sums["truth"].mean(axis=1), draws=sums["both"],
         truth_draws=sums["truth"], item_draws=sums["items"], num_items=int(kept.sum()),
-        points=None if points[0] is None else np.array([point[kept].mean() for point in points]),
+        points=np.array([point[kept].mean() for point in points if point is not None]) if points else None,
     )  # fmt: skip
 
 

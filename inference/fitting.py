@@ -43,6 +43,8 @@ METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 # Numbers of streams of random keys: the same seed gives inference, truth and exported draws their own.
 _INFERENCE, _TRUTH, _EXPORT = range(3)
 
+_ASKED = "asked for"
+
 # Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
 _MOST_NUMBERS = 1 << 28
 
@@ -96,28 +98,23 @@ def fit(
     chosen = as_member(model, truth)
     _check_data(chosen, data)
     _check_counts(draws=draws, chains=chains, warmup=warmup)
-    if priors is None and chosen.priors is not None:
-        priors = _priors_from(chosen, options)
-    elif priors is not None and chosen.priors is not None and not isinstance(priors, chosen.priors):
-        raise UnsupportedRequest(
-            f"priors is {type(priors).__name__}; '{chosen.name}' takes {_qualified(chosen.priors)}"
-        )
+    priors, options = _resolve_priors(chosen, priors, options)
     settings = chosen.checked_options(options)
     method, reason = _choose(chosen, method)
     began = time.perf_counter()
-    key = jax.random.fold_in(jax.random.key(seed), _INFERENCE)
     posterior = run = None
     if method == "exact":
         try:
             posterior = chosen.exact(data, priors, **settings)
         except NotConjugate as problem:
-            if reason == "asked for":
+            if reason == _ASKED:
                 raise
             method, reason = _generic(chosen), f"no exact posterior: {problem}"
             warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
     if posterior is None:
-        limits = {"max_steps": max_steps, "tolerance": tolerance}
-        run = _run(method, chosen, data, priors, settings, key, draws, chains, warmup, limits, time_limit, progress)
+        loop = {"key": _key(seed, _INFERENCE), "draws": draws, "time_limit": time_limit, "progress": progress}
+        own = {"chains": chains, "warmup": warmup} if method == "nuts" else _given(max_steps, tolerance)
+        run = _driver(method)(chosen.model, data, priors, settings, **loop, **own)
         posterior = run.samples
     result = Fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
@@ -166,7 +163,7 @@ class Fit:
     def truth(self) -> Truth:
         """Draws of what the model calls true; the same at every use."""
         drawn = self.posterior if self.method == "exact" else _flat_draws(self.posterior)
-        truth = self.member.truth(drawn, self.data, key=self._key(_TRUTH), num_draws=self.draws, **self.options)
+        truth = self.member.truth(drawn, self.data, key=_key(self.seed, _TRUTH), num_draws=self.draws, **self.options)
         truth.items = getattr(self.data, "items", None)
         if truth.classes is None:
             truth.classes = getattr(self.data, "classes", getattr(self.data, "labels", None))
@@ -185,14 +182,14 @@ class Fit:
             raise UnsupportedRequest(f"'{self.member.name}' has no draws of its sites; use fit.posterior")
         draws = draws or self.draws
         make = lambda key: self.member.draw(self.posterior, self.data, key=key, num_draws=draws, **self.options)  # noqa: E731
-        shapes = jax.eval_shape(make, self._key(_EXPORT))
+        shapes = jax.eval_shape(make, _key(self.seed, _EXPORT))
         largest = max(np.prod(shape.shape) for shape in shapes.values())
         if largest > _MOST_NUMBERS:
             raise UnsupportedRequest(
                 f"{draws} draws of all sites would hold {int(largest):,} numbers; ask for fewer draws, "
                 "or use the tables and scores, which never build them"
             )
-        return {site: np.asarray(values)[None] for site, values in make(self._key(_EXPORT)).items()}
+        return {site: np.asarray(values)[None] for site, values in make(_key(self.seed, _EXPORT)).items()}
 
     def summary(self, draws: int | None = None, interval: float = 0.95) -> Any:
         """Return a data frame with mean, sd, interval, R-hat, ESS and MCSE of every scalar quantity."""
@@ -256,9 +253,6 @@ class Fit:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
 
-    def _key(self, stream: int) -> Key:
-        return jax.random.fold_in(jax.random.key(self.seed), stream)
-
     def _dims(self, samples: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
         dims = {}
@@ -272,7 +266,7 @@ class Fit:
         for dim, ids in {"item": "items", "label": "labels", "class": "classes", "annotator": "annotators"}.items():
             if getattr(data, ids, None) is not None:
                 coords[dim] = np.asarray(getattr(data, ids)).astype(str)
-        if hasattr(data, "entry_item") and {"item", "class"} <= set(coords):
+        if {"item", "class"} <= set(coords) and hasattr(data, "entry_item") and hasattr(data, "entry_class"):
             items, classes = coords["item"][data.entry_item], coords["class"][data.entry_class]
             coords["entry"] = np.char.add(np.char.add(items, ": "), classes)
         return coords
@@ -336,16 +330,32 @@ def _check_counts(**counts: int) -> None:
             raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
 
 
-def _priors_from(member: Model, options: dict[str, Any]) -> Any:
-    """Build priors from the scalar shorthands among the options, and take these out of the options."""
-    for name, (_, build) in member.prior_options.items():
-        if options.get(name) is not None:
-            value = options.pop(name)
-            if not (isinstance(value, (int, float)) and 0 < value < np.inf):
-                raise UnsupportedRequest(f"option '{name}' of '{member.name}' is {value!r}; give a number above 0")
-            return build(float(value))
-        options.pop(name, None)
-    return member.priors()
+def _resolve_priors(member: Model, priors: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the priors, and the options without the scalar shorthands for priors."""
+    short = {name: options[name] for name in member.prior_options if options.get(name) is not None}
+    rest = {name: value for name, value in options.items() if name not in member.prior_options}
+    if priors is not None and member.priors is not None and not isinstance(priors, member.priors):
+        raise UnsupportedRequest(
+            f"priors is {type(priors).__name__}; '{member.name}' takes {_qualified(member.priors)}"
+        )
+    if len(short) + (priors is not None) > 1:
+        raise UnsupportedRequest(
+            f"the prior is given twice, by {' and '.join([*short, 'priors'][:2])}; give one of them"
+        )
+    if short:
+        ((name, value),) = short.items()
+        return member.prior_options[name][1](_positive(name, value, member)), rest
+    return member.priors() if priors is None and member.priors is not None else priors, rest
+
+
+def _positive(name: str, value: Any, member: Model) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0 < number < np.inf:
+        raise UnsupportedRequest(f"option '{name}' of '{member.name}' is {value!r}; give a number above 0")
+    return number
 
 
 def _choose(member: Model, method: str) -> tuple[str, str]:
@@ -355,25 +365,28 @@ def _choose(member: Model, method: str) -> tuple[str, str]:
         raise UnknownName(f"no method is called '{method}'; the methods are auto, {', '.join(METHODS)}")
     if method not in member.methods:
         raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
-    return method, "asked for"
+    return method, _ASKED
 
 
 def _generic(member: Model) -> str:
     return next(method for method in member.methods if method in ("nuts", "svi"))
 
 
-def _run(
-    method: str, member: Model, data: Contract, priors: Any, settings: dict[str, Any], key: Key,
-    draws: int, chains: int, warmup: int, limits: dict[str, Any], time_limit: float | None, progress: Progress,
-) -> GenericRun:  # fmt: skip
+def _driver(method: str) -> Callable[..., GenericRun]:
     from consilience.inference.nuts import run_nuts
     from consilience.inference.svi import run_svi
 
-    shared = {"key": key, "draws": draws, "progress": progress, "time_limit": time_limit}
-    if method == "nuts":
-        return run_nuts(member.model, data, priors, settings, chains=chains, warmup=warmup, **shared)
-    given = {name: value for name, value in limits.items() if value is not None}
-    return run_svi(member.model, data, priors, settings, **given, **shared)
+    return run_nuts if method == "nuts" else run_svi
+
+
+def _given(max_steps: int | None, tolerance: float | None) -> dict[str, Any]:
+    """Return the limits that were given; the driver has its own defaults for the others."""
+    limits = {"max_steps": max_steps, "tolerance": tolerance}
+    return {name: value for name, value in limits.items() if value is not None}
+
+
+def _key(seed: int, stream: int) -> Key:
+    return jax.random.fold_in(jax.random.key(seed), stream)
 
 
 def _flat_draws(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -46,7 +46,7 @@ def save(fit: Fit, path: str | os.PathLike) -> None:
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         with open(partial / "arrays.npz", "wb") as file:
-            np.savez(file, **_arrays(fit))
+            np.savez(file, **_arrays(fit))  # type: ignore[arg-type]
         text = {"format": FORMAT, "arrays_sha256": _digest(partial / "arrays.npz"), "contract": type(fit.data).__name__}
         text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": fit.options, "seed": fit.seed}
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": fit.draws}

@@ -100,17 +100,17 @@ class Model:
     data: type
     methods: tuple[str, ...]
     truth: Callable[..., Any]
-    model: Callable[..., Any] | None = None
-    priors: type | None = None
+    model: Any = None
+    priors: Any = None
     prior_options: Mapping[str, tuple[str, Callable[[float], Any]]] = field(default_factory=dict)
     options: tuple[Option, ...] = ()
-    posterior: type | None = None
-    exact: Callable[..., Any] | None = None
-    draw: Callable[..., Any] | None = None
+    posterior: Any = None
+    exact: Any = None
+    draw: Any = None
     tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    simulate: Callable[..., Any] | None = None
-    canonical: Callable[..., Any] | None = None
+    simulate: Any = None
+    canonical: Any = None
 
     def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return all options with defaults filled in, or raise an error that names the known ones."""
@@ -119,7 +119,7 @@ class Model:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)
                 hint = f"; did you mean '{close[0]}'?" if close else ""
-                listed = ", ".join(known) or "none"
+                listed = ", ".join([*known, *self.prior_options]) or "none"
                 raise UnknownName(f"'{self.name}' has no option '{name}'{hint} Its options: {listed}")
         values = {}
         for option in self.options:

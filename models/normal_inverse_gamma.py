@@ -161,13 +161,14 @@ def exact(data: Ratings, priors: Priors, *, threshold: float) -> Posterior:
     with np.errstate(invalid="ignore"):
         mean = np.bincount(item, rating, size) / count
     squares = np.bincount(item, (rating - mean[item]) ** 2, size)
-    strength = prior.strength + count
-    shift = np.where(count > 0, mean - prior.location, 0.0)
+    location, strength_0, shape_0, scale_0 = (np.asarray(value, float) for value in prior)
+    strength = strength_0 + count
+    shift = np.where(count > 0, mean - location, 0.0)
     return Posterior(
-        location=prior.location + count / strength * shift,
+        location=location + count / strength * shift,
         strength=strength,
-        shape=prior.shape + count / 2,
-        scale=prior.scale + squares / 2 + prior.strength * count * shift**2 / (2 * strength),
+        shape=shape_0 + count / 2,
+        scale=scale_0 + squares / 2 + strength_0 * count * shift**2 / (2 * strength),
         mean_rating=mean,
     )
 
@@ -209,9 +210,10 @@ class SideOfThreshold(Truth):
             len(CLASSES),
             np.array(CLASSES, object),
         )
+        self.entries = Entries.dense(self.num_items, len(CLASSES))
         mean = np.nan_to_num(posterior.mean_rating, nan=threshold)
         side = np.stack([mean < threshold, mean >= threshold], axis=1).astype(float)
-        self.point = PointTruth(Entries.dense(self.num_items, len(CLASSES)), side.ravel())
+        self.point = PointTruth(self.entries, side.ravel())
 
     def _sides(self) -> Iterator[Block]:
         """Yield 0 for below and 1 for above, ``(item, draw)``."""
@@ -238,11 +240,6 @@ class SideOfThreshold(Truth):
         """Return P(μ < t) and P(μ >= t) of each item, by the Student t distribution function."""
         below = _student(self.posterior).cdf(self.threshold)
         return TopProbabilities(np.stack([below, 1 - below], axis=1).ravel(), np.zeros(self.num_items))
-
-    @property
-    def entries(self) -> Entries:
-        """Both classes of every item."""
-        return Entries.dense(self.num_items, len(CLASSES))
 
     def leading(self) -> dict[str, np.ndarray]:
         """Tabulate the more probable side of each item, exactly."""

@@ -133,6 +133,7 @@ class Truth(ABC):
     ----------
     num_items, num_classes, num_draws : sizes.
     classes, items : the user's ids in code order, or ``None``.
+    entries : the named classes; a truth of labels has none.
     point : the point estimate that standard practice would take for the truth, or ``None`` where there is none.
     """
 
@@ -142,6 +143,7 @@ class Truth(ABC):
     items: Any = None
     classes: Any = None
     point: PointTruth | None = None
+    entries: Entries
 
     @abstractmethod
     def ranked(self, depth: int) -> Iterator[Block]:
@@ -227,8 +229,8 @@ class DirichletTruth(Truth):
     def mean(self) -> np.ndarray:
         """Posterior mean of each entry, shape ``(entry,)``."""
         counts = np.diff(self.entries.first)
-        total = np.bincount(self.entries.item, self.concentration, self.num_items)
-        total += self.unnamed * (self.num_classes - counts)
+        named = np.bincount(self.entries.item, self.concentration, self.num_items)
+        total = named + self.unnamed * (self.num_classes - counts)
         return self.concentration / np.repeat(total, counts)
 
     def top_probabilities(self) -> TopProbabilities:

@@ -1,0 +1,60 @@
+"""The arrows of the house: who may import whom (docs/contributing.md)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+BASE = {"consilience.errors", "consilience.arrays", "consilience._version"}
+# What the files of each room may import of ours; the face (`consilience/*.py`) may import everything.
+ALLOWED = {
+    "consilience/data": BASE | {"consilience.data"},
+    "models": BASE | {"consilience.data", "consilience.models"},
+    "inference": BASE
+    | {"consilience.data", "consilience.models.interface", "consilience.models.truth", "consilience.inference"},
+    "evaluation": BASE | {"consilience.data", "consilience.models.truth", "consilience.evaluation"},
+}
+# The registry by its function alone: inference asks it for a member, and knows none by name.
+ALLOWED_NAMES = {"inference": {("consilience.models", "member")}}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("room", ALLOWED)
+def test_imports_follow_the_arrows(room):
+    bad = []
+    for path in sorted((ROOT / room).glob("**/*.py")):
+        for module, name in imports(path):
+            if not module or module.split(".")[0] != "consilience":
+                continue
+            places = {module, f"{module}.{name}"}
+            fine = any(place == ok or place.startswith(f"{ok}.") for place in places for ok in ALLOWED[room])
+            if not fine and (module, name) not in ALLOWED_NAMES.get(room, ()):
+                bad.append(f"{path.relative_to(ROOT)}: {module} {name or ''}")
+    assert not bad
+
+
+def test_only_one_file_knows_arviz():
+    users = [
+        str(path.relative_to(ROOT))
+        for room in ("consilience", "models", "inference", "evaluation")
+        for path in (ROOT / room).glob("**/*.py")
+        if not (room == "consilience" and path.relative_to(ROOT).parts[1] in ALLOWED)
+        if any((module or "").split(".")[0] == "arviz" for module, _ in imports(path))
+    ]
+    assert users == ["inference/posterior.py"]
+
+
+def test_no_file_bears_the_name_of_a_public_function():
+    import consilience
+
+    files = {path.stem for room in ("consilience", *ALLOWED) for path in (ROOT / room).glob("*.py")}
+    assert not files & set(consilience.__all__)
