@@ -110,7 +110,7 @@ def check_sites(trace: Mapping[str, dict], name: str) -> None:
                 f"site '{site['name']}' of the model '{name}' is a numpyro.{site['type']}, which has no posterior; "
                 "give it a prior with numpyro.sample, or make it an argument"
             )
-        if site["type"] == "plate" and site["args"][1] != site["args"][0]:
+        if site["type"] == "plate" and site["args"][1] not in (None, site["args"][0]):
             raise UnsupportedRequest(
                 f"plate '{site['name']}' of the model '{name}' takes a subsample; "
                 "generic inference uses all of the data: remove subsample_size"

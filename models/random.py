@@ -73,7 +73,8 @@ def _redraw_rejected(key: Key, shape: Array, draws: Array, accepted: Array) -> A
     def fill_buffer(state: tuple) -> tuple:
         draws, accepted, number = state
         (where,) = jnp.nonzero(~accepted, size=size, fill_value=shape.size)
-        fresh = _until_accepted(jax.random.fold_in(key, number), jnp.asarray(shape).at[where].get(mode="fill", fill_value=1))
+        rejected = jnp.asarray(shape).at[where].get(mode="fill", fill_value=1)
+        fresh = _until_accepted(jax.random.fold_in(key, number), rejected)
         return draws.at[where].set(fresh, mode="drop"), accepted.at[where].set(True, mode="drop"), number + 1
 
     return jax.lax.while_loop(any_left, fill_buffer, (draws, accepted, 0))[0]
