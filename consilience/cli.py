@@ -1,1 +1,310 @@
-"""Command."""
+"""The command `consilience`: its words, its exit codes, and how it speaks of errors and warnings.
+
+Only the grammar is here; what a command does is in `consilience.commands`. Neither imports JAX, pandas or even NumPy
+before the input has been looked at, so that `--help` and a wrong file name answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+from consilience import commands
+from consilience._version import __version__
+from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
+
+__all__ = ["ExitCode", "main", "parser"]
+
+
+class ExitCode(IntEnum):
+    """What the command returns to the shell."""
+
+    success = 0
+    error = 1
+    usage = 2
+    poor = 3
+    interrupted = 130
+
+
+_EPILOG = """\
+exit codes:
+  0    success
+  1    an error in the input or the request; the message says what to do
+  2    the command line cannot be understood
+  3    finished and written, but the result is not converged or its diagnostics are poor
+  130  interrupted by Ctrl-C; a sampler that was running keeps and writes what it had
+
+environment:
+  CONSILIENCE_DATA               folder of public data that are already stored
+  CONSILIENCE_CACHE              folder for downloads and compiled programs
+  CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs
+"""
+
+_FIT_EPILOG = """\
+A model's own options, such as --reliability 20, --weights published-code, --alpha 0.01 or --threshold 0,
+are given in the same way; `consilience models MODEL` lists them.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; tracebacks are for bugs only.
+
+    Parameters
+    ----------
+    argv : the words after `consilience`; those of the process by default.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = _parse(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+    with _spoken_warnings() as poor:
+        try:
+            code = arguments.run(arguments)
+            sys.stdout.flush()
+        except ConsilienceError as error:
+            return _fail(_in_flags(str(error)))
+        except BrokenPipeError:
+            # The reader has seen enough, as in `| head`. Python would complain again when it closes stdout.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return ExitCode.success
+        except OSError as error:
+            return _fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return ExitCode.interrupted
+    return code or (ExitCode.poor if poor else ExitCode.success)
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return ExitCode.error
+
+
+@contextmanager
+def _spoken_warnings() -> Iterator[list[str]]:
+    """Print warnings as one line each; yield the list of those that say that diagnostics are poor."""
+    poor: list[str] = []
+
+    def speak(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        text = _in_flags(" ".join(str(message).split()))
+        print(f"warning: {text}", file=sys.stderr)
+        if issubclass(category, DiagnosticWarning):
+            poor.append(text)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConsilienceWarning)
+        warnings.showwarning = speak  # type: ignore[assignment]
+        yield poor
+
+
+def _in_flags(text: str) -> str:
+    """Write the remedies of the library, such as ``missing='drop'``, as flags of the command."""
+    flags = re.sub(r"\b(missing|duplicates|unknown|layout)='(\w+)'", r"--\1 \2", text)
+    flags = re.sub(r"\bcolumns=\{'(\w+)': …\}", r"--columns \1=…", flags)
+    return re.sub(r"\b(labels|classes)=(?=[ ,;.)…]|$)", r"--\1", flags)
+
+
+def _parse(words: list[str]) -> argparse.Namespace:
+    command = next((word for word in words if not word.startswith("-")), None)
+    options = _unknown_options(words) if command == "fit" else []
+    whole = parser(member_options=options)
+    if command is not None and command not in _COMMANDS:
+        close = difflib.get_close_matches(command, _COMMANDS, n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        whole.error(f"no command is called '{command}'{hint} The commands are {', '.join(_COMMANDS)}")
+    arguments = whole.parse_args(words)
+    if command is None:
+        whole.print_help()
+        raise SystemExit(ExitCode.usage)
+    if command == "fit":
+        given = {option: getattr(arguments, f"option {option}") for option in options}
+        arguments.member_options = {name: value for name, value in given.items() if value is not None}
+    return arguments
+
+
+def _unknown_options(words: list[str]) -> list[str]:
+    """Return the flags that the command does not know: the model's own, which only its module can tell."""
+    named = dict.fromkeys(word.removeprefix("--").split("=")[0] for word in words if re.match(r"--\w", word))
+    known = {"help", "version", *_FIT_FLAGS}
+    return [name for name in named if name not in known]
+
+
+def parser(member_options: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the grammar of the command line.
+
+    Parameters
+    ----------
+    member_options : flags of `fit` that the model is to judge.
+    """
+    whole = argparse.ArgumentParser(
+        prog="consilience", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
+        description="Truth that nobody observed directly, inferred with its uncertainty, and evaluation against that.",
+    )  # fmt: skip
+    whole.add_argument("--version", action="version", version=f"consilience {__version__}")
+    subparsers = whole.add_subparsers(title="commands", metavar="COMMAND")
+    for name, (build, run, line) in _COMMANDS.items():
+        sub = subparsers.add_parser(
+            name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False,
+            epilog=_FIT_EPILOG if name == "fit" else None, formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        build(sub)
+        sub.set_defaults(run=run)
+        for option in member_options if name == "fit" else ():
+            sub.add_argument(f"--{option}", dest=f"option {option}", help=argparse.SUPPRESS)
+    return whole
+
+
+# ---- the flags of each command ----
+
+_FIT_FLAGS: dict[str, dict[str, Any]] = {
+    "method": {"default": "auto", "help": "auto, or one of those that the model lists"},
+    "draws": {"type": int, "default": 1000, "metavar": "N", "help": "draws to keep, per chain (1000)"},
+    "chains": {"type": int, "default": 4, "metavar": "N", "help": "chains of a sampler (4)"},
+    "warmup": {"type": int, "default": 500, "metavar": "N", "help": "steps of a sampler before the draws (500)"},
+    "max-steps": {"type": int, "metavar": "N", "help": "most steps of an optimiser"},
+    "tolerance": {"type": float, "metavar": "X", "help": "convergence threshold of an optimiser"},
+    "time-limit": {"type": float, "metavar": "S", "help": "stop after S seconds and keep what was finished"},
+    "seed": {"type": int, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
+    "x64": {"action": "store_true", "help": "compute in double precision"},
+    "quiet": {"action": "store_true", "help": "no progress bar"},
+    "missing": {"choices": ("drop", "error"), "help": "rows without a label, rating or rank (error)"},
+    "duplicates": {"choices": ("keep", "first", "error"), "help": "an annotator who reports on an item again"},
+    "unknown": {"choices": ("drop", "error"), "help": "rows outside the closed list of labels (error)"},
+    "layout": {"choices": ("long", "wide", "counts"), "help": "of a file of annotations (long)"},
+    "labels": {"type": lambda text: text.split(","), "metavar": "A,B,…", "help": "the closed list of labels, classes"},
+    "classes": {"metavar": "FILE", "help": "the same from a text file, one a line"},
+    "columns": {},
+    "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
+    "force": {"action": "store_true", "help": "replace an earlier fit in that folder"},
+    "json": {},
+}
+
+
+def _renamed(text: str) -> dict[str, str]:
+    pairs = [pair.split("=", 1) for pair in text.split(",")]
+    if not all(len(pair) == 2 and all(pair) for pair in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r}: write item=its_name,label=its_name")
+    return {role.strip(): name.strip() for role, name in pairs}
+
+
+def _add_columns(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--columns", type=_renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
+
+
+def _add_json(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--json", action="store_true", help="print JSON, with every row")
+
+
+def _add_csv(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--csv", metavar="FILE", help="write the table of all items to a CSV file")
+
+
+def _add_run(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("folder", metavar="RUN", help="folder that `consilience fit` wrote")
+
+
+def _add_metric(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--metric", action="append", metavar="NAME", help="top-1, top-3, set-2, ao-3, kendall-3, …")
+
+
+def _add_scoring(sub: argparse.ArgumentParser) -> None:
+    _add_metric(sub)
+    sub.add_argument("--missing", choices=("drop", "error"), default="error", help="items without a prediction (error)")
+    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help="classes that the data lack (error)")
+    _add_columns(sub)
+
+
+def _add_map(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--map", metavar="FILE", help="groups of classes, such as risk: a file or the name of public data")
+
+
+def _build_fit(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("model", metavar="MODEL", help="`consilience models` lists them")
+    sub.add_argument("file", metavar="FILE", help="a table, or the name of public data (`consilience data list`)")
+    for name, options in _FIT_FLAGS.items():
+        if name == "columns":
+            _add_columns(sub)
+        elif name == "json":
+            _add_json(sub)
+        else:
+            sub.add_argument(*(["-o"] if name == "output" else []), f"--{name}", **options)
+
+
+def _build_certainty(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("--top", type=int, default=1, metavar="J", help="certainty of the set of the J top classes (1)")
+    sub.add_argument("--exact", action="store_true", help="by quadrature in place of draws, for --top 1")
+    _add_map(sub)
+    sub.add_argument("--by", choices=("top", "sum"), default="top", help="group of the top class or of the largest sum")
+    sub.add_argument("--items", action="store_true", help="the table of items in place of the summary")
+    _add_json(sub)
+    _add_csv(sub)
+
+
+def _build_evaluate(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("--predictions", nargs="+", required=True, metavar="FILE", help="one file a system")
+    _add_scoring(sub)
+    _add_map(sub)
+    _add_json(sub)
+    _add_csv(sub)
+
+
+def _build_compare(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("predictions", nargs="+", metavar="FILE", help="predictions, one file a system")
+    sub.add_argument("--names", type=lambda text: text.split(","), metavar="A,B,…", help="of the systems")
+    sub.add_argument("--seed", type=int, default=0, metavar="N", help="of the random weights of the items (0)")
+    _add_scoring(sub)
+    _add_json(sub)
+
+
+def _build_report(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
+    _add_metric(sub)
+    _add_columns(sub)
+    _add_map(sub)
+    sub.add_argument("--title", help="of the page")
+    sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html)")
+
+
+def _build_models(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("name", nargs="?", metavar="NAME", help="one model: its options, priors, tables, columns")
+    _add_json(sub)
+
+
+def _build_data(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("action", choices=("list", "get", "describe"), help="what there is, fetch it, what is known of it")
+    sub.add_argument("name", nargs="?", metavar="NAME")
+    _add_json(sub)
+
+
+def _build_cite(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("model", metavar="MODEL")
+
+
+def _build_demo(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("-o", "--output", default="consilience-demo.html", metavar="FILE", help="(consilience-demo.html)")
+
+
+_COMMANDS = {
+    "fit": (_build_fit, commands.fit, "infer the truth behind the reports in a file"),
+    "certainty": (_build_certainty, commands.certainty, "say how certain the annotations make the truth of each item"),
+    "evaluate": (_build_evaluate, commands.evaluate, "score the predictions of systems against an uncertain truth"),
+    "compare": (_build_compare, commands.compare, "rank systems, with how sure one may be of the ranking"),
+    "report": (_build_report, commands.report, "write one HTML page about a fit and its evaluation"),
+    "models": (_build_models, commands.models, "list the models, or describe one"),
+    "data": (_build_data, commands.data, "list, fetch and describe public data"),
+    "cite": (_build_cite, commands.cite, "print the BibTeX entry of a model's paper"),
+    "demo": (_build_demo, commands.demo, "show what the library does, without network or files, in under a minute"),
+}

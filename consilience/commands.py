@@ -1,0 +1,449 @@
+"""What each command does: read, call the library, print.
+
+Every function takes the parsed arguments. Input is looked at in the order of what it costs: names, folders and files
+first, then the content of files, and only then JAX.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consilience import models as registry
+from consilience.errors import InputError, InputProblem, InvalidFit, UnknownName, UnsupportedRequest
+from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
+
+if TYPE_CHECKING:
+    from consilience.data import ClassMap, Predictions
+    from consilience.inference.fitting import Fit
+    from consilience.models.interface import Model
+
+__all__ = ["certainty", "cite", "compare", "data", "demo", "evaluate", "fit", "models", "report"]
+
+Arguments = argparse.Namespace
+
+_INTERRUPTED = 130
+_COLUMNS = {
+    "Annotations": ("item", "annotator", "label", "gold (optional)", "weight (optional)"),
+    "Ratings": ("item", "annotator", "rating"),
+    "Rankings": ("item", "annotator", "class", "rank"),
+}
+
+
+# ---- fit ----
+
+
+def fit(arguments: Arguments) -> int:
+    """Fit a model to a file, save the fit, say what was read and found."""
+    entry = registry.entry(arguments.model)
+    target = _new_folder(arguments.output, arguments.force)
+    _keep_compiled_programs()
+    content = _read(arguments, entry.data)
+    import consilience as cs
+
+    options = _typed(registry.member(arguments.model), arguments.member_options)
+    with _precision(arguments.x64):
+        fitted = cs.fit(
+            arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
+            warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
+            time_limit=arguments.time_limit, progress=False if arguments.quiet else None, **options,
+        )  # fmt: skip
+    fitted.save(target)
+    _print_fit(fitted, target, arguments)
+    by_hand = fitted.run is not None and "keyboard" in fitted.run.message
+    return _INTERRUPTED if by_hand else 0
+
+
+def _new_folder(path: str, force: bool) -> Path:
+    target = Path(path)
+    if _is_fit(target):
+        if not force:
+            raise InvalidFit(f"{target} holds a fit; give a new folder, or --force to replace it")
+    elif target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
+    return target
+
+
+def _is_fit(folder: Path) -> bool:
+    return (folder / "fit.json").is_file()
+
+
+def _keep_compiled_programs() -> None:
+    """Let JAX keep what it compiles for the next run: most of the time of a small fit is compilation."""
+    if os.environ.get("CONSILIENCE_COMPILATION_CACHE", "").lower() == "off":
+        return
+    from consilience.data.catalogue import cache_folder
+
+    folder = cache_folder() / "compiled"
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        # JAX reads these when it is imported; what the user has set stays.
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+
+def _read(arguments: Arguments, contract: str) -> Any:
+    """Read the file, or load public data of that name, as the contract that the model takes."""
+    from consilience import data
+
+    given = {name: getattr(arguments, name) for name in ("missing", "duplicates", "unknown", "layout", "columns")}
+    given = {name: value for name, value in given.items() if value is not None}
+    closed = arguments.labels or arguments.classes
+    source = arguments.file
+    if _is_public(source):
+        if given or closed:
+            raise UnsupportedRequest(f"{source} is public data, which is read as published; leave out {_flags(given)}")
+        found = data.describe(source).contract
+        if found != contract:
+            raise UnsupportedRequest(f"'{arguments.model}' takes {contract}; {source} holds {found}")
+        return data.load(source)
+    readers = {"Annotations": data.read_annotations, "Ratings": data.read_ratings, "Rankings": data.read_rankings}
+    reader: Callable[..., Any] = readers[contract]
+    known = inspect.signature(reader).parameters
+    if closed is not None:
+        given["labels" if contract == "Annotations" else "classes"] = closed
+    if unfit := [name for name in given if name not in known]:
+        raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for {contract}, which '{arguments.model}' takes")
+    return reader(source, **given)
+
+
+def _flags(names: Any) -> str:
+    return ", ".join(f"--{name}" for name in names) or "--labels, --classes"
+
+
+def _is_public(source: str) -> bool:
+    """Return whether a name without a file is that of public data; complain when it is neither."""
+    if Path(source).exists():
+        return False
+    from consilience import data
+
+    if source in data.names():
+        return True
+    close = difflib.get_close_matches(source, data.names(), n=1)
+    hint = f"did you mean the public data '{close[0]}'? Otherwise " if close else ""
+    raise InputError(InputProblem("there is no such file", f"{hint}check the path", file=source))
+
+
+def _typed(member: Model, given: Mapping[str, str]) -> dict[str, Any]:
+    """Check the model's own options, which came as text; shorthands for priors are numbers."""
+    options = {name.replace("-", "_"): value for name, value in given.items()}
+    priors = {name: _number(name, options.pop(name)) for name in member.prior_options if name in options}
+    checked = member.checked_options(options)
+    return {name: checked[name] for name in options} | priors
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UnsupportedRequest(f"--{name} is {text!r}; give a number") from None
+
+
+def _precision(double: bool) -> Any:
+    if not double:
+        return contextlib.nullcontext()
+    import jax
+
+    return jax.enable_x64(True)
+
+
+def _print_fit(fitted: Fit, target: Path, arguments: Arguments) -> None:
+    described = fitted.describe()
+    sizes = {name.removeprefix("num_"): getattr(fitted.data, name) for name in fitted.data.names("size")}
+    if arguments.json:
+        print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described}))
+        return
+    options = "".join(f", {name} {value}" for name, value in fitted.options.items())
+    print(f"read     {arguments.file}: {', '.join(f'{size:,} {name}' for name, size in sizes.items())}")
+    print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
+    print(f"method   {fitted.method}, {fitted.reason}")
+    print(f"result   {fitted.result} in {described['seconds']:.2g} s")
+    print(f"saved    {target}")
+    print(f"\nnext     consilience certainty {target}\n         consilience report {target} -o report.html")
+
+
+# ---- what one does with a fit ----
+
+
+def certainty(arguments: Arguments) -> None:
+    """Print the certainty of the data set, and the items that are least certain."""
+    fitted, risk = _load(arguments)
+    from consilience.evaluation.certainties import certainty as measure
+
+    score = measure(fitted, top=arguments.top, classes_to=risk, by=arguments.by, exact=arguments.exact)
+    items = rows_of(score.table)
+    _write_items(items, arguments)
+    summary = {**_score_row(score), "below_0.99": int((score.items < 0.99).sum())}
+    summary["below_0.9"] = int((score.items < 0.9).sum())
+    if arguments.json:
+        print(json_text(items if arguments.items else summary))
+    elif arguments.items:
+        print(table_text(items, hint="use --json or --csv FILE"))
+    else:
+        print(f"{score!r}")
+        print(f"{summary['below_0.99']:,} items below 0.99, {summary['below_0.9']:,} below 0.9")
+        print("\nthe least certain items")
+        least = sorted(items, key=lambda row: row["certainty"])
+        print(table_text(least, limit=10, hint="use --items --json or --csv FILE"))
+
+
+def evaluate(arguments: Arguments) -> None:
+    """Print one row for each system and metric."""
+    systems = _systems(arguments)
+    fitted, risk = _load(arguments)
+    from consilience.evaluation.adjustment import evaluate as score_predictions
+
+    policies = {"missing": arguments.missing, "unknown": arguments.unknown}
+    metrics = arguments.metric or ["top-1"]
+    rows, groups = [], []
+    items: dict[str, Any] = {}
+    for name, predictions in systems.items():
+        for metric, score in score_predictions(fitted, predictions, metrics, by=risk, **policies).items():
+            own = [] if risk is None else rows_of(score.by_group)
+            rows.append({"system": name, "metric": metric, **_score_row(score)})
+            rows[-1] |= {"by_group": own} if own else {}
+            groups += [{"system": name, "metric": metric, **row} for row in own]
+            items |= {"item": score.table["item"], metric if len(systems) == 1 else f"{name} {metric}": score.items}
+    _write_items([dict(zip(items, row, strict=True)) for row in zip(*items.values(), strict=True)], arguments)
+    if arguments.json:
+        print(json_text(rows))
+        return
+    hidden = ("score", "interval", "by_group")
+    print(table_text([{name: value for name, value in row.items() if name not in hidden} for row in rows], limit=None))
+    if groups:
+        print(f"\ngiven the group of the top class of each draw\n{table_text(groups, limit=None)}")
+
+
+def compare(arguments: Arguments) -> None:
+    """Print the leaderboard and how sure one may be of each pair."""
+    systems = _systems(arguments, arguments.names)
+    fitted, _ = _load(arguments)
+    from consilience.evaluation.comparison import compare as rank
+
+    metrics = arguments.metric or ["top-1"]
+    if len(metrics) > 1:
+        raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
+    policies = {"seed": arguments.seed, "missing": arguments.missing, "unknown": arguments.unknown}
+    comparison = rank(fitted, systems, metrics[0], **policies)
+    leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
+    if arguments.json:
+        print(json_text({"leaderboard": leaderboard, "pairs": pairs}))
+        return
+    print(f"{comparison.title}, {comparison.num_items:,} items\n{table_text(leaderboard, limit=None)}")
+    if pairs:
+        print(f"\npairs\n{table_text(pairs, limit=20)}")
+
+
+def report(arguments: Arguments) -> None:
+    """Write the HTML report."""
+    systems = _systems(arguments)
+    fitted, risk = _load(arguments)
+    import consilience as cs
+
+    cs.report(fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title)
+    print(f"wrote {arguments.output}")
+
+
+def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
+    """Load the fit, and the class map where there is one."""
+    folder, source = Path(arguments.folder), getattr(arguments, "map", None)
+    if not _is_fit(folder):
+        what = "has no fit.json; it is not a saved fit" if folder.is_dir() else "is not a folder"
+        raise InvalidFit(f"{folder} {what}; give the folder that `consilience fit … -o` wrote")
+    _keep_compiled_programs()
+    listed = source is not None and source.endswith((".txt", ".txt.gz"))
+    risk = None if source is None or (listed and not _is_public(source)) else _class_map(source)
+    from consilience.inference.saved import load_fit
+
+    fitted = load_fit(folder)
+    if listed and risk is None:
+        from consilience.data import read_class_map
+
+        # One group a line: it is the fit that knows the classes and their order.
+        risk = read_class_map(source, classes=fitted.truth.classes)
+    return fitted, risk
+
+
+def _class_map(source: str) -> ClassMap:
+    from consilience import data
+
+    if not _is_public(source):
+        return data.read_class_map(source)
+    if data.describe(source).contract != "ClassMap":
+        raise UnsupportedRequest(f"{source} is no class map, but {data.describe(source).contract}")
+    return data.load(source)
+
+
+def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, Predictions]:
+    """Read the predictions of each system, named after its file unless names are given."""
+    found: list[tuple[str, Predictions]] = []
+    files = arguments.predictions
+    if files:
+        _keep_compiled_programs()
+    for source in files:
+        found += _predictions(source, arguments)
+    if names is not None and len(names) != len(found):
+        raise UnsupportedRequest(f"--names gives {len(names)} names for {len(found)} systems")
+    labels = names or [name for name, _ in found]
+    if twice := {name for name in labels if labels.count(name) > 1}:
+        remedy = "give other --names" if hasattr(arguments, "names") else "rename the files"
+        raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
+    return {label: system.replace(name=label) for label, (_, system) in zip(labels, found, strict=True)}
+
+
+def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:
+    from consilience import data
+
+    if not _is_public(source):
+        missing = getattr(arguments, "missing", "error")
+        system = data.read_predictions(source, columns=arguments.columns, missing=missing)
+        return [(str(system.name), system)]
+    loaded = data.load(source) if "Predictions" in data.describe(source).contract else None
+    if loaded is None:
+        raise UnsupportedRequest(f"{source} holds no predictions, but {data.describe(source).contract}")
+    return list(loaded.items())
+
+
+def _score_row(score: Any) -> dict[str, Any]:
+    row = score.row()
+    return {**row, "interval": [row["lower"], row["upper"]]}
+
+
+def _write_items(items: Rows, arguments: Arguments) -> None:
+    if arguments.csv:
+        write_csv(items, arguments.csv)
+
+
+# ---- what there is ----
+
+
+def models(arguments: Arguments) -> None:
+    """List the models, or describe one."""
+    if arguments.name is not None:
+        registry.entry(arguments.name)
+        description = _description(registry.member(arguments.name))
+        print(json_text(description) if arguments.json else _description_text(description))
+        return
+    members = [registry.member(name) for name in registry.names()]
+    rows = [
+        {"name": one.name, "data": one.data.__name__, "methods": ", ".join(one.methods), "title": one.title}
+        for one in members
+    ]
+    print(json_text(rows) if arguments.json else _wide_text(rows, "consilience models NAME describes one"))
+
+
+def _wide_text(rows: Rows, hint: str) -> str:
+    return f"{table_text(rows, limit=None, widest=None)}\n\n{hint}"
+
+
+def _description(member: Model) -> dict[str, Any]:
+    from consilience.data.tables import ALIASES
+    from consilience.inference.fitting import describe_priors
+    from consilience.models.interface import REQUIRED
+
+    options = [
+        {
+            "option": option.name, "type": option.kind.__name__,
+            "default": "required" if option.default is REQUIRED else option.default,
+            "choices": list(option.choices), "help": option.help,
+        }
+        for option in member.options
+    ]  # fmt: skip
+    options += [
+        {"option": name, "type": "float", "default": "the prior's", "choices": [], "help": line}
+        for name, (line, _) in member.prior_options.items()
+    ]
+    names = _COLUMNS[member.data.__name__]
+    columns = [{"column": name, "also_called": list(ALIASES.get(name.split()[0], ()))} for name in names]
+    return {
+        "name": member.name, "title": member.title, "data": member.data.__name__, "columns": columns,
+        "methods": list(member.methods), "options": options,
+        "priors": None if member.priors is None else describe_priors(member.priors()), "tables": list(member.tables),
+    }  # fmt: skip
+
+
+def _description_text(description: dict[str, Any]) -> str:
+    options = [{**row, "option": f"--{row['option'].replace('_', '-')}"} for row in description["options"]]
+    shown = [
+        {**{name: value for name, value in row.items() if name != "choices"}, "help": _help(row)} for row in options
+    ]
+    columns = [{**row, "also_called": ", ".join(row["also_called"])} for row in description["columns"]]
+    return "\n".join(
+        [
+            f"{description['name']}: {description['title']}\n",
+            f"methods  {', '.join(description['methods'])} (the first is the default)",
+            f"priors   {description['priors'] or 'none'}",
+            f"tables   {', '.join(f'fit.{name}()' for name in description['tables'])}",
+            f"data     {description['data']}, a table with these columns in any order",
+            _indented(table_text(columns, limit=None, widest=None)),
+            "options",
+            _indented(table_text(shown, limit=None, widest=None)) if shown else "  none",
+        ]
+    )
+
+
+def _help(row: dict[str, Any]) -> str:
+    return row["help"] + (f" ({', '.join(row['choices'])})" if row["choices"] else "")
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())
+
+
+def data(arguments: Arguments) -> None:
+    """List, fetch or describe public data."""
+    from consilience.data import catalogue
+
+    if arguments.action == "list":
+        rows = [
+            {
+                "name": one.name, "contract": one.contract, "stored": _where(one.name), "licence": one.licence,
+                "title": one.title,
+            }
+            for one in catalogue.DATA_SETS
+        ]  # fmt: skip
+        hint = "consilience fit MODEL NAME reads one by its name"
+        print(json_text(rows) if arguments.json else _wide_text(rows, hint))
+        return
+    if arguments.name is None:
+        raise UnknownName(f"say which data set; there are {', '.join(catalogue.names())}")
+    one = catalogue.describe(arguments.name)
+    if arguments.action == "get":
+        folder = catalogue.get(one.name)
+        print(json_text({"name": one.name, "folder": str(folder)}) if arguments.json else folder)
+        return
+    described = {"name": one.name, "title": one.title, "contract": one.contract, "stored": _where(one.name)}
+    described |= {"licence": one.licence, "citation": one.citation}
+    files = [{"path": file.path, "address": file.address, "sha256": file.sha256} for file in one.files]
+    if arguments.json:
+        print(json_text({**described, "files": files}))
+        return
+    print("\n".join(f"{name:9}{value}" for name, value in described.items()))
+    print("\n".join(f"file     {file['path']}\n         {file['address']}" for file in files))
+
+
+def _where(name: str) -> str:
+    from consilience.data import catalogue
+
+    if not catalogue.describe(name).files:
+        return "shipped"
+    return "yes" if catalogue.stored(name) else "no"
+
+
+def cite(arguments: Arguments) -> None:
+    """Print a BibTeX entry."""
+    print(registry.member(arguments.model).citation)
+
+
+def demo(arguments: Arguments) -> None:
+    """Run the demonstration."""
+    _keep_compiled_programs()
+    from consilience.demo import run
+
+    run(Path(arguments.output))
