@@ -265,7 +265,8 @@ class PlausibilityDraws(Truth):
     Parameters
     ----------
     entries : the classes that the draws are about; all others have no mass.
-    log_weight : shape ``(draw, entry)``; logarithms, normalised or not.
+    log_weight : shape ``(draw, entry)``; logarithms, normalised or not. Where all entries of an item are -inf, or it
+        has none, nothing is known of it: all classes are equally plausible.
     """
 
     def __init__(self, entries: Entries, log_weight: np.ndarray) -> None:
@@ -283,12 +284,17 @@ class PlausibilityDraws(Truth):
     def _mean_plausibility(self, label: np.ndarray, certainty: np.ndarray) -> np.ndarray:
         result = np.zeros(self.num_items)
         item = self.entries.item
+        named, place = np.unique(item, return_inverse=True)
+        first = self.entries.first[named]
         for start in range(0, self.num_draws, rows := max(1, _BLOCK_NUMBERS // max(1, len(item)))):
             log_weight = self.log_weight[start : start + rows]
-            highest = np.maximum.reduceat(log_weight, self.entries.first[:-1], axis=1)
-            weight = np.exp(log_weight - highest[:, item])
-            share = weight / np.add.reduceat(weight, self.entries.first[:-1], axis=1)[:, item]
+            highest = np.maximum.reduceat(log_weight, first, axis=1) if len(first) else log_weight
+            weight = np.exp(log_weight - np.where(np.isfinite(highest), highest, 0.0)[:, place])
+            total = np.add.reduceat(weight, first, axis=1) if len(first) else weight
+            share = weight / np.where(total > 0, total, 1.0)[:, place]
             result += np.bincount(item, (share * (self.entries.class_ == label[item])).sum(0), self.num_items)
+            without_mass = len(weight) - np.bincount(named, (total > 0).sum(0), self.num_items)
+            result += without_mass / self.num_classes
         return result / self.num_draws
 
     def _padded(self) -> Iterator[tuple[slice, _PaddedBlock, np.ndarray]]:
@@ -402,18 +408,22 @@ def most_frequent(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _merge_ties(entries: Entries, score: np.ndarray) -> np.ndarray:
-    """Round scores relative to the largest of their item, so that rounding errors do not make false differences."""
+    """Set scores that differ by rounding errors only to the lowest of them, so that they do not differ falsely."""
+    item = entries.item
     largest = np.zeros(entries.num_items)
-    np.maximum.at(largest, entries.item, score)
-    scale = np.repeat(np.where(largest > 0, largest, 1.0), np.diff(entries.first))
-    return np.round(score / scale, 9) * scale
+    np.maximum.at(largest, item, score)
+    order = np.lexsort((score, item))
+    rises = np.diff(score[order], prepend=0.0) > 1e-9 * largest[item]
+    starts = rises | (np.diff(item, prepend=-1) > 0)
+    merged = np.empty_like(score)
+    merged[order] = score[order][np.maximum.accumulate(np.where(starts, np.arange(len(score)), 0))]
+    return merged
 
 
 class _PaddedBlock(NamedTuple):
     """The entries of a block of items in fixed shapes.
 
-    ``segment`` is the item within the block of each entry, and the number of padded items where an entry is padding;
-    ``item_shape`` carries that number in its shape, which is static under `jax.jit`.
+    ``segment`` is the item within the block of each entry, and the number of padded items where an entry is padding.
     """
 
     segment: np.ndarray
@@ -470,15 +480,15 @@ def _rank_dirichlet(
 
 @functools.partial(jax.jit, static_argnames="depth")
 def _rank_weights(log_weight: Array, block: _PaddedBlock, depth: int) -> Array:
-    return _rank(log_weight, block, depth, None, _lowest_unnamed(block, depth))
+    return _rank(log_weight, block, depth, None, _lowest_without_mass(log_weight, block, depth))
 
 
 def _rank(log_weight: Array, block: _PaddedBlock, depth: int, unnamed: Array | None, unnamed_class: Array) -> Array:
     """Pick the leading class again and again.
 
     ``log_weight`` is ``(entry, draw)``; ``unnamed`` the decreasing values of the best unnamed classes ``(depth,
-    item, draw)``, None where they have no mass; ``unnamed_class`` their codes. Named classes without mass rank as
-    unnamed ones do: they come after those with mass, in the order of their codes.
+    item, draw)``, None where they have no mass; ``unnamed_class`` the codes ``(depth, item, draw)`` of the classes
+    that come into play when no named one leads.
     """
     num_items, num_draws = block.num_named.shape[0], log_weight.shape[1]
     segment_max = functools.partial(jax.ops.segment_max, num_segments=num_items + 1, indices_are_sorted=True)
@@ -498,8 +508,7 @@ def _rank(log_weight: Array, block: _PaddedBlock, depth: int, unnamed: Array | N
         chosen = jnp.where(use_named, named_class, next_class)
         ranking.append(chosen)
         taken = taken + ~use_named
-        padded_choice = jnp.concatenate([chosen, jnp.full((1, num_draws), -1, chosen.dtype)])
-        log_weight = jnp.where(block.class_[:, None] == padded_choice[block.segment], -jnp.inf, log_weight)
+        log_weight = jnp.where(block.class_[:, None] == _to_entries(chosen, block), -jnp.inf, log_weight)
     return jnp.stack(ranking, axis=-1)
 
 
@@ -515,11 +524,34 @@ def _unnamed_class(block: _PaddedBlock, rank: Array) -> Array:
     The named classes c_0 < c_1 < … leave c_j - j unnamed ones below c_j, so rank r lies above as many named ones as
     have c_j - j <= r.
     """
+    below = (block.class_ - block.position)[:, None] <= _to_entries(rank, block)
+    return jnp.where(rank < block.num_unnamed[:, None], rank + _count(below, block), -1)
+
+
+def _lowest_without_mass(log_weight: Array, block: _PaddedBlock, depth: int) -> Array:
+    """Find the classes without mass, named or not, with the lowest codes, ``(depth, item, draw)``; -1 beyond the last.
+
+    As in `_unnamed_class`, with the classes that have mass in a draw in the place of the named ones.
+    """
+    mass = log_weight > -jnp.inf
+    before = jnp.cumsum(mass, axis=0) - mass
+    start = jax.ops.segment_min(before, block.segment, block.num_named.shape[0] + 1, indices_are_sorted=True)
+    gap = block.class_[:, None] - (before - start[block.segment])
+    num_without = (block.num_named + block.num_unnamed)[:, None] - _count(mass, block)
+    below = [_count(mass & (gap <= rank), block) for rank in range(depth)]
+    return jnp.stack([jnp.where(rank < num_without, rank + number, -1) for rank, number in enumerate(below)])
+
+
+def _to_entries(values: Array, block: _PaddedBlock) -> Array:
+    """Repeat values ``(item, draw)`` for the entries of each item; -1 at the padding."""
+    return jnp.concatenate([values, jnp.full((1, values.shape[1]), -1, values.dtype)])[block.segment]
+
+
+def _count(chosen: Array, block: _PaddedBlock) -> Array:
+    """Count the chosen entries ``(entry, draw)`` of each item, ``(item, draw)``."""
     num_items = block.num_named.shape[0]
-    padded_rank = jnp.concatenate([rank, jnp.full((1, rank.shape[1]), -1, rank.dtype)])
-    below = (block.class_ - block.position)[:, None] <= padded_rank[block.segment]
-    above = jax.ops.segment_sum(below.astype(jnp.int32), block.segment, num_items + 1, indices_are_sorted=True)
-    return jnp.where(rank < block.num_unnamed[:, None], rank + above[:num_items], -1)
+    counts = jax.ops.segment_sum(chosen.astype(jnp.int32), block.segment, num_items + 1, indices_are_sorted=True)
+    return counts[:num_items]
 
 
 def _lowest_unnamed(block: _PaddedBlock, depth: int) -> Array:
@@ -562,4 +594,7 @@ def _group_weights(log_weight: Array, block: _PaddedBlock, group: Array, num_gro
     member = group[block.class_][:, None]
     masses = [sums(jnp.where(member == number, weight, 0.0))[:num_items] for number in range(num_groups)]
     stacked = jnp.stack(masses, axis=-1)
-    return stacked / jnp.maximum(stacked.sum(-1, keepdims=True), jnp.finfo(stacked.dtype).tiny)
+    total = stacked.sum(-1, keepdims=True)
+    # Without any mass nothing is known of an item: all classes are alike.
+    share = jnp.bincount(group, length=num_groups) / group.shape[0]
+    return jnp.where(total > 0, stacked / jnp.where(total > 0, total, 1.0), share)
