@@ -46,4 +46,4 @@ def annotator_overlap(data: Rankings, at: int = 3) -> Score:
 
 
 def _score(title: str, items: np.ndarray, data: Rankings | Annotations) -> Score:
-    return Score(title=title, items=items, draws=np.empty(0), exact_sd=0.0, ids=data.items, label="agreement")
+    return Score(title=title, items=items, draws=np.empty(0), ids=data.items, label="agreement")

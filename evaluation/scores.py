@@ -20,7 +20,8 @@ class Score:
     draws : float64, shape ``(draw,)``; the score of the whole data set under each draw of the truth. One value where
         the truth is a point, empty where the score was computed exactly.
     items : float64, shape ``(item,)``; the score of each item, averaged over draws. NaN for items that were left out.
-    exact_sd : standard deviation over draws where there are no draws, in closed form.
+    exact_sd : standard deviation over draws in closed form, of a score that was computed without them. A score in which
+        the truth has no part, such as the agreement of annotators, has neither.
     point : the score against the point estimate that standard practice takes for the truth; None where there is none.
     columns : further columns of the table, such as the certain class.
     ids : the user's ids of the items.
@@ -47,6 +48,8 @@ class Score:
         """Standard deviation over draws of the truth; the finite number of items is not in it (`compare` has that)."""
         if self.exact_sd is not None:
             return self.exact_sd
+        if len(self.draws) == 0:
+            return float("nan")
         return float(np.std(self.draws, ddof=1)) if len(self.draws) > 1 else 0.0
 
     @property
@@ -55,7 +58,8 @@ class Score:
         if len(self.draws):
             low, high = np.quantile(self.draws, [0.025, 0.975])
             return float(low), float(high)
-        return max(0.0, self.value - 1.96 * self.sd), min(1.0, self.value + 1.96 * self.sd)
+        low, high = self.value - 1.96 * self.sd, self.value + 1.96 * self.sd
+        return (low, high) if np.isnan(low) else (max(0.0, low), min(1.0, high))
 
     @property
     def worst(self) -> float:
@@ -92,12 +96,12 @@ class Score:
         }  # fmt: skip
 
     def __repr__(self) -> str:
-        low, high = self.interval
+        text = f"{self.title}: {self.value:.4f}"
+        if np.isfinite(self.sd):
+            low, high = self.interval
+            text += f" ± {self.sd:.4f} over draws of the truth, 95 % in [{low:.4f}, {high:.4f}]"
         point = "" if self.point is None else f"; {self.point:.4f} against the point estimate"
-        return (
-            f"{self.title}: {self.value:.4f} ± {self.sd:.4f} over draws of the truth, "
-            f"95 % in [{low:.4f}, {high:.4f}], {int(np.isfinite(self.items).sum()):,} items{point}"
-        )
+        return f"{text}, {int(np.isfinite(self.items).sum()):,} items{point}"
 
 
 def correlation(first: Score, second: Score) -> float:
