@@ -1,0 +1,52 @@
+"""Every code block of the README and of docs/ runs, in order, one namespace a page; ```python slow``` blocks run with `-m slow`."""
+
+import re
+import shlex
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)( slow)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    return [(language, bool(slow), code) for language, slow, code in BLOCK.findall(page.read_text())]
+
+
+def run_command(line):
+    from consilience.cli import main
+
+    words = shlex.split(line, comments=True)
+    assert words[0] == "consilience"
+    assert main(words[1:]) == 0, line
+
+
+def run_page(page, with_slow):
+    namespace = {"__name__": page.stem}
+    for language, slow, code in blocks(page):
+        if slow and not with_slow:
+            continue
+        if language == "python":
+            exec(compile(code, str(page), "exec"), namespace)
+        elif language == "console":
+            for line in re.findall(r"^\$ (consilience .*)", code, re.MULTILINE):
+                run_command(line)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(page, with_slow=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if any(slow for _, slow, _ in blocks(page))], ids=lambda page: page.name)
+def test_slow_code_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        # How well a short chain mixes is not what a page is about.
+        warnings.simplefilter("default")
+        run_page(page, with_slow=True)
