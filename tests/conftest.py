@@ -1,4 +1,4 @@
-"""What every test shares: tests on outside data are deselected, and the summary says so, where that data is not at hand."""
+"""What every test shares: tests on outside data are deselected where it is not at hand, and the summary says so."""
 
 import os
 from pathlib import Path

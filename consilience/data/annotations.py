@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike
 
 from consilience.data.codes import (
     Names,
+    as_array,
     as_names,
+    as_numbers,
     check_codes,
     compact,
     keep_repeated,
@@ -96,7 +98,7 @@ class Annotations(Contract):
             annotator, num_annotators = np.full(len(item), -1, np.int32), num_annotators or 0
         else:
             annotator, num_annotators = sized(problems, "annotator", annotator, annotators, num_annotators)
-        weight = np.ones(len(item)) if weight is None else np.asarray(weight, np.float64)
+        weight = np.ones(len(item)) if weight is None else as_numbers(problems, weight, "weight")
         _same_length(problems, item=item, annotator=annotator, label=label, weight=weight)
         _check_weights(problems, weight)
         if gold is not None:
@@ -141,7 +143,7 @@ class Annotations(Contract):
         gold : shape ``(item,)``; the known label or -1.
         """
         problems = Problems("the counts")
-        counts = np.asarray(counts)
+        counts = as_array(problems, counts)
         if counts.ndim != 2 or counts.dtype.kind not in "iuf":
             message = f"a two-dimensional array of numbers is expected, not {counts.dtype} of shape {counts.shape}"
             raise problems.fail(message, "pass one row per item and one column per label")

@@ -10,7 +10,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.data.codes import Names, as_names, names_or_codes, object_array, recode, sized, sorted_names
+from consilience.data.codes import (
+    Names,
+    as_names,
+    as_numbers,
+    names_or_codes,
+    object_array,
+    recode,
+    sized,
+    sorted_names,
+)
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, choose_columns, number, read_lines, read_table
 
@@ -66,7 +75,7 @@ class ClassMap(Contract):
             numbers = np.array([number(name) for name in names])
             score = numbers if np.isfinite(numbers).all() else None
         elif score is not None:
-            score = np.asarray(score, np.float64)
+            score = as_numbers(problems, score, "score")
             if score.shape != (num_groups,) or not np.isfinite(score).all():
                 raise problems.fail(f"{num_groups} finite scores are expected", "give one per group")
         return cls(

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.data.tables import KEPT_PER_KIND, Problems, Table, cell_text, read_lines, warn_input
+from consilience.data.tables import KEPT_PER_KIND, Problems, Table, cell_texts, read_lines, warn_input
 
 __all__ = [
     "Names",
+    "as_array",
     "as_names",
+    "as_numbers",
     "check_codes",
     "compact",
     "keep_repeated",
@@ -48,16 +50,18 @@ def as_names(values: Any, what: str) -> list[str]:
         values = read_lines(values)
     if not isinstance(values, Iterable):
         raise problems.fail(f"{what} has to be a list of names", "pass a list, or a path to a text file", value=values)
+    given = list(values)
     names = []
-    for position, value in enumerate(values):
-        text, complaint = cell_text(value)
+    for position, (text, complaint) in enumerate(cell_texts(given)):
         if complaint or not text:
             remedy = f"pass {what} as distinct texts"
-            problems.add(complaint or f"an entry of {what} is empty", remedy, row=f"entry {position}", value=value)
+            message = complaint or f"an entry of {what} is empty"
+            problems.add(message, remedy, row=f"entry {position}", value=given[position])
         names.append(text)
-    for name, count in collections.Counter(names).items():
-        if name and count > 1:
-            problems.add(f"{what} lists a name {count} times", "list each name once", value=name)
+    if len(set(names)) < len(names):
+        for name, count in collections.Counter(names).items():
+            if name and count > 1:
+                problems.add(f"{what} lists a name {count} times", "list each name once", value=name)
     if not names:
         problems.add(f"{what} is empty", f"list at least one of the {what}")
     problems.raise_any()
@@ -98,12 +102,27 @@ def repeated(*codes: np.ndarray) -> np.ndarray:
     return marked
 
 
+def as_array(problems: Problems, values: Any, *, column: str | None = None) -> np.ndarray:
+    """Return an array, or raise where lists have unequal lengths."""
+    try:
+        return np.asarray(values)
+    except (ValueError, OverflowError):
+        remedy = "pass an array, or lists of equal length"
+        raise problems.fail("an array of numbers is expected, not a ragged list", remedy, column=column) from None
+
+
+def as_numbers(problems: Problems, values: Any, column: str) -> np.ndarray:
+    """Return values as float64, or raise where they are no numbers."""
+    numbers = as_array(problems, values, column=column)
+    if numbers.dtype.kind not in "iuf" and numbers.size:
+        message = f"an array of numbers is expected, not {numbers.dtype} of shape {numbers.shape}"
+        raise problems.fail(message, "pass numbers", column=column)
+    return numbers.astype(np.float64)
+
+
 def check_codes(problems: Problems, name: str, codes: Any, size: int | None, *, lowest: int = 0) -> np.ndarray:
     """Return codes as int32 after checking that they are one-dimensional whole numbers within ``lowest..size-1``."""
-    try:
-        values = np.asarray(codes)
-    except ValueError:
-        raise problems.fail("the codes are nested", "pass one flat array of integer codes", column=name) from None
+    values = as_array(problems, codes, column=name)
     if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
         message = f"a one-dimensional integer array is expected, not {values.dtype} of shape {values.shape}"
         raise problems.fail(message, "pass integer codes", column=name)

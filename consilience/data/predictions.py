@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from consilience.data.codes import (
     Names,
+    as_array,
     as_names,
     compact,
     keep_repeated,
@@ -70,7 +71,7 @@ class Predictions(Contract):
         depth : how many classes to keep per item; all where absent.
         """
         problems = Problems("the scores")
-        scores = np.asarray(scores)
+        scores = as_array(problems, scores)
         if scores.ndim != 2 or scores.dtype.kind not in "iuf" or 0 in scores.shape:
             message = f"a two-dimensional array of numbers is expected, not {scores.dtype} of shape {scores.shape}"
             raise problems.fail(message, "pass one row per item and one column per class")

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from consilience.data.codes import (
     Names,
     as_names,
+    as_numbers,
     check_codes,
     keep_repeated,
     names_or_codes,
@@ -112,13 +113,13 @@ class Rankings(Contract):
         report_annotator, num_annotators = sized(problems, "annotator", report_annotator, annotators, num_annotators)
         class_code, num_classes = sized(problems, "class", class_, classes, num_classes)
         row_report = check_codes(problems, "report", report, len(report_item))
-        position = np.asarray(block if np.size(block) else np.empty(0, np.int32))
+        position = as_numbers(problems, block, "block")
         if report_item.shape != report_annotator.shape or not row_report.shape == position.shape == class_code.shape:
             shapes = f"report_item {report_item.shape}, report_annotator {report_annotator.shape}, "
             shapes += f"report {row_report.shape}, block {position.shape}, class {class_code.shape}"
             remedy = "give one entry per report and row"
             raise problems.fail(f"columns of equal length are expected, not {shapes}", remedy)
-        if position.dtype.kind not in "iuf" or not np.isfinite(position).all():
+        if not np.isfinite(position).all():
             remedy = "number the blocks of a report from 0"
             problems.add("the blocks are not all finite numbers", remedy, column="block")
         if not len(report_item):

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.data.codes import Names, compact, keep_repeated, names_or_codes, require_rows, sized
+from consilience.data.codes import Names, as_numbers, compact, keep_repeated, names_or_codes, require_rows, sized
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, check_option, choose_columns, read_table, warn_input
 
@@ -61,7 +61,7 @@ class Ratings(Contract):
         problems = Problems("the codes")
         item, num_items = sized(problems, "item", item, items, num_items)
         annotator, num_annotators = sized(problems, "annotator", annotator, annotators, num_annotators)
-        rating = np.asarray(rating, np.float64)
+        rating = as_numbers(problems, rating, "rating")
         if not item.shape == annotator.shape == rating.shape:
             shapes = f"item {item.shape}, annotator {annotator.shape}, rating {rating.shape}"
             raise problems.fail(f"columns of equal length are expected, not {shapes}", "give one entry per rating")

@@ -31,6 +31,7 @@ import itertools
 import json
 import operator
 import os
+import re
 import sys
 import warnings
 import zlib
@@ -51,6 +52,7 @@ __all__ = [
     "Table",
     "all_columns",
     "cell_text",
+    "cell_texts",
     "check_option",
     "choose_columns",
     "find_file",
@@ -86,6 +88,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 KEPT_PER_KIND = 1000       # problem records kept for one kind; the rest is counted
 _CHUNK_ROWS = 65536
+_LINE_BREAK = re.compile("\r\n|\r|\n")
 _EXACT_FLOAT = 2.0**53      # whole floats from here on may stand for several integers
 
 Choose = Callable[[list[str], "Problems"], dict[str, int]]
@@ -110,8 +113,7 @@ class Problems:
         self, message: str, remedy: str, *, row: str | None = None, column: str | None = None, value: object = None
     ) -> None:
         """Note one problem."""
-        shown = None if value is None else _shorten(str(value))
-        self.found.append(InputProblem(message, remedy, self.file, row, column, shown))
+        self.found.append(InputProblem(message, remedy, self.file, row, column, _shown(value)))
 
     def fail(self, message: str, remedy: str, **where: Any) -> InputError:
         """Note a problem after which reading cannot go on; the caller raises what this returns."""
@@ -122,6 +124,16 @@ class Problems:
         """Raise `InputError` with all problems, if there are any."""
         if self.found:
             raise InputError(self.found)
+
+
+def _shown(value: object) -> str | None:
+    """Return a value as a message can print it."""
+    if value is None:
+        return None
+    try:
+        return _shorten(str(value).encode("utf-8", "backslashreplace").decode())
+    except ValueError:
+        return "an integer of thousands of digits"
 
 
 def _shorten(text: str) -> str:
@@ -210,8 +222,7 @@ class Table:
         lookup: dict[str, int] = {}
         recoded = np.full(len(column.values) + 1, -1, np.int32)
         refused: dict[str, list[int]] = {}
-        for code, value in enumerate(column.values):
-            text, complaint = cell_text(value)
+        for code, (text, complaint) in enumerate(cell_texts(column.values)):
             if complaint:
                 refused.setdefault(complaint, []).append(code)
             elif text:
@@ -243,7 +254,7 @@ class Table:
         values = np.full(len(column.values) + 1, np.nan)
         bad = np.zeros(len(column.values) + 1, bool)
         for code, value in enumerate(column.values):
-            if _is_missing(value) or (isinstance(value, str) and not value.strip()):
+            if _is_missing(value):
                 continue
             values[code] = number(value)
             bad[code] = not np.isfinite(values[code])
@@ -255,13 +266,12 @@ class Table:
     def empty(self, role: str) -> np.ndarray:
         """Return where a column has no value: bool, shape ``(row,)``."""
         column = self.columns[role]
-        missing = [_is_missing(value) or (isinstance(value, str) and not value.strip()) for value in column.values]
-        return np.array([*missing, True])[column.codes]
+        return np.array([*map(_is_missing, column.values), True])[column.codes]
 
 
 def number(value: Any) -> float:
     """Return a value as a float, NaN where it is none. Python's ``1_000`` is not taken for a number."""
-    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and "_" in value):
+    if isinstance(value, _TRUTH_VALUES) or (isinstance(value, str) and "_" in value):
         return np.nan
     try:
         return float(value)
@@ -273,26 +283,44 @@ class _Nested(str):
     """Stands for a list or an object in a cell."""
 
 
+_FLOATS = (float, np.floating)
+_TRUTH_VALUES = (bool, np.bool_)
+_COMPOUND = (_Nested, list, tuple, dict, set, frozenset, bytes, bytearray)
+
+
 def _is_missing(value: Any) -> bool:
+    if type(value) is str:
+        return not value or value.isspace()
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float | np.floating) and value != value
+    return isinstance(value, _FLOATS) and value != value
 
 
 def cell_text(value: Any) -> tuple[str, str | None]:
     """Return the text of a cell ("" where it is missing) and, where it cannot be an id, the complaint."""
     if _is_missing(value):
         return "", None
-    if isinstance(value, float | np.floating):
+    if isinstance(value, _FLOATS):
         return _float_text(value)
-    if isinstance(value, _Nested | list | tuple | dict | set | frozenset | bytes | bytearray):
+    if isinstance(value, _COMPOUND):
         return "", "one value is expected, not a list, an object or bytes"
     try:
         text = str(value).strip()
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except ValueError:  # a lone surrogate, or an integer of thousands of digits
         return "", "this is no text that could be written to a file"
     return ("", "the text holds a NUL character") if "\0" in text else (text, None)
+
+
+def cell_texts(values: Sequence[Any]) -> Iterable[tuple[str, str | None]]:
+    """Return `cell_text` of every value; where all are plain texts, the checks are made on all of them at once."""
+    if set(map(type, values)) <= {str}:
+        stripped = list(map(str.strip, values))
+        joined = "".join(stripped)
+        if joined.isascii() and "\0" not in joined:
+            return zip(stripped, itertools.repeat(None), strict=False)
+    return map(cell_text, values)
 
 
 def _float_text(value: Any) -> tuple[str, str | None]:
@@ -485,49 +513,64 @@ def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems)
             raise problems.fail("this is not a text file", "export the table as CSV", row="line 1")
         delimiter = "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
         reader = csv.reader(itertools.chain([first], stream), delimiter=delimiter, strict=True)
-        rows = _numbered(reader, problems)
-        header = next((row for row, _ in rows if row), None)
-        if header is None:
+        chunks = _chunks(reader, problems)
+        lines, rows = next(chunks, (np.empty(0, np.int64), []))
+        if not rows:
             raise problems.fail("the file is empty", "check that this is the file you meant")
-        names = _check_names(header, problems)
-        return _encode_rows(rows, names, choose(names, problems), problems)
+        names = _check_names(rows[0], problems)
+        rest = itertools.chain([(lines[1:], rows[1:])], chunks)
+        return _encode_rows(rest, names, choose(names, problems), problems)
 
     return _read_text(path, problems, parse)
 
 
-def _numbered(reader: Any, problems: Problems) -> Iterator[tuple[list[str], int]]:
-    """Yield each row with the number of its first line; a quoted cell may span several lines."""
-    start = 1
-    try:
-        for row in reader:
-            yield row, start
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise problems.fail(
-            f"the row that begins here cannot be split into cells ({error})",
-            'close every quotation mark, and write one inside a quoted cell twice ("")',
-            row=f"line {start}",
-        ) from None
+def _chunks(reader: Any, problems: Problems) -> Iterator[tuple[np.ndarray, list[list[str]]]]:
+    """Yield rows that are not blank, many at a time, with the number of the line on which each begins."""
+    before = 0
+    while True:
+        rows: list[list[str]] = []
+        try:
+            # extend keeps the rows before an error, which tell the line on which the bad row begins.
+            rows.extend(itertools.islice(reader, _CHUNK_ROWS))
+        except csv.Error as error:
+            raise problems.fail(
+                f"the row that begins here cannot be split into cells ({error})",
+                'close every quotation mark, and write one inside a quoted cell twice ("")',
+                row=f"line {before + _count_lines(rows).sum() + 1}",
+            ) from None
+        if not rows:
+            return
+        spans = np.ones(len(rows), np.int64) if reader.line_num - before == len(rows) else _count_lines(rows)
+        lines = before + np.cumsum(spans) - spans + 1
+        before = reader.line_num
+        filled = np.fromiter(map(bool, rows), bool, len(rows))
+        if filled.any():
+            yield lines[filled], rows if filled.all() else list(itertools.compress(rows, filled))
+
+
+def _count_lines(rows: list[list[str]]) -> np.ndarray:
+    """Return how many lines of the file each row spans; a quoted cell may hold line breaks."""
+    spans = (1 + sum(len(_LINE_BREAK.findall(cell)) for cell in row) for row in rows)
+    return np.fromiter(spans, np.int64, len(rows))
 
 
 def _encode_rows(
-    numbered: Iterator[tuple[list[str], int]], names: list[str], chosen: dict[str, int], problems: Problems
+    chunks: Iterable[tuple[np.ndarray, list[list[str]]]], names: list[str], chosen: dict[str, int], problems: Problems
 ) -> Table:
     encoders = {role: _Encoder() for role in chosen}
-    lines = [np.empty(0, np.int64)]
-    while chunk := list(itertools.islice(numbered, _CHUNK_ROWS)):
-        rows, starts = zip(*chunk, strict=True)
+    numbers = [np.empty(0, np.int64)]
+    for lines, rows in chunks:
         widths = np.fromiter(map(len, rows), np.int64, len(rows))
         whole = widths == len(names)
-        for index in np.flatnonzero(~whole & (widths > 0))[:KEPT_PER_KIND].tolist():
-            _ragged(rows[index], len(names), starts[index], problems)
+        for index in np.flatnonzero(~whole)[:KEPT_PER_KIND].tolist():
+            _ragged(rows[index], len(names), int(lines[index]), problems)
         kept = rows if whole.all() else list(itertools.compress(rows, whole))
-        lines.append(np.array(starts, np.int64)[whole])
+        numbers.append(lines[whole])
         for role, position in chosen.items():
             encoders[role].extend(map(operator.itemgetter(position), kept), len(kept))
     columns = {role: encoders[role].column(names[position]) for role, position in chosen.items()}
-    numbers = np.concatenate(lines)
-    return Table(columns, len(numbers), problems, "line {}", numbers)
+    lines_of_rows = np.concatenate(numbers)
+    return Table(columns, len(lines_of_rows), problems, "line {}", lines_of_rows)
 
 
 def _ragged(row: list[str], expected: int, line: int, problems: Problems) -> None:
@@ -608,8 +651,11 @@ def _records_table(numbered: list[tuple[int, Any]], unit: str, choose: Choose, p
 
 
 def _from_values(name: str, values: Iterable[Any]) -> Column:
-    """Encode Python values; True and 1, or 1 and 1.0, count as one value."""
+    """Encode Python values."""
     cells = list(values)
+    kinds = set(map(type, cells))
+    if bool in kinds and len(kinds) > 1:
+        cells = [str(cell) if isinstance(cell, bool) else cell for cell in cells]  # True == 1, but is another label
     encoder = _Encoder()
     try:
         encoder.extend(cells, len(cells))
@@ -651,10 +697,12 @@ def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
 
 def _from_series(name: str, values: Any) -> Column:
     """Encode a pandas column by pandas itself, anything else value by value."""
-    if hasattr(values, "factorize"):
+    mixed = str(getattr(values, "dtype", "")) == "object" and any(isinstance(cell, bool) for cell in values)
+    if hasattr(values, "factorize") and not mixed:
         try:
             codes, distinct = values.factorize()
-            return Column(name, codes.astype(np.int32), list(distinct))
+            whole = getattr(distinct.dtype, "kind", "") in "iu"
+            return Column(name, codes.astype(np.int32), distinct.tolist() if whole else list(distinct))
         except TypeError:
             pass
     return _from_values(name, values.tolist() if isinstance(values, np.ndarray) else values)

@@ -120,7 +120,7 @@ def test_from_codes_fills_ids_and_sizes():
         (([0, 5], [0, 0], [0, 1]), {"num_items": 2}, r"position 1, column 'item': codes from 0 to 1.*'5'"),
         (([0.5], [0], [0]), {}, "column 'item': a one-dimensional integer array is expected, not float64"),
         (([[0], [1]], [0], [0]), {}, "column 'item': a one-dimensional integer array"),
-        (([[0], [1, 2]], [0], [0]), {}, "column 'item': the codes are nested"),
+        (([[0], [1, 2]], [0], [0]), {}, "column 'item': .*not a ragged list"),
         (([0, 1], [0], [0, 1]), {}, "equal length"),
         (([], [], []), {}, "no annotations"),
         (([0], [0], [0]), {"weight": [np.nan]}, "position 0, column 'weight'.*'nan'"),

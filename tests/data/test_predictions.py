@@ -1,0 +1,122 @@
+"""Predictions: order of classes, ties, alignment with a data set."""
+
+import numpy as np
+import pytest
+
+from consilience.data import Predictions, read_predictions
+from consilience.errors import InputError, InputWarning
+
+CLASSES = ["a", "b", "c"]
+SCORES = {"item": ["y", "y", "x", "y"], "class": ["b", "a", "c", "c"], "score": [0.2, 0.5, 1, 0.2]}
+
+
+def test_scores_ranks_and_lists_agree():
+    scored = read_predictions(SCORES, classes=CLASSES, name="s")
+    assert scored.ranked.tolist() == [[0, 1, 2], [2, -1, -1]]
+    assert scored.items.tolist() == ["y", "x"]
+    ranked = SCORES | {"rank": [4, 1, 1, 4]}
+    del ranked["score"]
+    assert read_predictions(ranked, classes=CLASSES, name="s").fingerprint() == scored.fingerprint()
+    listed = Predictions.from_lists([["a", "b", "c"], ["c"]], items=["y", "x"], classes=CLASSES, name="s")
+    assert listed.fingerprint() == scored.fingerprint()
+    dense = Predictions.from_scores([[0.5, 0.2, 0.2], [0, 0, 1]], items=["y", "x"], classes=CLASSES, name="s", depth=1)
+    assert dense.ranked.tolist() == [[0], [2]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8])
+def test_equal_scores_go_to_the_lowest_class(dtype):
+    scores = np.array([[1, 3, 3, 0, 3], [2, 2, 2, 2, 2]], dtype)
+    assert Predictions.from_scores(scores).ranked.tolist() == [[1, 2, 4, 0, 3], [0, 1, 2, 3, 4]]
+
+
+def test_one_label_per_item(tmp_path):
+    path = tmp_path / "system.v2.csv"
+    path.write_text("task,label\nx,b\ny,a\n")
+    predictions = read_predictions(path)
+    assert predictions.ranked.tolist() == [[1], [0]]
+    assert predictions.name == "system"
+    path.write_text("task,label\nx,b\nx,a\n")
+    with pytest.raises(InputError, match="line 3, column 'task': an earlier row has the same item"):
+        read_predictions(path)
+    with pytest.warns(InputWarning, match="first of each"):
+        assert read_predictions(path, duplicates="first", classes=CLASSES).ranked.tolist() == [[1]]
+
+
+def test_policies():
+    with pytest.raises(InputError, match="row 1 .*the score is empty"):
+        read_predictions(SCORES | {"score": [1, "", 1, 1]})
+    with pytest.warns(InputWarning, match="1 rows without a score"):
+        dropped = read_predictions(SCORES | {"score": [1, 2, "", 1]}, missing="drop", classes=CLASSES)
+    assert dropped.items.tolist() == ["y"]
+    assert dropped.ranked.tolist() == [[0, 1, 2]]
+    with pytest.raises(InputError, match=r"not in classes=.*'c'"):
+        read_predictions(SCORES, classes=["a", "b"])
+    with pytest.warns(InputWarning, match="2 rows with a class outside"):
+        assert read_predictions(SCORES, classes=["a", "b"], unknown="drop").ranked.tolist() == [[0, 1]]
+    with pytest.raises(InputError, match="same item and class"):
+        read_predictions(SCORES | {"class": ["b", "b", "c", "a"]})
+
+
+def test_score_and_rank_together_need_a_word():
+    both = SCORES | {"rank": [1, 2, 3, 4]}
+    with pytest.raises(InputError, match="there is a score and a rank"):
+        read_predictions(both)
+    by_rank = read_predictions(both, columns={"rank": "rank"}, classes=CLASSES)
+    assert by_rank.ranked.tolist() == [[1, 0, 2], [2, -1, -1]]
+
+
+def test_align_recodes_to_the_data_set():
+    predictions = read_predictions(SCORES, name="s")
+    aligned, kept = predictions.align(["x", "y"], ["c", "b", "d", "a"])
+    assert aligned.ranked.tolist() == [[0, -1, -1], [3, 1, 0]]
+    assert kept.tolist() == [True, True]
+    assert (aligned.num_items, aligned.num_classes, aligned.name) == (2, 4, "s")
+    with pytest.raises(InputError, match=r"2 items of the data have no prediction: 'p', 'q'; pass missing='drop'"):
+        predictions.align(["p", "x", "q", "y"], CLASSES)
+    aligned, kept = predictions.align(["p", "x", "q", "y"], CLASSES, missing="drop")
+    assert aligned.ranked.tolist() == [[-1, -1, -1], [2, -1, -1], [-1, -1, -1], [0, 1, 2]]
+    assert kept.tolist() == [False, True, False, True]
+
+
+def test_align_guards_against_typing_errors():
+    predictions = read_predictions(SCORES)
+    with pytest.raises(InputError, match="1 predicted classes are not in the data: 'b'"):
+        predictions.align(["x", "y"], ["a", "c"])
+    assert predictions.align(["x", "y"], ["a", "c"], unknown="keep")[0].ranked.tolist() == [[1, -1, -1], [0, -2, 1]]
+    with pytest.raises(InputError, match="1 predicted items are not in the data: 'y'"):
+        predictions.align(["x"], CLASSES)
+    with pytest.warns(InputWarning, match="'y'"):
+        assert predictions.align(["x"], CLASSES, unknown="keep")[0].ranked.tolist() == [[2, -1, -1]]
+    with pytest.raises(InputError, match="no item of the data has a prediction"):
+        predictions.align(["z"], CLASSES, missing="drop", unknown="keep")
+
+
+def test_a_class_that_is_never_predicted_may_be_foreign():
+    predictions = Predictions.from_lists([["a"]], items=["x"], classes=["a", "foreign"])
+    assert predictions.align(["x"], ["a"])[0].ranked.tolist() == [[0]]
+
+
+def test_align_again_keeps_what_is_never_true():
+    once, _ = read_predictions(SCORES).align(["x", "y"], ["a", "c"], unknown="keep")
+    assert once.align(["y", "x"], ["c", "a"])[0].ranked.tolist() == [[1, -2, 0], [0, -1, -1]]
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: Predictions.from_scores([1, 2]), "two-dimensional"),
+        (lambda: Predictions.from_scores(np.zeros((2, 0))), "two-dimensional"),
+        (lambda: Predictions.from_scores([[1, np.nan]]), "item 0, column 'class 1': the score is not a number"),
+        (lambda: Predictions.from_scores([[1]], depth=0), "depth is 0"),
+        (lambda: Predictions.from_scores([[1]], items=["a", "b"]), "1 items but 2 ids"),
+        (lambda: Predictions.from_scores([[1]], classes=["a", "b"]), "1 classes but 2 ids"),
+        (lambda: Predictions.from_lists(["ab"]), "list of lists"),
+        (lambda: Predictions.from_lists([]), "nothing is predicted"),
+        (lambda: Predictions.from_lists([[]]), "nothing is predicted"),
+        (lambda: Predictions.from_lists([["a", "a"]]), "item 0: the class occurs twice"),
+        (lambda: Predictions.from_lists([["z"]], classes=["a"]), "item 0: this class is not in classes="),
+    ],
+)
+def test_constructors_refuse(make, match):
+    with pytest.raises(InputError, match=match):
+        make()
