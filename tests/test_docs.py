@@ -25,7 +25,7 @@ def run_command(line):
 
 
 def run_page(page, with_slow):
-    namespace = {"__name__": page.stem}
+    namespace = {"__name__": page.stem, "__page__": str(page)}
     for language, slow, code in blocks(page):
         if slow and not with_slow:
             continue
