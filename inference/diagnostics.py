@@ -10,6 +10,7 @@ a number does not exist (fewer than four draws, draws that are not finite, R-hat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -62,7 +63,7 @@ def mcse_mean(draws: NDArray) -> NDArray[np.float64]:
 def _each_scalar(function: Callable[[NDArray], NDArray], draws: NDArray) -> NDArray[np.float64]:
     """Apply a function of ``(scalar, chain, draw)`` to batches of scalars."""
     num_chains, num_draws, *shape = draws.shape
-    scalars = draws.reshape(num_chains, num_draws, -1)
+    scalars = draws.reshape(num_chains, num_draws, math.prod(shape))
     result = np.full(scalars.shape[2], np.nan)
     size = max(1, _BATCH_VALUES // max(1, num_chains * num_draws))
     for first in range(0, len(result) if num_draws >= _MIN_DRAWS else 0, size):

@@ -1,0 +1,267 @@
+"""Draws as users know them: ArviZ objects, a table of summaries, and what is poor about them in words.
+
+This is the only file that knows ArviZ, and the only one that knows its two lines apart: an ``InferenceData`` before
+version 1, an ``xarray.DataTree`` since. They share the way to index, ``tree["posterior"]["theta"]``. The
+importance-sampling diagnostic moved too, and its argument changed sign.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consilience.inference import diagnostics
+from consilience.inference.generic import GenericRun
+from consilience.inference.results import Result
+
+__all__ = ["k_hat", "poor_diagnostics", "summarise", "to_arviz", "variable"]
+
+# Groups that hold one value where the others hold one a draw.
+_WITHOUT_DRAWS = frozenset({"observed_data", "constant_data", "variational"})
+_FEWEST_WEIGHTS = 25
+_MOST_R_HAT, _LEAST_ESS, _MOST_K_HAT = 1.01, 400, 0.7
+
+
+def to_arviz(
+    groups: Mapping[str, Mapping[str, ArrayLike]],
+    *,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, ArrayLike] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Build an ArviZ object of the installed line.
+
+    Parameters
+    ----------
+    groups : by group (``posterior``, ``sample_stats``, …) the arrays by name, shape ``(chain, draw, ...)``; in
+        ``observed_data``, ``constant_data`` and ``variational`` the shape is ``(...)``.
+    dims : by array, the names of the dimensions after chain and draw. A dimension without a name gets ArviZ's,
+        ``{array}_dim_{i}``.
+    coords : by dimension, the user's ids; a dimension without them is numbered.
+    attrs : what was run, set on the root. What NetCDF cannot hold is set as text.
+
+    Returns
+    -------
+    an ``arviz.InferenceData`` before ArviZ 1, an ``xarray.DataTree`` since.
+    """
+    datasets = {
+        group: _dataset(arrays, () if group in _WITHOUT_DRAWS else ("chain", "draw"), dims or {}, coords or {})
+        for group, arrays in groups.items()
+    }
+    tree = _tree(datasets)
+    tree.attrs = {name: _attribute(value) for name, value in (attrs or {}).items()}
+    return tree
+
+
+def variable(tree: Any, group: str, name: str) -> Any:
+    """Return one array of one group as an ``xarray.DataArray``, on either line of ArviZ."""
+    return tree[group][name]
+
+
+def summarise(
+    samples: Mapping[str, ArrayLike],
+    *,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, ArrayLike] | None = None,
+    interval: float = 0.95,
+) -> Any:
+    """Summarise draws, one row for each scalar quantity.
+
+    Parameters
+    ----------
+    samples : draws by name, shape ``(chain, draw, ...)``.
+    dims, coords : as for `to_arviz`; they name the rows, as in ``mean[item=a]``.
+    interval : probability of the equal-tailed interval.
+
+    Returns
+    -------
+    ``pandas.DataFrame`` with columns ``quantity, mean, sd, lower, upper, r_hat, ess_bulk, ess_tail, mcse``. R-hat is
+    NaN for one chain: nothing can be said about the agreement of chains.
+
+    Notes
+    -----
+    R-hat, the effective sample sizes and the Monte Carlo error of the mean are those of Vehtari et al. (2021), equal to
+    ArviZ's; see `consilience.inference.diagnostics`.
+    """
+    import pandas
+
+    tables = [
+        pandas.DataFrame(
+            {"quantity": _quantities(name, np.shape(values)[2:], (dims or {}).get(name), coords or {})}
+            | _statistics(np.asarray(values), interval)
+        )
+        for name, values in samples.items()
+    ]
+    columns = ["quantity", "mean", "sd", "lower", "upper", "r_hat", "ess_bulk", "ess_tail", "mcse"]
+    return pandas.concat(tables, ignore_index=True) if tables else pandas.DataFrame(columns=columns)
+
+
+def k_hat(log_weights: ArrayLike) -> float:
+    """Return the Pareto shape of importance weights: above 0.7, the proposal cannot stand in for the target.
+
+    Parameters
+    ----------
+    log_weights : log of target density over proposal density, one a draw, any shape.
+
+    Returns
+    -------
+    the shape; infinite where a weight is; NaN for fewer than 25 draws, whose tail cannot be fitted; 0 for weights
+    that are all equal, which have no tail.
+
+    References
+    ----------
+    Vehtari, Simpson, Gelman, Yao & Gabry (2024), Pareto Smoothed Importance Sampling, JMLR 25.
+    """
+    weights = np.array(log_weights, np.float64).ravel()
+    if np.isnan(weights).any() or np.isposinf(weights).any():
+        return float("inf")
+    if len(weights) < _FEWEST_WEIGHTS:
+        return float("nan")
+    if np.ptp(weights) == 0:
+        return 0.0
+    # A draw of density zero has weight zero; any very small weight says the same, and arithmetic survives it.
+    weights = np.maximum(weights - weights.max(), -1e6)
+    if _arviz_major() == 0:
+        from arviz import psislw
+
+        with np.errstate(over="ignore"):  # its profile weights overflow to infinity, whose inverse is the right zero
+            return float(np.asarray(psislw(weights)[1]))
+    from arviz_stats.base import array_stats
+
+    # Since version 1 the argument is a log likelihood, the negative of a log weight.
+    with np.errstate(over="ignore"):
+        return float(np.asarray(array_stats.psislw(-weights)[1]))
+
+
+def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
+    """Say in plain words what is poor about a fit.
+
+    Parameters
+    ----------
+    summary : data frame of `summarise`.
+    run : the run behind it; ``None`` for draws from a closed form.
+
+    Returns
+    -------
+    one sentence a problem; empty when there is none.
+    """
+    problems = [*_ending(run), *_divergences(run)]
+    worst = summary["r_hat"].idxmax() if summary["r_hat"].notna().any() else None
+    if worst is not None and summary["r_hat"][worst] > _MOST_R_HAT:
+        count = int((summary["r_hat"] > _MOST_R_HAT).sum())
+        problems.append(
+            f"the chains disagree: R-hat is above {_MOST_R_HAT} for {count} of {len(summary)} quantities (worst: "
+            f"{summary['quantity'][worst]}, {summary['r_hat'][worst]:.2f}); run longer, or look for several modes"
+        )
+    smallest = summary[["ess_bulk", "ess_tail"]].min(axis=1)
+    if (smallest < _LEAST_ESS).any():
+        problems.append(
+            f"few effective draws: fewer than {_LEAST_ESS} for {int((smallest < _LEAST_ESS).sum())} of {len(summary)} "
+            f"quantities (fewest: {summary['quantity'][smallest.idxmin()]}, {smallest.min():.0f}); ask for more draws"
+        )
+    return problems + _far_guide(run)
+
+
+def _ending(run: GenericRun | None) -> list[str]:
+    if run is None or run.result is Result.converged:
+        return []
+    if run.result is Result.max_steps:
+        unsettled = f"the objective had not settled after {run.steps} steps; ask for more with max_steps"
+        return [unsettled] if run.elbo is not None else []
+    return [run.message]
+
+
+def _divergences(run: GenericRun | None) -> list[str]:
+    count = 0 if run is None else int(np.sum(run.stats.get("diverging", 0)))
+    if not count:
+        return []
+    return [
+        f"{count} transitions diverged: parts of the posterior were not reached; "
+        "raise target_accept, or change how the model is parameterised"
+    ]
+
+
+def _far_guide(run: GenericRun | None) -> list[str]:
+    if run is None or run.k_hat is None or run.k_hat <= _MOST_K_HAT:
+        return []
+    if np.isnan(run.k_hat):
+        return [f"k-hat needs at least {_FEWEST_WEIGHTS} draws: how far the approximation is off is not known"]
+    return [
+        f"the variational approximation is far from the posterior: k-hat is {run.k_hat:.2f}, above {_MOST_K_HAT}; "
+        "do not trust its intervals, use a sampler"
+    ]
+
+
+def _arviz_major() -> int:
+    return int(importlib.metadata.version("arviz").split(".")[0])
+
+
+def _tree(datasets: Mapping[str, Any]) -> Any:
+    if _arviz_major() == 0:
+        from arviz import InferenceData
+
+        return InferenceData(**datasets, warn_on_custom_groups=False)
+    from xarray import DataTree
+
+    return DataTree.from_dict(dict(datasets))
+
+
+def _dataset(
+    arrays: Mapping[str, ArrayLike],
+    leading: tuple[str, ...],
+    dims: Mapping[str, Sequence[str]],
+    coords: Mapping[str, ArrayLike],
+) -> Any:
+    import xarray
+
+    variables = {
+        name: ((*leading, *_dims(name, np.shape(values)[len(leading) :], dims.get(name))), np.asarray(values))
+        for name, values in arrays.items()
+    }
+    sizes = {dim: size for names, values in variables.values() for dim, size in zip(names, values.shape, strict=True)}
+    known = {dim: np.asarray(coords[dim]) if dim in coords else np.arange(size) for dim, size in sizes.items()}
+    return xarray.Dataset(variables, known)
+
+
+def _dims(name: str, shape: tuple[int, ...], given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(given) if given is not None else tuple(f"{name}_dim_{i}" for i in range(len(shape)))
+
+
+def _attribute(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, np.ndarray)) and not isinstance(value, bool) else str(value)
+
+
+def _quantities(
+    name: str, shape: tuple[int, ...], dims: Sequence[str] | None, coords: Mapping[str, ArrayLike]
+) -> list[str]:
+    if not shape:
+        return [name]
+    labels = []
+    for axis, size in enumerate(shape):
+        dim = dims[axis] if dims is not None else ""
+        ids = np.asarray(coords.get(dim, np.arange(size)))
+        labels.append([f"{dim}={value}" if dim else str(value) for value in ids.tolist()])
+    return [f"{name}[{', '.join(place)}]" for place in itertools.product(*labels)]
+
+
+def _statistics(draws: np.ndarray, interval: float) -> dict[str, np.ndarray]:
+    tail = (1 - interval) / 2
+    usable = draws.shape[0] * draws.shape[1] > 1
+    nothing = np.full(draws.shape[2:], np.nan)
+    lower, upper = np.quantile(draws, (tail, 1 - tail), axis=(0, 1)) if usable else (nothing, nothing)
+    columns = {
+        "mean": draws.mean(axis=(0, 1), dtype=np.float64) if usable else nothing,
+        "sd": draws.std(axis=(0, 1), ddof=1, dtype=np.float64) if usable else nothing,
+        "lower": lower,
+        "upper": upper,
+        "r_hat": diagnostics.r_hat(draws),
+        "ess_bulk": diagnostics.ess_bulk(draws),
+        "ess_tail": diagnostics.ess_tail(draws),
+        "mcse": diagnostics.mcse_mean(draws),
+    }
+    return {name: np.asarray(values, np.float64).ravel() for name, values in columns.items()}
