@@ -1,0 +1,534 @@
+"""Figures for papers and reports: each function draws one and returns its matplotlib Axes.
+
+Pass ``ax=`` to draw into a figure of your own; otherwise a new one is made, at ``axes.figure``, without pyplot and
+hence without a window or any global state. Colours are those of Okabe and Ito, or viridis where many things are
+ordered. Names are drawn as they are: a dollar sign in an item's id is not mathematics. Numbers of figures refer to
+Stutz et al. (2023).
+
+>>> import consilience as cs
+>>> from consilience import figures
+>>> fit = cs.fit("dirichlet", cs.load("dawid-skene-1979"))
+>>> axes = figures.sorted_certainty({"top-1": cs.certainty(fit)})
+>>> axes.figure.savefig("certainty.pdf")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from consilience.errors import UnknownName
+from consilience.evaluation.adjustment import truth_of
+from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.scores import Score, correlation
+from consilience.models.truth import Truth
+
+__all__ = [
+    "GRID",
+    "INK",
+    "STYLE",
+    "beats_matrix",
+    "certainty_by_agreement",
+    "certainty_by_reliability",
+    "certainty_histogram",
+    "expected_risk_histogram",
+    "item_scores",
+    "leaderboard",
+    "plausibility_bars",
+    "plausibility_draws",
+    "score_histogram",
+    "simplex",
+    "sorted_certainty",
+]
+
+INK, GRID = "#262626", "#d9d9d9"
+"""Colours of text and of guiding lines; the report replaces them by those of the reader's light or dark page."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.titlepad": 8, "axes.labelsize": 9,
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.axisbelow": True,
+    "grid.color": GRID, "grid.linewidth": 0.6, "xtick.major.width": 0.7, "ytick.major.width": 0.7,
+    "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.5, "figure.facecolor": "none",
+    "axes.facecolor": "none", "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none",
+}  # fmt: skip
+"""Settings of matplotlib under which all figures are drawn."""
+
+_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+_OKABE_ITO = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY)
+
+# More points than this are drawn as a picture, and curves are thinned to it: an SVG lists every single one.
+_MOST_POINTS = 800
+
+# Longer names are cut in the middle, where names of one family differ least.
+_LONGEST_NAME = 34
+
+_Parameters = ParamSpec("_Parameters")
+_Returned = TypeVar("_Returned")
+
+
+def _styled(draw: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
+    """Draw in our style and leave the user's settings as they were."""
+
+    @functools.wraps(draw)
+    def styled(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def _axes(ax: Any, width: float = 5.2, height: float = 3.2) -> Any:
+    """Return the given axes, or those of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def _name(text: Any) -> str:
+    """Make an id fit for drawing: no characters that no file format knows, and not too long."""
+    name = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "\ufffd", str(text))
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[: _LONGEST_NAME - 15]}…{name[-14:]}"
+    # Matplotlib hides legend entries that start with an underscore; an invisible space in front shows them.
+    return f"\u200b{name}" if name.startswith("_") else name
+
+
+def _colours(number: int) -> list[Any]:
+    if number <= len(_OKABE_ITO):
+        return list(_OKABE_ITO[:number])
+    import matplotlib
+
+    return list(matplotlib.colormaps["viridis"](np.linspace(0, 0.92, number)))
+
+
+def _as_mapping(scores: Score | Mapping[str, Score]) -> Mapping[str, Score]:
+    return {scores.title: scores} if isinstance(scores, Score) else scores
+
+
+def _legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Place a legend under the axis label, at the same distance whatever the height of the axes."""
+    from matplotlib.transforms import ScaledTranslation
+
+    below = ax.transAxes + ScaledTranslation(0, -0.5, ax.figure.dpi_scale_trans)
+    # A wider legend than the axes would take its place: about eleven characters of this size fit into an inch.
+    characters = 11 * ax.figure.get_figwidth() * ax.get_position().width
+    columns = int(np.clip(characters // (max(map(len, labels), default=0) + 5), 1, 4))
+    ax.legend(
+        handles, labels, loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, ncols=columns,
+        borderaxespad=0, borderpad=0, handlelength=1.6, columnspacing=1.4,
+    )  # fmt: skip
+
+
+@_styled
+def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None) -> Any:
+    """Draw certainties of all items, each curve sorted (Figures 3, 7 left, 8 left and 14).
+
+    Parameters
+    ----------
+    scores : certainties by label, one curve each.
+    ax : axes to draw into.
+    """
+    return _sorted_curves(scores, ax, "Certainty of each item, each curve sorted", "certainty")
+
+
+@_styled
+def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str | None = None) -> Any:
+    """Draw the scores of single items, averaged over draws of the truth, each curve sorted (Figure 7 middle).
+
+    Parameters
+    ----------
+    scores : scores by label, such as one for each system.
+    ax : axes to draw into.
+    title : what was measured; the score's own words by default.
+    """
+    scores = _as_mapping(scores)
+    title = title or f"Each item's {next(iter(scores.values())).title}, each curve sorted"
+    return _sorted_curves(scores, ax, title, "score, averaged over draws")
+
+
+def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str) -> Any:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    scores, ax = _as_mapping(scores), _axes(ax)
+    handles, longest = [], 1
+    for score, colour in zip(scores.values(), _colours(len(scores)), strict=True):
+        values = np.sort(score.items[np.isfinite(score.items)])
+        kept = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MOST_POINTS)).round().astype(int))
+        marker = "o" if len(values) <= 30 else ""
+        handles += ax.plot(kept + 1, values[kept], color=colour, marker=marker, markersize=4)
+        longest = max(longest, len(values))
+    ax.set(title=title, xlabel="items, lowest first", ylabel=ylabel, ylim=(-0.02, 1.02))
+    ax.set_xlim(1 - 0.02 * longest, longest * 1.02)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    ax.grid(axis="y")
+    if len(scores) > 1:
+        _legend_below(ax, handles, [_name(label) for label in scores])
+    return ax
+
+
+@_styled
+def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: str | None = None) -> Any:
+    """Draw how the score of a whole data set varies over draws of the truth (Figure 7 right).
+
+    Parameters
+    ----------
+    scores : one score, or several by label, one row each. The line is the mean over draws, the cross the score
+        against the point estimate.
+    ax : axes to draw into.
+    title : what was measured; the score's own words by default.
+    """
+    from matplotlib.lines import Line2D
+
+    scores = _as_mapping(scores)
+    ax = _axes(ax, height=1.5 + 0.42 * len(scores) if len(scores) > 1 else 2.6)
+    edges = _edges(np.concatenate([score.draws if len(score.draws) else [score.value] for score in scores.values()]))
+    rows = range(len(scores))[::-1]
+    for row, score, colour in zip(rows, scores.values(), _colours(len(scores)), strict=True):
+        counts, _ = np.histogram(score.draws if len(score.draws) else [score.value], edges)
+        heights = row + 0.8 * counts / max(1, counts.max())
+        ax.stairs(heights, edges, baseline=row, fill=True, color=colour, alpha=0.55, linewidth=0)
+        ax.plot([score.value] * 2, [row, row + 0.85], color=INK, linewidth=1.2)
+        if score.point is not None:
+            ax.plot(score.point, row + 0.2, marker="x", color=INK, markersize=6, markeredgewidth=1.6, linestyle="")
+    title = title or f"{next(iter(scores.values())).title} over draws of the truth"
+    ax.set(title=title, xlabel="score of the data set")
+    ax.set_ylim(-0.05, len(scores))
+    if len(scores) > 1:
+        ax.set_yticks([row + 0.3 for row in rows], [_name(label) for label in scores])
+        ax.tick_params(axis="y", length=0)
+    else:
+        ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="x")
+    mean = Line2D([], [], color=INK, linewidth=1.2)
+    cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
+    _legend_below(ax, [mean, cross], ["mean over draws", "against the point estimate"])
+    return ax
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """Return edges of histogram bins that also serve where all values are equal."""
+    low, high = float(np.min(values)), float(np.max(values))
+    if high - low < 1e-9:
+        low, high = low - 0.005, high + 0.005
+    distinct = len(np.unique(np.round(values, 12)))
+    return np.linspace(low, high, 1 + min(30, max(5, distinct)))
+
+
+@_styled
+def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
+    """Draw the systems of a comparison, best first, with what is uncertain about their scores and why.
+
+    Parameters
+    ----------
+    comparison : of `compare`. The thick interval holds 95 % of the draws with both sources of uncertainty, the thin
+        ones have one source each; the cross is the score against the point estimate.
+    ax : axes to draw into.
+    """
+    from matplotlib.lines import Line2D
+
+    order = comparison.order
+    ax = _axes(ax, width=7.2, height=1.5 + 0.46 * len(order))
+    sources = [(0.0, comparison.draws, _BLUE, 3.2), (0.2, comparison.truth_draws, _VERMILLION, 1.4),
+               (0.34, comparison.item_draws, _GREEN, 1.4)]  # fmt: skip
+    rows = np.arange(len(order))
+    for offset, draws, colour, width in sources:
+        low, high = np.quantile(draws[order], [0.025, 0.975], axis=1)
+        ax.hlines(rows + offset, low, high, color=colour, linewidth=width, alpha=0.55 if width > 2 else 1.0)
+    ax.plot(comparison.values[order], rows, "o", color=_BLUE, markersize=6)
+    handles = [Line2D([], [], color=colour, linewidth=width, alpha=0.55 if width > 2 else 1.0)
+               for _, _, colour, width in sources]  # fmt: skip
+    handles[0] = Line2D([], [], color=_BLUE, marker="o", markersize=5, linewidth=2)
+    labels = ["value, with 95 % interval", "truth alone uncertain", "items alone uncertain"]
+    if comparison.points is not None:
+        handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
+        labels += ["against the point estimate"]
+    ax.set_yticks(rows, [_name(comparison.systems[place]) for place in order])
+    ax.set_ylim(len(order) - 0.4, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="x")
+    ax.set(title=f"Leaderboard: {comparison.title}, {comparison.num_items:,} items", xlabel=comparison.title)
+    _legend_below(ax, handles, labels)
+    return ax
+
+
+@_styled
+def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
+    """Draw the probability that one system beats another, for each pair; best first.
+
+    Parameters
+    ----------
+    comparison : of `compare`.
+    ax : axes to draw into.
+    """
+    from matplotlib.colors import LinearSegmentedColormap, to_rgb
+
+    beats = comparison.beats
+    wins, names = beats.to_numpy(float), [_name(name) for name in beats.index]
+    side = 0.55 * len(names)
+    ax = _axes(ax, width=2.2 + side, height=1.6 + side)
+    colours = LinearSegmentedColormap.from_list("wins", [_VERMILLION, "#f7f7f7", _BLUE])
+    ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
+    for row, column in np.argwhere(np.isfinite(wins)):
+        light = np.dot(to_rgb(colours(wins[row, column])), (0.3, 0.59, 0.11)) > 0.55
+        ax.text(
+            column + 0.5, row + 0.5, f"{wins[row, column]:.2f}", ha="center", va="center", fontsize=8.5,
+            color="#000000" if light else "#ffffff",
+        )  # fmt: skip
+    places = np.arange(len(names)) + 0.5
+    ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")
+    ax.set_yticks(places, names)
+    ax.tick_params(length=0)
+    ax.set(title="P(row beats column)", aspect="equal", ylim=(len(names), 0))
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+@_styled
+def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -> Any:
+    """Draw each item's certainty against the agreement of its annotators, with the least-squares line (Figure 13).
+
+    Parameters
+    ----------
+    certainty : of `consilience.certainty`.
+    agreement : of `consilience.annotator_agreement`; items with one annotator have none and are left out.
+    ax : axes to draw into.
+    """
+    ax = _axes(ax)
+    both = np.isfinite(certainty.items) & np.isfinite(agreement.items)
+    x, y = agreement.items[both], certainty.items[both]
+    # Agreement has few values: a little noise on the drawing, not on the regression, shows how many items are there.
+    noise = np.random.default_rng(0).uniform(-0.012, 0.012, len(x))
+    ax.scatter(x + noise, y, s=9, color=_BLUE, alpha=0.35, linewidth=0, rasterized=len(x) > _MOST_POINTS)
+    found = ""
+    if len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0:
+        slope, intercept = np.polyfit(x, y, 1)
+        ends = np.array([x.min(), x.max()])
+        ax.plot(ends, intercept + slope * ends, color=_VERMILLION)
+        found = f", correlation {correlation(certainty, agreement):.2f}"
+    ax.set(xlabel=agreement.title, ylabel=certainty.title, title=f"Certainty and agreement, {len(x):,} items{found}")
+    ax.set(xlim=(-0.03, 1.03), ylim=(min(0.0, *y, 1.0) - 0.02, 1.03))
+    ax.grid()
+    return ax
+
+
+@_styled
+def expected_risk_histogram(score: Score, ax: Any = None) -> Any:
+    """Draw the expected risk of the items as a histogram (Figure 8 right).
+
+    Parameters
+    ----------
+    score : of `consilience.expected_risk`.
+    ax : axes to draw into.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    ax = _axes(ax)
+    values = score.items[np.isfinite(score.items)]
+    ax.hist(values, bins=_edges(np.append(values, [0.0])), color=_BLUE, alpha=0.75)
+    ax.set(title=f"Expected risk of {len(values):,} items", xlabel="expected risk", ylabel="items")
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.grid(axis="y")
+    return ax
+
+
+@_styled
+def certainty_histogram(score: Score, ax: Any = None) -> Any:
+    """Draw the certainties of the items as a histogram.
+
+    Parameters
+    ----------
+    score : of `consilience.certainty`.
+    ax : axes to draw into.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    ax = _axes(ax)
+    values = score.items[np.isfinite(score.items)]
+    ax.hist(values, bins=np.linspace(0, 1, 21), color=_BLUE, alpha=0.75)
+    ax.set(title=f"{score.title[:1].upper()}{score.title[1:]}", xlabel="certainty", ylabel="items", xlim=(0, 1))
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.grid(axis="y")
+    return ax
+
+
+@_styled
+def certainty_by_reliability(frame: Any, ax: Any = None) -> Any:
+    """Draw how certainty rises with the reliability that is granted to the annotators (Figure 6, first column).
+
+    Parameters
+    ----------
+    frame : data frame of `consilience.sweep`; the rows of certainties are drawn, with their 95 % intervals.
+    ax : axes to draw into.
+    """
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    ax = _axes(ax)
+    frame = frame[(frame["system"] == "") & frame["score"].str.contains("certainty")]
+    names = list(dict.fromkeys(frame["score"]))
+    handles = []
+    for name, colour in zip(names, _colours(len(names)), strict=True):
+        rows = frame[frame["score"] == name].sort_values("reliability")
+        handles += ax.plot(rows["reliability"], rows["value"], "o-", color=colour, markersize=4)
+        ax.fill_between(rows["reliability"], rows["lower"], rows["upper"], color=colour, alpha=0.2, linewidth=0)
+    values = np.unique(frame["reliability"])
+    if len(values) > 1 and values[0] > 0 and values[-1] / values[0] >= 8:
+        ax.set_xscale("log")
+    ax.set_xticks(values)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set(title="Certainty at several reliabilities", xlabel="reliability", ylabel="certainty", ylim=(None, 1.01))
+    ax.grid(axis="y")
+    _legend_below(ax, handles, names)
+    return ax
+
+
+@_styled
+def simplex(
+    draws: np.ndarray, point: np.ndarray | None = None, labels: Sequence[Any] | None = None, ax: Any = None
+) -> Any:
+    """Draw plausibilities of three classes in their triangle: the toy of Figure 2.
+
+    Parameters
+    ----------
+    draws : non-negative, shape ``(draw, 3)``; normalised here.
+    point : shape ``(3,)``, the point estimate, drawn as a cross.
+    labels : names of the three corners.
+    ax : axes to draw into.
+    """
+    ax = _axes(ax, 3.6, 3.4)
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+    draws = np.asarray(draws, float)
+    if draws.ndim != 2 or draws.shape[1] != 3:
+        raise ValueError(f"draws have shape {draws.shape}; give one row a draw and three columns, one a class")
+    ax.plot(*corners[[0, 1, 2, 0]].T, color=INK, linewidth=0.8)
+    # Where two classes are equally plausible the top class changes: a line from the centre to the middle of an edge.
+    for middle in (corners + np.roll(corners, 1, axis=0)) / 2:
+        ax.plot(*np.array([corners.mean(axis=0), middle]).T, color=GRID, linewidth=0.9, zorder=0)
+    dots = draws / draws.sum(axis=1, keepdims=True) @ corners
+    ax.scatter(*dots.T, s=7, color=_BLUE, alpha=0.4, linewidth=0, rasterized=len(dots) > _MOST_POINTS)
+    if point is not None:
+        place = np.asarray(point, float) / np.sum(point) @ corners
+        ax.plot(*place, "x", color=_VERMILLION, markersize=8, markeredgewidth=2)
+    names = [_name(label) for label in (labels if labels is not None else (1, 2, 3))]
+    for corner, name, down in zip(corners, names, (True, True, False), strict=True):
+        shift = (0, -6 if down else 6)
+        ax.annotate(name, corner, shift, textcoords="offset points", ha="center", va="top" if down else "bottom")
+    ax.set(aspect="equal")
+    ax.set_axis_off()
+    return ax
+
+
+@_styled
+def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) -> Any:
+    """Draw the plausibilities of the classes of one item (Figures 5 and 15).
+
+    Parameters
+    ----------
+    fit : a fit, or a `Truth`.
+    item : the user's id of the item; its position where items have no ids.
+    ax : axes to draw into.
+    most : how many classes to draw, those with the largest mean first.
+    """
+    truth = truth_of(fit)
+    position = _position(truth, item)
+    (codes, draws), *_ = plausibility_draws(truth, [position])
+    shown = np.argsort(-draws.mean(axis=0), kind="stable")[:most]
+    ax = _axes(ax, height=1.3 + 0.3 * len(shown))
+    rows = np.arange(len(shown))
+    if truth.point is not None:
+        (point_codes, point), *_ = plausibility_draws(truth.point, [position])
+        heights = dict(zip(point_codes.tolist(), point[0], strict=True))
+        widths = [heights.get(int(code), 0.0) for code in codes[shown]]
+        ax.barh(rows, widths, height=0.72, color=_ORANGE, alpha=0.55, label="point estimate")
+    dots = draws[:200, shown]
+    noise = np.random.default_rng(0).uniform(-0.26, 0.26, dots.shape)
+    ax.scatter(
+        dots, rows + noise, s=4, color=_BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > _MOST_POINTS,
+        label="draws of the truth",
+    )  # fmt: skip
+    names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
+    ax.set_yticks(rows, [_name(names[place]) for place in shown])
+    ax.set(title=f"Plausibilities of item {_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x")
+    _legend_below(ax, *ax.get_legend_handles_labels())
+    return ax
+
+
+def _position(truth: Truth, item: Any) -> int:
+    ids = range(truth.num_items) if truth.items is None else truth.items
+    places = [place for place, name in enumerate(ids) if str(name) == str(item)]
+    if not places:
+        raise UnknownName(f"no item is called {item!r}; the first ones are {', '.join(map(str, ids[:5]))}")
+    return places[0]
+
+
+def plausibility_draws(fit: Any, positions: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return draws of the plausibilities of some items' named classes.
+
+    Where the truth of an item is a label, its draws are 0 or 1. Those of a Dirichlet posterior are made anew.
+
+    Parameters
+    ----------
+    fit : a fit, or a `Truth`.
+    positions : codes of the items.
+
+    Returns
+    -------
+    For each item: class codes ``(class,)``, and draws ``(draw, class)`` that sum to at most one.
+    """
+    truth: Any = truth_of(fit)
+    if hasattr(truth, "concentration"):
+        return [_dirichlet_draws(truth, position) for position in positions]
+    if hasattr(truth, "log_weight"):
+        return [_stored_draws(truth, position) for position in positions]
+    return _label_draws(truth, positions)
+
+
+def _slots(truth: Any, position: int) -> slice:
+    return slice(int(truth.entries.first[position]), int(truth.entries.first[position + 1]))
+
+
+def _dirichlet_draws(truth: Any, position: int) -> tuple[np.ndarray, np.ndarray]:
+    slots = _slots(truth, position)
+    codes, concentration = truth.entries.class_[slots], truth.concentration[slots]
+    rest = truth.unnamed * (truth.num_classes - len(codes))
+    shapes = np.append(concentration, [rest] if rest > 0 else [])
+    random = np.random.default_rng(position)
+    # G(a) = G(a + 1) U^(1/a), in logarithms: small concentrations put their draws below the smallest float.
+    size = (truth.num_draws, len(shapes))
+    log_weight = np.log(random.gamma(shapes + 1, size=size)) - random.standard_exponential(size) / shapes
+    return codes, _shares(log_weight)[:, : len(codes)]
+
+
+def _stored_draws(truth: Any, position: int) -> tuple[np.ndarray, np.ndarray]:
+    slots = _slots(truth, position)
+    return truth.entries.class_[slots], _shares(np.asarray(truth.log_weight[:, slots], float))
+
+
+def _shares(log_weight: np.ndarray) -> np.ndarray:
+    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+def _label_draws(truth: Truth, positions: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+    wanted = np.asarray(positions)
+    labels = np.zeros((len(wanted), truth.num_draws), int)
+    for block in truth.ranked(1):
+        here = (wanted >= block.items.start) & (wanted < block.items.stop)
+        labels[here] = np.asarray(block.values)[wanted[here] - block.items.start, :, 0]
+    codes = [np.unique(row) for row in labels]
+    return [(code, (row[:, None] == code).astype(float)) for code, row in zip(codes, labels, strict=True)]

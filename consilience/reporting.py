@@ -1,0 +1,577 @@
+"""`report`: one HTML file that says how far the ground truth can be trusted and what follows for the systems.
+
+The page needs nothing but itself: figures are inline SVG, styles are inline, there are no scripts, and a policy in its
+head forbids the browser to fetch anything. `report` composes `Section` records for a fit; `write_page` renders any
+such records, so that other pages can share the layout. All text is escaped by the template engine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import warnings
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consilience import figures
+from consilience.data import Annotations, ClassMap, Predictions, Rankings
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.annotator_scores import annotator_agreement
+from consilience.evaluation.certainties import certainty, expected_risk
+from consilience.evaluation.comparison import Comparison, compare
+from consilience.evaluation.metrics import Metric, resolve
+from consilience.evaluation.scores import Score
+from consilience.inference.fitting import Fit, describe_priors
+from consilience.models import MEMBERS
+from consilience.models.truth import DirichletTruth, LabelDraws, Truth
+
+__all__ = ["Code", "Section", "report", "write_page"]
+
+# The table of least certain items, and how many classes it names for each.
+_LEAST_CERTAIN, _LEADING = 25, 3
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to be shown as it is, in a fixed-width face."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Parameters
+    ----------
+    title : heading.
+    blocks : what is under it, in order: a text is a paragraph (``markupsafe.Markup`` stays as it is, anything else
+        is escaped), a data frame a table, a matplotlib Figure or Axes a figure, a list of those a row of figures, a
+        dict a row of named key figures, a `Code` code.
+    """
+
+    title: str
+    blocks: Sequence[Any] = ()
+
+
+def report(
+    fit: Fit,
+    predictions: Predictions | Mapping[str, Predictions] | None = None,
+    *,
+    path: str | os.PathLike = "report.html",
+    metric: str | Metric | Sequence[str | Metric] | None = None,
+    risk: ClassMap | None = None,
+    title: str | None = None,
+    sections: Sequence[Section] = (),
+) -> Path:
+    """Write a report on a fit, and on systems evaluated against it, as one self-contained HTML file.
+
+    Parameters
+    ----------
+    fit : of `consilience.fit`.
+    predictions : of one system, or of several by name.
+    path : file to write; it appears when it is complete, in place of an earlier one.
+    metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
+        by default they follow from the length of the predictions.
+    risk : groups of classes, such as risk categories.
+    title : of the page.
+    sections : further parts, before the last one.
+
+    Returns
+    -------
+    The path that was written.
+    """
+    systems = {predictions.name: predictions} if isinstance(predictions, Predictions) else dict(predictions or {})
+    truth = fit.truth
+    certainties = _certainties(fit, truth)
+    exact = _exact_certainty(fit)
+    parts = []
+    if systems:
+        metrics = _metrics(metric, truth, systems)
+        comparison = compare(fit, systems, metric=metrics[0])
+        scores = {name: evaluate(fit, system, metric=metrics, by=risk) for name, system in systems.items()}
+        parts.append(_leaderboard_section(comparison, exact or certainties[0], truth))
+    parts.append(_certainty_section(truth, certainties, exact))
+    if systems:
+        parts.append(_scores_section(scores, metrics, truth))
+    if risk is not None:
+        by_group = {name: results[metrics[0].name] for name, results in scores.items()} if systems else {}
+        parts.append(_risk_section(fit, truth, risk, certainties[0], by_group))
+    agreement = _agreement_section(fit, certainties[0])
+    parts += [agreement] if agreement else []
+    parts += [*sections, _run_section(fit, systems)]
+    lead = [_about(fit), _key_figures(fit, exact or certainties[0])]
+    return write_page(title or "Evaluation under uncertain ground truth", lead, parts, path)
+
+
+def write_page(title: str, lead: Any, sections: Sequence[Section], path: str | os.PathLike) -> Path:
+    """Write a self-contained HTML page.
+
+    Parameters
+    ----------
+    title : of the page.
+    lead : a block, or a list of blocks, above the first section; see `Section`.
+    sections : parts of the page.
+    path : file to write; it appears when it is complete.
+
+    Returns
+    -------
+    The path that was written.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("consilience"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    figures_so_far = _Counter()
+    above = lead if isinstance(lead, list) else [lead]
+    html = environment.get_template("report.html").render(
+        title=title,
+        lead=[_rendered(block, figures_so_far) for block in above],
+        sections=[
+            {"title": part.title, "blocks": [_rendered(block, figures_so_far) for block in part.blocks]}
+            for part in sections
+        ],
+    )
+    return _write(Path(path), html)
+
+
+def _write(path: Path, text: str) -> Path:
+    """Write under another name and rename, so that nobody reads half a page."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        partial.write_text(text, encoding="utf-8", errors="replace")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+# Blocks ---------------------------------------------------------------------------------------------------------------
+
+
+class _Counter:
+    """Numbers the figures of a page."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self) -> int:
+        self.number += 1
+        return self.number
+
+
+def _rendered(block: Any, count: _Counter) -> dict[str, Any]:
+    """Turn a block into what the template expects."""
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    if isinstance(block, str):
+        return {"kind": "text", "text": block}
+    if isinstance(block, Code):
+        return {"kind": "code", "text": block.text}
+    if isinstance(block, pandas.DataFrame):
+        return {"kind": "table", **_table(block)}
+    if isinstance(block, Axes | Figure):
+        return _rendered([block], count)
+    if isinstance(block, Mapping):
+        return {"kind": "facts", "facts": [(str(name), _text(value)) for name, value in block.items()]}
+    if isinstance(block, list | tuple):
+        drawn = [one.figure if isinstance(one, Axes) else one for one in block]
+        return {"kind": "figures", "figures": [_svg(figure, f"f{count()}-") for figure in drawn]}
+    raise UnsupportedRequest(
+        f"a block is {type(block).__name__}; give a text, a data frame, a figure, a list of figures, a dict or Code"
+    )
+
+
+def _table(frame: Any) -> dict[str, Any]:
+    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    numeric = [column.dtype.kind in "iufb" for column in columns]
+    rows = zip(*([_text(value) for value in column] for column in columns), strict=True)
+    return {"columns": [str(name) for name in frame.columns], "numeric": numeric, "rows": list(rows)}
+
+
+def _text(value: Any) -> str:
+    """Write a value as tables show it: four digits after the point, thousands apart."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    if isinstance(value, float | np.floating):
+        return f"{value:,.4f}" if np.isfinite(value) else "–" if np.isnan(value) else str(value)
+    return "–" if value is None else str(value)
+
+
+def _svg(figure: Any, prefix: str) -> Any:
+    """Return a figure as SVG to be put into a page.
+
+    Its ids get a prefix, for those of two figures would clash; fonts are left to the page, and the colours of text
+    and of guiding lines become those of the page, light or dark.
+    """
+    import matplotlib
+    from markupsafe import Markup
+
+    buffer = StringIO()
+    settings = {**figures.STYLE, "svg.hashsalt": prefix, "font.family": "sans-serif"}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # The reader's fonts, not those of this machine, will show the text.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    label = " ".join(axes.get_title(loc="left") for axes in figure.axes).strip()
+    _adapt(root, prefix)
+    width, _ = root.attrib.pop("width"), root.attrib.pop("height")
+    root.attrib.update({"role": "img", "aria-label": label, "style": f"width: {width}"})
+    return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704
+
+
+def _adapt(element: ElementTree.Element, prefix: str) -> None:
+    """Adapt an element of an SVG and all that it holds to the page, in place."""
+    element.tag = element.tag.rpartition("}")[2]
+    for name, value in list(element.attrib.items()):
+        del element.attrib[name]
+        element.attrib[name.rpartition("}")[2]] = _adapted(name.rpartition("}")[2], value, prefix)
+    for child in list(element):
+        if child.tag.rpartition("}")[2] in ("metadata", "style"):
+            element.remove(child)
+        else:
+            _adapt(child, prefix)
+
+
+def _adapted(name: str, value: str, prefix: str) -> str:
+    if name == "id":
+        return prefix + value
+    if name == "href":
+        return f"#{prefix}{value[1:]}" if value.startswith("#") else "".join(value.split())
+    value = value.replace("url(#", f"url(#{prefix}")
+    if name == "style":
+        value = re.sub(r"font-family: [^;]*;? ?", "", value)
+        value = value.replace(figures.INK, "currentColor").replace(figures.GRID, "var(--grid)")
+    return re.sub(r"(\.\d{2})\d+", r"\1", value) if name == "d" else value
+
+
+# Sections of a report -------------------------------------------------------------------------------------------------
+
+
+def _certainties(fit: Fit, truth: Truth) -> list[Score]:
+    """Measure the certainty of the top 1, 2 and 3 classes: of as many as the truth ranks and the data leave open."""
+    most = 1 if isinstance(truth, LabelDraws) else min(3, max(1, truth.num_classes - 1))
+    return [certainty(fit, top=top) for top in range(1, most + 1)]
+
+
+def _exact_certainty(fit: Fit) -> Score | None:
+    try:
+        return certainty(fit, exact=True)
+    except UnsupportedRequest:
+        return None
+
+
+def _metrics(metric: Any, truth: Truth, systems: Mapping[str, Predictions]) -> list[Metric]:
+    """Choose what to report; a single metric is put before those that follow from the length of the predictions."""
+    if isinstance(metric, list | tuple):
+        return [resolve(one) for one in metric]
+    depth = min(3, max(1, truth.num_classes - 1), *(system.num_positions for system in systems.values()))
+    by_depth = {1: ["top-1"], 2: ["top-2", "top-1", "set-2", "ao-2"], 3: ["top-3", "top-1", "set-2", "set-3", "ao-3"]}
+    names: list[Any] = by_depth[depth]
+    if isinstance(truth, LabelDraws):
+        names = [name for name in names if name.startswith("top-")]
+    if not hasattr(truth, "entries") or isinstance(truth, LabelDraws) or depth == 1:
+        names = sorted(names, key=lambda name: name != "top-1")
+    chosen = [resolve(one) for one in ([] if metric is None else [metric]) + names]
+    return list({one.name: one for one in chosen}.values())
+
+
+def _about(fit: Fit) -> str:
+    return (
+        f"Nobody observed the truth of these items; it is inferred from what annotators said, by the model "
+        f"“{fit.member.name}” ({fit.member.title}), and every number below is averaged over draws of it."
+    )
+
+
+def _key_figures(fit: Fit, top: Score) -> dict[str, Any]:
+    data = fit.data
+    sizes = {"items": fit.truth.num_items, "annotators": getattr(data, "num_annotators", None)}
+    sizes |= {"classes": fit.truth.num_classes, "draws of the truth": fit.truth.num_draws}
+    return {
+        **{name: size for name, size in sizes.items() if size is not None},
+        "mean certainty of the top class": f"{top.value:.3f}", "items with certainty below 0.9": _below(top, 0.9),
+    }  # fmt: skip
+
+
+def _below(score: Score, bound: float) -> int:
+    return int((score.items[np.isfinite(score.items)] < bound).sum())
+
+
+def _leaderboard_section(comparison: Comparison, top: Score, truth: Truth) -> Section:
+    names = {
+        "rank": "rank", "system": "system", "value": comparison.title, "lower": "95 % from", "upper": "to",
+        "sd_truth": "sd from truth", "sd_items": "sd from items", "p_best": "P(best)",
+        "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
+    }  # fmt: skip
+    table = comparison.table
+    shown = table[[name for name in names if name in table]].rename(columns=names)
+    why, read = _how_to_read(comparison, top, truth)
+    blocks = [_verdict(comparison), why, shown, figures.leaderboard(comparison), read]
+    return Section("Leaderboard", blocks + ([figures.beats_matrix(comparison)] if len(table) > 1 else []))
+
+
+def _verdict(comparison: Comparison) -> str:
+    table = comparison.table
+    first = table.iloc[0]
+    words = (
+        f"{first['system']} scores {first['value']:.4f} in {comparison.title}, with 95 % of the draws between "
+        f"{first['lower']:.4f} and {first['upper']:.4f}."
+    )
+    if len(table) > 1:
+        pair = comparison.pairs.iloc[0]
+        words += (
+            f" It is the best of {len(table)} systems with probability {_probability(first['p_best'])}, and beats the "
+            f"runner-up {pair['b']} with probability {_probability(pair['p_a_beats_b'])}."
+        )
+    if "point_estimate" in table:
+        difference = first["point_estimate"] - first["value"]
+        words += f" Against the point estimate it would be reported as {first['point_estimate']:.4f}"
+        words += f", {abs(difference):.4f} {'higher' if difference > 0 else 'lower'}" if abs(difference) >= 5e-5 else ""
+        words += "."
+        if first["rank_by_point_estimate"] != 1:
+            ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
+            words += f" The point estimate would put {ahead} first."
+    return words
+
+
+def _probability(value: float) -> str:
+    """Write a probability that was counted among draws, without claiming what they cannot show."""
+    return "above 0.999" if value > 0.999 else "below 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str, str]:
+    if truth.num_draws == 1:
+        why = (
+            "This model gives a point estimate: it has no uncertainty of the truth to pass on, and the spread comes "
+            "from the finite number of items alone."
+        )
+    else:
+        why = (
+            f"Annotators disagree about {_below(top, 0.99):,} of {truth.num_items:,} items (certainty below 0.99), so "
+            "the score of a system changes from one draw of the truth to the next: “sd from truth”. Another set of "
+            f"{comparison.num_items:,} items would also have given other scores: “sd from items” (Bayesian bootstrap)."
+        )
+    read = (
+        "All systems are scored on the same draws and the same items, so P(best) and P(row beats column) compare them "
+        "pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these data "
+        "do not say which of two systems is better. The cross is what standard practice would report: one aggregated "
+        "label per item, taken as if it were known."
+    )
+    return why, read
+
+
+def _certainty_section(truth: Truth, certainties: list[Score], exact: Score | None) -> Section:
+    blocks: list[Any] = [_trust(certainties[0], exact, truth)]
+    scores = [*certainties, *([exact] if exact is not None else [])]
+    blocks.append(_certainty_table(scores))
+    if truth.num_draws > 1:
+        curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
+        blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(exact or certainties[0])])
+        blocks += _least_certain(truth, certainties, exact)
+    return Section("How far the ground truth can be trusted", blocks)
+
+
+def _trust(top: Score, exact: Score | None, truth: Truth) -> str:
+    if truth.num_draws == 1:
+        return (
+            "This model gives a point estimate, one truth without uncertainty, so the certainty of every item is 1. "
+            "That is a property of the method and says nothing about how well the annotators agree; a model with "
+            "draws of the truth would."
+        )
+    best = exact or top
+    return (
+        "The certainty of an item is the share of draws of the truth that agree on its most plausible class (or set of "
+        f"classes). It is {best.value:.4f} on average; {_below(best, 0.99):,} of {truth.num_items:,} items are below "
+        f"0.99 and {_below(best, 0.9):,} below 0.9. It is not a score to be maximised: it rises with the reliability "
+        "that one grants to the annotators."
+    )
+
+
+def _certainty_table(scores: list[Score]) -> Any:
+    import pandas
+
+    rows = [{
+        "score": score.title, "mean over items": score.value, "sd over draws": score.sd,
+        "lowest": np.nanmin(score.items), "median": np.nanmedian(score.items),
+        "items below 0.99": _below(score, 0.99), "items below 0.9": _below(score, 0.9),
+    } for score in scores]  # fmt: skip
+    return pandas.DataFrame(rows)
+
+
+def _least_certain(truth: Truth, certainties: list[Score], exact: Score | None) -> list[Any]:
+    """Tabulate the items that are least certain, with the mean plausibilities of their leading classes."""
+    import pandas
+
+    best = exact or certainties[0]
+    chosen = np.argsort(best.items, kind="stable")[:_LEAST_CERTAIN]
+    chosen = chosen[best.items[chosen] < 1]
+    if not len(chosen):
+        return ["Every item is certain."]
+    ids = np.arange(truth.num_items) if truth.items is None else truth.items
+    columns: dict[str, Any] = {"item": [str(ids[place]) for place in chosen]}
+    columns["leading classes, with their mean plausibility"] = _leading_classes(truth, chosen)
+    columns |= {f"certainty, top {number}": score.items[chosen] for number, score in enumerate(certainties, 1)}
+    if exact is not None:
+        columns["top 1, exact"] = exact.items[chosen]
+    return [f"The {len(chosen)} least certain items:", pandas.DataFrame(columns)]
+
+
+def _leading_classes(truth: Truth, positions: np.ndarray) -> list[str]:
+    drawn = figures.plausibility_draws(truth, positions.tolist())
+    texts = []
+    for position, (codes, draws) in zip(positions, drawn, strict=True):
+        mean = draws.mean(axis=0)
+        if isinstance(truth, DirichletTruth):
+            mean = truth.mean()[truth.entries.first[position] : truth.entries.first[position + 1]]
+        order = np.argsort(-mean, kind="stable")[:_LEADING]
+        names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
+        more = f" (+ {len(codes) - len(order)} more)" if len(codes) > len(order) else ""
+        texts.append(", ".join(f"{names[place]} {mean[place]:.2f}" for place in order) + more)
+    return texts
+
+
+def _scores_section(scores: Mapping[str, Mapping[str, Score]], metrics: list[Metric], truth: Truth) -> Section:
+    import pandas
+
+    rows = [
+        _score_row(metric.title, name, results[metric.name]) for metric in metrics for name, results in scores.items()
+    ]
+    frame = pandas.DataFrame(rows)
+    frame = frame.drop(columns=["against point estimate"]) if frame["against point estimate"].isna().all() else frame
+    frame["metric"] = frame["metric"].mask(frame["metric"].duplicated(), "")
+    first = {name: results[metrics[0].name] for name, results in scores.items()}
+    drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}, each curve sorted")]
+    words = "Each metric is averaged over items and draws of the truth (uncertainty-adjusted)."
+    if truth.num_draws > 1:
+        drawn.append(figures.score_histogram(first, title=f"{_capital(metrics[0].title)} over draws of the truth"))
+        words += (
+            " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how far "
+            "a single aggregated truth, had it fallen out differently, could have moved the result."
+        )
+    return Section("Scores of each system", [words, frame, drawn])
+
+
+def _score_row(title: str, system: str, score: Score) -> dict[str, Any]:
+    low, high = score.interval
+    point = np.nan if score.point is None else score.point
+    row = {"metric": title, "system": system, "value": score.value, "sd over draws": score.sd, "95 % from": low}
+    row |= {"to": high, "worst draw": score.worst, "best draw": score.best, "against point estimate": point}
+    return row | {"items": int(np.isfinite(score.items).sum())}
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _risk_section(
+    fit: Fit, truth: Truth, risk: ClassMap, top: Score, scores: Mapping[str, Score]
+) -> Section:
+    of_top, of_sum = certainty(fit, classes_to=risk), certainty(fit, classes_to=risk, by="sum")
+    expected = expected_risk(fit, risk) if risk.score is not None else None
+    words = (
+        "The same certainty after mapping classes to groups: how often the draws agree on the group of the most "
+        "plausible class, or on the group with the largest summed plausibility. Disagreement inside a group does not "
+        "count, so it is higher than that of the class."
+    )
+    blocks: list[Any] = [words, _certainty_table([top, of_top, of_sum])]
+    if truth.num_draws > 1:
+        curves = figures.sorted_certainty({"class": top, "group of the top class": of_top})
+        blocks.append([curves] if expected is None else [curves, figures.expected_risk_histogram(expected)])
+    if expected is not None:
+        blocks.append(
+            f"The expected risk of an item averages the number of its group over its plausibilities; its mean over "
+            f"items is {expected.value:.4f} (sd over draws {expected.sd:.4f})"
+            + (f", and {expected.point:.4f} for the point estimate." if expected.point is not None else ".")
+        )
+    if scores:
+        blocks += _group_scores(scores)
+    return Section("Risk", blocks)
+
+
+def _group_scores(scores: Mapping[str, Score]) -> list[Any]:
+    import pandas
+
+    names = {
+        "system": "system", "group": "group", "value": "value", "sd": "sd over draws",
+        "items_expected": "items, expected", "value_by_point_estimate": "value, items by point estimate",
+        "items_by_point_estimate": "items by point estimate",
+    }  # fmt: skip
+    tables = [score.by_group.assign(system=name) for name, score in scores.items()]
+    frame = pandas.concat(tables, ignore_index=True)
+    frame = frame[[name for name in names if name in frame]].rename(columns=names)
+    words = (
+        "Scores by group. Which group an item belongs to is itself uncertain: “value” weighs each item by how often a "
+        "draw puts it into the group. The usual version, items selected by the group of the point estimate's top "
+        "class, stands beside it."
+    )
+    return [words, frame]
+
+
+def _agreement_section(fit: Fit, top: Score) -> Section | None:
+    """Set the agreement of annotators beside the certainty, where items have several annotators."""
+    if not isinstance(fit.data, Rankings | Annotations):
+        return None
+    agreement = annotator_agreement(fit.data, fit.options.get("weights", "equation-14"))
+    several = int(np.isfinite(agreement.items).sum())
+    if not several:
+        return None
+    words = (
+        f"Leave-one-out agreement: how often an annotator names the class that the other annotators of the item put "
+        f"first. It is {agreement.value:.4f} on average over the {several:,} items with two annotators or more. It "
+        "uses no model, so it is a check on the certainty, which should rise with it."
+    )
+    return Section("Agreement of the annotators", [words, figures.certainty_by_agreement(top, agreement)])
+
+
+def _run_section(fit: Fit, systems: Mapping[str, Predictions]) -> Section:
+    import pandas
+
+    described = {name.replace("_", " "): str(value) for name, value in fit.describe().items()}
+    table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
+    return Section(
+        "What was run",
+        [table, _diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems)),
+         *(["Please cite:", Code(fit.member.citation)] if fit.member.citation else [])],
+    )  # fmt: skip
+
+
+def _diagnosis(fit: Fit) -> str:
+    if fit.method == "exact":
+        return "The posterior is exact: there is no chain and no optimiser whose convergence could be in doubt."
+    if fit.run is None:
+        return "The driver's own account of this run is not at hand; its diagnostics were shown when it was fitted."
+    problems = fit.diagnostics()
+    if problems:
+        return "Diagnostics: " + "; ".join(problems)
+    return f"The run ended with the result “{fit.result}”, and none of its diagnostics is poor."
+
+
+def _reproduction(fit: Fit, systems: Mapping[str, Predictions]) -> str:
+    kind = type(fit.data).__name__
+    readers = {"Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings"}
+    model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
+    settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
+    own_priors = fit.member.priors is not None and describe_priors(fit.priors) != describe_priors(fit.member.priors())
+    settings = f"{', priors=priors' if own_priors else ''}, method={fit.method!r}, draws={fit.draws}{settings}"
+    data_hash = fit.attributes.get("data_hash", "")
+    return (
+        f"data = cs.{readers.get(kind, 'load')}(…)  # {kind} with the hash {data_hash}\n"
+        f"fit = cs.fit({model}, data{settings}, seed={fit.seed})\n"
+        f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
+    )
