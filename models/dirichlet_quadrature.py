@@ -6,7 +6,7 @@ A Dirichlet vector is a normalised vector of independent Gamma(a_k) variables, s
 
 with their densities f and distribution functions F. In u = log x the integrand is smooth and falls off exponentially
 on the left and doubly exponentially on the right, where the trapezoidal rule converges geometrically. Done on the
-host in float64: the error is about 1e-13.
+host in float64: the error is about 1e-13, and 1e-10 in the sum over 10^7 classes that nobody named.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _grid(
     num_items = len(num_unnamed)
     total = np.bincount(item, concentration, num_items) + num_unnamed * unnamed
     # F_k(x) <= x^a / Gamma(a + 1) bounds P(all below x), hence what lies to the left.
-    log_factorials = np.bincount(item, special.gammaln(concentration + 1), num_items)
+    log_factorials = np.bincount(item, special.gammaln(concentration + 1), num_items).astype(float)
     if unnamed > 0:
         log_factorials += num_unnamed * special.gammaln(unnamed + 1)
     total = np.where(total > 0, total, 1.0)
@@ -72,8 +72,19 @@ def _grid(
     # Wider than the integrand ever is, but it cannot lead anywhere else than near its own mode.
     lower = np.minimum((_LOG_NEGLIGIBLE + log_factorials) / total, np.log(largest) - 0.5)
     step = np.minimum(0.15, 0.4 / np.sqrt(largest))
+    # The largest of many alike has a sharper distribution than each of them; up to eight the step above is fine enough.
+    counts = np.bincount(item, minlength=num_items)
+    for alike, number in ((largest, counts), (unnamed, num_unnamed)) if unnamed > 0 else ((largest, counts),):
+        step = np.minimum(step, 0.35 / np.maximum(1.0, _sharpness(alike, number / 8)))
     nodes = 2 ** np.ceil(np.log2((upper - lower) / step + 2)).astype(int)
     return lower, upper, nodes
+
+
+def _sharpness(concentration: np.ndarray | float, number: np.ndarray) -> np.ndarray:
+    """Return the inverse width in log x of the largest of many gammas: x times their hazard where it is 1 / number."""
+    number = np.maximum(number, 1.0)
+    x = np.maximum(special.gammainccinv(concentration, 1 / number), np.finfo(float).tiny)
+    return number * np.exp(concentration * np.log(x) - x - special.gammaln(concentration))
 
 
 def _integrate(
