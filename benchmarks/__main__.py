@@ -1,0 +1,43 @@
+"""`python -m benchmarks NAME`: run one benchmark and record its results."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from consilience.errors import ConsilienceError
+
+__all__ = ["main"]
+
+BENCHMARKS = {
+    "dermatology": "differential diagnoses of 1,947 cases (Stutz and others 2023): certainty, risk, agreement, speed",
+    "cifar10h": "labels of 10,000 images by about 51 people each (Stutz and others 2023, Figure 3)",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmark that the command line names; returns the exit status."""
+    listed = "\n".join(f"  {name:12} {line}" for name, line in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Reproduce the tables and figures of papers on public data, and measure speed.",
+        epilog=f"benchmarks:\n{listed}\n\n`python -m benchmarks NAME --help` lists the options of one.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=BENCHMARKS, metavar="NAME", help="the benchmark to run")
+    parser.add_argument("options", nargs=argparse.REMAINDER, metavar="…", help="options of the benchmark")
+    chosen = parser.parse_args(arguments)
+    benchmark = importlib.import_module(f"benchmarks.{chosen.name}")
+    own = argparse.ArgumentParser(prog=f"python -m benchmarks {chosen.name}", description=BENCHMARKS[chosen.name])
+    benchmark.add_arguments(own)
+    try:
+        benchmark.run(own.parse_args(chosen.options))
+    except ConsilienceError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""What every benchmark writes: Markdown to read, JSON to compare, figures as SVG, and on what machine it was measured.
+
+A `Recording` is filled from top to bottom, in the order in which a reader meets it, and written at the end.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["RESULTS", "Recording", "machine", "markdown_table"]
+
+RESULTS = Path(__file__).parent / "results"
+
+_PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "pandas")
+
+
+def machine() -> dict[str, Any]:
+    """Return where and with what a benchmark ran: date, processor, cores, versions and commit."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        "commit": _commit(),
+    }
+
+
+def _processor() -> str:
+    described = Path("/proc/cpuinfo")
+    if described.is_file():
+        for line in described.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"
+
+
+def _commit() -> str:
+    """Return the commit of the checkout; "-dirty" says that files were changed since."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
+
+
+def markdown_table(rows: list[dict[str, Any]], digits: int = 3) -> str:
+    """Return rows as a Markdown table; the columns are those of the first row.
+
+    Parameters
+    ----------
+    rows : at least one; equal keys.
+    digits : decimals of numbers that are not whole.
+    """
+    columns = list(rows[0])
+    cells = [[_cell(row[column], digits) for column in columns] for row in rows]
+    numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in columns]
+    rule = ["---:" if right else "---" for right in numeric]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (columns, rule, *cells))
+
+
+def _cell(value: Any, digits: int) -> str:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+class Recording:
+    """The record of one run.
+
+    Parameters
+    ----------
+    name : of the benchmark; also of its folder under `RESULTS`.
+    title : heading of the Markdown file.
+    command : how to run it again.
+    folder : where to write; ``RESULTS / name`` by default.
+    """
+
+    def __init__(self, name: str, title: str, command: str, folder: Path | None = None) -> None:
+        self.folder = RESULTS / name if folder is None else folder
+        self._lines = [f"# {title}", f"`{command}`"]
+        self._content: dict[str, Any] = {"benchmark": name, "command": command, "machine": machine(), "tables": {}}
+        self._figures: dict[str, Any] = {}
+
+    def section(self, title: str) -> None:
+        """Start a section."""
+        print(f"\n## {title}", flush=True)
+        self._lines.append(f"## {title}")
+
+    def say(self, text: str) -> None:
+        """Add a paragraph or a list."""
+        print(f"\n{text}", flush=True)
+        self._lines.append(text)
+
+    def table(self, name: str, rows: list[dict[str, Any]], digits: int = 3) -> None:
+        """Add a table; in the JSON file it stands under its name, with all digits."""
+        self.data(name, rows)
+        self.say(markdown_table(self._content["tables"][name], digits))
+
+    def data(self, name: str, rows: list[dict[str, Any]]) -> None:
+        """Add rows to the JSON file alone."""
+        self._content["tables"][name] = [{column: _plain(value) for column, value in row.items()} for row in rows]
+
+    def figure(self, name: str, figure: Any, caption: str) -> None:
+        """Add a matplotlib figure, written as ``name.svg``."""
+        self._figures[name] = figure
+        self._lines += [f"![{caption}]({name}.svg)", f"*{caption}*"]
+
+    def write(self) -> None:
+        """Write ``results.md``, ``results.json`` and the figures."""
+        import matplotlib
+
+        from consilience.figures import STYLE
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        described = "; ".join(f"{name} {value}" for name, value in self._content["machine"].items())
+        lines = [*self._lines[:2], f"Measured: {described}.", *self._lines[2:]]
+        (self.folder / "results.md").write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+        content = json.dumps(self._content, indent=1, ensure_ascii=False, allow_nan=False)
+        (self.folder / "results.json").write_text(content + "\n", encoding="utf-8")
+        # A fixed salt and no date: the same figure is the same file.
+        with matplotlib.rc_context({**STYLE, "svg.hashsalt": "consilience"}):
+            for name, figure in self._figures.items():
+                path = self.folder / f"{name}.svg"
+                figure.savefig(path, metadata={"Date": None}, facecolor="white", bbox_inches="tight", dpi=120)
+        print(f"\nwritten to {self.folder}")
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON knows: NumPy numbers as Python's, values that are not finite as None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value

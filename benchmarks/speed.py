@@ -1,0 +1,92 @@
+"""How long PrIRN takes for all cases at one reliability, and how much memory: measured in a process of its own.
+
+What is timed is what a user calls: `fit`, and the certainties of the top class and of the sets of two and three, each
+from 1,000 draws for every case. Import, reading, the first call (with compilation) and later calls are stated apart;
+CPU seconds count every core. The peer is a dense `jax.random.dirichlet` over all classes, which is how the authors'
+published code draws; a few of its draws are timed and extrapolated. Run by `python -m benchmarks dermatology`.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["measure"]
+
+_RELIABILITY = 30.0
+_DRAWS = 1000
+_REPEATS = 5
+_PEER_DRAWS = 5
+
+
+def measure() -> dict[str, Any]:
+    """Measure in a fresh process, from the root of the checkout; returns seconds and megabytes by name."""
+    command = [sys.executable, "-m", "benchmarks.speed"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, float]:
+    """Return the wall and CPU seconds of a call."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def _import() -> None:
+    from consilience.evaluation import certainties  # noqa: F401
+    from consilience.inference import fitting  # noqa: F401
+
+
+def _main() -> None:
+    measured: dict[str, Any] = {}
+    measured["import_seconds"], measured["import_cpu_seconds"] = _timed(_import)
+    import consilience as cs
+
+    loaded: list[Any] = []
+    measured["read_seconds"], _ = _timed(lambda: loaded.append(cs.load("dermatology-ddx")))
+    cases = loaded[0]
+
+    def one_reliability() -> None:
+        fit = cs.fit("prirn", cases, reliability=_RELIABILITY, draws=_DRAWS)
+        for top in (1, 2, 3):
+            cs.certainty(fit, top=top)
+
+    measured["first_call_seconds"], measured["first_call_cpu_seconds"] = _timed(one_reliability)
+    warm = sorted((_timed(one_reliability) for _ in range(_REPEATS)), key=lambda seconds: seconds[1])
+    measured["warm_seconds"], measured["warm_cpu_seconds"] = warm[len(warm) // 2]
+    measured["warm_cpu_seconds_fastest"] = warm[0][1]
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    measured["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+    measured["peer_cpu_seconds_per_draw"] = _peer(cases)
+    measured["peer_cpu_seconds_extrapolated"] = measured["peer_cpu_seconds_per_draw"] * _DRAWS
+    measured["peer_ratio"] = measured["peer_cpu_seconds_extrapolated"] / measured["warm_cpu_seconds"]
+    print(json.dumps(measured))
+
+
+def _peer(cases: Any) -> float:
+    """Return the CPU seconds of one dense draw of all cases, without compilation; ranking the draw not included."""
+    import jax
+    import jax.numpy as jnp
+
+    import consilience as cs
+
+    plausibility = cs.fit("irn", cases).posterior.plausibility
+    # The authors' notebook adds 0.01 to every class; without it the dense draw would have concentrations of zero.
+    cells = jnp.full((cases.num_items, cases.num_classes), 0.01)
+    cells = cells.at[cases.entry_item, cases.entry_class].add(_RELIABILITY * plausibility)
+    draw = jax.jit(lambda key: jax.random.dirichlet(key, cells, (_PEER_DRAWS, cases.num_items)))
+    draw(jax.random.key(0)).block_until_ready()
+    _, cpu = _timed(lambda: draw(jax.random.key(1)).block_until_ready())
+    return cpu / _PEER_DRAWS
+
+
+if __name__ == "__main__":
+    _main()
