@@ -72,10 +72,10 @@ def _grid(
     # Wider than the integrand ever is, but it cannot lead anywhere else than near its own mode.
     lower = np.minimum((_LOG_NEGLIGIBLE + log_factorials) / total, np.log(largest) - 0.5)
     step = np.minimum(0.15, 0.4 / np.sqrt(largest))
-    # The largest of many alike has a sharper distribution than each of them; up to eight the step above is fine enough.
+    # The largest of many alike has a sharper distribution than each of them; for two the step above is fine enough.
     counts = np.bincount(item, minlength=num_items)
     for alike, number in ((largest, counts), (unnamed, num_unnamed)) if unnamed > 0 else ((largest, counts),):
-        step = np.minimum(step, 0.35 / np.maximum(1.0, _sharpness(alike, number / 8)))
+        step = np.minimum(step, 0.35 / np.maximum(1.0, _sharpness(alike, number / 2)))
     nodes = 2 ** np.ceil(np.log2((upper - lower) / step + 2)).astype(int)
     return lower, upper, nodes
 
