@@ -1,1 +1,11 @@
-"""."""
+"""How good is it: functions of draws of the truth, whoever made them.
+
+| file | what it holds |
+|---|---|
+| `certainties` | annotation certainty, expected risk |
+| `metrics`, `rank_distances` | pure functions of one draw and one prediction |
+| `adjustment` | lifts any of them over draws and items |
+| `comparison` | the leaderboard: what the truth and the finite set of items leave open |
+| `annotator_scores`, `leave_one_out`, `rank_overlap` | how annotators agree with each other |
+| `scores` | what every evaluation returns |
+"""
