@@ -209,7 +209,7 @@ def read_annotations(
     unknown : "error", or "drop" to leave out rows whose label is not in ``labels``.
     layout : "long" (one row per annotation), "wide" (one row per item, one column per annotator, empty where not
         annotated) or
-        "counts" (one row per item, one column per label, cells count annotations).
+        "counts" (one row per item, one column per label, an empty cell is zero).
 
     Returns
     -------
@@ -364,4 +364,6 @@ def _read_counts(
     for position, name in enumerate(order):
         table.flag(counts[:, position] < 0, name, "a count cannot be negative", "correct it")
     table.problems.raise_any()
+    if not np.nansum(counts):
+        raise table.problems.fail("every count is zero", "check that this is the file you meant")
     return Annotations.from_counts(np.nan_to_num(counts), items=items, labels=order)

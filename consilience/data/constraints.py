@@ -82,8 +82,9 @@ def read_constraints(
     expert, experts = table.texts("expert", required=True)
     a, names_a = table.texts("item_a", required=True)
     b, names_b = table.texts("item_b", required=True)
+    feature_names: list[str]
     if features is None:
-        items, feature_names = list(dict.fromkeys([*names_a, *names_b])), list[str]()
+        items, feature_names = list(dict.fromkeys([*names_a, *names_b])), []
         values = np.empty((len(items), 0))
     else:
         items, feature_names, values = read_features(features)

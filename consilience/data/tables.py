@@ -136,8 +136,8 @@ def _shown(value: object) -> str | None:
         return "an integer of thousands of digits"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "…"
+def _shorten(text: str, longest: int = 80) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def check_option(name: str, value: str, allowed: Sequence[str]) -> None:
@@ -439,7 +439,7 @@ def read_table(source: Any, choose: Choose) -> Table:
 def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
     """Return the path of an existing file and its ending without ``.gz``."""
     path = Path(source)
-    problems = Problems(_shorten(str(path)))
+    problems = Problems(_shorten(str(path), 1000))
     try:
         if path.is_dir():
             raise problems.fail("this is a folder; a file is expected", "give the path of one file")

@@ -95,7 +95,7 @@ FILES = [
     Bad("unknown_in_wide.csv", "id,w1,w2\na,x,z\n", layout="wide", labels=["x"], row="line 2", column="w2", value="z", says="not in labels=", remedy="unknown='drop'"),
     Bad("text_count.csv", "id,x,y\na,1,many\n", layout="counts", row="line 2", column="y", value="many", says="a count is expected", remedy="finite number"),
     Bad("negative_count.csv", "id,x,y\na,1,-2\n", layout="counts", row="line 2", column="y", value="-2", says="cannot be negative", remedy="correct it"),
-    Bad("no_counts.csv", "id,x\na,0\n", layout="counts", says="no annotations", remedy="check"),
+    Bad("no_counts.csv", "id,x\na,0\n", layout="counts", says="every count is zero", remedy="file you meant"),
     Bad("count_of_unknown.csv", "id,x,y\na,1,1\n", layout="counts", labels=["x"], column="y", says="not in labels=", remedy="unknown='drop'"),
     Bad("count_missing.csv", "id,x\na,1\n", layout="counts", labels=["x", "y"], says="no column for the label 'y'", remedy="add the column"),
     # JSON
@@ -150,8 +150,7 @@ def test_a_bad_file_is_refused_with_its_place_and_a_remedy(tmp_path, bad):
     path.write_bytes(bad.content if isinstance(bad.content, bytes) else bad.content.encode())
     with pytest.raises(InputError) as caught:
         bad.read(path, **bad.options)
-    names_the_file = any(problem.file == str(path) for problem in caught.value.problems)
-    assert names_the_file or bad.name == "no_counts.csv"
+    assert {problem.file for problem in caught.value.problems} == {str(path)}
     check(caught.value, bad)
 
 
