@@ -5,16 +5,14 @@ transform. Steps are Adam's (Kingma & Ba 2015). Noise keeps such steps from sett
 stages, each held until the ELBO no longer rises, and the fit has converged when a smaller step no longer buys
 anything (a simplification of Welandawe et al. 2022). In detail, with windows of `_WINDOW` steps:
 
-1. the ELBO stands still when the mean of a window exceeds that of the window before it, at the same step size, by
-less than
-   two standard errors of the difference, or by less than ``tolerance * |ELBO|``;
-2. then the step size is multiplied by `_DECAY`;
-3. the fit has converged when the ELBO at which a stage stood still exceeds that of the stage before by less than the
-same
-   two bounds.
+1. the ELBO stands still when the mean of a window exceeds that of the window before it, at the same step size, by no
+   more than two standard errors of the difference, or by no more than ``tolerance * |ELBO|``;
+2. then a stage ends, and the step size is multiplied by `_DECAY`;
+3. the fit has converged when `_IDLE_STAGES` stages in a row ended at an ELBO that does not exceed the best of those
+   before by more than the same two bounds.
 
 The tolerance is relative to the ELBO, which is a sum over observations: it is a tolerance per observation, and a data
-set ten times as long asks for no more steps. What one stage would gain is about what is left to gain beyond it.
+set ten times as long asks for no more steps. What the last stage gained is about what is left to gain beyond it.
 
 All of this is part of the compiled step, so that the outcome does not depend on where chunks begin.
 """

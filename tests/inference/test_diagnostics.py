@@ -43,7 +43,7 @@ def scalars(num_chains, num_draws):
     [
         (r_hat, "rhat", {"method": "rank"}),
         (ess_bulk, "ess", {"method": "bulk"}),
-        (ess_tail, "ess", {"method": "tail"}),
+        (ess_tail, "ess", {"method": "tail", "prob": (0.05, 0.95)}),
         (ess_mean, "ess", {"method": "mean"}),
         (mcse_mean, "mcse", {"method": "mean"}),
     ],
