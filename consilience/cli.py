@@ -102,7 +102,7 @@ def _spoken_warnings() -> Iterator[list[str]]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConsilienceWarning)
-        warnings.showwarning = speak  # type: ignore[assignment]
+        warnings.showwarning = speak
         yield poor
 
 

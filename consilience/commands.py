@@ -103,8 +103,10 @@ def _read(arguments: Arguments, contract: str) -> Any:
         if found != contract:
             raise UnsupportedRequest(f"'{arguments.model}' takes {contract}; {source} holds {found}")
         return data.load(source)
-    readers = {"Annotations": data.read_annotations, "Ratings": data.read_ratings, "Rankings": data.read_rankings}
-    reader: Callable[..., Any] = readers[contract]
+    readers: dict[str, Callable[..., Any]] = {
+        "Annotations": data.read_annotations, "Ratings": data.read_ratings, "Rankings": data.read_rankings,
+    }  # fmt: skip
+    reader = readers[contract]
     known = inspect.signature(reader).parameters
     if closed is not None:
         given["labels" if contract == "Annotations" else "classes"] = closed

@@ -1,0 +1,410 @@
+"""`consilience demo`: five small studies that need no network and no file, as a page and a few lines each.
+
+Two use the printed tables that the package ships; three simulate their data, so that the truth, which nobody has in
+practice, can be laid beside what was inferred.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy import stats
+
+import consilience as cs
+from consilience import figures
+from consilience.data import Annotations, Predictions
+from consilience.evaluation.comparison import Comparison
+from consilience.inference.fitting import Fit
+from consilience.models import dirichlet, normal_inverse_gamma
+from consilience.printing import rows_of, table_text
+from consilience.reporting import Section, write_page
+
+__all__ = [
+    "STUDIES", "Simulated", "Study", "anaesthetists", "dermatologists", "leaderboard", "ratings", "run",
+    "simulated_leaderboard", "toy",
+]  # fmt: skip
+
+
+class Study(NamedTuple):
+    """One study.
+
+    Parameters
+    ----------
+    section : its part of the page.
+    table : data frame for the terminal.
+    words : what the table says, for the terminal.
+    """
+
+    section: Section
+    table: Any
+    words: str
+
+
+def run(path: Path) -> None:
+    """Run all studies, print a short table of each, and write the page."""
+    began = time.perf_counter()
+    print("Consilience: an unobserved truth, many noisy reports of it. Five small studies, no network needed.")
+    studies = []
+    for number, study in enumerate(STUDIES, 1):
+        studies.append(study())
+        section, table, words = studies[-1]
+        print(f"\n{number}. {section.title}\n{textwrap.fill(words, 100)}\n")
+        print(table_text(rows_of(table), limit=None), flush=True)
+    lead = [
+        "Labels, rankings and ratings by people are evidence of a truth that nobody observed. A model says how such "
+        "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
+        "draws, so that it says how sure one may be. This page was computed from scratch by `consilience demo`.",
+    ]
+    write_page("Consilience: five small studies", lead, [study.section for study in studies], path)
+    print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
+
+
+# ---- 1: whose label can be trusted ----
+
+
+def anaesthetists() -> Study:
+    """Study the table of Dawid and Skene (1979): which labels of a crowd can be trusted."""
+    fit = cs.fit("dirichlet", cs.load("dawid-skene-1979"))
+    certainty = cs.certainty(fit, exact=True)
+    votes = _votes(fit.data)
+    table = fit.labels().assign(votes=[_tally(row, fit.data.labels) for row in votes])
+    least = table.sort_values("certainty", kind="stable").head(8).reset_index(drop=True)
+    sure = int((certainty.items >= 0.99).sum())
+    worst = least.iloc[0]
+    words = (
+        f"Five anaesthetists graded the fitness of {fit.data.num_items} patients from 1 to 4; the first one looked "
+        f"three times. With a reliability of 1 per grade, {sure} patients have a grade that is certain (0.99 or more), "
+        f"and {fit.data.num_items - sure} do not. The grade of patient {worst['item']} is the least certain "
+        f"({worst['certainty']:.2f}): a majority vote would have hidden that. The least certain patients:"
+    )
+    bars = figures.plausibility_bars(fit, worst["item"])
+    section = Section(
+        "Which labels of a crowd can be trusted?",
+        [
+            words, least, [figures.sorted_certainty({"certainty": certainty}), bars],
+            "Probability is the mean plausibility of the label; certainty is how often it is the most plausible one. "
+            "Data: Dawid and Skene (1979). Model: dirichlet.",
+        ],
+    )  # fmt: skip
+    return Study(section, least, words)
+
+
+def _votes(data: Annotations) -> np.ndarray:
+    """Return how often each item got each label, ``(item, label)``."""
+    cell = np.asarray(data.item) * data.num_labels + np.asarray(data.label)
+    return np.bincount(cell, data.weight, data.num_items * data.num_labels).reshape(data.num_items, -1)
+
+
+def _tally(votes: np.ndarray, labels: Any) -> str:
+    return ", ".join(f"{count:g}× {label}" for count, label in zip(votes, labels, strict=True) if count)
+
+
+# ---- 2: differential diagnoses ----
+
+_PRINTED_SCORES = {
+    ("1026", "A"): 0.52, ("1026", "B"): 0.99, ("1057", "A"): 0.41, ("1057", "D"): 0.61, ("357", "A"): 0.40,
+    ("357", "B"): 0.62,
+}  # fmt: skip
+"""Uncertainty-adjusted top-3 accuracy with PrIRN that Stutz et al. (2023) print in Figures 5 and 15."""
+
+
+def dermatologists() -> Study:
+    """Study three differential diagnoses of Stutz et al. (2023) under both weightings of ranks."""
+    import pandas
+
+    cases, systems = cs.load("stutz-2023-cases"), cs.load("stutz-2023-predictions")
+    fits = {
+        weights: cs.fit("prirn", cases, reliability=30, weights=weights, draws=10_000)
+        for weights in ("published-code", "equation-14")
+    }
+    scores = {weights: _scores_by_case(fit, systems) for weights, fit in fits.items()}
+    table = pandas.DataFrame(
+        [
+            {"case": item, "system": system, "printed in the paper": printed}
+            | {f"here, {weights}": values[item, system] for weights, values in scores.items()}
+            for (item, system), printed in _PRINTED_SCORES.items()
+        ]
+    )
+    gap = (table["printed in the paper"] - table["here, published-code"]).abs().max()
+    words = (
+        "Dermatologists listed possible diagnoses, some tied, for three cases. Is the most plausible diagnosis among "
+        "the three that a system predicts? Averaged over draws of the plausibilities, the answer is a number between "
+        "0 and 1. With the rank weights of the authors' published code it differs from the paper's figures by at most "
+        f"{gap:.2f}; with the weights of the paper's equation 14, which share a rank between ties, it comes out far "
+        "away for some. Uncertainty-adjusted top-3 accuracy:"
+    )
+    section = Section(
+        "Three differential diagnoses",
+        [
+            words, table, [figures.plausibility_bars(fits["published-code"], item) for item in cases.items],
+            "Each dot is one draw of how plausible a diagnosis is; bars are the point estimate (inverse rank "
+            "normalisation) that standard practice would take for the truth. Data and printed values: Stutz et al. "
+            "(2023), Figures 5 and 15. Model: prirn with reliability 30.",
+        ],
+    )  # fmt: skip
+    return Study(section, table, words)
+
+
+def _scores_by_case(fit: Fit, systems: dict[str, Predictions]) -> dict[tuple[str, str], float]:
+    tables = {name: cs.evaluate(fit, system, "top-3", missing="drop").table for name, system in systems.items()}
+    return {(row["item"], name): row["score"] for name, table in tables.items() for row in rows_of(table)}
+
+
+# ---- 3: a leaderboard whose truth is known ----
+
+_ALPHA = 0.4
+
+
+class Simulated(NamedTuple):
+    """A crowd and systems of which everything is known.
+
+    Parameters
+    ----------
+    data : what the crowd said.
+    truth : int, shape ``(item,)``; the label that is most plausible in truth.
+    fit, comparison : what is inferred without it.
+    true_scores : float64, shape ``(system,)``; the share of items on which a system names the true label.
+    """
+
+    data: Annotations
+    truth: np.ndarray
+    fit: Fit
+    comparison: Comparison
+    true_scores: np.ndarray
+
+
+def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
+    """Simulate a crowd of five and three systems that know only what the annotators said, and compare these."""
+    data, values = dirichlet.simulate(
+        jax.random.key(seed), dirichlet.Priors.from_alpha(_ALPHA), num_items=num_items, num_annotators=5, num_labels=4
+    )
+    truth = values["plausibility"].argmax(axis=1)
+    answers = _answers(data, np.random.default_rng(seed))
+    fit = cs.fit("dirichlet", data, alpha=_ALPHA)
+    comparison = cs.compare(fit, {name: _as_predictions(data, labels, name) for name, labels in answers.items()})
+    true_scores = np.array([(labels == truth).mean() for labels in answers.values()])
+    return Simulated(data, truth, fit, comparison, true_scores)
+
+
+def _answers(data: Annotations, random: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return the label that each system gives each item."""
+    votes = _votes(data)
+    order = np.argsort(-votes, axis=1, kind="stable")
+    first, second = order[:, 0], order[:, 1]
+    size = data.num_items
+    slip, toss = random.random(size) < 0.1, random.random(size) < 0.5
+    close = np.take_along_axis(votes, order, axis=1) @ np.array([1, -1, 0, 0]) <= 1
+    reached = votes.cumsum(axis=1) > random.random((size, 1)) * votes.sum(axis=1, keepdims=True)
+    return {
+        "repeats the crowd, slips anywhere": np.where(slip, random.integers(0, data.num_labels, size), first),
+        "hesitates where the crowd does": np.where(close & toss, second, first),
+        "repeats one annotator's opinion": reached.argmax(axis=1),
+    }
+
+
+def _as_predictions(data: Annotations, labels: np.ndarray, name: str) -> Predictions:
+    named = np.asarray(data.labels)[labels]
+    return Predictions.from_lists(named[:, None].tolist(), items=data.items, classes=data.labels, name=name)
+
+
+def leaderboard() -> Study:
+    """Study a simulated crowd and three simulated systems, whose true accuracy is known."""
+    simulated = simulated_leaderboard(seed=0)
+    data, fit, comparison = simulated.data, simulated.fit, simulated.comparison
+    names = {
+        "system": "system", "true_accuracy": "true accuracy", "value": "estimate", "lower": "95 % from", "upper": "to",
+        "p_best": "P(best)", "point_estimate": "by majority vote",
+    }  # fmt: skip
+    table = comparison.table.assign(true_accuracy=simulated.true_scores[comparison.order])
+    held = int(table["true_accuracy"].between(table["lower"], table["upper"]).sum())
+    table = table[list(names)].rename(columns=names)
+    first, favourite = table.iloc[0], table.loc[table["by majority vote"].idxmax()]
+    words = (
+        f"A crowd of five labels {data.num_items} items; data and truth are simulated, so that the true accuracy of "
+        "three systems that learnt from this crowd is known here. Scoring them against the "
+        f"majority vote, as is usual, claims {favourite['by majority vote']:.2f} for the system that "
+        f"{favourite['system']}; its true accuracy is {favourite['true accuracy']:.2f}. Under the uncertain truth the "
+        f"system that {first['system']} is best with probability {first['P(best)']:.2f}, and the 95 % intervals hold "
+        f"the true accuracy of {held} of {len(table)} systems."
+    )
+    known = cs.evaluate(fit, _as_predictions(data, simulated.truth, "the truth")).value
+    about = (
+        "The system that slips gives the majority label, but a random one on every tenth item; the one that hesitates "
+        "picks either of the two leading labels where they are at most one vote apart, and loses little by "
+        "it, for there the vote itself is nearly a coin toss; the third repeats the label of one annotator, drawn for "
+        "each item. There is a limit that no evaluation against annotators alone can pass: a system that knew the "
+        f"truth, and not only what annotators say of it, would be given {known:.2f}."
+    )
+    figure = _with_true_scores(figures.leaderboard(comparison), simulated)
+    blocks = [words, table, figure, figures.beats_matrix(comparison), about, "Model: dirichlet."]
+    return Study(Section("A leaderboard whose truth is known", blocks), table, words)
+
+
+def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
+    """Mark the true accuracy of each system in the figure of a leaderboard."""
+    scores = simulated.true_scores[simulated.comparison.order]
+    for row, score in enumerate(scores):
+        ax.plot(score, row - 0.18, "v", color=figures.INK, markersize=6)
+        ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8)
+    ax.set_ylim(len(scores) - 0.4, -0.7)
+    return ax
+
+
+# ---- 4: how far to trust an annotator ----
+
+_TOY_LABELS = ("Benign 1", "Benign 2", "Cancer")
+_TOY_MEANS, _TOY_SD = (-2.0, 0.0, 1.5), 0.8
+_RELIABILITIES = (0.5, 1.0, 2.0, 5.0, 10.0)
+_COLOURS = ("#0072B2", "#009E73", "#D55E00")
+
+
+def toy() -> Study:
+    """Study the one-dimensional toy of Stutz et al. (2023), Figure 2, with parameters of our own.
+
+    Five annotators can split in 21 ways over three labels. Each way is one item, and what to expect at a place x is
+    the average over them, weighted by how often annotators would split so there.
+    """
+    import pandas
+
+    x = np.linspace(-4, 4, 200)
+    likelihood = np.exp(-0.5 * ((x[:, None] - np.array(_TOY_MEANS)) / _TOY_SD) ** 2)
+    plausibility = likelihood / likelihood.sum(axis=1, keepdims=True)
+    votes = np.array([(a, b, 5 - a - b) for a in range(6) for b in range(6 - a)])
+    frequency = stats.multinomial(5, plausibility[:, None, :]).pmf(votes)
+    data = Annotations.from_counts(votes, labels=_TOY_LABELS)
+    fits = {value: cs.fit("dirichlet", data, reliability=value) for value in _RELIABILITIES}
+    certainty = np.stack([cs.certainty(fit, exact=True).items for fit in fits.values()])
+    marked = {
+        "(i) unambiguous": certainty[0].argmax(),
+        "(ii) open at every reliability": certainty[-1].argmin(),
+        "(iii) certain if annotators are trusted": (certainty[-1] - certainty[0]).argmax(),
+    }
+    place = {name: frequency[:, split].argmax() for name, split in marked.items()}
+    table = pandas.DataFrame(
+        [
+            {"example": name, "x": x[place[name]], "votes": _tally(votes[split], _TOY_LABELS)}
+            | {f"γ = {value:g}": row[split] for value, row in zip(_RELIABILITIES, certainty, strict=True)}
+            for name, split in marked.items()
+        ]
+    )
+    words = (
+        "Five annotators look at examples along a line x, on which three conditions overlap. Certainty depends on how "
+        "far one trusts an annotator, the reliability γ: some examples become certain when one trusts more, others "
+        "stay open whatever one believes, because the annotators themselves disagree. Certainty of the top condition:"
+    )
+    drawn = np.asarray(fits[1.0].samples(400)["plausibility"][0])
+    examples = {name: (drawn[:, split], plausibility[place[name]]) for name, split in marked.items()}
+    section = Section(
+        "How much is an annotator to be trusted?",
+        [
+            words, table, _certainty_over(x, frequency @ certainty.T, plausibility), _triangles(examples),
+            "Curves are averages over the ways in which five annotators may split. Each triangle holds draws of the "
+            "plausibilities after one such split, at reliability 1; the cross is the true plausibility at the x where "
+            "it is most frequent. Reliability is a choice, not an estimate: report conclusions at several. After "
+            "Stutz et al. (2023), Figure 2, with parameters of our own. Model: dirichlet.",
+        ],
+    )  # fmt: skip
+    return Study(section, table, words)
+
+
+def _triangles(examples: dict[str, tuple[np.ndarray, np.ndarray]]) -> Any:
+    """Draw the plausibilities of examples, each with the true one, side by side."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(dict(figures.STYLE)):
+        figure = Figure(figsize=(9.6, 3.3), layout="constrained")
+        for (name, (draws, truth)), ax in zip(examples.items(), figure.subplots(1, len(examples)), strict=True):
+            figures.simplex(draws, truth, _TOY_LABELS, ax)
+            ax.set_title(name, pad=18)
+    return figure
+
+
+def _certainty_over(x: np.ndarray, certainty: np.ndarray, plausibility: np.ndarray) -> Any:
+    """Draw the true plausibilities over x, and below them the expected certainty at each reliability."""
+    import matplotlib
+
+    with matplotlib.rc_context(dict(figures.STYLE)):
+        above, below = _stacked()
+        for values, name, colour in zip(plausibility.T, _TOY_LABELS, _COLOURS, strict=True):
+            above.plot(x, values, color=colour, label=name)
+        shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(_RELIABILITIES)))
+        for values, value, colour in zip(certainty.T, _RELIABILITIES, shades, strict=True):
+            below.plot(x, values, color=colour, label=f"γ = {value:g}")
+        above.set(title="True plausibilities of the three conditions at x", ylabel="plausibility", ylim=(-0.02, 1.02))
+        below.set(title="Expected certainty of the top condition, by reliability γ", xlabel="x", ylabel="certainty")
+        for ax in (above, below):
+            ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+            ax.grid(axis="y")
+    return above.figure
+
+
+def _stacked() -> Any:
+    """Return two axes of one figure, the second below the first."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(7.6, 4.8), layout="constrained").subplots(2, 1, sharex=True)
+
+
+# ---- 5: ratings ----
+
+
+def ratings() -> Study:
+    """Study on which side of a threshold the mean of an item lies, with simulated ratings."""
+    import pandas
+
+    data, values = normal_inverse_gamma.simulate(jax.random.key(4), num_items=120, num_annotators=5)
+    fit = cs.fit("normal-inverse-gamma", data, threshold=0.0)
+    certainty, means = cs.certainty(fit, exact=True).items, fit.means()
+    right = (values["mean"] >= 0) == (fit.posterior.mean_rating >= 0)
+    held = (values["mean"] >= means["lower"]) & (values["mean"] <= means["upper"])
+    groups = {
+        "0.95 or more": certainty >= 0.95,
+        "0.75 to 0.95": (certainty >= 0.75) & (certainty < 0.95),
+        "below 0.75": certainty < 0.75,
+    }
+    table = pandas.DataFrame(
+        [
+            {"certainty": name, "items": int(chosen.sum()), "mean certainty": certainty[chosen].mean(),
+             "mean rating on the right side": right[chosen].mean()}
+            for name, chosen in groups.items()
+        ]
+    )  # fmt: skip
+    words = (
+        f"Five people rate each of {data.num_items} items; does an item lie above or below the threshold 0? The mean "
+        "rating always says yes or no. The model adds how certain that is, and as these ratings are simulated one can "
+        f"check it: the 95 % intervals hold the true mean of {100 * held.mean():.0f} % of the items, and how often the "
+        "mean rating is on the right side stands beside the certainty:"
+    )
+    figure = _intervals(means, certainty, values["mean"])
+    section = Section("Ratings on a scale, and a threshold", [words, table, figure, "Model: normal-inverse-gamma."])
+    return Study(section, table, words)
+
+
+def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
+    """Draw the interval of each item's mean, sorted, with its true mean, and the certainty below."""
+    import matplotlib
+
+    order = np.argsort(means["mean"].to_numpy())
+    place, shown = np.arange(1, len(order) + 1), means.iloc[order]
+    colour = np.where(certainty[order] >= 0.95, _COLOURS[0], _COLOURS[2])
+    with matplotlib.rc_context(dict(figures.STYLE)):
+        above, below = _stacked()
+        above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
+        above.plot(place, truth[order], ".", color=figures.INK, markersize=4)
+        above.axhline(0, color=figures.INK, linewidth=0.8)
+        title = "Mean of each item: 95 % interval (blue where the side is certain) and true value (dot)"
+        above.set(title=title, ylabel="mean")
+        below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)
+        below.set(title="Certainty of the side", xlabel="items, lowest mean first", ylim=(0.5, 1.02))
+    return above.figure
+
+
+STUDIES: tuple[Callable[[], Study], ...] = (anaesthetists, dermatologists, leaderboard, toy, ratings)
+"""The studies in their order on the page."""
