@@ -25,6 +25,8 @@ from consilience.errors import InvalidFit
 from consilience.inference.fitting import Fit, as_member
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
+from consilience.models import names
+from consilience.models.interface import Model
 
 __all__ = ["FORMAT", "load_fit", "save"]
 
@@ -33,7 +35,7 @@ FORMAT = 1
 
 
 def save(fit: Fit, path: str | os.PathLike) -> None:
-    """Write a fit to a folder, in place of an earlier fit there.
+    """Write a fit to a folder, in place of an earlier fit there; other files in the folder stay.
 
     Raises
     ------
@@ -48,22 +50,23 @@ def save(fit: Fit, path: str | os.PathLike) -> None:
         with open(partial / "arrays.npz", "wb") as file:
             np.savez(file, **_arrays(fit))  # type: ignore[arg-type]
         text = {"format": FORMAT, "arrays_sha256": _digest(partial / "arrays.npz"), "contract": type(fit.data).__name__}
-        text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": fit.options, "seed": fit.seed}
-        text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": fit.draws}
+        text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": fit.options, "seed": int(fit.seed)}
+        text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
         text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
+        text["text_sha256"] = _text_digest(text)
         (partial / "fit.json").write_text(json.dumps(text, indent=1), encoding="utf-8")
         _replace(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def load_fit(path: str | os.PathLike, *, model: Callable | None = None, truth: Callable | None = None) -> Fit:
+def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, truth: Callable | None = None) -> Fit:
     """Read a fit from a folder.
 
     Parameters
     ----------
     path : the folder.
-    model, truth : for a fit of your own NumPyro function, the same as were given to `fit`; nothing is recomputed.
+    model, truth : for a fit of your own NumPyro function, the same as were given to `fit`; inference is not repeated.
 
     Raises
     ------
@@ -77,7 +80,7 @@ def load_fit(path: str | os.PathLike, *, model: Callable | None = None, truth: C
         with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         data = _data(text, arrays)
-        member = as_member(model or text["model"], truth)
+        member = _member(folder, text["model"], model, truth)
         posterior = _posterior(member, text["method"], _part(arrays, "posterior"))
         run = _run(text["run"], arrays, posterior)
         result = Result(text["result"])
@@ -126,13 +129,21 @@ def _replace(partial: Path, target: Path) -> None:
     for file in partial.iterdir():
         with open(file, "rb") as handle:
             os.fsync(handle.fileno())
-    if target.exists():
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-        os.replace(target, aside / "fit")
+    if not target.exists():
         os.replace(partial, target)
-        shutil.rmtree(aside)
-    else:
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+    os.replace(target, aside / "fit")
+    try:
         os.replace(partial, target)
+    except BaseException:
+        os.rename(aside / "fit", target)
+        aside.rmdir()
+        raise
+    for file in (aside / "fit").iterdir():
+        if not (target / file.name).exists():
+            os.replace(file, target / file.name)
+    shutil.rmtree(aside)
 
 
 def _read_text(folder: Path) -> dict[str, Any]:
@@ -151,9 +162,15 @@ def _read_text(folder: Path) -> dict[str, Any]:
             f"{folder} has format {version}, written by consilience {writer}; this is consilience {__version__}, "
             f"which reads format {FORMAT}"
         )
+    if text.pop("text_sha256", None) != _text_digest(text):
+        raise InvalidFit(f"{folder}: fit.json was changed or torn after it was written; fit again")
     if not (folder / "arrays.npz").is_file():
         raise InvalidFit(f"{folder} has no arrays.npz; the saved fit is not complete, fit again")
     return text
+
+
+def _text_digest(text: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:
@@ -163,6 +180,16 @@ def _digest(path: Path) -> str:
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {name.removeprefix(f"{prefix}."): values for name, values in arrays.items() if name.startswith(f"{prefix}.")}
+
+
+def _member(folder: Path, name: str, model: Any, truth: Callable | None) -> Model:
+    """Return the member that was fitted; a function of the user's own cannot be stored and has to be given again."""
+    if model is None and name not in names():
+        raise InvalidFit(f"{folder} holds a fit of '{name}', which is no model of the zoo; pass it again with model=")
+    member = as_member(name if model is None else model, truth)
+    if member.name != name:
+        raise InvalidFit(f"{folder} holds a fit of '{name}', not of '{member.name}'; pass the model that was fitted")
+    return member
 
 
 def _data(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Contract:

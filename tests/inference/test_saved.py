@@ -1,0 +1,233 @@
+"""Saved fits: what comes back is what was saved, or an error that says why not."""
+
+import json
+import os
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import consilience as cs
+from consilience.data import Annotations, Ratings
+from consilience.errors import InvalidFit
+from consilience.inference import saved
+
+
+@pytest.fixture
+def annotations():
+    return Annotations.from_codes(
+        [0, 0, 1, 2, 2], [0, 1, 0, 1, 0], [2, 1, 0, 0, 0],
+        items=["a", "b", "ü", "unseen"], labels=["x", "y", "z"], weight=[1, 2, 1, 0.5, 1],
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, annotations):
+    """Return a folder with a saved fit."""
+    cs.fit("dirichlet", annotations, reliability=2.0, seed=3, draws=50).save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def assert_same(first, second):
+    assert type(first.posterior) is type(second.posterior)
+    for one, two in zip(first.posterior, second.posterior, strict=True):
+        if isinstance(first.posterior, dict):
+            one, two = first.posterior[one], second.posterior[two]
+        np.testing.assert_array_equal(one, two)
+    assert first.describe() == second.describe()
+    assert first.data.fingerprint() == second.data.fingerprint()
+    assert cs.certainty(first).draws.tobytes() == cs.certainty(second).draws.tobytes()
+    assert first.labels().equals(second.labels())
+
+
+def test_an_exact_fit_comes_back(folder, annotations):
+    fit, loaded = cs.fit("dirichlet", annotations, reliability=2.0, seed=3, draws=50), cs.load_fit(folder)
+    attributes = {**fit.attributes, "seconds": loaded.attributes["seconds"], "priors": fit.describe()["priors"]}
+    assert loaded.attributes == attributes
+    assert loaded.describe()["priors"] == fit.describe()["priors"]
+    assert loaded.truth.items.tolist() == ["a", "b", "ü", "unseen"]
+    np.testing.assert_array_equal(cs.certainty(loaded).draws, cs.certainty(fit).draws)
+    assert loaded.labels().equals(fit.labels())
+    loaded.save(folder.parent / "again")
+    assert_same(loaded, cs.load_fit(folder.parent / "again"))
+
+
+def own_model(data):
+    with numpyro.plate("item", data.num_items):
+        mean = numpyro.sample("mean", dist.Normal(0, 1))
+    numpyro.sample("rating", dist.Normal(mean[data.item], 1), obs=data.rating)
+
+
+def own_truth(key, draw, data):
+    return (draw["mean"] > 0).astype(int)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.parametrize("method", ["nuts", "svi"])
+def test_draws_of_an_own_function_come_back(tmp_path, method):
+    ratings = Ratings.from_codes([0, 0, 1], [0, 1, 0], [1.0, 2.0, -1.5])
+    limits = {"max_steps": 300} if method == "svi" else {"warmup": 50, "chains": 2}
+    fit = cs.fit(own_model, ratings, method=method, truth=own_truth, draws=40, **limits)
+    fit.save(tmp_path / "run")
+    loaded = cs.load_fit(tmp_path / "run", model=own_model, truth=own_truth)
+    for site, draws in fit.posterior.items():
+        np.testing.assert_array_equal(loaded.posterior[site], draws)
+    for name, values in fit.run.stats.items():
+        np.testing.assert_array_equal(loaded.run.stats[name], values)
+    assert loaded.result == fit.result
+    assert loaded.run.steps == fit.run.steps
+    assert (loaded.elbo is None) == (method == "nuts")
+    np.testing.assert_array_equal(cs.certainty(loaded).items, cs.certainty(fit).items)
+    with pytest.raises(InvalidFit, match="own_model.*model="):
+        cs.load_fit(tmp_path / "run")
+    with pytest.raises(InvalidFit, match="not of 'dirichlet'"):
+        cs.load_fit(tmp_path / "run", model=cs.fit("dirichlet", Annotations.from_codes([0], [0], [0])).member)
+
+
+def refused(folder, match="."):
+    with pytest.raises(InvalidFit, match=match) as caught:
+        cs.load_fit(folder)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+@pytest.mark.parametrize("name", ["arrays.npz", "fit.json"])
+def test_torn_files_are_refused(folder, name, share):
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: int(share * len(content))])
+    refused(folder, "torn")
+
+
+@pytest.mark.parametrize("name", ["arrays.npz", "fit.json"])
+def test_flipped_bits_never_give_another_fit(folder, name):
+    """Whatever bit is flipped, the fit is refused, or (in the white space of the text) is the same."""
+    content, loaded = (folder / name).read_bytes(), cs.load_fit(folder)
+    random, kept = np.random.default_rng(0), 0
+    for place in random.integers(0, len(content), 150):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(random.integers(0, 8))
+        (folder / name).write_bytes(bytes(damaged))
+        try:
+            again = cs.load_fit(folder)
+        except InvalidFit:
+            continue
+        kept += 1
+        assert name == "fit.json"
+        assert json.loads(damaged) == json.loads(content)
+        assert again.describe() == loaded.describe()
+    assert kept < 15
+
+
+def test_a_changed_text_is_refused(folder):
+    text = json.loads((folder / "fit.json").read_text())
+    text["options"]["reliability"] = 3.0
+    (folder / "fit.json").write_text(json.dumps(text))
+    refused(folder, "fit.json was changed")
+
+
+def test_arrays_of_another_fit_are_refused(folder, annotations):
+    cs.fit("dirichlet", annotations, reliability=1.0).save(folder.parent / "other")
+    shutil.copy(folder.parent / "other" / "arrays.npz", folder / "arrays.npz")
+    refused(folder, "arrays.npz was changed")
+
+
+def test_data_that_do_not_have_the_recorded_hash_are_refused(folder):
+    text = json.loads((folder / "fit.json").read_text())
+    del text["text_sha256"]
+    text["attributes"]["data_hash"] = "0" * 64
+    text["text_sha256"] = saved._text_digest(text)
+    (folder / "fit.json").write_text(json.dumps(text))
+    refused(folder, "data are not those")
+
+
+def test_a_part_that_is_missing_is_named(folder):
+    text = json.loads((folder / "fit.json").read_text())
+    del text["text_sha256"], text["sizes"]
+    text["text_sha256"] = saved._text_digest(text)
+    (folder / "fit.json").write_text(json.dumps(text))
+    refused(folder, "sizes")
+
+
+def test_other_versions_are_refused(folder):
+    text = json.loads((folder / "fit.json").read_text())
+    (folder / "fit.json").write_text(json.dumps({**text, "format": saved.FORMAT + 1}))
+    assert f"format {saved.FORMAT + 1}" in refused(folder)
+
+
+def test_what_is_no_fit_is_refused(folder, tmp_path):
+    refused(tmp_path / "nowhere", "not a folder")
+    (tmp_path / "file").write_text("")
+    refused(tmp_path / "file", "not a folder")
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "no fit.json")
+    (folder / "fit.json").write_text("[1, 2]")
+    refused(folder, "fit.json")
+    (folder / "fit.json").unlink()
+    refused(folder, "no fit.json")
+
+
+def test_missing_arrays_are_refused(folder):
+    (folder / "arrays.npz").unlink()
+    refused(folder, "no arrays.npz")
+
+
+def test_foreign_folders_and_files_are_left_alone(folder, tmp_path):
+    fit = cs.load_fit(folder)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("work")
+    (tmp_path / "note").write_text("work")
+    for name in ("mine", "note"):
+        with pytest.raises(InvalidFit, match="not a saved fit"):
+            fit.save(tmp_path / name)
+    assert (tmp_path / "mine" / "thesis.tex").read_text() == (tmp_path / "note").read_text() == "work"
+    (tmp_path / "empty").mkdir()
+    fit.save(tmp_path / "empty")
+    assert_same(cs.load_fit(tmp_path / "empty"), fit)
+    (folder / "report.html").write_text("work")
+    fit.save(folder)
+    assert (folder / "report.html").read_text() == "work"
+    assert_same(cs.load_fit(folder), fit)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine", "note", "run"]
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_a_crash_while_replacing_leaves_the_old_fit(folder, annotations, monkeypatch, fails_at):
+    old, calls, replace = cs.load_fit(folder), [], os.replace
+
+    def crash(source, target):
+        calls.append(target)
+        if len(calls) == fails_at:
+            raise OSError("no space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", crash)
+    with pytest.raises(OSError, match="no space"):
+        cs.fit("dirichlet", annotations, reliability=9.0).save(folder)
+    monkeypatch.undo()
+    assert_same(cs.load_fit(folder), old)
+
+
+def test_a_crash_while_writing_leaves_the_old_fit(folder, annotations, monkeypatch):
+    old = cs.load_fit(folder)
+
+    def crash(file, **arrays):
+        file.write(b"half of it")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", crash)
+    with pytest.raises(KeyboardInterrupt):
+        cs.fit("dirichlet", annotations, reliability=9.0).save(folder)
+    monkeypatch.undo()
+    assert_same(cs.load_fit(folder), old)
+    assert [path.name for path in folder.parent.iterdir()] == ["run"]
+
+
+def test_data_that_went_through_jax_keep_their_codes(tmp_path, annotations):
+    fit = cs.fit("dirichlet", jax.tree.map(jnp.asarray, annotations), draws=20)
+    fit.save(tmp_path / "run")
+    assert_same(cs.load_fit(tmp_path / "run"), cs.load_fit(tmp_path / "run"))
+    np.testing.assert_array_equal(cs.load_fit(tmp_path / "run").posterior.votes, fit.posterior.votes)
