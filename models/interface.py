@@ -7,6 +7,8 @@ that a member does not have stays ``None``, and the tests skip exactly what need
 from __future__ import annotations
 
 import difflib
+import enum
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +19,14 @@ from consilience.errors import InvalidPrior, UnknownName, UnsupportedRequest
 
 __all__ = ["REQUIRED", "Model", "Option", "checked_prior"]
 
-REQUIRED = object()
+
+class _Default(enum.Enum):
+    """A value of its own that stays the same one when it is copied or pickled."""
+
+    required = enum.auto()
+
+
+REQUIRED = _Default.required
 """Default of an option that the user must give."""
 
 
@@ -47,9 +56,10 @@ class Option:
         """Return the value in the option's type, or raise an error that says what is allowed."""
         try:
             converted = self.kind(value)
-        except (TypeError, ValueError):
+            value = value if self.kind is str else float(value)
+        except (TypeError, ValueError, OverflowError):
             converted = None
-        if converted is None or (self.kind is not str and converted != converted):
+        if converted is None or (self.kind is not str and not (math.isfinite(converted) and converted == value)):
             raise UnsupportedRequest(
                 f"option '{self.name}' of '{member}' is {value!r}; give a {self.kind.__name__} ({self.help})"
             )
@@ -117,7 +127,7 @@ class Model:
         known = {option.name: option for option in self.options}
         for name in given:
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
+                close = difflib.get_close_matches(name, [*known, *self.prior_options], n=1)
                 hint = f"; did you mean '{close[0]}'?" if close else ""
                 listed = ", ".join([*known, *self.prior_options]) or "none"
                 raise UnknownName(f"'{self.name}' has no option '{name}'{hint} Its options: {listed}")
