@@ -6,6 +6,7 @@ It chooses the method, runs its driver and records what was run. It knows member
 from __future__ import annotations
 
 import importlib.metadata
+import numbers
 import time
 import warnings
 from collections.abc import Callable
@@ -274,10 +275,10 @@ class Fit:
 
 def as_member(model: str | Model | Callable, truth: Callable | None) -> Model:
     """Return the member; a NumPyro function of the user's own becomes one for the time of the fit."""
-    if isinstance(model, str):
-        return registered(model)
-    if isinstance(model, Model):
-        return model
+    if isinstance(model, str | Model):
+        if truth is not None:
+            raise UnsupportedRequest("truth= is for a NumPyro function of your own; a member of the zoo brings its own")
+        return registered(model) if isinstance(model, str) else model
     if not callable(model):
         raise UnsupportedRequest(f"model is {type(model).__name__}; give the name of a model or a NumPyro function")
     name = getattr(model, "__name__", type(model).__name__)
@@ -326,7 +327,7 @@ def _check_data(member: Model, data: Any) -> None:
 def _check_counts(**counts: int) -> None:
     for name, value in counts.items():
         least = 0 if name == "warmup" else 1
-        if int(value) != value or value < least:
+        if not isinstance(value, numbers.Integral) or value < least:
             raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
 
 
@@ -338,6 +339,8 @@ def _resolve_priors(member: Model, priors: Any, options: dict[str, Any]) -> tupl
         raise UnsupportedRequest(
             f"priors is {type(priors).__name__}; '{member.name}' takes {_qualified(member.priors)}"
         )
+    if priors is not None and member.priors is None and member.data is not Contract:
+        raise UnsupportedRequest(f"'{member.name}' has no priors to replace; leave out priors=")
     if len(short) + (priors is not None) > 1:
         raise UnsupportedRequest(
             f"the prior is given twice, by {' and '.join([*short, 'priors'][:2])}; give one of them"
@@ -369,7 +372,10 @@ def _choose(member: Model, method: str) -> tuple[str, str]:
 
 
 def _generic(member: Model) -> str:
-    return next(method for method in member.methods if method in ("nuts", "svi"))
+    generic = [method for method in member.methods if method in ("nuts", "svi")]
+    if not generic:
+        raise UnsupportedRequest(f"'{member.name}' has no method for priors that are not conjugate")
+    return generic[0]
 
 
 def _driver(method: str) -> Callable[..., GenericRun]:
