@@ -116,7 +116,8 @@ def exact(data: Annotations, priors: Priors, *, reliability: float) -> Posterior
     ------
     NotConjugate : the prior of site ``plausibility`` is not one Dirichlet distribution for all items.
     """
-    prior = checked_prior("plausibility", priors.plausibility, data, (data.num_labels,))
+    with jax.enable_x64():
+        prior = checked_prior("plausibility", priors.plausibility, data, (data.num_labels,))
     if not isinstance(prior, dist.Dirichlet) or prior.batch_shape:
         raise NotConjugate("site 'plausibility': the exact posterior needs one Dirichlet prior for all items")
     alpha = np.asarray(prior.concentration, float)

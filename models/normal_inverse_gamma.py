@@ -81,7 +81,7 @@ def moments(data: Ratings) -> Moments:
     total = jnp.mean((data.rating - location) ** 2)
     within = jnp.where(jnp.any(several), _average(variance, several), total / 2)
     # Where all ratings of every item agree the variance is only known to be small.
-    within = jnp.maximum(within, 1e-6 * jnp.maximum(total, 1.0))
+    within = jnp.maximum(within, 1e-6 * jnp.where(total > 0, total, 1.0))
     fourth = _average(variance**2 * (count - 1) / (count + 1), several)
     ratio = jnp.where(jnp.any(several), fourth / within**2, 2.0)
     shape = 2 + 1 / jnp.maximum(ratio - 1, 1 / _MOST_CONFIDENT)
@@ -298,7 +298,8 @@ def means(posterior: Any, data: Ratings, truth: Truth) -> dict[str, np.ndarray]:
     if isinstance(posterior, Posterior):
         student = _student(posterior)
         lower, upper = student.interval(0.95)
-        mean, variance = posterior.location, posterior.scale / (posterior.shape - 1)
+        with np.errstate(divide="ignore"):  # the variance of a very wide posterior has no finite expectation
+            mean, variance = posterior.location, posterior.scale / np.maximum(posterior.shape - 1, 0.0)
     else:
         lower, upper = np.quantile(posterior["mean"], [0.025, 0.975], axis=0)
         mean, variance = posterior["mean"].mean(0), posterior["variance"].mean(0)

@@ -124,5 +124,5 @@ MODEL = Model(
     draw=draw,
     truth=truth,
     tables={"labels": labels},
-    dims={"plausibility": ("entry",)},
+    dims={"plausibility": ("entry",), "weight": ("entry",)},
 )  # fmt: skip
