@@ -126,6 +126,12 @@ def _score_block(score: Callable[[Array, Array], Array], truth: Array, predicted
     return jax.vmap(over_systems)(truth, predicted)
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def _score_ties(score: Callable[..., Array], classes: Array, buckets: Array, predicted: Array) -> Array:
+    """Apply one metric to point estimates with ties, item by item."""
+    return jax.vmap(score)(classes, buckets, predicted)
+
+
 def _positions(ranked: np.ndarray, depth: int) -> np.ndarray:
     """Cut or lengthen lists to the positions that a metric reads."""
     width = ranked.shape[1]
@@ -143,7 +149,7 @@ def point_scores(truth: Truth, ranked: np.ndarray, metric: Metric) -> np.ndarray
         width = max(metric.truth_depth, int(np.diff(truth.point.entries.first).max(initial=1)))
         classes, buckets = truth.point.bucket_orders(width)
         predicted = _positions(ranked, metric.prediction_depth)
-        return np.asarray(jax.jit(jax.vmap(metric.tied_score))(classes, buckets, predicted))
+        return np.asarray(_score_ties(metric.tied_score, classes, buckets, predicted))
     return np.concatenate([block.scores[0, :, 0] for block in lifted(truth.point, [ranked], metric)])
 
 
@@ -184,8 +190,11 @@ class _Totals:
         with np.errstate(invalid="ignore", divide="ignore"):
             per_draw = self.group_hits / self.group_cases
             value = self.group_hits.sum(axis=1) / self.group_cases.sum(axis=1)
+        # A draw that puts no item into a group says nothing about its spread.
+        usable = [draws[np.isfinite(draws)] for draws in per_draw]
+        sd = np.array([np.std(draws, ddof=1) if len(draws) > 1 else np.nan for draws in usable])
         rows = {
-            "group": np.asarray(by.groups, object), "value": value, "sd": np.std(per_draw, axis=1),
+            "group": np.asarray(by.groups, object), "value": value, "sd": sd,
             "items_expected": self.group_cases.mean(axis=1),
         }  # fmt: skip
         if truth.point is not None:

@@ -58,6 +58,8 @@ def certainty(
         raise UnsupportedRequest(f"by is {by!r}; give 'top' or 'sum'")
     if classes_to is not None and top != 1:
         raise UnsupportedRequest("certainty after mapping classes is that of one group per draw; leave out top")
+    if of is not None and (exact or classes_to is not None):
+        raise UnsupportedRequest("certainty of given labels or sets has no exact or grouped form; leave out the others")
     if of is not None:
         return evaluate(truth, of, metric=resolve(f"set-{max(1, of.num_positions)}"))
     if exact:
