@@ -119,13 +119,20 @@ def _legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> Non
     from matplotlib.transforms import ScaledTranslation
 
     below = ax.transAxes + ScaledTranslation(0, -0.5, ax.figure.dpi_scale_trans)
-    # A wider legend than the axes would take its place: about eleven characters of this size fit into an inch.
-    characters = 11 * ax.figure.get_figwidth() * ax.get_position().width
-    columns = int(np.clip(characters // (max(map(len, labels), default=0) + 5), 1, 4))
+    # The layout is not known before drawing: most of the figure's width, less the names on the left.
+    share = ax.get_position().width / 0.775
+    left = 0.35 + 0.065 * max((len(tick.get_text()) for tick in ax.get_yticklabels()), default=0)
+    columns = _legend_columns(labels, ax.figure.get_figwidth() * share - left)
     ax.legend(
         handles, labels, loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, ncols=columns,
         borderaxespad=0, borderpad=0, handlelength=1.6, columnspacing=1.4,
     )  # fmt: skip
+
+
+def _legend_columns(labels: Sequence[str], inches: float) -> int:
+    """Return how many columns fit: a legend wider than the axes would squeeze them."""
+    characters = 16 * inches
+    return int(np.clip(characters // (max(map(len, labels), default=0) + 5), 1, 4))
 
 
 @_styled
@@ -158,7 +165,10 @@ def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str 
 def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str) -> Any:
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    scores, ax = _as_mapping(scores), _axes(ax)
+    scores = _as_mapping(scores)
+    names = [_name(label) for label in scores]
+    legend_rows = -(-len(names) // _legend_columns(names, 4.6))
+    ax = _axes(ax, height=3.2 + 0.17 * max(0, legend_rows - 1))
     handles, longest = [], 1
     for score, colour in zip(scores.values(), _colours(len(scores)), strict=True):
         values = np.sort(score.items[np.isfinite(score.items)])
@@ -172,7 +182,7 @@ def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, yla
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     ax.grid(axis="y")
     if len(scores) > 1:
-        _legend_below(ax, handles, [_name(label) for label in scores])
+        _legend_below(ax, handles, names)
     return ax
 
 
@@ -191,10 +201,11 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
 
     scores = _as_mapping(scores)
     ax = _axes(ax, height=1.5 + 0.42 * len(scores) if len(scores) > 1 else 2.6)
-    edges = _edges(np.concatenate([score.draws if len(score.draws) else [score.value] for score in scores.values()]))
+    draws = [score.draws if len(score.draws) else np.array([score.value]) for score in scores.values()]
+    edges = _edges(np.concatenate(draws))
     rows = range(len(scores))[::-1]
-    for row, score, colour in zip(rows, scores.values(), _colours(len(scores)), strict=True):
-        counts, _ = np.histogram(score.draws if len(score.draws) else [score.value], edges)
+    for row, score, drawn, colour in zip(rows, scores.values(), draws, _colours(len(scores)), strict=True):
+        counts, _ = np.histogram(drawn, edges)
         heights = row + 0.8 * counts / max(1, counts.max())
         ax.stairs(heights, edges, baseline=row, fill=True, color=colour, alpha=0.55, linewidth=0)
         ax.plot([score.value] * 2, [row, row + 0.85], color=INK, linewidth=1.2)
@@ -238,29 +249,34 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     from matplotlib.lines import Line2D
 
     order = comparison.order
-    ax = _axes(ax, width=7.2, height=1.5 + 0.46 * len(order))
-    sources = [(0.0, comparison.draws, _BLUE, 3.2), (0.2, comparison.truth_draws, _VERMILLION, 1.4),
-               (0.34, comparison.item_draws, _GREEN, 1.4)]  # fmt: skip
+    ax = _axes(ax, width=7.2, height=1.3 + 0.46 * len(order))
     rows = np.arange(len(order))
-    for offset, draws, colour, width in sources:
-        low, high = np.quantile(draws[order], [0.025, 0.975], axis=1)
-        ax.hlines(rows + offset, low, high, color=colour, linewidth=width, alpha=0.55 if width > 2 else 1.0)
+    ax.hlines(rows, *_interval(comparison.draws[order]), color=_BLUE, linewidth=3.2, alpha=0.55)
     ax.plot(comparison.values[order], rows, "o", color=_BLUE, markersize=6)
-    handles = [Line2D([], [], color=colour, linewidth=width, alpha=0.55 if width > 2 else 1.0)
-               for _, _, colour, width in sources]  # fmt: skip
-    handles[0] = Line2D([], [], color=_BLUE, marker="o", markersize=5, linewidth=2)
-    labels = ["value, with 95 % interval", "truth alone uncertain", "items alone uncertain"]
+    handles = [Line2D([], [], color=_BLUE, marker="o", markersize=5, linewidth=2)]
+    labels = ["value, with 95 % interval"]
+    # Where the truth is a point there is one source, and the thick interval shows it.
+    if comparison.truth_draws.shape[1] > 1:
+        handles += [ax.hlines(rows + 0.2, *_interval(comparison.truth_draws[order]), color=_VERMILLION, linewidth=1.4)]
+        handles += [ax.hlines(rows + 0.34, *_interval(comparison.item_draws[order]), color=_GREEN, linewidth=1.4)]
+        labels += ["truth alone uncertain", "items alone uncertain"]
     if comparison.points is not None:
         handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
         labels += ["against the point estimate"]
     ax.set_yticks(rows, [_name(comparison.systems[place]) for place in order])
     ax.set_ylim(len(order) - 0.4, -0.5)
+    low, high = ax.get_xlim()
+    ax.set_xlim(min(low, (low + high) / 2 - 0.01), max(high, (low + high) / 2 + 0.01))
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
     ax.set(title=f"Leaderboard: {comparison.title}, {comparison.num_items:,} items", xlabel=comparison.title)
     _legend_below(ax, handles, labels)
     return ax
+
+
+def _interval(draws: np.ndarray) -> np.ndarray:
+    return np.quantile(draws, [0.025, 0.975], axis=1)
 
 
 @_styled
@@ -284,7 +300,7 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
         light = np.dot(to_rgb(colours(wins[row, column])), (0.3, 0.59, 0.11)) > 0.55
         ax.text(
             column + 0.5, row + 0.5, f"{wins[row, column]:.2f}", ha="center", va="center", fontsize=8.5,
-            color="#000000" if light else "#ffffff",
+            color="#111111" if light else "#ffffff",
         )  # fmt: skip
     places = np.arange(len(names)) + 0.5
     ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")
@@ -310,7 +326,8 @@ def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -
     x, y = agreement.items[both], certainty.items[both]
     # Agreement has few values: a little noise on the drawing, not on the regression, shows how many items are there.
     noise = np.random.default_rng(0).uniform(-0.012, 0.012, len(x))
-    ax.scatter(x + noise, y, s=9, color=_BLUE, alpha=0.35, linewidth=0, rasterized=len(x) > _MOST_POINTS)
+    size, alpha = (9, 0.35) if len(x) > 200 else (26, 0.6)
+    ax.scatter(x + noise, y, s=size, color=_BLUE, alpha=alpha, linewidth=0, rasterized=len(x) > _MOST_POINTS)
     found = ""
     if len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0:
         slope, intercept = np.polyfit(x, y, 1)
@@ -318,7 +335,7 @@ def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -
         ax.plot(ends, intercept + slope * ends, color=_VERMILLION)
         found = f", correlation {correlation(certainty, agreement):.2f}"
     ax.set(xlabel=agreement.title, ylabel=certainty.title, title=f"Certainty and agreement, {len(x):,} items{found}")
-    ax.set(xlim=(-0.03, 1.03), ylim=(min(0.0, *y, 1.0) - 0.02, 1.03))
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.02, 1.03))
     ax.grid()
     return ax
 

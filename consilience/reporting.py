@@ -7,12 +7,13 @@ such records, so that other pages can share the layout. All text is escaped by t
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import secrets
 import warnings
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -31,12 +32,15 @@ from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit, describe_priors
 from consilience.models import MEMBERS
-from consilience.models.truth import DirichletTruth, LabelDraws, Truth
+from consilience.models.truth import Block, DirichletTruth, LabelDraws, Truth
 
 __all__ = ["Code", "Section", "report", "write_page"]
 
 # The table of least certain items, and how many classes it names for each.
 _LEAST_CERTAIN, _LEADING = 25, 3
+
+# Rankings of more numbers than this are drawn anew for each score: 2^26 codes take 256 MiB.
+_MOST_REMEMBERED = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -90,22 +94,22 @@ def report(
     The path that was written.
     """
     systems = {predictions.name: predictions} if isinstance(predictions, Predictions) else dict(predictions or {})
-    truth = fit.truth
-    certainties = _certainties(fit, truth)
-    exact = _exact_certainty(fit)
+    truth = _remembering(fit.truth)
+    certainties = _certainties(truth)
+    exact = _exact_certainty(truth)
     parts = []
     if systems:
         metrics = _metrics(metric, truth, systems)
-        comparison = compare(fit, systems, metric=metrics[0])
-        scores = {name: evaluate(fit, system, metric=metrics, by=risk) for name, system in systems.items()}
+        comparison = compare(truth, systems, metric=metrics[0])
+        scores = {name: evaluate(truth, system, metric=metrics, by=risk) for name, system in systems.items()}
         parts.append(_leaderboard_section(comparison, exact or certainties[0], truth))
     parts.append(_certainty_section(truth, certainties, exact))
     if systems:
         parts.append(_scores_section(scores, metrics, truth))
     if risk is not None:
         by_group = {name: results[metrics[0].name] for name, results in scores.items()} if systems else {}
-        parts.append(_risk_section(fit, truth, risk, certainties[0], by_group))
-    agreement = _agreement_section(fit, certainties[0])
+        parts.append(_risk_section(truth, risk, certainties[0], by_group))
+    agreement = _agreement_section(fit, truth, exact or certainties[0])
     parts += [agreement] if agreement else []
     parts += [*sections, _run_section(fit, systems)]
     lead = [_about(fit), _key_figures(fit, exact or certainties[0])]
@@ -203,13 +207,14 @@ def _table(frame: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Write a value as tables show it: four digits after the point, thousands apart."""
+    """Write a value as tables show it: four digits after the point where it is below a hundred, thousands apart."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     if isinstance(value, float | np.floating):
-        return f"{value:,.4f}" if np.isfinite(value) else "–" if np.isnan(value) else str(value)
+        digits = 4 if abs(value) < 100 else 1
+        return f"{value:,.{digits}f}" if np.isfinite(value) else "–" if np.isnan(value) else str(value)
     return "–" if value is None else str(value)
 
 
@@ -264,15 +269,31 @@ def _adapted(name: str, value: str, prefix: str) -> str:
 # Sections of a report -------------------------------------------------------------------------------------------------
 
 
-def _certainties(fit: Fit, truth: Truth) -> list[Score]:
+def _remembering(truth: Truth) -> Truth:
+    """Return a truth that draws its rankings once for each depth, for the many scores of one report."""
+    remembering: Any = copy.copy(truth)
+    kept: dict[int, list[Block]] = {}
+
+    def ranked(depth: int) -> Iterator[Block]:
+        if depth * truth.num_items * truth.num_draws > _MOST_REMEMBERED:
+            return truth.ranked(depth)
+        if depth not in kept:
+            kept[depth] = [Block(items, np.asarray(values)) for items, values in truth.ranked(depth)]
+        return iter(kept[depth])
+
+    remembering.ranked = ranked
+    return remembering
+
+
+def _certainties(truth: Truth) -> list[Score]:
     """Measure the certainty of the top 1, 2 and 3 classes: of as many as the truth ranks and the data leave open."""
     most = 1 if isinstance(truth, LabelDraws) else min(3, max(1, truth.num_classes - 1))
-    return [certainty(fit, top=top) for top in range(1, most + 1)]
+    return [certainty(truth, top=top) for top in range(1, most + 1)]
 
 
-def _exact_certainty(fit: Fit) -> Score | None:
+def _exact_certainty(truth: Truth) -> Score | None:
     try:
-        return certainty(fit, exact=True)
+        return certainty(truth, exact=True)
     except UnsupportedRequest:
         return None
 
@@ -293,16 +314,20 @@ def _metrics(metric: Any, truth: Truth, systems: Mapping[str, Predictions]) -> l
 
 
 def _about(fit: Fit) -> str:
+    how = "and every number below is averaged over draws of it" if fit.truth.num_draws > 1 else "as a point estimate"
     return (
-        f"Nobody observed the truth of these items; it is inferred from what annotators said, by the model "
-        f"“{fit.member.name}” ({fit.member.title}), and every number below is averaged over draws of it."
+        "Nobody observed the truth of these items; it is inferred from what annotators said, by the model "
+        f"“{fit.member.name}” ({fit.member.title}), {how}."
     )
 
 
 def _key_figures(fit: Fit, top: Score) -> dict[str, Any]:
     data = fit.data
     sizes = {"items": fit.truth.num_items, "annotators": getattr(data, "num_annotators", None)}
-    sizes |= {"classes": fit.truth.num_classes, "draws of the truth": fit.truth.num_draws}
+    sizes |= {"classes": fit.truth.num_classes}
+    if fit.truth.num_draws == 1:
+        return {name: size for name, size in sizes.items() if size is not None}
+    sizes |= {"draws of the truth": fit.truth.num_draws}
     return {
         **{name: size for name, size in sizes.items() if size is not None},
         "mean certainty of the top class": f"{top.value:.3f}", "items with certainty below 0.9": _below(top, 0.9),
@@ -320,24 +345,31 @@ def _leaderboard_section(comparison: Comparison, top: Score, truth: Truth) -> Se
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
     table = comparison.table
+    if len(table) == 1:
+        names = {name: words for name, words in names.items() if "rank" not in name and name != "p_best"}
+    if truth.num_draws == 1:
+        names = {name: words for name, words in names.items() if name != "sd_truth"}
     shown = table[[name for name in names if name in table]].rename(columns=names)
     why, read = _how_to_read(comparison, top, truth)
     blocks = [_verdict(comparison), why, shown, figures.leaderboard(comparison), read]
-    return Section("Leaderboard", blocks + ([figures.beats_matrix(comparison)] if len(table) > 1 else []))
+    return Section(
+        "Leaderboard" if len(table) > 1 else "Score of the system",
+        blocks + ([figures.beats_matrix(comparison)] if len(table) > 1 else []),
+    )
 
 
 def _verdict(comparison: Comparison) -> str:
     table = comparison.table
     first = table.iloc[0]
     words = (
-        f"{first['system']} scores {first['value']:.4f} in {comparison.title}, with 95 % of the draws between "
+        f"“{first['system']}” scores {first['value']:.4f} in {comparison.title}, with 95 % of the draws between "
         f"{first['lower']:.4f} and {first['upper']:.4f}."
     )
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
         words += (
             f" It is the best of {len(table)} systems with probability {_probability(first['p_best'])}, and beats the "
-            f"runner-up {pair['b']} with probability {_probability(pair['p_a_beats_b'])}."
+            f"runner-up “{pair['b']}” with probability {_probability(pair['p_a_beats_b'])}."
         )
     if "point_estimate" in table:
         difference = first["point_estimate"] - first["value"]
@@ -346,7 +378,7 @@ def _verdict(comparison: Comparison) -> str:
         words += "."
         if first["rank_by_point_estimate"] != 1:
             ahead = table.loc[table["rank_by_point_estimate"] == 1, "system"].iloc[0]
-            words += f" The point estimate would put {ahead} first."
+            words += f" The point estimate would put “{ahead}” first."
     return words
 
 
@@ -363,24 +395,31 @@ def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str,
         )
     else:
         why = (
-            f"Annotators disagree about {_below(top, 0.99):,} of {truth.num_items:,} items (certainty below 0.99), so "
-            "the score of a system changes from one draw of the truth to the next: “sd from truth”. Another set of "
-            f"{comparison.num_items:,} items would also have given other scores: “sd from items” (Bayesian bootstrap)."
+            f"Annotators disagree about {_below(top, 0.99):,} of {_count(truth.num_items, 'item')} (certainty below "
+            "0.99), so the score of a system changes from one draw of the truth to the next: “sd from truth”. Another "
+            f"{_count(comparison.num_items, 'item')} would also have given other scores: “sd from items” (Bayesian "
+            "bootstrap)."
         )
-    read = (
-        "All systems are scored on the same draws and the same items, so P(best) and P(row beats column) compare them "
-        "pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these data "
-        "do not say which of two systems is better. The cross is what standard practice would report: one aggregated "
-        "label per item, taken as if it were known."
-    )
+    read = ""
+    if len(comparison.systems) > 1:
+        read = (
+            "All systems are scored on the same draws and the same items, so P(best) and P(row beats column) compare "
+            "them pair by pair: they can be clear where the intervals overlap. A probability near 0.5 means that these "
+            "data do not say which of two systems is better. "
+        )
+    if comparison.points is not None:
+        read += "The cross is what standard practice would report: one aggregated truth, taken as if it were known."
     return why, read
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _certainty_section(truth: Truth, certainties: list[Score], exact: Score | None) -> Section:
     blocks: list[Any] = [_trust(certainties[0], exact, truth)]
-    scores = [*certainties, *([exact] if exact is not None else [])]
-    blocks.append(_certainty_table(scores))
     if truth.num_draws > 1:
+        blocks.append(_certainty_table([*([exact] if exact is not None else []), *certainties]))
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
         blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(exact or certainties[0])])
         blocks += _least_certain(truth, certainties, exact)
@@ -397,9 +436,14 @@ def _trust(top: Score, exact: Score | None, truth: Truth) -> str:
     best = exact or top
     return (
         "The certainty of an item is the share of draws of the truth that agree on its most plausible class (or set of "
-        f"classes). It is {best.value:.4f} on average; {_below(best, 0.99):,} of {truth.num_items:,} items are below "
-        f"0.99 and {_below(best, 0.9):,} below 0.9. It is not a score to be maximised: it rises with the reliability "
-        "that one grants to the annotators."
+        f"classes). It is {best.value:.4f} on average; {_below(best, 0.99):,} of {_count(truth.num_items, 'item')} "
+        f"are below 0.99 and {_below(best, 0.9):,} below 0.9. It is not a score to be maximised: it rises with the "
+        "reliability that one grants to the annotators."
+    ) + (
+        " Where it was counted among draws it is slightly too high, the largest of several frequencies; the exact "
+        "value has no such error."
+        if exact is not None
+        else ""
     )
 
 
@@ -429,7 +473,7 @@ def _least_certain(truth: Truth, certainties: list[Score], exact: Score | None) 
     columns |= {f"certainty, top {number}": score.items[chosen] for number, score in enumerate(certainties, 1)}
     if exact is not None:
         columns["top 1, exact"] = exact.items[chosen]
-    return [f"The {len(chosen)} least certain items:", pandas.DataFrame(columns)]
+    return ["The least certain items, lowest first:", pandas.DataFrame(columns)]
 
 
 def _leading_classes(truth: Truth, positions: np.ndarray) -> list[str]:
@@ -441,8 +485,8 @@ def _leading_classes(truth: Truth, positions: np.ndarray) -> list[str]:
             mean = truth.mean()[truth.entries.first[position] : truth.entries.first[position + 1]]
         order = np.argsort(-mean, kind="stable")[:_LEADING]
         names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
-        more = f" (+ {len(codes) - len(order)} more)" if len(codes) > len(order) else ""
-        texts.append(", ".join(f"{names[place]} {mean[place]:.2f}" for place in order) + more)
+        more = f", {len(codes) - len(order)} more" if len(codes) > len(order) else ""
+        texts.append(", ".join(f"{names[place]} ({mean[place]:.2f})" for place in order) + more)
     return texts
 
 
@@ -453,16 +497,19 @@ def _scores_section(scores: Mapping[str, Mapping[str, Score]], metrics: list[Met
         _score_row(metric.title, name, results[metric.name]) for metric in metrics for name, results in scores.items()
     ]
     frame = pandas.DataFrame(rows)
-    frame = frame.drop(columns=["against point estimate"]) if frame["against point estimate"].isna().all() else frame
+    if truth.num_draws == 1:
+        frame = frame[["metric", "system", "value", "items"]]
+    frame = frame.dropna(axis="columns", how="all")
     frame["metric"] = frame["metric"].mask(frame["metric"].duplicated(), "")
     first = {name: results[metrics[0].name] for name, results in scores.items()}
     drawn = [figures.item_scores(first, title=f"Each item's {metrics[0].title}, each curve sorted")]
-    words = "Each metric is averaged over items and draws of the truth (uncertainty-adjusted)."
+    words = "Each metric is averaged over items."
     if truth.num_draws > 1:
         drawn.append(figures.score_histogram(first, title=f"{_capital(metrics[0].title)} over draws of the truth"))
-        words += (
-            " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how far "
-            "a single aggregated truth, had it fallen out differently, could have moved the result."
+        words = (
+            "Each metric is averaged over items and draws of the truth (uncertainty-adjusted). “Worst” and “best draw” "
+            "are the lowest and highest score of the whole data set among the draws: how far a single aggregated "
+            "truth, had it fallen out differently, could have moved the result."
         )
     return Section("Scores of each system", [words, frame, drawn])
 
@@ -479,11 +526,9 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _risk_section(
-    fit: Fit, truth: Truth, risk: ClassMap, top: Score, scores: Mapping[str, Score]
-) -> Section:
-    of_top, of_sum = certainty(fit, classes_to=risk), certainty(fit, classes_to=risk, by="sum")
-    expected = expected_risk(fit, risk) if risk.score is not None else None
+def _risk_section(truth: Truth, risk: ClassMap, top: Score, scores: Mapping[str, Score]) -> Section:
+    of_top, of_sum = certainty(truth, classes_to=risk), certainty(truth, classes_to=risk, by="sum")
+    expected = expected_risk(truth, risk) if risk.score is not None else None
     words = (
         "The same certainty after mapping classes to groups: how often the draws agree on the group of the most "
         "plausible class, or on the group with the largest summed plausibility. Disagreement inside a group does not "
@@ -501,7 +546,7 @@ def _risk_section(
         )
     if scores:
         blocks += _group_scores(scores)
-    return Section("Risk", blocks)
+    return Section("Groups of classes" if expected is None else "Risk", blocks)
 
 
 def _group_scores(scores: Mapping[str, Score]) -> list[Any]:
@@ -515,6 +560,7 @@ def _group_scores(scores: Mapping[str, Score]) -> list[Any]:
     tables = [score.by_group.assign(system=name) for name, score in scores.items()]
     frame = pandas.concat(tables, ignore_index=True)
     frame = frame[[name for name in names if name in frame]].rename(columns=names)
+    frame["system"] = frame["system"].mask(frame["system"].duplicated(), "")
     words = (
         "Scores by group. Which group an item belongs to is itself uncertain: “value” weighs each item by how often a "
         "draw puts it into the group. The usual version, items selected by the group of the point estimate's top "
@@ -523,7 +569,7 @@ def _group_scores(scores: Mapping[str, Score]) -> list[Any]:
     return [words, frame]
 
 
-def _agreement_section(fit: Fit, top: Score) -> Section | None:
+def _agreement_section(fit: Fit, truth: Truth, top: Score) -> Section | None:
     """Set the agreement of annotators beside the certainty, where items have several annotators."""
     if not isinstance(fit.data, Rankings | Annotations):
         return None
@@ -532,10 +578,12 @@ def _agreement_section(fit: Fit, top: Score) -> Section | None:
     if not several:
         return None
     words = (
-        f"Leave-one-out agreement: how often an annotator names the class that the other annotators of the item put "
-        f"first. It is {agreement.value:.4f} on average over the {several:,} items with two annotators or more. It "
-        "uses no model, so it is a check on the certainty, which should rise with it."
+        f"Leave-one-out agreement is how often an annotator names the class that the other annotators of the item put "
+        f"first. It is {agreement.value:.4f} on average over {_count(several, 'item')} with two annotators or more."
     )
+    if truth.num_draws == 1:
+        return Section("Agreement of the annotators", [words])
+    words += " It uses no model, so it is a check on the certainty, which should rise with it."
     return Section("Agreement of the annotators", [words, figures.certainty_by_agreement(top, agreement)])
 
 
@@ -569,9 +617,9 @@ def _reproduction(fit: Fit, systems: Mapping[str, Predictions]) -> str:
     settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
     own_priors = fit.member.priors is not None and describe_priors(fit.priors) != describe_priors(fit.member.priors())
     settings = f"{', priors=priors' if own_priors else ''}, method={fit.method!r}, draws={fit.draws}{settings}"
-    data_hash = fit.attributes.get("data_hash", "")
+    data_hash = fit.attributes.get("data_hash", "")[:12]
     return (
-        f"data = cs.{readers.get(kind, 'load')}(…)  # {kind} with the hash {data_hash}\n"
+        f"data = cs.{readers.get(kind, 'load')}(…)  # {kind}, hash {data_hash}…\n"
         f"fit = cs.fit({model}, data{settings}, seed={fit.seed})\n"
         f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
     )

@@ -1,0 +1,188 @@
+"""Figures return axes, draw without warnings, and show what they were given."""
+
+import subprocess
+import sys
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience import figures
+from consilience.errors import UnknownName
+from consilience.models.truth import LabelDraws
+
+STRANGE = ["<b>&amp;", "a$b_c$d", "_hidden", "a very long name of an item that would fill a page, one", "x\x01y"]
+
+
+def annotations():
+    rows = [(item, f"r{r}", STRANGE[(r + k) % 3] if r < k else STRANGE[k % 3])
+            for k, item in enumerate(STRANGE) for r in range(4)]  # fmt: skip
+    item, annotator, label = zip(*rows, strict=True)
+    return cs.read_annotations({"item": item, "annotator": annotator, "label": label})
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return cs.fit("dirichlet", annotations(), draws=64)
+
+
+@pytest.fixture(scope="module")
+def systems(fit):
+    items, classes = fit.truth.items, fit.truth.classes
+    lists = {"A": [[classes[0], classes[1]]] * 5, "_B$1$": [[classes[k % 3], classes[(k + 1) % 3]] for k in range(5)]}
+    return {name: cs.Predictions.from_lists(rows, items=items, classes=classes, name=name) for name, rows in
+            lists.items()}  # fmt: skip
+
+
+def drawn(axes):
+    """Draw, with every warning an error, and return the axes."""
+    from matplotlib.axes import Axes
+
+    assert isinstance(axes, Axes)
+    axes.figure.savefig(BytesIO(), format="png", dpi=40)
+    return axes
+
+
+def texts(axes):
+    return [label.get_text() for label in (*axes.get_yticklabels(), *axes.get_xticklabels())]
+
+
+def test_sorted_certainty_draws_every_item_in_order(fit):
+    score = cs.certainty(fit)
+    axes = drawn(figures.sorted_certainty({"_top": score, "top 2": cs.certainty(fit, top=2)}))
+    first, second = axes.get_lines()
+    np.testing.assert_array_equal(first.get_ydata(), np.sort(score.items))
+    np.testing.assert_array_equal(first.get_xdata(), np.arange(1, 6))
+    assert len(second.get_ydata()) == 5
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["\u200b_top", "top 2"]
+
+
+def test_many_items_are_thinned_with_both_ends():
+    score = cs.Score(title="t", items=np.linspace(0.2, 1, 100_000), draws=np.array([0.6]))
+    line = drawn(figures.item_scores(score)).get_lines()[0]
+    assert len(line.get_xdata()) <= 800
+    assert (line.get_xdata()[0], line.get_xdata()[-1]) == (1, 100_000)
+    assert (line.get_ydata()[0], line.get_ydata()[-1]) == (0.2, 1)
+
+
+def test_items_left_out_of_a_score_are_left_out_of_its_figures():
+    score = cs.Score(title="t", items=np.array([0.1, np.nan, 0.5]), draws=np.array([0.3]))
+    assert len(drawn(figures.item_scores(score)).get_lines()[0].get_xdata()) == 2
+    assert sum(patch.get_height() for patch in drawn(figures.certainty_histogram(score)).patches) == 2
+
+
+def test_score_histogram_holds_every_draw_and_both_marks(fit, systems):
+    scores = {name: cs.evaluate(fit, system) for name, system in systems.items()}
+    axes = drawn(figures.score_histogram(scores))
+    lines = axes.get_lines()
+    assert [line.get_xdata()[0] for line in lines[::2]] == pytest.approx([score.value for score in scores.values()])
+    assert [line.get_xdata()[0] for line in lines[1::2]] == pytest.approx([score.point for score in scores.values()])
+    assert texts(axes)[:2] == ["A", "\u200b_B$1$"]
+
+
+def test_a_score_without_spread_or_draws_is_drawn():
+    point = cs.Score(title="t", items=np.array([1.0]), draws=np.array([1.0]), point=1.0)
+    exact = cs.Score(title="t", items=np.array([0.4, 0.6]), draws=np.empty(0), exact_sd=0.3)
+    drawn(figures.score_histogram(point))
+    drawn(figures.score_histogram({"a": exact, "b": point}))
+
+
+def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit, systems):
+    comparison = cs.compare(fit, systems)
+    axes = drawn(figures.leaderboard(comparison))
+    values, points = axes.get_lines()
+    order = comparison.order
+    np.testing.assert_array_equal(values.get_xdata(), comparison.values[order])
+    np.testing.assert_array_equal(points.get_xdata(), comparison.points[order])
+    assert [text.lstrip("\u200b") for text in texts(axes)[:2]] == [comparison.systems[place] for place in order]
+    assert axes.get_ylim()[0] > axes.get_ylim()[1]
+    assert len(axes.collections) == 3
+
+
+def test_beats_matrix_writes_every_pair(fit, systems):
+    comparison = cs.compare(fit, systems)
+    axes = drawn(figures.beats_matrix(comparison))
+    wins = comparison.beats.to_numpy()
+    assert [text.get_text() for text in axes.texts] == [f"{wins[0, 1]:.2f}", f"{wins[1, 0]:.2f}"]
+
+
+def test_certainty_by_agreement_fits_the_least_squares_line():
+    agreement = cs.Score(title="agreement", items=np.array([0.0, 0.5, 1.0, np.nan]), draws=np.empty(0))
+    certainty = cs.Score(title="certainty", items=np.array([0.2, 0.6, 0.8, 0.9]), draws=np.empty(0))
+    axes = drawn(figures.certainty_by_agreement(certainty, agreement))
+    np.testing.assert_allclose(axes.get_lines()[0].get_ydata(), [0.7 / 3, 2.5 / 3])
+    assert "correlation 0.98" in axes.get_title(loc="left")
+    constant = cs.Score(title="certainty", items=np.ones(4), draws=np.empty(0))
+    assert not drawn(figures.certainty_by_agreement(constant, agreement)).get_lines()
+
+
+def test_expected_risk_histogram_counts_every_item():
+    score = cs.Score(title="expected risk", items=np.array([0.0, 0.3, 1.9, 2.0]), draws=np.array([1.0]))
+    assert sum(patch.get_height() for patch in drawn(figures.expected_risk_histogram(score)).patches) == 4
+
+
+def test_certainty_by_reliability_draws_a_sweep():
+    frame = cs.sweep("dirichlet", annotations(), [0.5, 1, 10], top=(1, 2), draws=64)
+    axes = drawn(figures.certainty_by_reliability(frame))
+    assert [list(line.get_xdata()) for line in axes.get_lines()] == [[0.5, 1, 10]] * 2
+    assert axes.get_xscale() == "log"
+
+
+def test_simplex_puts_corners_in_the_corners():
+    axes = drawn(figures.simplex(np.eye(3), point=np.array([2.0, 0, 0]), labels=STRANGE[:3]))
+    dots = axes.collections[0].get_offsets()
+    np.testing.assert_allclose(dots, [[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+    np.testing.assert_allclose(np.ravel(axes.get_lines()[-1].get_xydata()), [0, 0])
+    with pytest.raises(ValueError, match="three columns"):
+        figures.simplex(np.ones((4, 2)))
+
+
+@pytest.mark.parametrize("item", STRANGE)
+def test_plausibility_bars_take_ids_as_they_are(fit, item):
+    axes = drawn(figures.plausibility_bars(fit, str(fit.truth.items[STRANGE.index(item)])))
+    assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(1)
+
+
+def test_plausibility_bars_of_an_unknown_item_say_which_exist(fit):
+    with pytest.raises(UnknownName, match="no item is called 'nobody'"):
+        figures.plausibility_bars(fit, "nobody")
+
+
+def test_plausibility_draws_have_the_posterior_mean():
+    fit = cs.fit("dirichlet", annotations(), draws=5000)
+    truth, mean = fit.truth, fit.truth.mean()
+    for position, (codes, draws) in enumerate(figures.plausibility_draws(fit, range(5))):
+        slots = slice(truth.entries.first[position], truth.entries.first[position + 1])
+        np.testing.assert_array_equal(codes, truth.entries.class_[slots])
+        error = draws.std(axis=0) / np.sqrt(len(draws)) + 1e-12
+        assert np.all(np.abs(draws.mean(axis=0) - mean[slots]) < 5 * error)
+
+
+def test_plausibility_draws_of_labels_are_indicators():
+    truth = LabelDraws(np.array([[2, 0], [2, 1], [0, 1]]), 3)
+    (first, one), (second, two) = figures.plausibility_draws(truth, [1, 0])
+    np.testing.assert_array_equal(first, [0, 1])
+    np.testing.assert_array_equal(one.mean(axis=0), [1 / 3, 2 / 3])
+    np.testing.assert_array_equal(second, [0, 2])
+    np.testing.assert_array_equal(two.mean(axis=0), [1 / 3, 2 / 3])
+    drawn(figures.plausibility_bars(truth, 1))
+
+
+def test_axes_of_the_user_are_used_and_settings_left_alone(fit):
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    before = dict(matplotlib.rcParams)
+    axes = Figure().subplots()
+    assert figures.sorted_certainty(cs.certainty(fit), axes) is axes
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_figures_never_import_pyplot():
+    code = (
+        "import sys, numpy as np; from consilience import figures\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "figures.simplex(np.ones((2, 3)) / 3); assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,221 @@
+"""The report is one self-contained page, whatever the model, the data and the names in them."""
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from markupsafe import Markup
+
+import consilience as cs
+from consilience import reporting
+from consilience.errors import UnsupportedRequest
+from consilience.reporting import Code, Section, report, write_page
+
+EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced; keeps ids, links, styles, headings and the text of each tag."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.ids, self.links, self.headings, self.tags = [], [], [], [], []
+        self.text = {}
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        attrs = dict(attrs)
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.links += [attrs[name] for name in ("src", "href", "xlink:href", "srcset", "data") if name in attrs]
+        assert not any(name.startswith("on") for name in attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open:
+            self.text.setdefault(self.open[-1], []).append(data)
+            if self.open[-1] == "h2":
+                self.headings.append(data)
+
+
+def checked(path):
+    """Return the parsed page after the checks that every page has to pass."""
+    html = path.read_text(encoding="utf-8")
+    page = Page(html)
+    assert len(page.ids) == len(set(page.ids))
+    inside = {f"#{name}" for name in page.ids}
+    assert all(link in inside or link.startswith("data:image/png;base64,") for link in page.links)
+    assert set(re.findall(r"url\((#[^)]*)\)", html)) <= inside
+    assert "@import" not in html
+    assert re.findall(r"url\((?!#)", html) == []
+    assert not {"script", "link", "iframe", "object", "embed", "base", "img"} & set(page.tags)
+    return page
+
+
+def annotations():
+    items, labels = [EVIL, DOLLAR, "\u65e5\u672c", "plain"], ["_u", EVIL, "v"]
+    rows = [(item, f"r{r}", labels[(k * r) % 3]) for k, item in enumerate(items) for r in range(5)]
+    item, annotator, label = zip(*rows, strict=True)
+    return cs.read_annotations({"item": item, "annotator": annotator, "label": label})
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return cs.fit("dirichlet", annotations(), draws=64)
+
+
+def predictions(fit, shift=0, depth=1, name="system"):
+    items, classes = fit.truth.items, list(fit.truth.classes)
+    lists = [[classes[(k + shift + d) % len(classes)] for d in range(depth)] for k in range(len(items))]
+    return cs.Predictions.from_lists(lists, items=items, classes=classes, name=name)
+
+
+def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
+    systems = {EVIL: predictions(fit, depth=2), DOLLAR: predictions(fit, 1, 2), "same": predictions(fit, 1, 2)}
+    risk = cs.ClassMap.from_codes([0, 1, 1], classes=fit.truth.classes, groups=["0", "2"])
+    extra = Section("An extra part", ["one & two", Markup("<em>three</em>")])
+    path = report(fit, systems, path=tmp_path / "report.html", risk=risk, title=EVIL, sections=[extra])
+    page = checked(path)
+    assert page.headings == [
+        "Leaderboard", "How far the ground truth can be trusted", "Scores of each system", "Risk",
+        "Agreement of the annotators", "An extra part", "What was run",
+    ]  # fmt: skip
+    assert EVIL in page.text["h1"]
+    assert EVIL in page.text["td"]
+    assert DOLLAR in page.text["td"]
+    assert {EVIL, DOLLAR} <= set(page.text["text"])
+    assert "one & two" in page.text["p"]
+    assert page.text["em"] == ["three"]
+
+
+def test_report_prints_the_numbers_of_the_library(fit, tmp_path):
+    systems = {"A": predictions(fit), "B": predictions(fit, 1)}
+    page = checked(report(fit, systems, path=tmp_path / "report.html"))
+    cells = page.text["td"]
+    for row in cs.compare(fit, systems).table.itertuples():
+        at = cells.index(row.system)
+        assert cells[at + 1 : at + 5] == [f"{row.value:.4f}", f"{row.lower:.4f}", f"{row.upper:.4f}",
+                                          f"{row.sd_truth:.4f}"]  # fmt: skip
+    for score in (cs.certainty(fit), cs.certainty(fit, top=2), cs.certainty(fit, exact=True)):
+        at = cells.index(score.title)
+        assert cells[at + 1 : at + 3] == [f"{score.value:.4f}", f"{score.sd:.4f}"]
+    score = cs.evaluate(fit, systems["B"])
+    assert f"|{score.worst:.4f}|{score.best:.4f}|{score.point:.4f}|" in "|".join(cells)
+
+
+def test_the_same_fit_gives_the_same_bytes(fit, tmp_path):
+    first, second = (report(fit, path=tmp_path / name).read_bytes() for name in ("a.html", "b.html"))
+    assert first == second
+
+
+def test_a_single_system_has_no_ranking(fit, tmp_path):
+    page = checked(report(fit, predictions(fit, name="alone"), path=tmp_path / "report.html"))
+    assert page.headings[0] == "Score of the system"
+    assert "P(best)" not in page.text["th"]
+
+
+def test_metrics_given_as_a_list_are_those_reported(fit, tmp_path):
+    systems = {"A": predictions(fit, depth=2)}
+    page = checked(report(fit, systems, path=tmp_path / "report.html", metric=["set-2", "top-1"]))
+    assert [text for text in page.text["td"] if "accuracy" in text] == ["set-2 accuracy", "top-1 accuracy"]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_point_estimate_says_that_it_is_one(tmp_path, depth):
+    cases = cs.load("stutz-2023-cases")
+    fit = cs.fit("irn", cases)
+    systems = {"A": predictions(fit, depth=depth), "B": predictions(fit, 1, depth)}
+    page = checked(report(fit, systems, path=tmp_path / "report.html"))
+    assert any("certainty of every item is 1" in text for text in page.text["p"])
+    assert "worst draw" not in page.text["th"]
+    assert "sd from truth" not in page.text["th"]
+
+
+def test_rankings_are_reported_with_their_depth(tmp_path):
+    fit = cs.fit("prirn", cs.load("stutz-2023-cases"), draws=64, reliability=30)
+    page = checked(report(fit, {"A": predictions(fit, depth=3)}, path=tmp_path / "report.html"))
+    titles = {"top-3 accuracy", "top-1 accuracy", "set-2 accuracy", "set-3 accuracy", "average overlap@3"}
+    assert titles <= set(page.text["td"])
+    assert "certainty of the set of the top 3 classes" in page.text["td"]
+
+
+def test_ratings_have_two_classes(tmp_path):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"item": np.repeat(np.arange(20), 3), "annotator": np.tile(np.arange(3), 20)})
+    frame["rating"] = random.normal(size=60)
+    fit = cs.fit("normal-inverse-gamma", cs.read_ratings(frame), threshold=0.0, draws=64)
+    page = checked(report(fit, predictions(fit), path=tmp_path / "report.html"))
+    assert "certainty of the top class, exact" in page.text["td"]
+    assert "certainty of the set of the top 2 classes" not in page.text["td"]
+    assert any("above (" in text for text in page.text["td"])
+    assert "Agreement of the annotators" not in page.headings
+
+
+def test_label_draws_rank_one_class(tmp_path):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"item": np.repeat(np.arange(6), 2), "annotator": np.tile(np.arange(2), 6)})
+    frame["rating"] = random.normal(size=12)
+    exact = cs.fit("normal-inverse-gamma", cs.read_ratings(frame), threshold=0.0, draws=64)
+    fit = dataclasses.replace(exact, method="nuts", posterior=exact.samples())
+    page = checked(report(fit, predictions(fit, depth=2), path=tmp_path / "report.html"))
+    assert any("shown when it was fitted" in text for text in page.text["p"])
+    assert "certainty of the top class, exact" not in page.text["td"]
+
+
+def test_one_item_and_one_annotator_are_enough(tmp_path):
+    data = cs.read_annotations({"item": ["i"], "annotator": ["r"], "label": ["a"]}, labels=["a", "b"])
+    fit = cs.fit("dirichlet", data, draws=64)
+    page = checked(report(fit, predictions(fit), path=tmp_path / "report.html"))
+    assert "Agreement of the annotators" not in page.headings
+
+
+def test_the_code_to_reproduce_names_what_was_run(fit):
+    code = reporting._reproduction(fit, {})
+    assert "cs.fit('dirichlet', data, method='exact', draws=64, reliability=1.0, seed=0)" in code
+    assert fit.attributes["data_hash"][:12] in code
+    own = cs.fit("dirichlet", annotations(), cs.fit("dirichlet", annotations()).member.priors.from_alpha(1.0))
+    assert "priors=priors" in reporting._reproduction(own, {})
+
+
+def test_every_kind_of_block_is_rendered(tmp_path):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.subplots().plot([0, 1], [0, 1], "o")
+    blocks = ["<i>", Code("a < b"), pd.DataFrame({"x": [1, 2], "<y>": [0.12345, np.nan]}), figure, [figure, figure],
+              {"items": 1234}]  # fmt: skip
+    page = checked(write_page("t", "lead", [Section("<s>", blocks)], tmp_path / "deep" / "page.html"))
+    assert page.tags.count("svg") == 3
+    assert page.headings == ["<s>"]
+    assert "a < b" in page.text["code"]
+    assert page.text["td"] == ["1", "0.1235", "2", "–"]
+    assert "1,234" in page.text["dd"]
+    with pytest.raises(UnsupportedRequest, match="a block is int"):
+        write_page("t", 3, [], tmp_path / "page.html")
+
+
+def test_a_page_that_fails_leaves_the_earlier_one_and_no_rest(fit, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("earlier")
+    with pytest.raises(UnsupportedRequest):
+        write_page("t", [], [Section("s", [object()])], path)
+    monkeypatch.setattr(reporting.os, "replace", lambda *names: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        write_page("t", [], [], path)
+    assert path.read_text() == "earlier"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
