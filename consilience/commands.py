@@ -45,6 +45,8 @@ def fit(arguments: Arguments) -> int:
     target = _new_folder(arguments.output, arguments.force)
     _keep_compiled_programs()
     content = _read(arguments, entry.data)
+    import numpy as np
+
     import consilience as cs
 
     options = _typed(registry.member(arguments.model), arguments.member_options)
@@ -54,9 +56,13 @@ def fit(arguments: Arguments) -> int:
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
             time_limit=arguments.time_limit, progress=False if arguments.quiet else None, **options,
         )  # fmt: skip
+    by_hand = fitted.run is not None and "keyboard" in fitted.run.message
+    if fitted.run is not None and not all(np.size(draws) for draws in fitted.run.samples.values()):
+        if by_hand:
+            raise KeyboardInterrupt
+        raise UnsupportedRequest("the run ended before the first draw, and nothing was written; raise --time-limit")
     fitted.save(target)
     _print_fit(fitted, target, arguments)
-    by_hand = fitted.run is not None and "keyboard" in fitted.run.message
     return _INTERRUPTED if by_hand else 0
 
 

@@ -1,0 +1,480 @@
+"""The command: what it prints, writes and returns. Fits are made once and shared."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+
+import consilience as cs
+from consilience import commands
+from consilience.cli import ExitCode, main
+from consilience.errors import DiagnosticWarning
+from consilience.models import MEMBERS, member
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_compilation_cache():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a file of each kind, a fit of labels and one of rankings."""
+    folder = tmp_path_factory.mktemp("cli")
+    rows = [f"{item},{annotator},{label}" for item, labels in _LABELS.items() for annotator, label in enumerate(labels)]
+    (folder / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]))
+    (folder / "right.csv").write_text("item,label\n" + "\n".join(f"{item},cat" for item in _LABELS))
+    (folder / "wrong.csv").write_text("item,label\n" + "\n".join(f"{item},dog" for item in _LABELS))
+    (folder / "groups.csv").write_text("class,group\ncat,pet\ndog,pet\nowl,bird\n")
+    (folder / "groups.txt").write_text("pet\npet\nbird\n")
+    assert main(["fit", "dirichlet", str(folder / "labels.csv"), "-o", str(folder / "run"), "--draws", "200"]) == 0
+    assert main(["fit", "prirn", "stutz-2023-cases", "-o", str(folder / "cases"), "--draws", "200"]) == 0
+    return folder
+
+
+_LABELS = {"i1": ("cat", "cat", "cat"), "i2": ("cat", "dog", "cat"), "i3": ("owl", "cat", "dog"), "i4": ("cat", "cat")}
+
+
+@pytest.fixture
+def run(capsys):
+    """Return a function that runs the command and returns its exit code, output and errors."""
+
+    def run(*words):
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return code, shown.out, shown.err
+
+    return run
+
+
+# ---- usage ----
+
+
+def test_help_and_version_succeed(run):
+    code, shown, _ = run("--help")
+    assert code == 0
+    assert "130  interrupted" in shown
+    assert all(f"\n    {name}" in shown for name in ("fit", "certainty", "evaluate", "compare", "report", "demo"))
+    assert run("--version")[:2] == (0, f"consilience {cs.__version__}\n")
+
+
+@pytest.mark.parametrize("words", [(), ("fti", "x"), ("fit", "dirichlet"), ("certainty", "run", "--by", "x")])
+def test_what_cannot_be_understood_is_a_usage_error(run, words):
+    assert run(*words)[0] == ExitCode.usage
+
+
+def test_a_close_command_is_suggested(run):
+    assert "did you mean 'certainty'?" in run("certianty", "run")[2]
+
+
+# ---- fit ----
+
+
+def test_a_fit_says_what_was_read_and_can_be_loaded(folder, run, tmp_path):
+    code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", "--alpha", "0.5")
+    assert (code, errors) == (0, "")
+    assert "11 annotations, 4 items, 3 annotators, 3 labels" in shown
+    assert "exact, the first that the model lists" in shown
+    assert "converged" in shown
+    assert f"consilience certainty {tmp_path / 'run'}" in shown
+    expected = cs.fit("dirichlet", cs.read_annotations(folder / "labels.csv"), alpha=0.5)
+    loaded = cs.load_fit(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.posterior.concentration, expected.posterior.concentration)
+
+
+def test_json_of_a_fit_describes_what_was_run(run, tmp_path):
+    words = ("--reliability=30", "--weights", "published-code", "--seed", "7", "--json")
+    code, shown, _ = run("fit", "prirn", "stutz-2023-cases", "-o", tmp_path / "run", *words)
+    described = json.loads(shown)
+    assert code == 0
+    assert described["option_reliability"] == 30.0
+    assert described["option_weights"] == "published-code"
+    assert described["seed"] == 7
+    assert described["items"] == 3
+    assert described["data_hash"] == cs.load("stutz-2023-cases").fingerprint()
+
+
+def test_options_of_the_model_may_stand_anywhere_and_be_negative(run, tmp_path):
+    (tmp_path / "r.csv").write_text("item,annotator,rating\na,1,-2.5\na,2,-2\nb,1,1\nb,2,0.5\n")
+    code, _, _ = run("fit", "--threshold", "-1", "normal-inverse-gamma", tmp_path / "r.csv", "-o", tmp_path / "run")
+    assert code == 0
+    assert cs.load_fit(tmp_path / "run").options["threshold"] == -1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--reliabilty", "3"), "did you mean 'reliability'?"),
+        (("--reliability", "much"), "give a float"),
+        (("--reliability", "0"), "must be above 0"),
+        (("--alpha", "small"), "give a number"),
+        (("--method", "gibs"), "no method is called 'gibs'"),
+        (("--labels", "cat,dog"), "column 'label': this label is not in --labels (value 'owl')"),
+        (("--columns", "label=lable"), "lable"),
+    ],
+)
+def test_wrong_requests_are_errors_without_traceback(folder, run, tmp_path, words, message):
+    code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *words)
+    assert (code, shown) == (ExitCode.error, "")
+    assert errors.startswith("error: ")
+    assert message in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_errors_name_file_line_and_column_and_speak_in_flags(run, tmp_path):
+    (tmp_path / "bad.csv").write_text("item,annotator,label\na,1,x\na,2,\n")
+    code, _, errors = run("fit", "dirichlet", tmp_path / "bad.csv", "-o", tmp_path / "run")
+    assert code == ExitCode.error
+    assert f"{tmp_path / 'bad.csv'}, line 3, column 'label': the label is empty" in errors
+    assert "pass --missing drop" in errors
+
+
+def test_repairs_are_warned_of_in_one_line_each(run, tmp_path):
+    (tmp_path / "bad.csv").write_text("item,annotator,label\na,1,x\na,2,\na,1,y\n")
+    code, _, errors = run("fit", "dirichlet", tmp_path / "bad.csv", "-o", tmp_path / "run", "--missing", "drop")
+    assert code == 0
+    assert [line.split(" ")[0] for line in errors.splitlines()] == ["warning:", "warning:"]
+
+
+def test_flags_of_reading_reach_the_reader(run, tmp_path):
+    (tmp_path / "wide.csv").write_text("pic;r1;r2\na;x;y\nb;x;\n")
+    (tmp_path / "closed.txt").write_text("y\nx\nz\n")
+    words = ("--layout", "wide", "--columns", "item=pic", "--classes", tmp_path / "closed.txt")
+    assert run("fit", "dirichlet", tmp_path / "wide.csv", "-o", tmp_path / "run", *words)[0] == 0
+    data = cs.load_fit(tmp_path / "run").data
+    assert (list(data.items), list(data.labels)) == (["a", "b"], ["y", "x", "z"])
+
+
+def test_a_flag_that_the_data_do_not_have_is_refused(run, tmp_path):
+    (tmp_path / "r.csv").write_text("item,annotator,rating\na,1,1\n")
+    words = ("--layout", "wide", "--threshold", "0")
+    code, _, errors = run("fit", "normal-inverse-gamma", tmp_path / "r.csv", "-o", tmp_path / "run", *words)
+    assert code == ExitCode.error
+    assert "--layout has no meaning for Ratings" in errors
+
+
+def test_public_data_are_not_to_be_read_otherwise(run, tmp_path):
+    code, _, errors = run("fit", "dirichlet", "dawid-skene-1979", "-o", tmp_path / "run", "--missing", "drop")
+    assert code == ExitCode.error
+    assert "leave out --missing" in errors
+
+
+def test_an_earlier_fit_is_replaced_by_force_only(run, tmp_path):
+    words = ("fit", "dirichlet", "dawid-skene-1979", "-o", tmp_path / "run", "--reliability")
+    assert run(*words, "1")[0] == 0
+    code, _, errors = run(*words, "2")
+    assert code == ExitCode.error
+    assert "--force" in errors
+    assert cs.load_fit(tmp_path / "run").options["reliability"] == 1.0
+    assert run(*words, "2", "--force")[0] == 0
+    assert cs.load_fit(tmp_path / "run").options["reliability"] == 2.0
+
+
+def test_a_folder_of_something_else_is_never_replaced(run, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    code, _, errors = run("fit", "dirichlet", "dawid-skene-1979", "-o", tmp_path, "--force")
+    assert code == ExitCode.error
+    assert "is not a saved fit" in errors
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_poor_diagnostics_are_told_by_the_exit_code_and_the_fit_is_kept(folder, run, tmp_path):
+    words = ("--method", "nuts", "--draws", "30", "--warmup", "5", "--chains", "1", "--quiet")
+    code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *words)
+    assert code == ExitCode.poor
+    assert "few effective draws" in errors
+    assert "nuts, asked for" in shown
+    assert cs.load_fit(tmp_path / "run").method == "nuts"
+
+
+def test_ctrl_c_ends_with_130(folder, run, tmp_path, monkeypatch):
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cs, "fit", interrupt)
+    code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run")
+    assert (code, shown, errors) == (ExitCode.interrupted, "", "interrupted\n")
+
+
+@pytest.mark.parametrize("last_step", [1, 20])
+def test_ctrl_c_keeps_what_a_sampler_has_drawn(folder, run, tmp_path, monkeypatch, last_step):
+    original = cs.fit
+
+    def stopped(*args, progress, **options):
+        def interrupt_sampling(steps, _):
+            if steps >= last_step:
+                raise KeyboardInterrupt
+
+        return original(*args, progress=interrupt_sampling, **options)
+
+    monkeypatch.setattr(cs, "fit", stopped)
+    words = ("--method", "nuts", "--draws", "30", "--warmup", "5", "--chains", "1")
+    code, _, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *words)
+    assert code == ExitCode.interrupted
+    assert "the keyboard interrupted" in errors
+    # Within the warm-up there is nothing to keep.
+    assert (tmp_path / "run").exists() == (last_step > 5)
+
+
+def test_a_time_limit_without_any_draw_writes_nothing(folder, run, tmp_path):
+    words = ("--method", "nuts", "--draws", "30", "--warmup", "5", "--chains", "1", "--time-limit", "0")
+    code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *words)
+    assert (code, shown) == (ExitCode.error, "")
+    assert "before the first draw" in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_double_precision_is_for_this_fit_alone(folder, run, tmp_path, monkeypatch):
+    import jax
+
+    seen, original = [], cs.fit
+    monkeypatch.setattr(cs, "fit", lambda *args, **options: seen.append(_precision()) or original(*args, **options))
+    words = ("fit", "dirichlet", folder / "labels.csv", "-o")
+    assert run(*words, tmp_path / "single")[0] == run(*words, tmp_path / "double", "--x64")[0] == 0
+    assert seen == [np.float32, np.float64]
+    assert _precision() == np.float32
+    assert not jax.config.jax_enable_x64
+
+
+def _precision():
+    import jax
+
+    return jax.numpy.ones(1).dtype
+
+
+# ---- what one does with a fit ----
+
+
+def test_certainty_is_that_of_the_library(folder, run):
+    expected = cs.certainty(cs.load_fit(folder / "run"), top=2)
+    code, shown, _ = run("certainty", folder / "run", "--top", "2", "--json")
+    row = json.loads(shown)
+    assert code == 0
+    assert row["value"] == expected.value
+    assert row["sd"] == expected.sd
+    assert row["interval"] == list(expected.interval)
+    assert row["below_0.9"] == (expected.items < 0.9).sum()
+
+
+def test_certainty_shows_the_least_certain_items_first(folder, run):
+    code, shown, _ = run("certainty", folder / "run", "--exact")
+    rows = shown.partition("the least certain items\n")[2].splitlines()
+    assert code == 0
+    assert rows[0].split() == ["item", "classes", "certainty"]
+    assert rows[1].startswith("i3")
+    assert "below 0.99" in shown
+
+
+def test_items_as_json_and_csv_have_the_columns_of_the_table(folder, run, tmp_path):
+    table = cs.certainty(cs.load_fit(folder / "run")).table
+    _, shown, _ = run("certainty", folder / "run", "--items", "--json", "--csv", tmp_path / "items.csv")
+    assert json.loads(shown) == table.to_dict("records")
+    pandas.testing.assert_frame_equal(pandas.read_csv(tmp_path / "items.csv"), table, check_dtype=False)
+
+
+@pytest.mark.parametrize("groups", ["groups.csv", "groups.txt"])
+@pytest.mark.parametrize("by", ["top", "sum"])
+def test_certainty_after_mapping_classes(folder, run, groups, by):
+    fit = cs.load_fit(folder / "run")
+    risk = cs.read_class_map(folder / "groups.csv")
+    _, shown, _ = run("certainty", folder / "run", "--map", folder / groups, "--by", by, "--json")
+    assert json.loads(shown)["value"] == cs.certainty(fit, classes_to=risk, by=by).value
+
+
+def test_evaluation_has_a_row_for_each_system_and_metric(folder, run, tmp_path):
+    fit = cs.load_fit(folder / "run")
+    files = (folder / "right.csv", folder / "wrong.csv")
+    words = ("--metric", "top-1", "--metric", "set-1", "--csv", tmp_path / "items.csv", "--json")
+    code, shown, _ = run("evaluate", folder / "run", "--predictions", *files, *words)
+    rows = json.loads(shown)
+    assert code == 0
+    assert [(row["system"], row["metric"]) for row in rows] == [
+        ("right", "top-1"), ("right", "set-1"), ("wrong", "top-1"), ("wrong", "set-1"),
+    ]  # fmt: skip
+    expected = cs.evaluate(fit, cs.read_predictions(files[0]), "top-1")
+    assert rows[0]["value"] == expected.value
+    assert rows[0]["point_estimate"] == expected.point
+    assert set(expected.row()) < set(rows[0])
+    with open(tmp_path / "items.csv", newline="") as file:
+        items = list(csv.DictReader(file))
+    assert list(items[0]) == ["item", "right top-1", "right set-1", "wrong top-1", "wrong set-1"]
+    np.testing.assert_allclose([float(row["right top-1"]) for row in items], expected.items)
+
+
+def test_evaluation_by_group_adds_its_table(folder, run):
+    words = ("evaluate", folder / "run", "--predictions", folder / "right.csv", "--map", folder / "groups.csv")
+    fit, risk = cs.load_fit(folder / "run"), cs.read_class_map(folder / "groups.csv")
+    expected = cs.evaluate(fit, cs.read_predictions(folder / "right.csv"), by=risk).by_group
+    groups = json.loads(run(*words, "--json")[1])[0]["by_group"]
+    assert [row["group"] for row in groups] == list(expected["group"])
+    # The point estimate may put no item into a group: not a number is null.
+    assert [row["value_by_point_estimate"] for row in groups] == [
+        None if np.isnan(value) else value for value in expected["value_by_point_estimate"]
+    ]
+    assert "given the group of the top class" in run(*words)[1]
+
+
+def test_missing_predictions_are_an_error_until_dropped(folder, run):
+    words = ("evaluate", folder / "cases", "--predictions", "stutz-2023-predictions", "--metric", "top-3")
+    code, _, errors = run(*words)
+    assert code == ExitCode.error
+    assert "pass --missing drop" in errors
+    code, shown, _ = run(*words, "--missing", "drop")
+    assert code == 0
+    assert [line.split()[0] for line in shown.splitlines()] == ["system", "A", "B", "D"]
+
+
+def test_comparison_has_the_leaderboard_and_the_pairs(folder, run):
+    files = {"good": folder / "right.csv", "bad": folder / "wrong.csv"}
+    systems = {name: cs.read_predictions(file) for name, file in files.items()}
+    expected = cs.compare(cs.load_fit(folder / "run"), systems)
+    code, shown, _ = run("compare", folder / "run", *files.values(), "--names", "good,bad", "--json")
+    found = json.loads(shown)
+    assert code == 0
+    assert found["leaderboard"] == expected.table.to_dict("records")
+    assert found["pairs"] == expected.pairs.to_dict("records")
+    assert "p_best" in run("compare", folder / "run", *files.values())[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("compare", "run", "right.csv", "right.csv"), "more than one system is called right; give other --names"),
+        (("compare", "run", "right.csv", "--names", "a,b"), "gives 2 names for 1 systems"),
+        (("compare", "run", "right.csv", "--metric", "top-1", "--metric", "top-2"), "give --metric once"),
+        (("compare", "run", "right.csv", "--metric", "best"), "no metric is called 'best'"),
+        (("evaluate", "run", "--predictions", "cifar10h"), "holds no predictions"),
+        (("certainty", "run", "--map", "cifar10h"), "is no class map"),
+        (("certainty", "run", "--top", "9"), "from 1 to 3"),
+        (("certainty", "labels.csv"), "is not a folder"),
+        (("certainty", "."), "has no fit.json"),
+        (("certainty", "run", "--csv", "no/such/folder.csv"), "no/such/folder.csv: No such file or directory"),
+    ],
+)
+def test_errors_after_the_fit(folder, run, monkeypatch, words, message):
+    monkeypatch.chdir(folder)
+    code, shown, errors = run(*words)
+    assert (code, shown) == (ExitCode.error, "")
+    assert message in errors
+
+
+def test_a_report_is_written(folder, run, tmp_path):
+    words = ("--predictions", folder / "right.csv", folder / "wrong.csv", "--metric", "top-1", "--title", "Pets")
+    code, shown, _ = run("report", folder / "run", *words, "-o", tmp_path / "r.html")
+    assert (code, shown) == (0, f"wrote {tmp_path / 'r.html'}\n")
+    page = (tmp_path / "r.html").read_text()
+    assert "<title>Pets" in page
+    assert "wrong" in page
+
+
+# ---- what there is ----
+
+
+def test_models_are_listed_with_their_contract(run):
+    code, shown, _ = run("models", "--json")
+    rows = json.loads(shown)
+    assert code == 0
+    assert [row["name"] for row in rows] == list(MEMBERS)
+    assert all(name in run("models")[1] for name in MEMBERS)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_model_is_described_by_what_it_declares(run, name):
+    code, shown, _ = run("models", name)
+    assert code == 0
+    assert all(f"--{option.name}" in shown and option.help in shown for option in member(name).options)
+    described = json.loads(run("models", name, "--json")[1])
+    assert described["methods"] == list(member(name).methods)
+    assert described["tables"] == list(member(name).tables)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_the_registry_tells_the_contract_that_the_member_declares(name):
+    assert MEMBERS[name].data == member(name).data.__name__
+    assert MEMBERS[name].data in commands._COLUMNS
+
+
+def test_the_papers_are_cited(run):
+    assert run("cite", "prirn")[1].startswith("@article{stutz2023evaluating")
+    assert run("cite", "prin")[0] == ExitCode.error
+
+
+def test_public_data_are_listed_described_and_found(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
+    monkeypatch.setenv("CONSILIENCE_CACHE", str(tmp_path))
+    stored = {row["name"]: row["stored"] for row in json.loads(run("data", "list", "--json")[1])}
+    assert stored["dawid-skene-1979"] == "shipped"
+    assert stored["cifar10h"] == "no"
+    assert "Peterson" in run("data", "describe", "cifar10h")[1]
+    assert "Peterson" in json.loads(run("data", "describe", "cifar10h", "--json")[1])["citation"]
+    assert "cifar10h" in run("data", "list")[1]
+    code, _, errors = run("data", "get")
+    assert code == ExitCode.error
+    assert "say which data set" in errors
+
+
+def test_nothing_but_warnings_of_ours_decides_the_exit_code(run, monkeypatch):
+    import warnings
+
+    def warn(arguments):
+        warnings.warn("the chains\n  disagree", DiagnosticWarning, stacklevel=1)
+
+    monkeypatch.setattr(commands, "cite", warn)
+    import consilience.cli as cli
+
+    monkeypatch.setitem(cli._COMMANDS, "cite", (*cli._COMMANDS["cite"][:1], warn, "x"))
+    assert run("cite", "irn") == (ExitCode.poor, "", "warning: the chains disagree\n")
+
+
+def test_a_reader_who_has_seen_enough_is_no_error():
+    code = (
+        "import sys, io, os; from consilience.cli import main\n"
+        "r, w = os.pipe(); os.close(r); os.dup2(w, 1)\n"
+        "sys.exit(main(['data', 'list']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_module_is_the_command():
+    words = [sys.executable, "-m", "consilience", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == f"consilience {cs.__version__}\n"
+
+
+# ---- printing ----
+
+
+def test_tables_are_aligned_short_and_say_what_they_leave_out():
+    from consilience.printing import table_text
+
+    rows = [{"name": "a" * 80, "value": 1 / 3, "none": None}, {"name": "b", "value": float("nan"), "none": None}]
+    lines = table_text([*rows, *rows], limit=2).splitlines()
+    assert lines[0].split() == ["name", "value"]
+    assert lines[1].endswith("…  0.3333")
+    assert lines[3] == "… and 2 more (use --json)"
+    assert table_text([]) == "(no rows)"
+
+
+def test_json_knows_no_nan():
+    from consilience.printing import json_text
+
+    value = {"a": np.float32("nan"), "b": [np.int64(3), float("inf")], "c": np.array([1.5, np.nan]), "d": True}
+    assert json.loads(json_text(value)) == {"a": None, "b": [3, None], "c": [1.5, None], "d": True}
+
+
+def test_csv_leaves_unknown_numbers_empty(tmp_path):
+    from consilience.printing import write_csv
+
+    write_csv([{"item": "a,b", "x": 0.1}, {"item": "c", "x": float("nan")}], tmp_path / "t.csv")
+    rows = list(csv.reader(io.StringIO((tmp_path / "t.csv").read_text())))
+    assert rows == [["item", "x"], ["a,b", "0.1"], ["c", ""]]

@@ -1,0 +1,85 @@
+"""The demonstration: what it claims is what it computed, and what it computed is right."""
+
+import re
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience import demo
+from consilience.cli import main
+
+
+@pytest.fixture(scope="module")
+def studies():
+    """Return every study by the name of its function."""
+    return {study.__name__: study() for study in demo.STUDIES}
+
+
+def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+    monkeypatch.setattr(demo, "STUDIES", tuple(lambda study=study: study for study in studies.values()))
+    assert main(["demo", "-o", str(tmp_path / "demo.html")]) == 0
+    page, shown = (tmp_path / "demo.html").read_text(), capsys.readouterr().out
+    for study in studies.values():
+        assert study.section.title in shown
+        assert study.section.title in page
+        assert study.words in " ".join(shown.split())
+    assert page.count("<svg") == 10
+    assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
+
+
+def test_the_least_certain_patients_come_first(studies):
+    table = studies["anaesthetists"].table
+    fit = cs.fit("dirichlet", cs.load("dawid-skene-1979"))
+    certainty = cs.certainty(fit, exact=True)
+    assert table["certainty"].is_monotonic_increasing
+    assert table["certainty"][0] == pytest.approx(certainty.items.min())
+    assert f"{(certainty.items >= 0.99).sum()} patients" in studies["anaesthetists"].words
+    # Every patient was graded seven times, three times by the first anaesthetist.
+    assert {sum(map(int, re.findall(r"(\d+)×", votes))) for votes in table["votes"]} == {7}
+
+
+def test_the_printed_cases_come_out_as_printed(studies):
+    table = studies["dermatologists"].table
+    # The paper's own figures are from 1,000 draws and rounded to two digits.
+    np.testing.assert_allclose(table["here, published-code"], table["printed in the paper"], atol=0.05)
+    # Four standard errors of 10,000 draws.
+    np.testing.assert_allclose(table["here, published-code"], [0.538, 0.981, 0.399, 0.599, 0.393, 0.586], atol=0.02)
+    np.testing.assert_allclose(table["here, equation-14"], [0.648, 0.972, 0.123, 0.876, 0.745, 0.807], atol=0.02)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_uncertain_truth_covers_the_true_scores_and_the_majority_vote_does_not(seed):
+    simulated = demo.simulated_leaderboard(seed)
+    comparison = simulated.comparison
+    error = np.abs(simulated.true_scores - comparison.values) / comparison.truth_draws.std(axis=1)
+    assert np.all(error < 4)
+    claimed = np.abs(simulated.true_scores - comparison.points) / comparison.truth_draws.std(axis=1)
+    assert claimed[comparison.systems.index("repeats the crowd, slips anywhere")] > 6
+
+
+def test_the_words_about_the_leaderboard_follow_its_table(studies):
+    study, simulated = studies["leaderboard"], demo.simulated_leaderboard(0)
+    true_scores = dict(zip(simulated.comparison.systems, simulated.true_scores, strict=True))
+    np.testing.assert_array_equal(study.table["true accuracy"], [true_scores[name] for name in study.table["system"]])
+    favourite = study.table.loc[study.table["by majority vote"].idxmax()]
+    assert f"claims {favourite['by majority vote']:.2f} for the system that {favourite['system']}" in study.words
+    assert f"the system that {study.table['system'][0]} is best" in study.words
+
+
+def test_the_toy_has_an_example_of_each_kind(studies):
+    table = studies["toy"].table
+    certainty = table.filter(like="γ").to_numpy()
+    assert np.all(certainty[0] > 0.97)
+    assert np.all(certainty[1] < 0.5)
+    assert np.all(np.diff(certainty[2]) > 0)
+    assert certainty[2, 0] < 0.7 < 0.99 < certainty[2, -1]
+
+
+def test_the_certainty_of_ratings_is_how_often_they_are_right(studies):
+    table = studies["ratings"].table
+    assert table["items"].sum() == 120
+    expected, right = table["mean certainty"], table["mean rating on the right side"]
+    # The mean rating is not the posterior mean, but shrinking towards the centre of the prior changes few sides.
+    assert np.all(np.abs(right - expected) < 4 * np.sqrt(expected * (1 - expected) / table["items"]))
