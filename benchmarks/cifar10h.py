@@ -140,29 +140,29 @@ def _figure_3(images: Annotations, certainty: np.ndarray, accuracy: np.ndarray, 
     least = order[:_LEAST_CERTAIN]
     wrong = int(np.argmin(np.where(certainty >= 0.99, accuracy, np.inf)))
     with matplotlib.rc_context(dict(figures.STYLE)):
-        figure = Figure(figsize=(11, 3.6), layout="constrained")
+        figure = Figure(figsize=(13, 3.6), layout="constrained")
         curve, *histograms = figure.subplots(1, 3, width_ratios=[2, 1, 1])
         place = np.arange(1, len(least) + 1)
+        curve.plot(place, certainty[least], color="#0072B2", linewidth=2.5, label="certainty")
         curve.scatter(
-            place, accuracy[least], s=6, color="#D55E00", alpha=0.6, linewidth=0, rasterized=True,
+            place, accuracy[least], s=5, color="#D55E00", linewidth=0, rasterized=True, zorder=3,
             label="UA accuracy of the original label",
         )  # fmt: skip
-        curve.plot(place, certainty[least], color="#0072B2", label="certainty")
         curve.set(title="The least certain images", xlabel="images, least certain first", ylim=(-0.02, 1.02))
         curve.legend(loc="center right")
         curve.grid(axis="y")
         for ax, image in zip(histograms, (int(order[0]), wrong), strict=True):
             _votes(ax, images, image)
-            ax.set(title=f"Image {images.items[image]}, certainty {certainty[image]:.2f}")
+            original = images.labels[images.gold[image]]
+            ax.set(title=f"Image {images.items[image]}: certainty {certainty[image]:.2f}, original label {original}")
     return figure
 
 
 def _votes(ax: Any, images: Annotations, image: int) -> None:
-    """Draw how often an image got each label; the original one in another colour."""
+    """Draw how often an image got each label."""
     own = np.asarray(images.item) == image
     votes = np.bincount(np.asarray(images.label)[own], np.asarray(images.weight)[own], images.num_labels)
-    colours = np.where(np.arange(images.num_labels) == images.gold[image], "#D55E00", "#0072B2")
-    ax.barh(np.arange(images.num_labels), votes, color=colours)
+    ax.barh(np.arange(images.num_labels), votes, color="#0072B2")
     ax.set_yticks(np.arange(images.num_labels), images.labels)
-    ax.set(xlabel="annotations (original label in red)")
+    ax.set(xlabel="annotations")
     ax.invert_yaxis()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -31,14 +32,28 @@ _RISKS = {"low": "#009E73", "medium": "#E69F00", "high": "#D55E00"}
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 
 
+_Parameters = ParamSpec("_Parameters")
+
+
+def _styled(draw: Callable[_Parameters, Any]) -> Callable[_Parameters, Any]:
+    """Draw in the style of the library's own figures."""
+
+    @functools.wraps(draw)
+    def styled(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
+        import matplotlib
+
+        with matplotlib.rc_context(dict(figures.STYLE)):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
 def _panels(columns: int, rows: int = 1, width: float = 4.6, height: float = 3.4) -> tuple[Any, Any]:
-    """Return a figure and its axes, in the style of the library."""
-    import matplotlib
+    """Return a figure and its axes."""
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(dict(figures.STYLE)):
-        figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def annotators_per_case(cases: Rankings) -> np.ndarray:
@@ -58,6 +73,7 @@ def by_risk(cases: Rankings, risk: ClassMap, weights: str) -> dict[str, np.ndarr
     return {name: of_case == number for number, name in enumerate(_RISKS)}
 
 
+@_styled
 def printed_cases(fit: Any, cases: Sequence[str]) -> Any:
     """Draw Figures 5 and 15: the plausibilities of single cases."""
     figure, axes = _panels(len(cases), width=4.8)
@@ -66,6 +82,7 @@ def printed_cases(fit: Any, cases: Sequence[str]) -> Any:
     return figure
 
 
+@_styled
 def certainty_by_reliability(settings: Sequence[Any]) -> Any:
     """Draw the left column of Figure 6: certainty of the top 1, 2 and 3 over reliability, a panel a variant."""
     import pandas
@@ -84,6 +101,7 @@ def certainty_by_reliability(settings: Sequence[Any]) -> Any:
     return figure
 
 
+@_styled
 def metrics_by_reliability(
     systems: Mapping[str, Mapping[tuple[str, float], Mapping[str, Any]]], metrics: Sequence[str]
 ) -> Any:
@@ -106,7 +124,7 @@ def metrics_by_reliability(
             ax.minorticks_off()
             ax.grid(axis="y")
     if len(systems) > 1:
-        axes[0, 0].legend()
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower left", ncols=len(systems))
     return figure
 
 
@@ -118,6 +136,7 @@ def _one_metric(ax: Any, scores: Mapping[float, Any], name: str, colour: str) ->
     ax.plot(list(scores), [score.point for score in scores.values()], "x", color=colour, markersize=5)
 
 
+@_styled
 def sorted_beside(scores: Mapping[str, Any]) -> Any:
     """Draw Figure 7, left: the first certainty sorted, the others as dots at the same cases."""
     figure, axes = _panels(1, width=6.4)
@@ -135,6 +154,7 @@ def sorted_beside(scores: Mapping[str, Any]) -> Any:
     return figure
 
 
+@_styled
 def figure_7(scores: Mapping[str, Any]) -> Any:
     """Draw Figure 7, middle and right: scores of cases, and of the data set over draws."""
     figure, axes = _panels(2, height=3.6)
@@ -143,6 +163,7 @@ def figure_7(scores: Mapping[str, Any]) -> Any:
     return figure
 
 
+@_styled
 def figure_8(condition: Any, risk: Any, expected: Any) -> Any:
     """Draw Figure 8: certainty of the risk beside that of the condition, and the expected risk."""
     figure, axes = _panels(2, height=3.6)
@@ -151,6 +172,7 @@ def figure_8(condition: Any, risk: Any, expected: Any) -> Any:
     return figure
 
 
+@_styled
 def figure_12(cases: Rankings, risk: ClassMap) -> Any:
     """Draw Figure 12: histograms of annotators and conditions per case, by risk."""
     figure, axes = _panels(2, height=3.2)
@@ -162,8 +184,8 @@ def figure_12(cases: Rankings, risk: ClassMap) -> Any:
             share = np.histogram(counts[chosen], edges)[0] / max(1, chosen.sum())
             label = f"{name}: {chosen.sum():,} cases, mean {counts[chosen].mean():.2f}"
             ax.stairs(share, edges, color=colour, linewidth=1.6, label=label)
-        ax.set(title=f"{what.capitalize()} per case", xlabel=what, ylabel="share of the cases of a risk")
-        ax.legend()
+        ax.set(title=f"{what.capitalize()} per case", xlabel=what, ylabel="share of the cases", ylim=(0, 0.32))
+        ax.legend(loc="upper right")
     return figure
 
 
@@ -172,6 +194,7 @@ def figure_13(certainty: Any, agreement: Any) -> Any:
     return figures.certainty_by_agreement(certainty, agreement).figure
 
 
+@_styled
 def figure_14(settings: Sequence[Any]) -> Any:
     """Draw Figure 14: sorted certainty, a panel a variant and a curve a reliability."""
     variants = list(dict.fromkeys(setting.variant for setting in settings))

@@ -57,7 +57,7 @@ def test_predictions_list_blocks_in_order_and_ties_by_code(cases):
 def test_scores_are_averaged_over_annotators_then_cases(cases):
     left_out = leave_out(cases)
     fit = cs.fit("prirn", left_out.others, reliability=5.0, draws=200)
-    metrics = [resolve(name) for name in ("top-1", "top-3", "ao-3", "kendall-3")]
+    metrics = [resolve(name) for name in ("top-1", "ao-3")]
     scores = evaluate_left_out(fit.truth, left_out, metrics)
     for metric in metrics:
         plain, score = cs.evaluate(fit, left_out.predictions, metric=metric), scores[metric.name]
@@ -66,7 +66,6 @@ def test_scores_are_averaged_over_annotators_then_cases(cases):
         assert score.value == pytest.approx(np.nanmean(by_case))
         assert score.draws.mean() == pytest.approx(score.value)
         assert 0 <= score.point <= 1
-    assert scores["top-3"].value > scores["top-1"].value
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3])
