@@ -102,6 +102,14 @@ def _name(text: Any) -> str:
     return f"\u200b{name}" if name.startswith("_") else name
 
 
+def _count_items(axis: Any) -> None:
+    """Label an axis that counts items: whole numbers, thousands apart."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axis.set_major_locator(MaxNLocator(6, integer=True))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
 def _colours(number: int) -> list[Any]:
     if number <= len(_OKABE_ITO):
         return list(_OKABE_ITO[:number])
@@ -163,8 +171,6 @@ def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str 
 
 
 def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str) -> Any:
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
     scores = _as_mapping(scores)
     names = [_name(label) for label in scores]
     legend_rows = -(-len(names) // _legend_columns(names, 4.6))
@@ -178,8 +184,7 @@ def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, yla
         longest = max(longest, len(values))
     ax.set(title=title, xlabel="items, lowest first", ylabel=ylabel, ylim=(-0.02, 1.02))
     ax.set_xlim(1 - 0.02 * longest, longest * 1.02)
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    _count_items(ax.xaxis)
     ax.grid(axis="y")
     if len(scores) > 1:
         _legend_below(ax, handles, names)
@@ -349,13 +354,11 @@ def expected_risk_histogram(score: Score, ax: Any = None) -> Any:
     score : of `consilience.expected_risk`.
     ax : axes to draw into.
     """
-    from matplotlib.ticker import MaxNLocator
-
     ax = _axes(ax)
     values = score.items[np.isfinite(score.items)]
     ax.hist(values, bins=_edges(np.append(values, [0.0])), color=_BLUE, alpha=0.75)
     ax.set(title=f"Expected risk of {len(values):,} items", xlabel="expected risk", ylabel="items")
-    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    _count_items(ax.yaxis)
     ax.grid(axis="y")
     return ax
 
@@ -369,13 +372,11 @@ def certainty_histogram(score: Score, ax: Any = None) -> Any:
     score : of `consilience.certainty`.
     ax : axes to draw into.
     """
-    from matplotlib.ticker import MaxNLocator
-
     ax = _axes(ax)
     values = score.items[np.isfinite(score.items)]
     ax.hist(values, bins=np.linspace(0, 1, 21), color=_BLUE, alpha=0.75)
     ax.set(title=f"{score.title[:1].upper()}{score.title[1:]}", xlabel="certainty", ylabel="items", xlim=(0, 1))
-    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    _count_items(ax.yaxis)
     ax.grid(axis="y")
     return ax
 
@@ -458,30 +459,31 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
     ax : axes to draw into.
     most : how many classes to draw, those with the largest mean first.
     """
+    from matplotlib.lines import Line2D
+
     truth = truth_of(fit)
     position = _position(truth, item)
     (codes, draws), *_ = plausibility_draws(truth, [position])
     shown = np.argsort(-draws.mean(axis=0), kind="stable")[:most]
     ax = _axes(ax, height=1.3 + 0.3 * len(shown))
     rows = np.arange(len(shown))
+    handles, labels = [Line2D([], [], color=_BLUE, marker="o", markersize=3, linestyle="")], ["draws of the truth"]
     if truth.point is not None:
         (point_codes, point), *_ = plausibility_draws(truth.point, [position])
         heights = dict(zip(point_codes.tolist(), point[0], strict=True))
         widths = [heights.get(int(code), 0.0) for code in codes[shown]]
-        ax.barh(rows, widths, height=0.72, color=_ORANGE, alpha=0.55, label="point estimate")
+        handles += [ax.barh(rows, widths, height=0.72, color=_ORANGE, alpha=0.55)]
+        labels += ["point estimate"]
     dots = draws[:200, shown]
     noise = np.random.default_rng(0).uniform(-0.26, 0.26, dots.shape)
-    ax.scatter(
-        dots, rows + noise, s=4, color=_BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > _MOST_POINTS,
-        label="draws of the truth",
-    )  # fmt: skip
+    ax.scatter(dots, rows + noise, s=4, color=_BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > _MOST_POINTS)
     names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
     ax.set_yticks(rows, [_name(names[place]) for place in shown])
     ax.set(title=f"Plausibilities of item {_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
-    _legend_below(ax, *ax.get_legend_handles_labels())
+    _legend_below(ax, handles, labels)
     return ax
 
 

@@ -213,7 +213,7 @@ def _text(value: Any) -> str:
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     if isinstance(value, float | np.floating):
-        digits = 4 if abs(value) < 100 else 1
+        digits = 4 if abs(float(value)) < 100 else 1
         return f"{value:,.{digits}f}" if np.isfinite(value) else "–" if np.isnan(value) else str(value)
     return "–" if value is None else str(value)
 
@@ -326,10 +326,10 @@ def _key_figures(fit: Fit, top: Score) -> dict[str, Any]:
     sizes = {"items": fit.truth.num_items, "annotators": getattr(data, "num_annotators", None)}
     sizes |= {"classes": fit.truth.num_classes}
     if fit.truth.num_draws == 1:
-        return {name: size for name, size in sizes.items() if size is not None}
+        return {name: size for name, size in sizes.items() if size}
     sizes |= {"draws of the truth": fit.truth.num_draws}
     return {
-        **{name: size for name, size in sizes.items() if size is not None},
+        **{name: size for name, size in sizes.items() if size},
         "mean certainty of the top class": f"{top.value:.3f}", "items with certainty below 0.9": _below(top, 0.9),
     }  # fmt: skip
 
