@@ -615,6 +615,8 @@ def _reproduction(fit: Fit, systems: Mapping[str, Predictions]) -> str:
     readers = {"Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings"}
     model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
     settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
+    driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
+    settings = "".join(f", {name}={value!r}" for name, value in driver.items()) + settings
     own_priors = fit.member.priors is not None and describe_priors(fit.priors) != describe_priors(fit.member.priors())
     settings = f"{', priors=priors' if own_priors else ''}, method={fit.method!r}, draws={fit.draws}{settings}"
     data_hash = fit.attributes.get("data_hash", "")[:12]

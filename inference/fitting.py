@@ -104,6 +104,7 @@ def fit(
     method, reason = _choose(chosen, method)
     began = time.perf_counter()
     posterior = run = None
+    own: dict[str, Any] = {}
     if method == "exact":
         try:
             posterior = chosen.exact(data, priors, **settings)
@@ -120,7 +121,7 @@ def fit(
     result = Fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
         posterior=posterior, result=run.result if run else Result.converged, run=run,
-        attributes=_attributes(data, time.perf_counter() - began),
+        attributes={**own, **_attributes(data, time.perf_counter() - began)},
     )  # fmt: skip
     for message in result.diagnostics():
         warnings.warn(message, DiagnosticWarning, stacklevel=2)
@@ -139,7 +140,7 @@ class Fit:
     posterior : the exact posterior's parameters, or a dict of draws ``(chain, draw, …)`` by site.
     result : how the run ended.
     run : the driver's own account; None for an exact posterior and after loading.
-    attributes : versions, data hash, seconds.
+    attributes : settings of the driver (chains, warm-up, limits), versions, data hash, seconds.
     """
 
     member: Model
