@@ -171,7 +171,7 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments) -> None:
     print(f"read     {arguments.file}: {', '.join(f'{size:,} {name}' for name, size in sizes.items())}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")
-    print(f"result   {fitted.result} in {described['seconds']:.2g} s")
+    print(f"result   {fitted.result} in {described['seconds']:,.2f} s")
     print(f"saved    {target}")
     print(f"\nnext     consilience certainty {target}\n         consilience report {target} -o report.html")
 
