@@ -149,7 +149,7 @@ def sorted_beside(scores: Mapping[str, Any]) -> Any:
     every = slice(None, None, max(1, len(order) // 500))
     ax.plot(place[every], sorted_by.items[order][every], color=_COLOURS[0], label=f"{first}, sorted")
     ax.set(xlabel="cases", ylabel="certainty of the top class", ylim=(0, 1.02))
-    ax.legend(loc="lower right")
+    ax.legend(loc="lower right", markerscale=3)
     ax.grid(axis="y")
     return figure
 

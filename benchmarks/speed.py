@@ -62,13 +62,13 @@ def _main() -> None:
     warm = sorted((_timed(one_reliability) for _ in range(_REPEATS)), key=lambda seconds: seconds[1])
     measured["warm_seconds"], measured["warm_cpu_seconds"] = warm[len(warm) // 2]
     measured["warm_cpu_seconds_fastest"] = warm[0][1]
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    measured["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
     truth = cs.fit("prirn", cases, reliability=_RELIABILITY, draws=_DRAWS).truth
     passes = [_timed(lambda: [block.values.block_until_ready() for block in truth.ranked(3)]) for _ in range(_REPEATS)]
     passes.sort(key=lambda seconds: seconds[1])
     measured["one_pass_seconds"], measured["one_pass_cpu_seconds"] = passes[_REPEATS // 2]
-    # Linux counts in KiB, macOS in bytes.
-    unit = 1 if sys.platform == "darwin" else 1024
-    measured["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
     measured["peer_cpu_seconds_per_draw"] = _peer(cases)
     measured["peer_cpu_seconds_extrapolated"] = measured["peer_cpu_seconds_per_draw"] * _DRAWS
     measured["peer_ratio"] = measured["peer_cpu_seconds_extrapolated"] / measured["warm_cpu_seconds"]
