@@ -271,11 +271,17 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
 def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
-    _add_metric(sub)
-    _add_columns(sub)
+    _add_scoring(sub)
     _add_map(sub)
     sub.add_argument("--title", help="of the page")
     sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html)")
+
+
+def _build_table(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
+    _add_json(sub)
+    sub.add_argument("--csv", metavar="FILE", help="write the whole table to a CSV file")
 
 
 def _build_models(sub: argparse.ArgumentParser) -> None:
@@ -299,6 +305,7 @@ def _build_demo(sub: argparse.ArgumentParser) -> None:
 
 _COMMANDS = {
     "fit": (_build_fit, commands.fit, "infer the truth behind the reports in a file"),
+    "table": (_build_table, commands.table, "print a table of the fit: the label of each item, and others"),
     "certainty": (_build_certainty, commands.certainty, "say how certain the annotations make the truth of each item"),
     "evaluate": (_build_evaluate, commands.evaluate, "score the predictions of systems against an uncertain truth"),
     "compare": (_build_compare, commands.compare, "rank systems, with how sure one may be of the ranking"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
     from consilience.models.interface import Model
 
-__all__ = ["certainty", "cite", "compare", "data", "demo", "evaluate", "fit", "models", "report"]
+__all__ = ["certainty", "cite", "compare", "data", "demo", "evaluate", "fit", "models", "report", "table"]
 
 Arguments = argparse.Namespace
 
@@ -179,6 +179,14 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments) -> None:
 # ---- what one does with a fit ----
 
 
+def table(arguments: Arguments) -> None:
+    """Print one of the model's tables; the first one when none is named."""
+    fitted, _ = _load(arguments)
+    rows = rows_of(fitted.table(arguments.name or next(iter(fitted.member.tables))))
+    _write_items(rows, arguments)
+    print(json_text(rows) if arguments.json else table_text(rows, hint="use --json or --csv FILE"))
+
+
 def certainty(arguments: Arguments) -> None:
     """Print the certainty of the data set, and the items that are least certain."""
     fitted, risk = _load(arguments)
@@ -254,7 +262,10 @@ def report(arguments: Arguments) -> None:
     fitted, risk = _load(arguments)
     import consilience as cs
 
-    cs.report(fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title)
+    cs.report(
+        fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
+        missing=arguments.missing, unknown=arguments.unknown,
+    )  # fmt: skip
     print(f"wrote {arguments.output}")
 
 

@@ -75,6 +75,8 @@ def report(
     risk: ClassMap | None = None,
     title: str | None = None,
     sections: Sequence[Section] = (),
+    missing: str = "error",
+    unknown: str = "error",
 ) -> Path:
     """Write a report on a fit, and on systems evaluated against it, as one self-contained HTML file.
 
@@ -88,6 +90,7 @@ def report(
     risk : groups of classes, such as risk categories.
     title : of the page.
     sections : further parts, before the last one.
+    missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
 
     Returns
     -------
@@ -100,8 +103,11 @@ def report(
     parts = []
     if systems:
         metrics = _metrics(metric, truth, systems)
-        comparison = compare(truth, systems, metric=metrics[0])
-        scores = {name: evaluate(truth, system, metric=metrics, by=risk) for name, system in systems.items()}
+        comparison = compare(truth, systems, metric=metrics[0], missing=missing, unknown=unknown)
+        scores = {
+            name: evaluate(truth, system, metrics, by=risk, missing=missing, unknown=unknown)
+            for name, system in systems.items()
+        }
         parts.append(_leaderboard_section(comparison, exact or certainties[0], truth))
     parts.append(_certainty_section(truth, certainties, exact))
     if systems:

@@ -47,6 +47,11 @@ class Contract:
     def __post_init__(self) -> None:
         _register(type(self))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A copy or a pickle is not made by __init__, and may be the first of its kind in another process.
+        self.__dict__.update(state)
+        _register(type(self))
+
     @classmethod
     def names(cls, kind: str) -> tuple[str, ...]:
         """Return the names of the fields of one kind: array, size or ids."""

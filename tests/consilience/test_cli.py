@@ -254,6 +254,17 @@ def _precision():
 # ---- what one does with a fit ----
 
 
+def test_tables_are_those_of_the_fit(folder, run, tmp_path):
+    expected = cs.load_fit(folder / "run").labels()
+    code, shown, _ = run("table", folder / "run", "--json", "--csv", tmp_path / "labels.csv")
+    assert code == 0
+    pandas.testing.assert_frame_equal(pandas.DataFrame(json.loads(shown)), expected, check_dtype=False)
+    assert len(pandas.read_csv(tmp_path / "labels.csv")) == len(expected)
+    code, _, errors = run("table", folder / "run", "annotators")
+    assert code == 1
+    assert "it has labels" in errors
+
+
 def test_certainty_is_that_of_the_library(folder, run):
     expected = cs.certainty(cs.load_fit(folder / "run"), top=2)
     code, shown, _ = run("certainty", folder / "run", "--top", "2", "--json")
