@@ -17,6 +17,7 @@ from scipy import special
 __all__ = ["top_probabilities"]
 
 _LOG_NEGLIGIBLE = -40.0  # e^-40 is 4e-18: what the cut tails may hold.
+_LOG_SMALL = -36.0  # below e^-36, F(x) is x^a / Gamma(a + 1) to the last bit.
 _BLOCK_NODES = 2_000_000
 
 
@@ -52,7 +53,7 @@ def top_probabilities(
                 lower[items], upper[items], int(num_nodes),
             )  # fmt: skip
             entry_result[slots], unnamed_result[items] = results
-    return entry_result, unnamed_result
+    return np.minimum(entry_result, 1.0), np.minimum(unnamed_result, 1.0)  # rounding may exceed one
 
 
 def _grid(
@@ -71,6 +72,7 @@ def _grid(
     upper = np.log(largest + 10 * np.sqrt(largest) + 45)
     # Wider than the integrand ever is, but it cannot lead anywhere else than near its own mode.
     lower = np.minimum((_LOG_NEGLIGIBLE + log_factorials) / total, np.log(largest) - 0.5)
+    lower = np.maximum(lower, _LOG_SMALL)
     step = np.minimum(0.15, 0.4 / np.sqrt(largest))
     # The largest of many alike has a sharper distribution than each of them; for two the step above is fine enough.
     counts = np.bincount(item, minlength=num_items)
@@ -101,8 +103,15 @@ def _integrate(
         log_cdf_unnamed = _log_cdf(unnamed, u)
         log_product += num_unnamed[:, None] * log_cdf_unnamed
     width = (upper - lower) / (num_nodes - 1)
-    entry = _leads(concentration[:, None], u[item], log_product[item], log_cdf) * width[item]
-    rest = _leads(unnamed, u, log_product, log_cdf_unnamed) * width if unnamed > 0 else np.zeros(len(num_unnamed))
+    weight = np.repeat(width[:, None], num_nodes, axis=1)
+    # To the left of the grid every integrand is proportional to e^(total u): the nodes there are a geometric series.
+    total = np.bincount(item, concentration, len(width)) + num_unnamed * unnamed
+    with np.errstate(divide="ignore", over="ignore"):
+        weight[:, 0] += np.where(total > 0, width / np.expm1(total * width), 0.0)
+    entry = _leads(concentration[:, None], u[item], log_product[item], log_cdf, weight[item])
+    rest = np.zeros(len(num_unnamed))
+    if unnamed > 0:
+        rest = _leads(unnamed, u, log_product, log_cdf_unnamed, weight)
     return entry, np.where(num_unnamed > 0, rest, 0.0)
 
 
@@ -111,18 +120,18 @@ def _log_cdf(concentration: np.ndarray | float, u: np.ndarray) -> np.ndarray:
     leading = concentration * u - special.gammaln(np.asarray(concentration) + 1)
     with np.errstate(divide="ignore"):
         direct = np.log(special.gammainc(concentration, np.exp(u)))
-    return np.where(u < -36, leading, direct)
+    return np.where(u <= _LOG_SMALL, leading, direct)
 
 
 def _leads(
-    concentration: np.ndarray | float, u: np.ndarray, log_product: np.ndarray, log_cdf: np.ndarray
+    concentration: np.ndarray | float, u: np.ndarray, log_product: np.ndarray, log_cdf: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Sum over the nodes of f_k(x) x ∏_{j≠k} F_j(x)."""
+    """Sum over the nodes, with their weights, of f_k(x) x ∏_{j≠k} F_j(x)."""
     log_density = concentration * u - np.exp(u) - special.gammaln(concentration)
     with np.errstate(invalid="ignore"):
         terms = np.exp(log_density + log_product - log_cdf)
     # Where F_k itself underflows its density does too: such a node holds nothing.
-    return np.where(np.isfinite(log_cdf), terms, 0.0).sum(axis=-1)
+    return np.where(np.isfinite(log_cdf), terms * weight, 0.0).sum(axis=-1)
 
 
 def _ranges(counts: np.ndarray) -> np.ndarray:
