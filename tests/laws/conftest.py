@@ -1,0 +1,47 @@
+"""Which members the battery runs over: the registry, and members in files that are not registered."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+from consilience import models
+
+HERE = Path(__file__).parent
+
+
+def load(name, path):
+    """Import a file that belongs to no package."""
+    specification = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+CASES = load("laws_cases", HERE / "cases.py").CASES
+
+# Name in CASES -> file with a MODEL, relative to the repository, of members that are not in the registry.
+OTHERS: dict[str, str] = {}
+
+
+def member_of(name):
+    return models.member(name) if name not in OTHERS else load(f"laws_{name}", HERE.parents[1] / OTHERS[name]).MODEL
+
+
+@pytest.fixture(scope="session", params=[*models.names(), *OTHERS])
+def subject(request):
+    """Return a member and its row."""
+    if request.param not in CASES:
+        pytest.fail(f"'{request.param}' has no row in tests/laws/cases.py")
+    return member_of(request.param), CASES[request.param]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_compilation():
+    """Tiny data need no optimised programs: most of the battery's time is compilation."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
