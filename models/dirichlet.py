@@ -153,9 +153,10 @@ def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, reliab
 def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, reliability: float) -> dict[str, Array]:
     """Return draws of the plausibilities of all labels, ``(draw, item, label)``; large where there are many labels."""
     entries = Entries(posterior.first, posterior.entry_class, data.num_labels)
-    concentration = np.full((data.num_items, data.num_labels), float(posterior.unnamed))
-    concentration[entries.item, entries.class_] = posterior.concentration
-    return {"plausibility": jax.random.dirichlet(key, jnp.asarray(concentration), (num_draws, data.num_items))}
+    # By JAX, so that its size can be asked for without building it.
+    concentration = jnp.full((data.num_items, data.num_labels), float(posterior.unnamed))
+    concentration = concentration.at[entries.item, entries.class_].set(posterior.concentration)
+    return {"plausibility": jax.random.dirichlet(key, concentration, (num_draws, data.num_items))}
 
 
 def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:

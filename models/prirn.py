@@ -94,9 +94,9 @@ def draw(posterior: Posterior, data: Rankings, *, key: Key, num_draws: int, **op
         weight = jnp.exp(weight - highest[:, item])
         sums = jax.vmap(lambda row: jax.ops.segment_sum(row, item, data.num_items))(weight)
         return {"plausibility": weight / sums[:, item]}
-    cells = np.full((data.num_items, data.num_classes), float(posterior.unnamed))
-    cells[item, posterior.entry_class] = posterior.concentration
-    return {"plausibility": jax.random.dirichlet(key, jnp.asarray(cells), (num_draws, data.num_items))}
+    cells = jnp.full((data.num_items, data.num_classes), float(posterior.unnamed))
+    cells = cells.at[item, posterior.entry_class].set(posterior.concentration)
+    return {"plausibility": jax.random.dirichlet(key, cells, (num_draws, data.num_items))}
 
 
 def labels(posterior: Any, data: Rankings, truth: Truth) -> dict[str, np.ndarray]:
