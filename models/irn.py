@@ -41,7 +41,7 @@ WEIGHTS = Option(
 
 def row_weights(data: Rankings, weights: str) -> Array:
     """Return the unnormalised weight of each named class in each report, shape ``(row,)`` (equation 14)."""
-    return 1 / ((data.block + 1) * (data.block_size if weights == "equation-14" else 1))
+    return 1.0 / ((data.block + 1) * (data.block_size if weights == "equation-14" else 1))
 
 
 def inverse_rank_normalisation(data: Rankings, weights: str = "equation-14") -> np.ndarray:
