@@ -1,0 +1,114 @@
+"""Dirichlet plausibilities of single labels: counts, weights, priors."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+import consilience as cs
+from consilience.data import Annotations
+from consilience.errors import ConsilienceWarning, InvalidPrior, NotConjugate, UnsupportedRequest
+from consilience.models.dirichlet import Priors
+
+ITEM, ANNOTATOR, LABEL = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 0, 1, 0]), np.array([0, 0, 1, 2, 0, 2])
+COUNTS = np.array([[2, 1, 0], [1, 0, 1], [0, 0, 1], [0, 0, 0]])
+
+
+def annotations(**changes):
+    return Annotations.from_codes(ITEM, ANNOTATOR, LABEL, **{"num_items": 4, "num_labels": 3, **changes})
+
+
+def concentration(fit):
+    dense = np.full((fit.data.num_items, fit.data.num_labels), float(fit.posterior.unnamed))
+    dense[np.repeat(np.arange(fit.data.num_items), np.diff(fit.posterior.first)), fit.posterior.entry_class] = (
+        fit.posterior.concentration
+    )
+    return dense
+
+
+def test_counts_are_added_to_the_prior():
+    np.testing.assert_allclose(concentration(cs.fit("dirichlet", annotations())), COUNTS + 0.1, rtol=1e-15)
+    fit = cs.fit("dirichlet", annotations(), alpha=0.7, reliability=2.5)
+    np.testing.assert_allclose(concentration(fit), 2.5 * COUNTS + 0.7, rtol=1e-15)
+
+
+def test_weights_and_rows_and_reliability_are_the_same_thing():
+    double = concentration(cs.fit("dirichlet", annotations(), reliability=2))
+    weighted = concentration(cs.fit("dirichlet", annotations(weight=np.full(6, 2.0))))
+    rows = Annotations.from_codes(*(np.tile(column, 2) for column in (ITEM, ANNOTATOR, LABEL)), num_items=4)
+    counts = Annotations.from_counts(2 * COUNTS)
+    for other in (weighted, concentration(cs.fit("dirichlet", rows)), concentration(cs.fit("dirichlet", counts))):
+        np.testing.assert_array_equal(other, double)
+
+
+def test_rows_of_weight_zero_say_nothing():
+    weight = np.array([1.0, 1, 0, 1, 1, 1])
+    fit = cs.fit("dirichlet", annotations(weight=weight))
+    np.testing.assert_allclose(concentration(fit)[0], [2.1, 0.1, 0.1], rtol=1e-15)
+    nothing = cs.fit("dirichlet", annotations(weight=np.zeros(6)))
+    np.testing.assert_allclose(nothing.labels()["certainty"], 1 / 3, rtol=1e-12)
+
+
+def test_an_asymmetric_prior():
+    alpha = np.array([0.5, 1.0, 3.0])
+    fit = cs.fit("dirichlet", annotations(), Priors(plausibility=dist.Dirichlet(jnp.asarray(alpha))), draws=20_000)
+    np.testing.assert_allclose(concentration(fit), COUNTS + alpha, rtol=1e-7)
+    labels = fit.labels()
+    assert labels["label"].tolist() == ["2", "2", "2", "2"]
+    np.testing.assert_allclose(labels["probability"], [3 / 7.5, 4 / 6.5, 4 / 5.5, 3 / 4.5], rtol=1e-6)
+    exact, drawn = cs.certainty(fit, exact=True).items, cs.certainty(fit).items
+    assert np.abs((exact - drawn) / np.sqrt(exact * (1 - exact) / 20_000)).max() < 5
+    # The point estimate counts votes only; what has none comes after, by code.
+    point = np.concatenate([np.asarray(block.values)[: block.num_items, 0] for block in fit.truth.point.ranked(3)])
+    assert point.tolist() == [[0, 1, 2], [0, 2, 1], [2, 0, 1], [0, 1, 2]]
+
+
+def test_draws_of_the_sites_have_the_posterior_marginals():
+    fit = cs.fit("dirichlet", annotations(), alpha=0.4)
+    draws = fit.samples(5000)["plausibility"][0]
+    dense = concentration(fit)
+    for item in range(4):
+        for label in range(3):
+            a = dense[item, label]
+            marginal = stats.beta(a, dense[item].sum() - a)
+            assert stats.kstest(draws[:, item, label], marginal.cdf).pvalue > 1e-4
+
+
+def test_a_million_labels_need_no_array_of_items_and_labels():
+    data = Annotations.from_codes(np.arange(2000), np.zeros(2000, int), np.arange(2000), num_labels=10**6)
+    fit = cs.fit("dirichlet", data, alpha=1e-6, draws=50)
+    assert sum(np.size(part) for part in fit.posterior) < 10_000
+    np.testing.assert_allclose(fit.labels()["probability"], 1.000001 / 2, rtol=1e-5)
+    with pytest.raises(UnsupportedRequest, match="numbers; ask for fewer draws"):
+        fit.samples()
+
+
+def test_priors_that_do_not_fit():
+    with pytest.raises(InvalidPrior, match=r"site 'plausibility'.*\(2,\).*\(3,\)"):
+        cs.fit("dirichlet", annotations(), Priors(plausibility=dist.Dirichlet(jnp.ones(2))))
+    with pytest.raises(InvalidPrior, match="to_event"):
+        cs.fit("dirichlet", annotations(), Priors(plausibility=dist.Gamma(jnp.ones(3))))
+    several = Priors(plausibility=dist.Dirichlet(jnp.ones((4, 3))))
+    with pytest.raises(NotConjugate, match="plausibility"):
+        cs.fit("dirichlet", annotations(), several, method="exact")
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_prior_per_item_goes_to_nuts():
+    """Items with priors of their own: the generic answer is the conjugate one, item by item."""
+    alpha = np.array([[2.0, 1, 1], [1, 3, 1], [1, 1, 1], [5, 1, 2]])
+    priors = Priors(plausibility=dist.Dirichlet(jnp.asarray(alpha)))
+    with pytest.warns(ConsilienceWarning, match="fitted by nuts"):
+        fit = cs.fit("dirichlet", annotations(), priors, draws=500)
+    total = COUNTS + alpha
+    table = fit.summary()
+    assert np.abs((table["mean"] - (total / total.sum(1, keepdims=True)).ravel()) / table["mcse"]).max() < 5
+
+
+def test_alpha_has_to_be_positive():
+    for value in (0, -1, float("nan"), float("inf"), "much"):
+        with pytest.raises(UnsupportedRequest, match="alpha"):
+            cs.fit("dirichlet", annotations(), alpha=value)
+    with pytest.raises(UnsupportedRequest, match="twice"):
+        cs.fit("dirichlet", annotations(), Priors(), alpha=1.0)
