@@ -1,0 +1,206 @@
+"""`fit`: choices of method with their reasons, errors that say what to do, functions of the user's own."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import consilience as cs
+from consilience.data import Annotations, Rankings, Ratings
+from consilience.errors import ConsilienceWarning, DiagnosticWarning, NotConjugate, UnknownName, UnsupportedRequest
+from consilience.inference.results import Result
+from consilience.models import dirichlet, member
+
+ANNOTATIONS = Annotations.from_codes(
+    [0, 0, 0, 1, 1, 2], [0, 1, 2, 0, 1, 0], [0, 0, 1, 2, 2, 1], items=["a", "b", "c"], labels=["x", "y", "z"]
+)
+RATINGS = Ratings.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, -1.5, -1.0])
+
+
+def test_auto_takes_the_first_method_and_says_so():
+    fit = cs.fit("dirichlet", ANNOTATIONS)
+    assert (fit.method, fit.reason) == ("exact", "the first that the model lists")
+    assert fit.result is Result.converged
+    assert fit.elbo is None
+    asked = cs.fit("dirichlet", ANNOTATIONS, method="exact")
+    assert (asked.method, asked.reason) == ("exact", "asked for")
+
+
+def test_priors_that_are_not_conjugate():
+    priors = dirichlet.Priors(plausibility=dist.Dirichlet(jnp.ones((3, 3))))
+    with pytest.raises(NotConjugate, match="plausibility"):
+        cs.fit("dirichlet", ANNOTATIONS, priors, method="exact")
+    with pytest.warns(ConsilienceWarning) as caught:
+        fit = cs.fit("dirichlet", ANNOTATIONS, priors, draws=50, warmup=100, chains=2)
+    texts = [str(warning.message) for warning in caught]
+    assert any("fitted by nuts" in text and "site 'plausibility'" in text for text in texts)
+    assert any("effective draws" in str(one.message) for one in caught if one.category is DiagnosticWarning)
+    assert fit.method == "nuts"
+    assert fit.reason.startswith("no exact posterior: site 'plausibility'")
+    assert fit.describe()["reason"] == fit.reason
+    assert fit.posterior["plausibility"].shape == (2, 50, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (("dirichlte", ANNOTATIONS), "did you mean 'dirichlet'"),
+        (("dirichlet", ANNOTATIONS, None, "exakt"), "the methods are auto, exact"),
+    ],
+)
+def test_unknown_names(arguments, match):
+    with pytest.raises(UnknownName, match=match):
+        cs.fit(*arguments)
+
+
+def test_unknown_options():
+    with pytest.raises(UnknownName, match=r"no option 'relibility'; did you mean 'reliability'\? Its options: .*alpha"):
+        cs.fit("dirichlet", ANNOTATIONS, relibility=2)
+    with pytest.raises(UnknownName, match="did you mean 'alpha'"):
+        cs.fit("dirichlet", ANNOTATIONS, alhpa=2)
+    with pytest.raises(UnknownName, match="own.*Its options: none"):
+        cs.fit(own, RATINGS, reliability=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"reliability": 0}, "above 0"),
+        ({"reliability": "much"}, "give a float"),
+        ({"reliability": float("nan")}, "give a float"),
+        ({"reliability": float("inf")}, "give a float"),
+        ({"reliability": None}, "give a float"),
+        ({"method": "gibbs"}, "has no method 'gibbs'; it has exact, nuts, svi"),
+        ({"draws": 0}, "draws is 0"),
+        ({"draws": 2.5}, "draws is 2.5"),
+        ({"draws": None}, "draws is None"),
+        ({"draws": float("inf")}, "draws is inf"),
+        ({"warmup": -1}, "warmup is -1"),
+        ({"priors": dist.Dirichlet(jnp.ones(3))}, "takes consilience.models.dirichlet.Priors"),
+        ({"truth": lambda key, draw, data: 0}, "brings its own"),
+    ],
+)
+def test_requests_that_cannot_be_met(options, match):
+    with pytest.raises(UnsupportedRequest, match=match):
+        cs.fit("dirichlet", ANNOTATIONS, **options)
+
+
+def test_choices_and_data_and_priors_of_other_members():
+    rankings = Rankings.from_nested([[[["a"], ["b"]]]])
+    with pytest.raises(UnsupportedRequest, match="choose one of 'equation-14', 'published-code'"):
+        cs.fit("irn", rankings, weights="code")
+    with pytest.raises(UnsupportedRequest, match="takes Rankings, as read_rankings returns them; this is Annotations"):
+        cs.fit("irn", ANNOTATIONS)
+    with pytest.raises(UnsupportedRequest, match="has no priors"):
+        cs.fit("prirn", rankings, dirichlet.Priors())
+    with pytest.raises(UnsupportedRequest, match="model is int"):
+        cs.fit(3, rankings)
+
+
+def test_tables_and_attributes():
+    fit = cs.fit(member("dirichlet"), ANNOTATIONS, alpha=0.5)
+    assert fit.labels().columns.tolist() == ["item", "label", "probability", "certainty"]
+    assert fit.labels()["item"].tolist() == ["a", "b", "c"]
+    assert fit.labels()["label"].tolist() == ["x", "z", "y"]
+    with pytest.raises(AttributeError, match="its tables are labels"):
+        fit.annotators()
+    with pytest.raises(UnknownName, match="no table 'annotators'"):
+        fit.table("annotators")
+    described = fit.describe()
+    assert described["model"] == "dirichlet"
+    assert described["option_reliability"] == 1.0
+    assert "0.5" in described["priors"]
+    assert described["data_hash"] == ANNOTATIONS.fingerprint()
+    assert "dirichlet by exact" in repr(fit)
+
+
+# ---- functions of the user's own ----
+
+
+def own(data):
+    """State a normal mean for every item."""
+    with numpyro.plate("item", data.num_items):
+        mean = numpyro.sample("mean", dist.Normal(0, 2))
+    numpyro.sample("rating", dist.Normal(mean[data.item], 0.5), obs=data.rating)
+
+
+def with_priors(data, priors):
+    """Take any record as priors."""
+    with numpyro.plate("item", data.num_items):
+        mean = numpyro.sample("mean", priors)
+    numpyro.sample("rating", dist.Normal(mean[data.item], 0.5), obs=data.rating)
+
+
+def exact_moments(sd=2.0):
+    """Return the conjugate posterior of `own`: mean and sd of each item."""
+    precision = 1 / sd**2 + 2 / 0.25
+    return np.array([3.0, -2.5]) / 0.25 / precision, precision**-0.5
+
+
+def above(key, draw, data):
+    return (draw["mean"] > 1.5).astype(int)
+
+
+def soft(key, draw, data):
+    p = 1 / (1 + jnp.exp(-draw["mean"]))
+    return jnp.stack([1 - p, p], axis=-1)
+
+
+@pytest.fixture(scope="module")
+def labels_fit():
+    return cs.fit(own, RATINGS, truth=above, draws=500)
+
+
+def test_a_function_is_a_model(labels_fit):
+    assert labels_fit.method == "nuts"
+    assert labels_fit.member.name == "own"
+    mean, sd = exact_moments()
+    table = labels_fit.summary()
+    assert np.abs((table["mean"] - mean) / table["mcse"]).max() < 5
+    assert labels_fit.posterior["mean"].shape == (4, 500, 2)
+
+
+def test_truth_that_is_a_label(labels_fit):
+    score = cs.certainty(labels_fit)
+    share = (labels_fit.posterior["mean"].reshape(-1, 2) > 1.5).mean(0)
+    np.testing.assert_allclose(score.items, np.maximum(share, 1 - share))
+    assert score.draws.shape == (2000,)
+    with pytest.raises(UnsupportedRequest, match="one label per item"):
+        cs.certainty(labels_fit, top=2)
+    with pytest.raises(UnsupportedRequest, match="exact"):
+        cs.certainty(labels_fit, exact=True)
+
+
+def test_truth_that_is_a_distribution_with_svi():
+    fit = cs.fit(own, RATINGS, truth=soft, method="svi", draws=1000)
+    assert fit.elbo is not None
+    mean, sd = exact_moments()
+    # The guide is of the posterior's own family here.
+    assert np.abs((fit.posterior["mean"][0].mean(0) - mean) / (sd / np.sqrt(1000))).max() < 6
+    assert cs.certainty(fit, top=2).value == 1
+    share = (fit.posterior["mean"][0] > 0).mean(0)
+    np.testing.assert_allclose(cs.certainty(fit).items, np.maximum(share, 1 - share))
+
+
+def test_priors_of_a_function_are_handed_on():
+    fit = cs.fit(with_priors, RATINGS, dist.Normal(0.0, 1.0), draws=500)
+    mean, _ = exact_moments(1.0)
+    table = fit.summary()
+    assert np.abs((table["mean"] - mean) / table["mcse"]).max() < 5
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_function_without_truth_says_what_is_missing():
+    fit = cs.fit(own, RATINGS, draws=20, warmup=20, chains=1)
+    assert np.isfinite(fit.summary()["mean"]).all()
+    for use in (cs.certainty, lambda fit: fit.truth):
+        with pytest.raises(UnsupportedRequest, match="'own' does not say what the truth is.*truth=function"):
+            use(fit)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_truth_of_another_shape_is_refused():
+    fit = cs.fit(own, RATINGS, draws=20, warmup=20, chains=1, truth=lambda key, draw, data: draw["mean"])
+    with pytest.raises(UnsupportedRequest, match=r"float32 of shape \(2,\).*integer codes"):
+        cs.certainty(fit)
