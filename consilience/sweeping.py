@@ -47,7 +47,7 @@ def sweep(
     rows = []
     for value in reliability:
         fitted = fit(model, data, reliability=value, **options)
-        scores = [("", certainty(fitted, top=size)) for size in top]
+        scores = [("", score) for score in certainty(fitted, top=list(top)).values()]
         if exact:
             scores.append(("", certainty(fitted, exact=True)))
         if risk is not None:

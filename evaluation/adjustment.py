@@ -25,10 +25,10 @@ __all__ = ["adjusted", "align", "evaluate", "lifted", "mapped_groups", "point_sc
 
 
 class Lifted(NamedTuple):
-    """Scores of one block of items: ``(system, item, draw)``, all items real."""
+    """Scores of one block of real items: for each metric ``(system, item, draw)``; and the top class of each draw."""
 
     items: slice
-    scores: np.ndarray
+    scores: list[np.ndarray]
     top: np.ndarray
 
 
@@ -69,16 +69,17 @@ def evaluate(
     ranked, kept = align(truth, predictions, missing=missing, unknown=unknown)
     groups = None if by is None else mapped_groups(truth, by)
     name = "" if predictions.name is None else f" of {predictions.name}"
+    totals = [_Totals(truth, None if by is None else len(by.groups)) for _ in metrics]
+    for block in lifted(truth, [ranked], metrics):
+        for total, scores in zip(totals, block.scores, strict=True):
+            total.add(block.items, scores[0], block.top, kept, groups)
     results = {}
-    for one in metrics:
-        totals = _Totals(truth, None if by is None else len(by.groups))
-        for block in lifted(truth, [ranked], one):
-            totals.add(block, kept, groups)
+    for one, total in zip(metrics, totals, strict=True):
         point = point_scores(truth, ranked, one)
         results[one.name] = Score(
-            title=f"{one.title}{name}", items=np.where(kept, totals.items, np.nan), draws=totals.draws / kept.sum(),
+            title=f"{one.title}{name}", items=np.where(kept, total.items, np.nan), draws=total.draws / kept.sum(),
             point=None if point is None else float(point[kept].mean()), ids=truth.items,
-            groups=None if by is None or groups is None else totals.by_group(by, groups, truth, kept),
+            groups=None if by is None or groups is None else total.by_group(by, groups, truth, kept),
         )  # fmt: skip
     return next(iter(results.values())) if one_metric else results
 
@@ -102,20 +103,24 @@ def align(truth: Truth, predictions: Predictions, *, missing: str, unknown: str)
     return np.asarray(aligned.ranked), np.asarray(kept)
 
 
-def lifted(truth: Truth, systems: Sequence[np.ndarray], metric: Metric) -> Iterator[Lifted]:
-    """Score several systems on the same draws, a block of items at a time.
+def lifted(truth: Truth, systems: Sequence[np.ndarray], metrics: Sequence[Metric]) -> Iterator[Lifted]:
+    """Score several systems by several metrics on the same draws, a block of items at a time.
 
     Parameters
     ----------
     systems : int32 arrays ``(item, position)``, aligned with the truth.
-    metric : the metric.
+    metrics : the metrics.
     """
-    predicted = np.stack([_positions(ranked, metric.prediction_depth) for ranked in systems], axis=1)
-    for block in truth.ranked(metric.truth_depth):
+    width = max(metric.prediction_depth for metric in metrics)
+    predicted = np.stack([_positions(ranked, width) for ranked in systems], axis=1)
+    for block in truth.ranked(max(metric.truth_depth for metric in metrics)):
         padded = pad(predicted[block.items], block.values.shape[0], -1)
-        scores = np.asarray(_score_block(metric.score, block.values, padded))
-        top = np.asarray(block.values[: block.num_items, :, 0])
-        yield Lifted(block.items, np.moveaxis(scores[: block.num_items], 1, 0), top)
+        scores = []
+        for metric in metrics:
+            places = block.values[:, :, : metric.truth_depth], padded[:, :, : metric.prediction_depth]
+            values = np.asarray(_score_block(metric.score, *places))
+            scores.append(np.moveaxis(values[: block.num_items], 1, 0))
+        yield Lifted(block.items, scores, np.asarray(block.values[: block.num_items, :, 0]))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -150,7 +155,7 @@ def point_scores(truth: Truth, ranked: np.ndarray, metric: Metric) -> np.ndarray
         classes, buckets = truth.point.bucket_orders(width)
         predicted = _positions(ranked, metric.prediction_depth)
         return np.asarray(_score_ties(metric.tied_score, classes, buckets, predicted))
-    return np.concatenate([block.scores[0, :, 0] for block in lifted(truth.point, [ranked], metric)])
+    return np.concatenate([block.scores[0][0, :, 0] for block in lifted(truth.point, [ranked], [metric])])
 
 
 def mapped_groups(truth: Truth, groups: ClassMap) -> np.ndarray:
@@ -174,14 +179,16 @@ class _Totals:
         self.group_hits = np.zeros((num_groups or 0, truth.num_draws))
         self.group_cases = np.zeros((num_groups or 0, truth.num_draws))
 
-    def add(self, block: Lifted, kept: np.ndarray, groups: np.ndarray | None) -> None:
-        scores, kept = block.scores[0].astype(float), kept[block.items]
-        self.items[block.items] = scores.mean(axis=1)
+    def add(
+        self, items: slice, scores: np.ndarray, top: np.ndarray, kept: np.ndarray, groups: np.ndarray | None
+    ) -> None:
+        scores, kept = scores.astype(float), kept[items]
+        self.items[items] = scores.mean(axis=1)
         self.draws += scores[kept].sum(axis=0)
         if groups is None:
             return
         for number in range(len(self.group_cases)):
-            member = (groups[block.top] == number) & kept[:, None]
+            member = (groups[top] == number) & kept[:, None]
             self.group_cases[number] += member.sum(axis=0)
             self.group_hits[number] += (scores * member).sum(axis=0)
 

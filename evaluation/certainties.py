@@ -7,6 +7,7 @@ it rises with the reliability that one grants to the annotators.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,19 @@ __all__ = ["certainty", "expected_risk"]
 
 def certainty(
     fit: Any,
-    top: int = 1,
+    top: int | Sequence[int] = 1,
     *,
     of: Predictions | None = None,
     classes_to: ClassMap | None = None,
     by: str = "top",
     exact: bool = False,
-) -> Score:
+) -> Any:
     """Measure how certain the annotations make the truth of each item.
 
     Parameters
     ----------
     fit : a fit, or a `Truth`.
-    top : j, the size of the set of most plausible classes.
+    top : j, the size of the set of most plausible classes; several sizes are measured in one pass over the draws.
     of : certainty of these given labels or sets, in place of the most frequent ones; ``top`` then is their longest
         length.
     classes_to : groups of classes, such as risk categories; the certainty then is that of the group.
@@ -46,38 +47,57 @@ def certainty(
 
     Returns
     -------
-    Score
+    Score, or a dict of them by size when several were given
         its table has the columns ``item``, ``classes`` (the most certain class, set or group) and ``certainty``.
     """
     truth = truth_of(fit)
-    if top < 1 or top > truth.num_classes:
-        raise UnsupportedRequest(
-            f"top is {top}; give a whole number from 1 to {truth.num_classes}, the number of classes"
-        )
+    sizes = list(top) if isinstance(top, Sequence) else [top]
+    for size in sizes:
+        if size != int(size) or not 1 <= size <= truth.num_classes:
+            raise UnsupportedRequest(
+                f"top is {size}; give a whole number from 1 to {truth.num_classes}, the number of classes"
+            )
     if by not in ("top", "sum"):
         raise UnsupportedRequest(f"by is {by!r}; give 'top' or 'sum'")
-    if classes_to is not None and top != 1:
+    if classes_to is not None and sizes != [1]:
         raise UnsupportedRequest("certainty after mapping classes is that of one group per draw; leave out top")
     if of is not None and (exact or classes_to is not None):
         raise UnsupportedRequest("certainty of given labels or sets has no exact or grouped form; leave out the others")
     if of is not None:
         return evaluate(truth, of, metric=resolve(f"set-{max(1, of.num_positions)}"))
     if exact:
-        return _exact(truth, top, classes_to, by)
-    num_items = truth.num_items
-    value, agreeing = np.zeros(num_items), np.zeros(truth.num_draws)
-    chosen = np.zeros((num_items, top), np.int64)
-    for items, sets in _sets(truth, top, classes_to, by):
-        codes = _one_code(sets, truth.num_classes)
-        mode, value[items] = most_frequent(codes)
-        agrees = codes == mode[:, None]
-        agreeing += agrees.sum(axis=0)
-        chosen[items] = sets[np.arange(len(sets)), agrees.argmax(axis=1)]
+        return _exact(truth, sizes, classes_to, by)
+    counts = {size: _Agreement(truth, size) for size in sizes}
+    for items, codes in _leading(truth, max(sizes), classes_to, by):
+        for size, count in counts.items():
+            count.add(items, np.sort(codes[:, :, :size], axis=-1))
     names = truth.classes if classes_to is None else classes_to.groups
-    return Score(
-        title=_title(top, classes_to, by), items=value, draws=agreeing / num_items, ids=truth.items, label="certainty",
-        columns={"classes": _set_names(chosen, names)},
-    )  # fmt: skip
+    scores = {size: count.score(_title(size, classes_to, by), names) for size, count in counts.items()}
+    return scores if isinstance(top, Sequence) else scores[sizes[0]]
+
+
+class _Agreement:
+    """Counts, block by block, how often the draws of each item agree on a set."""
+
+    def __init__(self, truth: Truth, size: int) -> None:
+        self.truth = truth
+        self.share, self.agreeing = np.zeros(truth.num_items), np.zeros(truth.num_draws)
+        self.chosen = np.zeros((truth.num_items, size), np.int64)
+
+    def add(self, items: slice, sets: np.ndarray) -> None:
+        """Count the sorted sets ``(item, draw, size)`` of a block."""
+        codes = _one_code(sets, self.truth.num_classes)
+        mode, self.share[items] = most_frequent(codes)
+        agrees = codes == mode[:, None]
+        self.agreeing += agrees.sum(axis=0)
+        self.chosen[items] = sets[np.arange(len(sets)), agrees.argmax(axis=1)]
+
+    def score(self, title: str, names: Any) -> Score:
+        """Return the certainty of each item's most frequent set."""
+        return Score(
+            title=title, items=self.share, draws=self.agreeing / self.truth.num_items, ids=self.truth.items,
+            label="certainty", columns={"classes": _set_names(self.chosen, names)},
+        )  # fmt: skip
 
 
 def expected_risk(fit: Any, risk: ClassMap) -> Score:
@@ -117,11 +137,11 @@ def _title(top: int, classes_to: ClassMap | None, by: str) -> str:
     return "certainty of the group of the top class" if by == "top" else "certainty of the group with the largest sum"
 
 
-def _sets(truth: Truth, top: int, classes_to: ClassMap | None, by: str) -> Any:
-    """Yield, block by block, the sorted codes ``(item, draw, top)`` whose agreement counts."""
+def _leading(truth: Truth, depth: int, classes_to: ClassMap | None, by: str) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield, block by block, the leading classes, or the leading group, ``(item, draw, depth)``."""
     if classes_to is None:
-        for block in truth.ranked(top):
-            yield block.items, np.sort(_real(block), axis=-1)
+        for block in truth.ranked(depth):
+            yield block.items, _real(block)
         return
     groups = mapped_groups(truth, classes_to)
     if by == "top":
@@ -153,8 +173,8 @@ def _set_names(chosen: np.ndarray, names: Any) -> np.ndarray:
     return np.array([" | ".join(map(str, row)) for row in text], object)
 
 
-def _exact(truth: Truth, top: int, classes_to: ClassMap | None, by: str) -> Score:
-    if top != 1 or by != "top":
+def _exact(truth: Truth, sizes: list[int], classes_to: ClassMap | None, by: str) -> Score:
+    if sizes != [1] or by != "top":
         raise UnsupportedRequest("exact certainty exists for the top class and its group only; leave out exact")
     probability = truth.top_probabilities()
     entries = truth.entries  # every truth with exact probabilities lists its entries
@@ -174,6 +194,6 @@ def _exact(truth: Truth, top: int, classes_to: ClassMap | None, by: str) -> Scor
     # Items are independent: the share of items that a draw agrees with is a sum of independent indicators.
     sd = float(np.sqrt(np.sum(value * (1 - value))) / truth.num_items)
     return Score(
-        title=f"{_title(top, classes_to, by)}, exact", items=value, draws=np.empty(0), exact_sd=sd, ids=truth.items,
+        title=f"{_title(1, classes_to, by)}, exact", items=value, draws=np.empty(0), exact_sd=sd, ids=truth.items,
         label="certainty", columns={"classes": _set_names(chosen[:, None], names)},
     )  # fmt: skip

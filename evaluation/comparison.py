@@ -177,8 +177,8 @@ def _sums(truth: Truth, ranked: list[np.ndarray], metric: Metric, kept: np.ndarr
         np.zeros(replicates),
     )
     random = np.random.default_rng(seed)
-    for block in lifted(truth, ranked, metric):
-        scores = block.scores[:, kept[block.items]].astype(np.float32)
+    for block in lifted(truth, ranked, [metric]):
+        scores = block.scores[0][:, kept[block.items]].astype(np.float32)
         weight = random.standard_exponential((scores.shape[1], replicates), dtype=np.float32)
         total += weight.sum(axis=0, dtype=float)
         equal += scores.sum(axis=1, dtype=float)

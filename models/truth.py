@@ -47,8 +47,9 @@ __all__ = [
     "pad",
 ]
 
-# Numbers that one block of items may hold: 2^22 in float32 are 16 MiB, and a handful of such arrays live at once.
-_BLOCK_NUMBERS = 1 << 22
+# Numbers that one block of items may hold: 2^20 in float32 are 4 MiB, and some twenty such arrays live at once. Larger
+# blocks are no faster on a CPU and only cost memory.
+_BLOCK_NUMBERS = 1 << 20
 
 
 class Block(NamedTuple):
