@@ -173,7 +173,7 @@ def _measure(
         variant,
         reliability,
         fit,
-        tuple(cs.certainty(fit, top=size) for size in (1, 2, 3)),
+        tuple(cs.certainty(fit, top=(1, 2, 3)).values()),
         cs.certainty(fit, exact=True),
         cs.certainty(fit, classes_to=risk),
         cs.certainty(fit, classes_to=risk, exact=True),
@@ -438,11 +438,10 @@ def _speed(record: Recording) -> None:
     seconds = speed.measure()
     record.say(
         "In a process of its own: one reliability (30) for all cases, that is the fit and the certainties of the top "
-        "class and of the sets of two and three, each from 1,000 draws of every case. CPU seconds count all cores; "
-        "'first' includes compilation, 'later' is the median of five calls. Each of the three certainties passes over "
-        "the draws once; one such pass, 1,000 draws of every case and their top three, is stated too. The wall "
-        "seconds depend on what else the machine does. Peak memory is that of the whole process, with the "
-        "interpreter, JAX and the compiler."
+        "class and of the sets of two and three, from 1,000 draws of every case in one pass. CPU seconds count all "
+        "cores; 'first' includes compilation, 'later' is the median of five calls. The draws and their top three "
+        "alone, without counting, are stated too. The wall seconds depend on what else the machine does. Peak memory "
+        "is that of the whole process, with the interpreter, JAX and the compiler."
     )
     record.table("speed", [
         {"what": "import", "CPU s": seconds["import_cpu_seconds"], "wall s": seconds["import_seconds"]},
@@ -450,7 +449,7 @@ def _speed(record: Recording) -> None:
         {"what": "first", "CPU s": seconds["first_call_cpu_seconds"], "wall s": seconds["first_call_seconds"]},
         {"what": "later", "CPU s": seconds["warm_cpu_seconds"], "wall s": seconds["warm_seconds"]},
         {"what": "later, fastest of five", "CPU s": seconds["warm_cpu_seconds_fastest"], "wall s": None},
-        {"what": "one pass of draws", "CPU s": seconds["one_pass_cpu_seconds"], "wall s": seconds["one_pass_seconds"]},
+        {"what": "the draws alone", "CPU s": seconds["one_pass_cpu_seconds"], "wall s": seconds["one_pass_seconds"]},
     ], digits=2)  # fmt: skip
     record.data("speed-all", [seconds])
     record.say(

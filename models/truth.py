@@ -47,9 +47,9 @@ __all__ = [
     "pad",
 ]
 
-# Numbers that one block of items may hold: 2^20 in float32 are 4 MiB, and some twenty such arrays live at once. Larger
-# blocks are no faster on a CPU and only cost memory.
-_BLOCK_NUMBERS = 1 << 20
+# Numbers that one block of items may hold: 2^18 in float32 are 1 MiB, and some twenty such arrays live at once, which a
+# CPU still finds in its cache. Larger blocks were slower and cost memory.
+_BLOCK_NUMBERS = 1 << 18
 
 
 class Block(NamedTuple):
