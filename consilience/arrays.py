@@ -1,6 +1,7 @@
 """Names for the array and key types of signatures; nothing here computes.
 
-Dimension names in the strings are the words of the house: item, annotator, label, class, entry, draw, chain.
+``Float[Array, "item draw"]`` is an array of floats with those axes. The axes are the words of the house: item,
+annotator, label, class, entry, draw, chain. The tests check them with jaxtyping; users need not have it.
 """
 
 from __future__ import annotations
@@ -8,13 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import Annotated as Bool
+    from typing import Annotated as Float
+    from typing import Annotated as Int
+
     import jax
     import numpy as np
 
     Array = jax.Array | np.ndarray
     Key = jax.Array
 else:
-    Array = Any
-    Key = Any
+    Array = Key = Any
+    try:
+        from jaxtyping import Bool, Float, Int
+    except ModuleNotFoundError:
+        # Annotations stay text: without jaxtyping nothing ever looks at them.
+        Bool = Float = Int = Any
 
-__all__ = ["Array", "Key"]
+__all__ = ["Array", "Bool", "Float", "Int", "Key"]

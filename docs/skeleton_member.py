@@ -23,8 +23,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from consilience.arrays import Float
 from consilience.data import Annotations
-from consilience.errors import NotConjugate
+from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.interface import Model, checked_prior
 from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, Truth
 
@@ -63,8 +64,8 @@ def model(data: Annotations, priors: Priors | None = None) -> None:
 class Posterior(NamedTuple):
     """Beta posteriors: ``concentration``, float64, ``(item, label)``, and ``votes``, the same shape."""
 
-    concentration: np.ndarray
-    votes: np.ndarray
+    concentration: Float[np.ndarray, "item label"]
+    votes: Float[np.ndarray, "item label"]
 
 
 def exact(data: Annotations, priors: Priors) -> Posterior:
@@ -73,7 +74,10 @@ def exact(data: Annotations, priors: Priors) -> Posterior:
     Raises
     ------
     NotConjugate : the prior of ``share`` is not a Beta distribution.
+    UnsupportedRequest : there are not two labels.
     """
+    if data.num_labels != 2:
+        raise UnsupportedRequest(f"'yes-no' takes two labels, and the data have {data.num_labels}; use 'dirichlet'")
     prior = checked_prior("share", priors.share, data, ())
     if not isinstance(prior, dist.Beta):
         raise NotConjugate("site 'share': the exact posterior needs a Beta prior")
@@ -124,7 +128,14 @@ def simulate(
 MODEL = Model(
     name="yes-no",
     title="yes-no answers with a Beta posterior, a skeleton to copy",
-    citation="",
+    citation="""@book{gelman2013bayesian,
+  title     = {Bayesian Data Analysis},
+  author    = {Gelman, Andrew and Carlin, John B. and Stern, Hal S. and Dunson, David B. and Vehtari, Aki and
+               Rubin, Donald B.},
+  edition   = {3},
+  publisher = {CRC Press},
+  year      = {2013}
+}""",
     data=Annotations,
     methods=("exact", "nuts", "svi"),
     model=model,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from consilience.arrays import Array
+from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
 from consilience.data.predictions import Predictions
 from consilience.errors import UnsupportedRequest
@@ -89,7 +89,9 @@ def truth_of(fit: Any) -> Truth:
     return fit if isinstance(fit, Truth) else fit.truth
 
 
-def align(truth: Truth, predictions: Predictions, *, missing: str, unknown: str) -> tuple[np.ndarray, np.ndarray]:
+def align(
+    truth: Truth, predictions: Predictions, *, missing: str, unknown: str
+) -> tuple[Int[np.ndarray, "item place"], Bool[np.ndarray, " item"]]:
     """Bring predictions into the item and class order of a truth.
 
     Returns
@@ -124,7 +126,11 @@ def lifted(truth: Truth, systems: Sequence[np.ndarray], metrics: Sequence[Metric
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _score_block(score: Callable[[Array, Array], Array], truth: Array, predicted: Array) -> Array:
+def _score_block(
+    score: Callable[[Array, Array], Array],
+    truth: Int[Array, "item draw depth"],
+    predicted: Int[Array, "item system place"],
+) -> Float[Array, "item system draw"]:
     """Apply one metric to ``truth`` (item, draw, depth) and ``predicted`` (item, system, position)."""
     over_draws = jax.vmap(score, in_axes=(0, None))
     over_systems = jax.vmap(over_draws, in_axes=(None, 0))
@@ -137,7 +143,7 @@ def _score_ties(score: Callable[..., Array], classes: Array, buckets: Array, pre
     return jax.vmap(score)(classes, buckets, predicted)
 
 
-def _positions(ranked: np.ndarray, depth: int) -> np.ndarray:
+def _positions(ranked: Int[np.ndarray, "item place"], depth: int) -> Int[np.ndarray, "item depth"]:
     """Cut or lengthen lists to the positions that a metric reads."""
     width = ranked.shape[1]
     if width >= depth:
@@ -145,7 +151,9 @@ def _positions(ranked: np.ndarray, depth: int) -> np.ndarray:
     return np.concatenate([ranked, np.full((len(ranked), depth - width), -1, ranked.dtype)], axis=1)
 
 
-def point_scores(truth: Truth, ranked: np.ndarray, metric: Metric) -> np.ndarray | None:
+def point_scores(
+    truth: Truth, ranked: Int[np.ndarray, "item place"], metric: Metric
+) -> Float[np.ndarray, " item"] | None:
     """Score against the point estimate, as standard practice does, ``(item,)``; None where there is none."""
     if truth.point is None:
         return None
@@ -158,7 +166,7 @@ def point_scores(truth: Truth, ranked: np.ndarray, metric: Metric) -> np.ndarray
     return np.concatenate([block.scores[0][0, :, 0] for block in lifted(truth.point, [ranked], [metric])])
 
 
-def mapped_groups(truth: Truth, groups: ClassMap) -> np.ndarray:
+def mapped_groups(truth: Truth, groups: ClassMap) -> Int[np.ndarray, " class"]:
     """Return the group of each class of a truth, int32 ``(class,)``; the map may list its classes in any order."""
     if truth.classes is None:
         if groups.num_classes != truth.num_classes:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from consilience.arrays import Int
 from consilience.data.classes import ClassMap
 from consilience.data.predictions import Predictions
 from consilience.errors import UnsupportedRequest
@@ -156,7 +157,7 @@ def _real(block: Block) -> np.ndarray:
     return np.asarray(block.values)[: block.num_items]
 
 
-def _one_code(sets: np.ndarray, num_classes: int) -> np.ndarray:
+def _one_code(sets: Int[np.ndarray, "item draw size"], num_classes: int) -> Int[np.ndarray, "item draw"]:
     """Give sets ``(item, draw, top)`` numbers: equal sets, equal number."""
     code = sets[:, :, 0].astype(np.int64)
     for place in range(1, sets.shape[2]):

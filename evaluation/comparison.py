@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from consilience.arrays import Float
 from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.evaluation.adjustment import align, lifted, point_scores, truth_of
@@ -188,7 +189,7 @@ def _sums(truth: Truth, ranked: list[np.ndarray], metric: Metric, kept: np.ndarr
     return {"truth": equal / kept.sum(), "both": both / total, "items": items / total}
 
 
-def p_best(draws: np.ndarray) -> np.ndarray:
+def p_best(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, " system"]:
     """Return the share of draws in which each system is best, ``(system,)``; systems that tie share the draw."""
     best = draws == draws.max(axis=0)
     return (best / best.sum(axis=0)).mean(axis=1)

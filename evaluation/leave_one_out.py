@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from consilience.arrays import Float
 from consilience.data.annotations import Annotations
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
@@ -45,7 +46,9 @@ class _Votes(NamedTuple):
     num_items: int
 
 
-def leave_one_out_agreement(reports: Rankings | Annotations, weights: str = "equation-14") -> np.ndarray:
+def leave_one_out_agreement(
+    reports: Rankings | Annotations, weights: str = "equation-14"
+) -> Float[np.ndarray, " item"]:
     """Return the share of each item's reports that list a class which the other reports together put first.
 
     Parameters

@@ -25,11 +25,15 @@ from types import MappingProxyType
 
 import jax.numpy as jnp
 
-from consilience.arrays import Array
+from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnknownName
 from consilience.evaluation.rank_distances import footrule_score, kendall_score
 
 __all__ = ["METRIC_FORMS", "Metric", "resolve"]
+
+
+# Class codes, best first: as many as the metric needs of a draw or of a prediction.
+_Places = Int[Array, " _"]
 
 
 @dataclass(frozen=True)
@@ -101,47 +105,47 @@ def _parse(name: str) -> Metric:
     raise UnknownName(f"no metric is called {name!r}; write one of these with numbers for k and j, 1 or more:\n{forms}")
 
 
-def _target_accuracy(truth: Array, prediction: Array) -> Array:
+def _target_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     """Return whether all targets are predicted; the targets are all classes where there are fewer than targets."""
     found = jnp.any(_matches(truth, prediction), axis=1)
     return _as_float(jnp.all(found | (truth < 0)) & found[0])
 
 
-def _set_accuracy(truth: Array, prediction: Array) -> Array:
+def _set_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     return _as_float(_overlaps(truth, prediction)[-1] == 1)
 
 
-def _overlap(truth: Array, prediction: Array) -> Array:
+def _overlap(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     return _overlaps(truth, prediction)[-1]
 
 
-def _average_overlap(truth: Array, prediction: Array) -> Array:
+def _average_overlap(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     return jnp.mean(_overlaps(truth, prediction))
 
 
-def _kendall(truth: Array, prediction: Array) -> Array:
+def _kendall(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     return _kendall_tied(truth, jnp.arange(truth.shape[0]), prediction)
 
 
-def _kendall_tied(truth: Array, buckets: Array, prediction: Array) -> Array:
+def _kendall_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
     order = jnp.arange(prediction.shape[0])
     return _unless_empty(kendall_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
 
 
-def _footrule(truth: Array, prediction: Array) -> Array:
+def _footrule(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     return _footrule_tied(truth, jnp.arange(truth.shape[0]), prediction)
 
 
-def _footrule_tied(truth: Array, buckets: Array, prediction: Array) -> Array:
+def _footrule_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
     order = jnp.arange(prediction.shape[0])
     return _unless_empty(footrule_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
 
 
-def _unless_empty(score: Array, truth: Array, prediction: Array) -> Array:
+def _unless_empty(score: Float[Array, ""], truth: _Places, prediction: _Places) -> Float[Array, ""]:
     return jnp.where((truth[0] != -1) & (prediction[0] != -1), score, 0)
 
 
-def _overlaps(truth: Array, prediction: Array) -> Array:
+def _overlaps(truth: _Places, prediction: _Places) -> Float[Array, " size"]:
     """Return size(C_k intersected with Y_c) / c, c = size of C_k, for every k from 1 to the length of both."""
     places = jnp.arange(truth.shape[0])
     reached = jnp.where(_matches(truth, prediction), jnp.maximum(places[:, None], places[None, :]), places.size)
@@ -151,11 +155,11 @@ def _overlaps(truth: Array, prediction: Array) -> Array:
     return common / jnp.maximum(sizes, 1)
 
 
-def _matches(truth: Array, prediction: Array) -> Array:
+def _matches(truth: _Places, prediction: _Places) -> Bool[Array, "target place"]:
     return (truth[:, None] == prediction[None, :]) & (truth[:, None] >= 0)
 
 
-def _as_float(condition: Array) -> Array:
+def _as_float(condition: Bool[Array, ""]) -> Float[Array, ""]:
     return jnp.asarray(condition, dtype=float)
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from consilience.arrays import Array
+from consilience.arrays import Array, Float, Int
 
 __all__ = ["footrule_distance", "footrule_score", "kendall_distance", "kendall_score"]
 
@@ -40,8 +40,12 @@ class _Comparison(NamedTuple):
 
 
 def kendall_distance(
-    classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, at: int | Array
-) -> tuple[Array, Array]:
+    classes_a: Int[Array, " a"],
+    blocks_a: Int[Array, " a"],
+    classes_b: Int[Array, " b"],
+    blocks_b: Int[Array, " b"],
+    at: int | Array,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
     r"""Return Kendall's distance with penalty 1/2 and its maximum.
 
     Over the unordered pairs of $U$: 1 for two classes in different buckets in both rankings and in opposite order, 1/2
@@ -73,8 +77,12 @@ def kendall_distance(
 
 
 def footrule_distance(
-    classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, at: int | Array
-) -> tuple[Array, Array]:
+    classes_a: Int[Array, " a"],
+    blocks_a: Int[Array, " a"],
+    classes_b: Int[Array, " b"],
+    blocks_b: Int[Array, " b"],
+    at: int | Array,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
     r"""Return Spearman's footrule with the location parameter :math:`\ell = \max(l_1, l_2) + 1`, and its maximum.
 
     The sum over $U$ of the differences between the two positions of a class. The maximum
@@ -102,7 +110,13 @@ def footrule_distance(
     return distance, maximum
 
 
-def kendall_score(classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, at: int | Array) -> Array:
+def kendall_score(
+    classes_a: Int[Array, " a"],
+    blocks_a: Int[Array, " a"],
+    classes_b: Int[Array, " b"],
+    blocks_b: Int[Array, " b"],
+    at: int | Array,
+) -> Float[Array, ""]:
     """Return 1 - distance / maximum of `kendall_distance`, a float scalar in [0, 1].
 
     An empty ranking orders no pair: it has distance 0, score 1, to another empty ranking and to a single block.
@@ -110,7 +124,13 @@ def kendall_score(classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b:
     return _score(*kendall_distance(classes_a, blocks_a, classes_b, blocks_b, at))
 
 
-def footrule_score(classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, at: int | Array) -> Array:
+def footrule_score(
+    classes_a: Int[Array, " a"],
+    blocks_a: Int[Array, " a"],
+    classes_b: Int[Array, " b"],
+    blocks_b: Int[Array, " b"],
+    at: int | Array,
+) -> Float[Array, ""]:
     """Return 1 - distance / maximum of `footrule_distance`, a float scalar in [0, 1]; 1 for two empty rankings."""
     return _score(*footrule_distance(classes_a, blocks_a, classes_b, blocks_b, at))
 
@@ -119,7 +139,13 @@ def _score(distance: Array, maximum: Array) -> Array:
     return 1 - distance / jnp.where(maximum > 0, maximum, 1)
 
 
-def _compare(classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, at: int | Array) -> _Comparison:
+def _compare(
+    classes_a: Int[Array, " a"],
+    blocks_a: Int[Array, " a"],
+    classes_b: Int[Array, " b"],
+    blocks_b: Int[Array, " b"],
+    at: int | Array,
+) -> _Comparison:
     """Place the union: first the classes that ranking a keeps, then those that only b keeps."""
     own_a, keeps_a = _positions(classes_a, blocks_a, at)
     own_b, keeps_b = _positions(classes_b, blocks_b, at)
@@ -142,5 +168,5 @@ def _positions(classes: Array, blocks: Array, at: int | Array) -> tuple[Array, A
     return 2 * earlier + tied + 1, listed & (earlier < at)
 
 
-def _order(position: Array) -> Array:
+def _order(position: Int[Array, " n"]) -> Int[Array, "n n"]:
     return jnp.sign(position[:, None] - position[None, :])

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array
+from consilience.arrays import Array, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 
@@ -42,8 +42,13 @@ _PAIRS_PER_CHUNK = 8192
 
 
 def average_overlap(
-    classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, num_classes: int | Array, at: int
-) -> Array:
+    classes_a: Int[Array, " a"],
+    blocks_a: Int[Array, " a"],
+    classes_b: Int[Array, " b"],
+    blocks_b: Int[Array, " b"],
+    num_classes: int | Array,
+    at: int,
+) -> Float[Array, ""]:
     """Return the average overlap of two rankings, not normalised.
 
     Parameters
@@ -71,8 +76,13 @@ def average_overlap(
 
 
 def mean_average_overlap(
-    classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, num_classes: int | Array, at: int
-) -> Array:
+    classes_a: Int[Array, " a"],
+    blocks_a: Int[Array, " a"],
+    classes_b: Int[Array, " b"],
+    blocks_b: Int[Array, " b"],
+    num_classes: int | Array,
+    at: int,
+) -> Float[Array, ""]:
     """Return AO(a, b) / sqrt(AO(a, a) AO(b, b)), a float scalar in [0, 1] and 1 for equal rankings.
 
     The parameters are those of `average_overlap`. Two rankings that list nothing are equal.
@@ -84,7 +94,7 @@ def mean_average_overlap(
     return jnp.minimum(overlap / jnp.sqrt(itself_a * itself_b), 1)
 
 
-def annotator_average_overlap(rankings: Rankings, at: int) -> np.ndarray:
+def annotator_average_overlap(rankings: Rankings, at: int) -> Float[np.ndarray, " item"]:
     """Return how far the annotators of each item agree: `mean_average_overlap`, averaged over the pairs of its reports.
 
     Parameters
@@ -140,7 +150,12 @@ def _pair_chunks(report_item: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarr
 
 @partial(jax.jit, static_argnames="at")
 def _mean_average_overlaps(
-    classes_a: Array, blocks_a: Array, classes_b: Array, blocks_b: Array, num_classes: Array, at: int
+    classes_a: Int[Array, "pair a"],
+    blocks_a: Int[Array, "pair a"],
+    classes_b: Int[Array, "pair b"],
+    blocks_b: Int[Array, "pair b"],
+    num_classes: Array,
+    at: int,
 ) -> Array:
     """Return `mean_average_overlap` of every pair: arguments (pair, position), result (pair,)."""
     of_one_pair = partial(mean_average_overlap, num_classes=num_classes, at=at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import tempfile
 import zipfile
@@ -45,7 +46,9 @@ def save(fit: Fit, path: str | os.PathLike) -> None:
     if target.exists() and not (target / "fit.json").is_file() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    # Made by hand and not by `tempfile`, whose folders only their owner may read.
+    partial = target.parent / f".{target.name}.{secrets.token_hex(4)}"
+    partial.mkdir()
     try:
         with open(partial / "arrays.npz", "wb") as file:
             np.savez(file, **_arrays(fit))  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from consilience.arrays import Array, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models.interface import Model, Option, checked_prior
@@ -99,11 +99,11 @@ class Posterior(NamedTuple):
     votes : float64, shape ``(entry,)``; weighted number of annotations, the point estimate.
     """
 
-    first: np.ndarray
-    entry_class: np.ndarray
-    concentration: np.ndarray
-    unnamed: np.ndarray
-    votes: np.ndarray
+    first: Int[np.ndarray, " boundary"]
+    entry_class: Int[np.ndarray, " entry"]
+    concentration: Float[np.ndarray, " entry"]
+    unnamed: Float[np.ndarray, ""]
+    votes: Float[np.ndarray, " entry"]
 
 
 def exact(data: Annotations, priors: Priors, *, reliability: float) -> Posterior:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
+from consilience.arrays import Float, Int
+
 __all__ = ["top_probabilities"]
 
 _LOG_NEGLIGIBLE = -40.0  # e^-40 is 4e-18: what the cut tails may hold.
@@ -22,8 +24,8 @@ _BLOCK_NODES = 2_000_000
 
 
 def top_probabilities(
-    first: np.ndarray, concentration: np.ndarray, unnamed: float, num_classes: int
-) -> tuple[np.ndarray, np.ndarray]:
+    first: Int[np.ndarray, " boundary"], concentration: Float[np.ndarray, " entry"], unnamed: float, num_classes: int
+) -> tuple[Float[np.ndarray, " entry"], Float[np.ndarray, " item"]]:
     """Return the probability of leading for every entry, and for each unnamed class of every item.
 
     Parameters
@@ -82,7 +84,9 @@ def _grid(
     return lower, upper, nodes
 
 
-def _sharpness(concentration: np.ndarray | float, number: np.ndarray) -> np.ndarray:
+def _sharpness(
+    concentration: Float[np.ndarray, " item"] | float, number: Float[np.ndarray, " item"]
+) -> Float[np.ndarray, " item"]:
     """Return the inverse width in log x of the largest of many gammas: x times their hazard where it is 1 / number."""
     number = np.maximum(number, 1.0)
     x = np.maximum(special.gammainccinv(concentration, 1 / number), np.finfo(float).tiny)
@@ -134,6 +138,6 @@ def _leads(
     return np.where(np.isfinite(log_cdf), terms * weight, 0.0).sum(axis=-1)
 
 
-def _ranges(counts: np.ndarray) -> np.ndarray:
+def _ranges(counts: Int[np.ndarray, " run"]) -> Int[np.ndarray, " sum"]:
     """Return 0, 1, …, counts[0] - 1, 0, 1, …, counts[1] - 1, and so on."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

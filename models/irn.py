@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Array, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.models.dirichlet import MODEL as DIRICHLET
@@ -39,12 +39,12 @@ WEIGHTS = Option(
 )  # fmt: skip
 
 
-def row_weights(data: Rankings, weights: str) -> Array:
+def row_weights(data: Rankings, weights: str) -> Float[Array, " row"]:
     """Return the unnormalised weight of each named class in each report, shape ``(row,)`` (equation 14)."""
     return 1.0 / ((data.block + 1) * (data.block_size if weights == "equation-14" else 1))
 
 
-def inverse_rank_normalisation(data: Rankings, weights: str = "equation-14") -> np.ndarray:
+def inverse_rank_normalisation(data: Rankings, weights: str = "equation-14") -> Float[np.ndarray, " entry"]:
     """Return the IRN plausibility of each entry, float64, shape ``(entry,)``; the entries of an item sum to one.
 
     Raises
@@ -66,9 +66,9 @@ def inverse_rank_normalisation(data: Rankings, weights: str = "equation-14") -> 
 class Posterior(NamedTuple):
     """The point estimate: ``plausibility`` float64 ``(entry,)`` for the entries ``first``, ``entry_class``."""
 
-    first: np.ndarray
-    entry_class: np.ndarray
-    plausibility: np.ndarray
+    first: Int[np.ndarray, " boundary"]
+    entry_class: Int[np.ndarray, " entry"]
+    plausibility: Float[np.ndarray, " entry"]
 
 
 def exact(data: Rankings, priors: None = None, *, weights: str) -> Posterior:

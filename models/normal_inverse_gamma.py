@@ -39,7 +39,7 @@ import numpyro
 import numpyro.distributions as dist
 from scipy import stats
 
-from consilience.arrays import Array, Key
+from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models.dirichlet import MODEL as DIRICHLET
@@ -58,10 +58,10 @@ _MOST_CONFIDENT = 1000.0
 class Moments(NamedTuple):
     """Hyperparameters by the method of moments: m₀, κ₀, α₀, β₀ of the module's formulas, scalars."""
 
-    location: Array
-    strength: Array
-    shape: Array
-    scale: Array
+    location: Float[Array, ""]
+    strength: Float[Array, ""]
+    shape: Float[Array, ""]
+    scale: Float[Array, ""]
 
 
 def moments(data: Ratings) -> Moments:
@@ -89,11 +89,11 @@ def moments(data: Ratings) -> Moments:
     return Moments(location, within / jnp.maximum(between, within / _MOST_CONFIDENT), shape, (shape - 1) * within)
 
 
-def _sum(values: Array, data: Ratings) -> Array:
+def _sum(values: Float[Array, " rating"], data: Ratings) -> Float[Array, " item"]:
     return jax.ops.segment_sum(values, data.item, data.num_items)
 
 
-def _average(values: Array, where: Array) -> Array:
+def _average(values: Float[Array, " item"], where: Bool[Array, " item"]) -> Float[Array, ""]:
     return jnp.sum(jnp.where(where, values, 0.0)) / jnp.maximum(jnp.sum(where), 1)
 
 
@@ -139,11 +139,11 @@ def model(data: Ratings, priors: Priors | None = None, *, threshold: float = 0.0
 class Posterior(NamedTuple):
     """Normal-inverse-gamma posteriors, float64, each ``(item,)``: m, κ, α, β; and the mean rating, NaN without any."""
 
-    location: np.ndarray
-    strength: np.ndarray
-    shape: np.ndarray
-    scale: np.ndarray
-    mean_rating: np.ndarray
+    location: Float[np.ndarray, " item"]
+    strength: Float[np.ndarray, " item"]
+    shape: Float[np.ndarray, " item"]
+    scale: Float[np.ndarray, " item"]
+    mean_rating: Float[np.ndarray, " item"]
 
 
 def exact(data: Ratings, priors: Priors, *, threshold: float) -> Posterior:
@@ -252,7 +252,9 @@ class SideOfThreshold(Truth):
 
 
 @functools.partial(jax.jit, static_argnames="num_draws")
-def _draw_sides(key: Key, parameters: Array, threshold: Array, num_draws: int) -> Array:
+def _draw_sides(
+    key: Key, parameters: Float[Array, "item 4"], threshold: Float[Array, ""], num_draws: int
+) -> Int[Array, "item draw"]:
     """Draw on which side μ lies, for rows of m, κ, α, β."""
     location, strength, shape, scale = (column[:, None] for column in parameters.T)
     key_variance, key_mean = jax.random.split(key)

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from consilience.arrays import Array, Key
+from consilience.arrays import Array, Bool, Float, Int, Key
 
 __all__ = ["GammaQuantiles", "log_gamma", "log_gamma_maxima"]
 
@@ -29,7 +29,7 @@ __all__ = ["GammaQuantiles", "log_gamma", "log_gamma_maxima"]
 _BUFFER_SHARE = 16
 
 
-def log_gamma(key: Key, concentration: Array) -> Array:
+def log_gamma(key: Key, concentration: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
     """Draw logarithms of independent standard gamma variables.
 
     Parameters
@@ -51,7 +51,7 @@ def log_gamma(key: Key, concentration: Array) -> Array:
     return jnp.reshape(jnp.where(flat < 1, draws - boost / flat, draws), concentration.shape)
 
 
-def _propose(key: Key, shape: Array) -> tuple[Array, Array]:
+def _propose(key: Key, shape: Float[Array, " n"]) -> tuple[Float[Array, " n"], Bool[Array, " n"]]:
     """One proposal per element for shapes >= 1: the log of the draw, and whether it is accepted."""
     key_normal, key_exponential = jax.random.split(key)
     third = shape - 1 / 3
@@ -63,7 +63,9 @@ def _propose(key: Key, shape: Array) -> tuple[Array, Array]:
     return jnp.log(third) + log_cube, accepted
 
 
-def _redraw_rejected(key: Key, shape: Array, draws: Array, accepted: Array) -> Array:
+def _redraw_rejected(
+    key: Key, shape: Float[Array, " n"], draws: Float[Array, " n"], accepted: Bool[Array, " n"]
+) -> Float[Array, " n"]:
     """Replace the rejected proposals, a buffer of them at a time; one buffer is all but always enough."""
     size = max(1, shape.size // _BUFFER_SHARE)
 
@@ -80,7 +82,7 @@ def _redraw_rejected(key: Key, shape: Array, draws: Array, accepted: Array) -> A
     return jax.lax.while_loop(any_left, fill_buffer, (draws, accepted, 0))[0]
 
 
-def _until_accepted(key: Key, shape: Array) -> Array:
+def _until_accepted(key: Key, shape: Float[Array, " n"]) -> Float[Array, " n"]:
     """Propose for all elements, again and again, until each has been accepted once."""
 
     def again(state: tuple) -> tuple:
@@ -100,10 +102,10 @@ class GammaQuantiles(NamedTuple):
     resolution of float32.
     """
 
-    start: Array
-    step: Array
-    log_quantile: Array
-    slope: Array
+    start: Float[Array, ""]
+    step: Float[Array, ""]
+    log_quantile: Float[Array, " node"]
+    slope: Float[Array, " node"]
 
     @classmethod
     def of(cls, concentration: float, num_nodes: int = 4096) -> GammaQuantiles:
@@ -120,7 +122,7 @@ class GammaQuantiles(NamedTuple):
         slope = np.exp(log_lower + log_upper - log_density)
         return cls(*map(jnp.asarray, (t[0], t[1] - t[0], log_quantile, slope)))
 
-    def at(self, t: Array) -> Array:
+    def at(self, t: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
         """Interpolate at logits of probabilities, any shape; to the left of the grid the function is linear."""
         position = (t - self.start) / self.step
         left = jnp.clip(jnp.floor(position).astype(int), 0, self.slope.size - 2)
@@ -134,7 +136,9 @@ class GammaQuantiles(NamedTuple):
         return jnp.where(s < 0, self.log_quantile[0] + (t - self.start) * self.slope[0], inside)
 
 
-def log_gamma_maxima(key: Key, quantiles: GammaQuantiles, count: Array, num_draws: int, depth: int) -> Array:
+def log_gamma_maxima(
+    key: Key, quantiles: GammaQuantiles, count: Int[Array, " item"], num_draws: int, depth: int
+) -> Float[Array, "depth item draw"]:
     """Draw the largest of many independent gamma variables of one concentration, without drawing them all.
 
     The largest of n uniforms is V^(1/n), and given it the next is the largest of n - 1 below it; quantiles carry

@@ -19,7 +19,6 @@ needs, the ranking is filled with the lowest remaining class codes.
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -28,10 +27,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import UnsupportedRequest
 from consilience.models.dirichlet_quadrature import top_probabilities
-from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima
+from consilience.models.random import GammaQuantiles
+from consilience.models.ranking import PaddedBlock, draw_dirichlet, group_weights, pad, rank_dirichlet, rank_weights
 
 __all__ = [
     "Block",
@@ -85,12 +85,14 @@ class Entries(NamedTuple):
     num_classes : how many classes there are in all.
     """
 
-    first: np.ndarray
-    class_: np.ndarray
+    first: Int[np.ndarray, " boundary"]
+    class_: Int[np.ndarray, " entry"]
     num_classes: int
 
     @classmethod
-    def of(cls, entry_item: Array, entry_class: Array, num_items: int, num_classes: int) -> Entries:
+    def of(
+        cls, entry_item: Int[Array, " entry"], entry_class: Int[Array, " entry"], num_items: int, num_classes: int
+    ) -> Entries:
         """Build from sorted (item, class) pairs."""
         first = np.searchsorted(np.asarray(entry_item), np.arange(num_items + 1))
         return cls(first, np.asarray(entry_class, np.int32), num_classes)
@@ -107,7 +109,7 @@ class Entries(NamedTuple):
         return len(self.first) - 1
 
     @property
-    def item(self) -> np.ndarray:
+    def item(self) -> Int[np.ndarray, " entry"]:
         """Item of each entry, int64, shape ``(entry,)``."""
         return np.repeat(np.arange(self.num_items), np.diff(self.first))
 
@@ -151,7 +153,7 @@ class Truth(ABC):
         """Yield blocks of int32 class codes ``(item, draw, depth)``, best first, -1 when the classes are used up."""
 
     @abstractmethod
-    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+    def grouped(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
         """Yield blocks of the plausibility of each group, ``(item, draw, group)``; ``group`` maps class to group."""
 
     def top_probabilities(self) -> TopProbabilities:
@@ -205,18 +207,18 @@ class DirichletTruth(Truth):
             padded = _pad_block(self.entries, items, slots, num_items, num_entries)
             concentration = pad(self.concentration[slots], num_entries, 1.0)
             key = jax.random.fold_in(self.key, number)
-            yield Block(items, _rank_dirichlet(key, concentration, quantiles, padded, self.num_draws, depth))
+            yield Block(items, rank_dirichlet(key, concentration, quantiles, padded, self.num_draws, depth))
 
-    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+    def grouped(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
         """Yield masses of groups: the mass of a group is Dirichlet too, with the sum of the concentrations."""
         concentration = self.group_concentration(group, num_groups)
         num_rows = block_rows(self.num_items, num_groups * self.num_draws)
         for start in range(0, self.num_items, num_rows):
             items = slice(start, min(start + num_rows, self.num_items))
             key = jax.random.fold_in(jax.random.fold_in(self.key, 1 << 30), start)
-            yield Block(items, _draw_dirichlet(key, pad(concentration[items], num_rows, 1.0), self.num_draws))
+            yield Block(items, draw_dirichlet(key, pad(concentration[items], num_rows, 1.0), self.num_draws))
 
-    def group_concentration(self, group: np.ndarray, num_groups: int) -> np.ndarray:
+    def group_concentration(self, group: Int[np.ndarray, " class"], num_groups: int) -> Float[np.ndarray, "item group"]:
         """Return the Dirichlet concentration of groups of classes, float64 ``(item, group)``."""
         group = np.asarray(group)
         cell = self.entries.item * num_groups + group[self.entries.class_]
@@ -227,7 +229,7 @@ class DirichletTruth(Truth):
         number_named = np.bincount(cell, minlength=size).reshape(self.num_items, num_groups)
         return named + self.unnamed * (np.bincount(group, minlength=num_groups) - number_named)
 
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Float[np.ndarray, " entry"]:
         """Posterior mean of each entry, shape ``(entry,)``."""
         counts = np.diff(self.entries.first)
         named = np.bincount(self.entries.item, self.concentration, self.num_items)
@@ -270,13 +272,13 @@ class PlausibilityDraws(Truth):
         has none, nothing is known of it: all classes are equally plausible.
     """
 
-    def __init__(self, entries: Entries, log_weight: np.ndarray) -> None:
+    def __init__(self, entries: Entries, log_weight: Float[Array, "draw entry"]) -> None:
         self.entries, self.log_weight = entries, np.asarray(log_weight)
         self.num_draws = self.log_weight.shape[0]
         self.num_items, self.num_classes = entries.num_items, entries.num_classes
 
     @classmethod
-    def dense(cls, plausibility: np.ndarray) -> PlausibilityDraws:
+    def dense(cls, plausibility: Float[Array, "draw item class"]) -> PlausibilityDraws:
         """Wrap plausibilities of all classes, shape ``(draw, item, class)``."""
         num_draws, num_items, num_classes = plausibility.shape
         with np.errstate(divide="ignore"):
@@ -298,7 +300,7 @@ class PlausibilityDraws(Truth):
             result += without_mass / self.num_classes
         return result / self.num_draws
 
-    def _padded(self) -> Iterator[tuple[slice, _PaddedBlock, np.ndarray]]:
+    def _padded(self) -> Iterator[tuple[slice, PaddedBlock, np.ndarray]]:
         for items, slots, num_items, num_entries in self.entries.blocks(self.num_draws):
             padded = _pad_block(self.entries, items, slots, num_items, num_entries)
             yield items, padded, pad(self.log_weight[:, slots].T, num_entries, 0.0)
@@ -306,12 +308,12 @@ class PlausibilityDraws(Truth):
     def ranked(self, depth: int) -> Iterator[Block]:
         """Yield the leading classes; see `Truth.ranked`."""
         for items, padded, log_weight in self._padded():
-            yield Block(items, _rank_weights(log_weight, padded, depth))
+            yield Block(items, rank_weights(log_weight, padded, depth))
 
-    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+    def grouped(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
         """Yield the masses of groups; see `Truth.grouped`."""
         for items, padded, log_weight in self._padded():
-            yield Block(items, _group_weights(log_weight, padded, jnp.asarray(group), num_groups))
+            yield Block(items, group_weights(log_weight, padded, jnp.asarray(group), num_groups))
 
 
 class LabelDraws(Truth):
@@ -323,7 +325,7 @@ class LabelDraws(Truth):
     num_classes : how many labels there are.
     """
 
-    def __init__(self, label: np.ndarray, num_classes: int) -> None:
+    def __init__(self, label: Array, num_classes: int) -> None:
         self.draws = np.asarray(label, np.int32)
         self.num_draws, self.num_items = self.draws.shape
         self.num_classes = num_classes
@@ -340,7 +342,7 @@ class LabelDraws(Truth):
             items = slice(start, min(start + rows, self.num_items))
             yield Block(items, jnp.asarray(pad(self.draws[:, items].T[:, :, None], rows, 0)))
 
-    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+    def grouped(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
         """Yield indicators of the label's group."""
         for block in self.ranked(1):
             yield Block(block.items, jax.nn.one_hot(jnp.asarray(group)[block.values[:, :, 0]], num_groups))
@@ -356,12 +358,12 @@ class PointTruth(PlausibilityDraws):
         a tie, since sums of fractions such as 1/6 + 1/3 and 1/2 differ in the last bit.
     """
 
-    def __init__(self, entries: Entries, score: np.ndarray) -> None:
+    def __init__(self, entries: Entries, score: Float[Array, " entry"]) -> None:
         self.score = _merge_ties(entries, np.asarray(score, float))
         with np.errstate(divide="ignore"):
             super().__init__(entries, np.log(self.score)[None])
 
-    def bucket_orders(self, width: int) -> tuple[np.ndarray, np.ndarray]:
+    def bucket_orders(self, width: int) -> tuple[Int[np.ndarray, "item width"], Int[np.ndarray, "item width"]]:
         """Return each item's classes best first and the number of their bucket of equal scores.
 
         Parameters
@@ -390,7 +392,9 @@ class PointTruth(PlausibilityDraws):
         return classes, buckets
 
 
-def most_frequent(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def most_frequent(
+    codes: Int[np.ndarray, "item draw"],
+) -> tuple[Int[np.ndarray, " item"], Float[np.ndarray, " item"]]:
     """Return the most frequent value of each row and its share; the lowest one where several are.
 
     Parameters
@@ -408,7 +412,7 @@ def most_frequent(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ordered[rows, end], run[rows, end] / num_draws
 
 
-def _merge_ties(entries: Entries, score: np.ndarray) -> np.ndarray:
+def _merge_ties(entries: Entries, score: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
     """Set scores that differ by rounding errors only to the lowest of them, so that they do not differ falsely."""
     item = entries.item
     largest = np.zeros(entries.num_items)
@@ -419,40 +423,6 @@ def _merge_ties(entries: Entries, score: np.ndarray) -> np.ndarray:
     merged = np.empty_like(score)
     merged[order] = score[order][np.maximum.accumulate(np.where(starts, np.arange(len(score)), 0))]
     return merged
-
-
-class _PaddedBlock(NamedTuple):
-    """The entries of a block of items in fixed shapes.
-
-    ``segment`` is the item within the block of each entry, and the number of padded items where an entry is padding.
-    """
-
-    segment: np.ndarray
-    class_: np.ndarray
-    position: np.ndarray
-    num_named: np.ndarray
-    num_unnamed: np.ndarray
-
-
-def _pad_block(entries: Entries, items: slice, slots: slice, num_items: int, num_entries: int) -> _PaddedBlock:
-    counts = np.diff(entries.first[items.start : items.stop + 1])
-    within = np.arange(slots.stop - slots.start) - np.repeat(entries.first[items] - slots.start, counts)
-    return _PaddedBlock(
-        segment=pad(np.repeat(np.arange(len(counts), dtype=np.int32), counts), num_entries, num_items),
-        class_=pad(entries.class_[slots], num_entries, 0),
-        position=pad(within.astype(np.int32), num_entries, 0),
-        num_named=pad(counts.astype(np.int32), num_items, 0),
-        num_unnamed=pad((entries.num_classes - counts).astype(np.int32), num_items, 0),
-    )
-
-
-def pad(values: np.ndarray, length: int, fill: float) -> np.ndarray:
-    """Lengthen the first axis; floats become JAX's default float."""
-    values = np.asarray(values)
-    if values.dtype.kind == "f":
-        values = values.astype(jnp.result_type(float))
-    tail = np.full((length - len(values), *values.shape[1:]), fill, values.dtype)
-    return np.concatenate([values, tail])
 
 
 def block_rows(num_items: int, numbers_per_item: int) -> int:
@@ -466,136 +436,13 @@ def _round_up(length: int) -> int:
     return -(-length // unit) * unit
 
 
-@functools.partial(jax.jit, static_argnames=("num_draws", "depth"))
-def _rank_dirichlet(
-    key: Key, concentration: Array, quantiles: GammaQuantiles | None, block: _PaddedBlock, num_draws: int, depth: int
-) -> Array:
-    key_named, key_unnamed, key_identity = jax.random.split(key, 3)
-    shape = (concentration.shape[0], num_draws)
-    log_weight = log_gamma(key_named, jnp.broadcast_to(concentration[:, None], shape))
-    if quantiles is None:
-        return _rank(log_weight, block, depth, None, _lowest_unnamed(block, depth))
-    largest = log_gamma_maxima(key_unnamed, quantiles, block.num_unnamed, num_draws, depth)
-    return _rank(log_weight, block, depth, largest, _random_unnamed(key_identity, block, num_draws, depth))
-
-
-@functools.partial(jax.jit, static_argnames="depth")
-def _rank_weights(log_weight: Array, block: _PaddedBlock, depth: int) -> Array:
-    return _rank(log_weight, block, depth, None, _lowest_without_mass(log_weight, block, depth))
-
-
-def _rank(log_weight: Array, block: _PaddedBlock, depth: int, unnamed: Array | None, unnamed_class: Array) -> Array:
-    """Pick the leading class again and again.
-
-    ``log_weight`` is ``(entry, draw)``; ``unnamed`` the decreasing values of the best unnamed classes ``(depth,
-    item, draw)``, None where they have no mass; ``unnamed_class`` the codes ``(depth, item, draw)`` of the classes
-    that come into play when no named one leads.
-    """
-    num_items, num_draws = block.num_named.shape[0], log_weight.shape[1]
-    segment_max = functools.partial(jax.ops.segment_max, num_segments=num_items + 1, indices_are_sorted=True)
-    segment_min = functools.partial(jax.ops.segment_min, num_segments=num_items + 1, indices_are_sorted=True)
-    taken = jnp.zeros((num_items, num_draws), jnp.int32)
-    none = jnp.iinfo(jnp.int32).max
-    ranking = []
-    for _ in range(depth):
-        best = segment_max(log_weight, block.segment)
-        leads = (log_weight == best[block.segment]) & (log_weight > -jnp.inf)
-        named_class = segment_min(jnp.where(leads, block.class_[:, None], none), block.segment)[:num_items]
-        next_class = _take(unnamed_class, taken)
-        if unnamed is None:
-            use_named = named_class < none
-        else:
-            use_named = (named_class < none) & (best[:num_items] >= _take(unnamed, taken))
-        chosen = jnp.where(use_named, named_class, next_class)
-        ranking.append(chosen)
-        taken = taken + ~use_named
-        log_weight = jnp.where(block.class_[:, None] == _to_entries(chosen, block), -jnp.inf, log_weight)
-    return jnp.stack(ranking, axis=-1)
-
-
-def _take(values: Array, index: Array) -> Array:
-    """Take ``values[index[i, d], i, d]``; values may have one draw for all."""
-    values = jnp.broadcast_to(values, (values.shape[0], *index.shape))
-    return jnp.take_along_axis(values, index[None], axis=0)[0]
-
-
-def _unnamed_class(block: _PaddedBlock, rank: Array) -> Array:
-    """Code of the rank-th lowest class that an item does not name, for ranks ``(item, draw)``; -1 when there are fewer.
-
-    The named classes c_0 < c_1 < … leave c_j - j unnamed ones below c_j, so rank r lies above as many named ones as
-    have c_j - j <= r.
-    """
-    below = (block.class_ - block.position)[:, None] <= _to_entries(rank, block)
-    return jnp.where(rank < block.num_unnamed[:, None], rank + _count(below, block), -1)
-
-
-def _lowest_without_mass(log_weight: Array, block: _PaddedBlock, depth: int) -> Array:
-    """Find the classes without mass, named or not, with the lowest codes, ``(depth, item, draw)``; -1 beyond the last.
-
-    As in `_unnamed_class`, with the classes that have mass in a draw in the place of the named ones.
-    """
-    mass = log_weight > -jnp.inf
-    before = jnp.cumsum(mass, axis=0) - mass
-    start = jax.ops.segment_min(before, block.segment, block.num_named.shape[0] + 1, indices_are_sorted=True)
-    gap = block.class_[:, None] - (before - start[block.segment])
-    num_without = (block.num_named + block.num_unnamed)[:, None] - _count(mass, block)
-    below = [_count(mass & (gap <= rank), block) for rank in range(depth)]
-    return jnp.stack([jnp.where(rank < num_without, rank + number, -1) for rank, number in enumerate(below)])
-
-
-def _to_entries(values: Array, block: _PaddedBlock) -> Array:
-    """Repeat values ``(item, draw)`` for the entries of each item; -1 at the padding."""
-    return jnp.concatenate([values, jnp.full((1, values.shape[1]), -1, values.dtype)])[block.segment]
-
-
-def _count(chosen: Array, block: _PaddedBlock) -> Array:
-    """Count the chosen entries ``(entry, draw)`` of each item, ``(item, draw)``."""
-    num_items = block.num_named.shape[0]
-    counts = jax.ops.segment_sum(chosen.astype(jnp.int32), block.segment, num_items + 1, indices_are_sorted=True)
-    return counts[:num_items]
-
-
-def _lowest_unnamed(block: _PaddedBlock, depth: int) -> Array:
-    """Find the unnamed classes with the lowest codes, ``(depth, item, 1)``."""
-    num_items = block.num_named.shape[0]
-    return jnp.stack([_unnamed_class(block, jnp.full((num_items, 1), rank, jnp.int32)) for rank in range(depth)])
-
-
-def _random_unnamed(key: Key, block: _PaddedBlock, num_draws: int, depth: int) -> Array:
-    """Which classes the largest unnamed values belong to, ``(depth, item, draw)``: any, without repetition."""
-    ranks: list[Array] = []
-    for place in range(depth):
-        key_place = jax.random.fold_in(key, place)
-        left = jnp.maximum(block.num_unnamed - place, 1)[:, None]
-        rank = jnp.minimum(
-            (jax.random.uniform(key_place, (left.shape[0], num_draws)) * left).astype(jnp.int32), left - 1
-        )
-        # The rank counts the classes not taken yet: step over the taken ones, lowest first.
-        for earlier in jnp.sort(jnp.stack(ranks), axis=0) if ranks else ():
-            rank = rank + (rank >= earlier)
-        ranks.append(rank)
-    return jnp.stack([_unnamed_class(block, rank) for rank in ranks])
-
-
-@functools.partial(jax.jit, static_argnames="num_draws")
-def _draw_dirichlet(key: Key, concentration: Array, num_draws: int) -> Array:
-    """Draw ``(row, draw, class)`` from Dirichlet rows, of which some concentrations may be zero."""
-    shape = (concentration.shape[0], num_draws, concentration.shape[1])
-    positive = jnp.broadcast_to(concentration[:, None, :], shape)
-    log_weight = jnp.where(positive > 0, log_gamma(key, jnp.where(positive > 0, positive, 1.0)), -jnp.inf)
-    return jax.nn.softmax(log_weight, axis=-1)
-
-
-@functools.partial(jax.jit, static_argnames="num_groups")
-def _group_weights(log_weight: Array, block: _PaddedBlock, group: Array, num_groups: int) -> Array:
-    num_items = block.num_named.shape[0]
-    sums = functools.partial(jax.ops.segment_sum, segment_ids=block.segment, num_segments=num_items + 1)
-    highest = jax.ops.segment_max(log_weight, block.segment, num_items + 1)
-    weight = jnp.exp(log_weight - jnp.where(jnp.isfinite(highest), highest, 0.0)[block.segment])
-    member = group[block.class_][:, None]
-    masses = [sums(jnp.where(member == number, weight, 0.0))[:num_items] for number in range(num_groups)]
-    stacked = jnp.stack(masses, axis=-1)
-    total = stacked.sum(-1, keepdims=True)
-    # Without any mass nothing is known of an item: all classes are alike.
-    share = jnp.bincount(group, length=num_groups) / group.shape[0]
-    return jnp.where(total > 0, stacked / jnp.where(total > 0, total, 1.0), share)
+def _pad_block(entries: Entries, items: slice, slots: slice, num_items: int, num_entries: int) -> PaddedBlock:
+    counts = np.diff(entries.first[items.start : items.stop + 1])
+    within = np.arange(slots.stop - slots.start) - np.repeat(entries.first[items] - slots.start, counts)
+    return PaddedBlock(
+        segment=pad(np.repeat(np.arange(len(counts), dtype=np.int32), counts), num_entries, num_items),
+        class_=pad(entries.class_[slots], num_entries, 0),
+        position=pad(within.astype(np.int32), num_entries, 0),
+        num_named=pad(counts.astype(np.int32), num_items, 0),
+        num_unnamed=pad((entries.num_classes - counts).astype(np.int32), num_items, 0),
+    )

@@ -196,20 +196,18 @@ def read_annotations(
     Parameters
     ----------
     source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns. Ids and labels are text:
-        "01" is not "1", "NA"
-        is a label, only an empty cell is missing.
+        "01" is not "1", "NA" is a label, only an empty cell is missing.
     columns : column names for "item", "annotator", "label", "gold" and "weight" where the table has names of its own.
-        Layouts other
-        than "long" know "item" alone; by default their first column.
+        Layouts other than "long" know "item" alone; by default their first column.
     labels : the closed list of labels, in order. By default the labels that occur, sorted (by value where all are
         whole numbers).
-    missing : "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an error.
+    missing : "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an
+        error.
     duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the first,
         "error" refuses.
     unknown : "error", or "drop" to leave out rows whose label is not in ``labels``.
     layout : "long" (one row per annotation), "wide" (one row per item, one column per annotator, empty where not
-        annotated) or
-        "counts" (one row per item, one column per label, an empty cell is zero).
+        annotated) or "counts" (one row per item, one column per label, an empty cell is zero).
 
     Returns
     -------

@@ -53,7 +53,8 @@ class Rankings(Contract):
     report_item, report_annotator : int32, shape ``(report,)``; who ranked what. Sorted by item. A report may rank
         nothing.
     report : int32, shape ``(row,)``, sorted; the report that a row belongs to.
-    block : int32, shape ``(row,)``; dense 0-based rank of the block within its report. Non-decreasing within a report.
+    block : int32, shape ``(row,)``; dense 0-based rank of the block within its report. Non-decreasing within a
+        report.
     block_size : int32, shape ``(row,)``; number of classes tied in the row's block.
     entry : int32, shape ``(row,)``; the (item, class) pair that the row names.
     entry_item, entry_class : int32, shape ``(entry,)``; the distinct named pairs, sorted by item, then class.
@@ -170,12 +171,10 @@ class Rankings(Contract):
         Parameters
         ----------
         nested : the cases, a list or a dict ``{case id: …}``; each case a list or a dict of annotators; each
-            annotator a list of
-            blocks, best first; each block a list of tied classes, all texts or all codes. In lists, the position is
-            the id.
+            annotator a list of blocks, best first; each block a list of tied classes, all texts or all codes. In
+            lists, the position is the id.
         classes : ids of the classes in code order, or the path of a text file with one per line. Without it, the
-            texts that
-            occur, sorted; or every code up to the largest.
+            texts that occur, sorted; or every code up to the largest.
         items : ids of the cases where ``nested`` is a list.
         """
         return _from_nested(nested, Problems("the nested lists"), classes, items)
@@ -330,16 +329,12 @@ def read_rankings(
     Parameters
     ----------
     source : a table (path, data frame or dict of columns) with one row per ranked class; or a JSON file of nested
-        lists, case >
-        annotator > block > class, as `Rankings.from_nested` takes them.
+        lists, case > annotator > block > class, as `Rankings.from_nested` takes them.
     columns : column names for "item", "annotator", "class" and "rank" where the table has names of its own. A rank is
-        a positive
-        number, 1 is best, equal ranks are tied, gaps do not matter; a class without a row is unranked. A row without
-        class and
-        rank stands for an annotator who ranks nothing.
+        a positive number, 1 is best, equal ranks are tied, gaps do not matter; a class without a row is unranked. A
+        row without class and rank stands for an annotator who ranks nothing.
     classes : the closed list of classes in order, or the path of a text file with one class per line. By default the
-        classes that
-        occur, sorted.
+        classes that occur, sorted.
     missing : "error", or "drop" to take a class with an empty rank for unranked.
     duplicates : "error", or "first" to keep the first row where an annotator ranks a class of an item again.
     unknown : "error", or "drop" to leave out rows whose class is not in ``classes`` (tables only).

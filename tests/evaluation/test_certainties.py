@@ -37,7 +37,7 @@ def test_share_of_the_most_frequent_set(top):
 
 
 def test_point_masses_are_certain():
-    point = PointTruth(Entries.of([0, 0, 2], [1, 2, 0], 3, 4), np.array([1.0, 2.0, 1.0]))
+    point = PointTruth(Entries.of(np.array([0, 0, 2]), np.array([1, 2, 0]), 3, 4), np.array([1.0, 2.0, 1.0]))
     for top in (1, 2, 3, 4):
         assert cs.certainty(point, top=top).items.tolist() == [1, 1, 1]
     same = PlausibilityDraws.dense(np.broadcast_to([0.2, 0.5, 0.3], (9, 2, 3)))

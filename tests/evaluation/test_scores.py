@@ -54,7 +54,7 @@ def test_tables():
     assert table["item"].tolist() == ["x", "y", "z"]
     assert score().table["item"].tolist() == [0, 1, 2]
     assert score().by_group is None
-    assert score(groups={"group": ["a"], "value": [1.0]}).by_group["value"].tolist() == [1.0]
+    assert score(groups={"group": np.array(["a"]), "value": np.array([1.0])}).by_group["value"].tolist() == [1.0]
 
 
 def test_correlation_is_over_the_items_of_both():

@@ -108,6 +108,22 @@ def beta_certainty(data: Annotations, options: Mapping[str, Any]) -> np.ndarray:
     return np.maximum(special.betainc(a, b, 0.5), special.betainc(b, a, 0.5))
 
 
+def beta_moments(data: Annotations, options: Mapping[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Integrate the likelihood of two labels over a line, with a uniform prior."""
+    share = (np.arange(20_000) + 0.5) / 20_000
+    yes = np.bincount(data.item, data.weight * (data.label == 1), data.num_items)[:, None]
+    no = np.bincount(data.item, data.weight * (data.label == 0), data.num_items)[:, None]
+    weight = share**yes * (1 - share) ** no
+    weight /= weight.sum(axis=1, keepdims=True)
+    mean = weight @ share
+    return {"share": (mean, np.sqrt((weight * (share - mean[:, None]) ** 2).sum(axis=1)))}
+
+
+def uniform_certainty(data: Annotations, options: Mapping[str, Any]) -> np.ndarray:
+    """P(argmax) of yes-no answers with a uniform prior."""
+    return beta_certainty(data, {"reliability": 1.0, "alpha": 1.0})
+
+
 def prirn_moments(data: Rankings, options: Mapping[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Beta marginals of the Dirichlet(γ IRN), with IRN by loops over reports, blocks and classes (equation 14)."""
     weight = np.zeros((data.num_items, data.num_classes))
@@ -180,6 +196,11 @@ CASES: dict[str, Case] = {
     "dirichlet": Case(
         rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, options={"reliability": 1.5, "alpha": 1.3},
         moments=dirichlet_moments, certainty=beta_certainty, doubles="reliability",
+    ),
+    "yes-no": Case(
+        rows={**_LABELS, "value": np.minimum(_LABELS["value"], 1)},
+        sizes={"items": 4, "annotators": 3, "classes": 2}, moments=beta_moments, certainty=uniform_certainty,
+        refuses=dict.fromkeys(("one class", "an unseen class", "a million classes"), UnsupportedRequest),
     ),
     "normal-inverse-gamma": Case(
         rows=_RATINGS, sizes={"items": 4, "annotators": 3}, options={"threshold": 0.005},

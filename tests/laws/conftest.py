@@ -24,7 +24,7 @@ def load(name, path):
 CASES = load("laws_cases", HERE / "cases.py").CASES
 
 # Name in CASES -> file with a MODEL, relative to the repository, of members that are not in the registry.
-OTHERS: dict[str, str] = {}
+OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py"}
 
 
 def member_of(name):

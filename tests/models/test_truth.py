@@ -22,7 +22,7 @@ from consilience.models.truth import (
 )
 
 NUM_CLASSES = 6
-ENTRIES = Entries.of([0, 0, 0, 1, 3, 3], [1, 2, 4, 5, 0, 3], 4, NUM_CLASSES)  # item 2: none
+ENTRIES = Entries.of(np.array([0, 0, 0, 1, 3, 3]), np.array([1, 2, 4, 5, 0, 3]), 4, NUM_CLASSES)  # item 2: none
 
 
 def values(blocks):
@@ -82,7 +82,7 @@ def test_masses_of_groups(case):
 
 
 def test_named_classes_without_mass_fill_by_code_among_the_unnamed():
-    entries = Entries.of([0, 0], [1, 3], 1, 5)
+    entries = Entries.of(np.array([0, 0]), np.array([1, 3]), 1, 5)
     ranking = values(PlausibilityDraws(entries, np.array([[-np.inf, 0.0]])).ranked(5))
     assert ranking.tolist() == [[[3, 0, 1, 2, 4]]]
 
@@ -119,7 +119,7 @@ def test_rankings_are_permutations_and_prefixes_of_each_other(unnamed):
 
 
 def test_places_after_the_last_class_are_empty():
-    truth = PlausibilityDraws(Entries.of([0], [1], 1, 3), np.zeros((2, 1)))
+    truth = PlausibilityDraws(Entries.of(np.array([0]), np.array([1]), 1, 3), np.zeros((2, 1)))
     assert values(truth.ranked(5)).tolist() == [[[1, 0, 2, -1, -1]] * 2]
 
 
@@ -192,7 +192,7 @@ def test_block_boundaries_do_not_change_the_distribution(monkeypatch):
 
 
 def test_point_estimates_tie_where_only_rounding_differs():
-    entries = Entries.of([0, 0, 0, 1, 1], [0, 1, 2, 1, 3], 2, 4)
+    entries = Entries.of(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 1, 3]), 2, 4)
     score = np.array([0.1, 1 / 2, 1 / 6 + 1 / 3, 0.3, 0.1 + 0.2])
     assert score[1] != score[2] or score[3] != score[4]
     point = PointTruth(entries, score)
@@ -207,15 +207,15 @@ def test_point_estimates_tie_where_only_rounding_differs():
 
 def test_ties_do_not_depend_on_where_decimals_are_rounded():
     for base in (1 / 1024, 3 / 2048, 0.12345678949999999):
-        entries = Entries.of([0, 0, 0], [0, 1, 2], 1, 3)
+        entries = Entries.of(np.array([0, 0, 0]), np.array([0, 1, 2]), 1, 3)
         point = PointTruth(entries, np.array([1.0, np.nextafter(base, 0), np.nextafter(base, 1)]))
         assert point.bucket_orders(3)[1].tolist() == [[0, 1, 1]], base
-    far = PointTruth(Entries.of([0, 0], [0, 1], 1, 2), np.array([1.0, 1.0 + 1e-8]))
+    far = PointTruth(Entries.of(np.array([0, 0]), np.array([0, 1]), 1, 2), np.array([1.0, 1.0 + 1e-8]))
     assert far.bucket_orders(2)[0].tolist() == [[1, 0]]
 
 
 def test_bucket_orders_leave_out_items_and_classes_without_a_score():
-    entries = Entries.of([1, 1, 1], [0, 2, 3], 3, 4)
+    entries = Entries.of(np.array([1, 1, 1]), np.array([0, 2, 3]), 3, 4)
     classes, buckets = PointTruth(entries, np.array([0.0, 2.0, 1.0])).bucket_orders(3)
     assert classes.tolist() == [[-1] * 3, [2, 3, -1], [-1] * 3]
     assert buckets.tolist() == [[-1] * 3, [0, 1, -1], [-1] * 3]
