@@ -23,7 +23,13 @@ else:
     try:
         from jaxtyping import Bool, Float, Int
     except ModuleNotFoundError:
-        # Annotations stay text: without jaxtyping nothing ever looks at them.
-        Bool = Float = Int = Any
+
+        class _Unchecked:
+            """Stands in for jaxtyping, which users need not have: an annotation that says nothing."""
+
+            def __class_getitem__(cls, item: Any) -> Any:
+                return Any
+
+        Bool = Float = Int = _Unchecked
 
 __all__ = ["Array", "Bool", "Float", "Int", "Key"]

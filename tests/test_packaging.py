@@ -55,6 +55,11 @@ def test_the_front_door_imports_nothing_heavy():
     assert not {"jax", "numpyro", "pandas", "scipy", "matplotlib", "arviz"} & set(loaded)
 
 
+def test_jaxtyping_is_for_tests_only():
+    code = "import sys; sys.modules['jaxtyping'] = None; import consilience as cs; [getattr(cs, n) for n in cs.__all__]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_every_public_name_exists():
     import consilience
 
