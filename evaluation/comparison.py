@@ -3,14 +3,15 @@
 Two things make a ranking of systems uncertain, and they are reported apart:
 
 * **truth**: annotators disagree, so that every draw of the truth gives each system another score F^m (Stutz et al.
-2023);
-* **items**: another benchmark of the same kind would hold other items. The Bayesian bootstrap (Rubin 1981) gives
-item i a random weight
-  w_i, Dirichlet(1, …, 1) over the items: the posterior of the mean over the population under a non-informative prior.
+  2023). This is what is unknown of the score on *these* items;
+* **items**: another benchmark of the same kind would hold other items. The Bayesian bootstrap (Rubin 1981) gives item i
+  a random weight w_i, Dirichlet(1, …, 1) over the items: the posterior of the mean over the population under a
+  non-informative prior.
 
 Both together: draw m of the truth is averaged with the m-th draw of the weights. All systems see the same draws and
 the same weights, so that differences between systems are paired in both. A system beats another in a draw when its
-score is higher; half a win for a tie.
+score is higher; half a win for a tie. For the score in the population the two together are conservative where the
+posteriors of the items are right on average: the spread of the truth is then part of the spread between items too.
 
 References
 ----------
