@@ -125,7 +125,7 @@ def exact(data: Annotations, priors: Priors, *, reliability: float) -> Posterior
     weight = np.asarray(data.weight, float)
     exchangeable = bool(np.all(alpha == alpha[0]))
     named, position = np.unique(cell[weight > 0], return_inverse=True)
-    votes = np.bincount(position, weight[weight > 0], len(named))
+    votes = np.bincount(position, weight[weight > 0], len(named)).astype(float)  # whole numbers when empty
     if not exchangeable:
         votes = np.bincount(named, votes, data.num_items * data.num_labels)
         named = np.arange(data.num_items * data.num_labels)

@@ -152,7 +152,7 @@ def test_priors_of_a_wrong_shape_name_the_site(ratings):
         with pytest.raises(InvalidPrior, match=f"site '{site}'.*event shape"):
             cs.fit("normal-inverse-gamma", ratings, priors, threshold=0.0)
     with pytest.raises(InvalidPrior, match="'variance' is float"):
-        cs.fit("normal-inverse-gamma", ratings, Priors(variance=3.0), threshold=0.0)
+        cs.fit("normal-inverse-gamma", ratings, Priors(variance=lambda data: 3.0), threshold=0.0)
 
 
 def test_the_threshold_is_required(ratings):
