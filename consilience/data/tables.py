@@ -734,7 +734,7 @@ def _as_pandas(source: Any, problems: Problems) -> Any:
 
 def _pyarrow(problems: Problems) -> Any:
     try:
-        import pyarrow  # type: ignore[import-untyped]
+        import pyarrow
     except ImportError:
         remedy = "install it with: pip install 'consilience[parquet]'"
         raise problems.fail("reading this needs the package pyarrow, which is not installed", remedy) from None
@@ -743,7 +743,7 @@ def _pyarrow(problems: Problems) -> Any:
 
 def _read_parquet(path: Path, problems: Problems) -> Any:
     pyarrow = _pyarrow(problems)
-    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
+    from pyarrow.parquet import ParquetFile
 
     try:
         # Not pyarrow's read_table, which takes folder names such as a=1/ for columns.
