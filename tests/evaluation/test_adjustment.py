@@ -112,6 +112,18 @@ def test_by_group_is_the_ratio_of_sums():
         assert table["sd"][g] == pytest.approx(np.std(shares, ddof=1))
 
 
+def test_several_metrics_in_one_pass_are_those_of_single_passes():
+    draws = np.random.default_rng(3).dirichlet(np.ones(4), (20, 6))
+    truth = PlausibilityDraws.dense(draws)
+    lists = [["0", "1"], ["2"], ["3", "0", "1"], ["1"], ["2", "3"], ["0"]]
+    predictions = Predictions.from_lists(lists, classes=list("0123"))
+    names = ["top-1", "set-3", "kendall-2"]
+    for name, score in cs.evaluate(truth, predictions, names).items():
+        alone = cs.evaluate(truth, predictions, name)
+        np.testing.assert_array_equal(score.items, alone.items)
+        np.testing.assert_array_equal(score.draws, alone.draws)
+
+
 def test_groups_that_never_lead_have_no_score():
     truth = PlausibilityDraws.dense(np.array([[[0.9, 0.1]], [[0.8, 0.2]]]))
     groups = ClassMap.from_codes([0, 1], groups=["a", "b"])

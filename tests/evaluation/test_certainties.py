@@ -36,6 +36,25 @@ def test_share_of_the_most_frequent_set(top):
     assert score.value == pytest.approx(score.draws.mean())
 
 
+def test_several_sets_in_one_pass_are_those_of_single_passes():
+    truth, _ = random_truth()
+    passes = 0
+
+    def counted(depth, ranked=truth.ranked):
+        nonlocal passes
+        passes += 1
+        return ranked(depth)
+
+    truth.ranked = counted
+    together = cs.certainty(truth, top=(1, 3))
+    assert passes == 1
+    assert list(together) == [1, 3]
+    for size, score in together.items():
+        np.testing.assert_array_equal(score.items, cs.certainty(truth, top=size).items)
+    with pytest.raises(UnsupportedRequest, match="top is 5"):
+        cs.certainty(truth, top=(1, 5))
+
+
 def test_point_masses_are_certain():
     point = PointTruth(Entries.of(np.array([0, 0, 2]), np.array([1, 2, 0]), 3, 4), np.array([1.0, 2.0, 1.0]))
     for top in (1, 2, 3, 4):
