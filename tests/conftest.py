@@ -1,6 +1,8 @@
 """What every test shares: tests on outside data are deselected where it is not at hand, and the summary says so."""
 
+import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,15 @@ def pytest_collection_modifyitems(config, items):
 def pytest_terminal_summary(terminalreporter, config):
     for line in config.stash.get(_LEFT_OUT, []):
         terminalreporter.write_line(line)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_programs():
+    """Free what a module compiled: XLA maps memory for every program, and Linux allows a process 65,530 mappings."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
 
 
 @pytest.fixture
