@@ -196,7 +196,7 @@ def p_best(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, " syste
     return (best / best.sum(axis=0)).mean(axis=1)
 
 
-def _wins(difference: Float[np.ndarray, "*pairs draw"]) -> Float[np.ndarray, "*pairs"] | np.floating:
+def _wins(difference: np.ndarray) -> np.ndarray:
     """Return the share of draws, the last axis, in which the difference is positive; half a win for a tie."""
     return (difference > 0).mean(axis=-1) + 0.5 * (difference == 0).mean(axis=-1)
 
