@@ -110,8 +110,8 @@ class Comparison:
         return {
             "a": self.systems[a], "b": self.systems[b], "difference": self.values[a] - self.values[b],
             "sd": _sd(both[None])[0], "lower": lower, "upper": upper, "sd_truth": _sd(truth[None])[0],
-            "sd_items": _sd(items[None])[0], "p_a_beats_b": float(_wins(both)),
-            "p_a_beats_b_truth": float(_wins(truth)), "p_a_beats_b_items": float(_wins(items)),
+            "sd_items": _sd(items[None])[0], "p_a_beats_b": _wins(both), "p_a_beats_b_truth": _wins(truth),
+            "p_a_beats_b_items": _wins(items),
         }  # fmt: skip
 
     @property
@@ -121,7 +121,7 @@ class Comparison:
 
         order = self.order
         difference = self.draws[order][:, None] - self.draws[order][None]
-        wins = _wins(difference)
+        wins = (difference > 0).mean(axis=-1) + 0.5 * (difference == 0).mean(axis=-1)
         np.fill_diagonal(wins, np.nan)
         names = [self.systems[place] for place in order]
         return pandas.DataFrame(wins, index=names, columns=names)
@@ -196,9 +196,8 @@ def p_best(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, " syste
     return (best / best.sum(axis=0)).mean(axis=1)
 
 
-def _wins(difference: np.ndarray) -> np.ndarray:
-    """Return the share of draws, the last axis, in which the difference is positive; half a win for a tie."""
-    return (difference > 0).mean(axis=-1) + 0.5 * (difference == 0).mean(axis=-1)
+def _wins(difference: np.ndarray) -> float:
+    return float((difference > 0).mean() + 0.5 * (difference == 0).mean())
 
 
 def _sd(draws: np.ndarray) -> np.ndarray:
