@@ -181,9 +181,9 @@ class Simulated(NamedTuple):
 
 def simulated_leaderboard(seed: int, num_items: int = 400) -> Simulated:
     """Simulate a crowd of five and three systems that know only what the annotators said, and compare these."""
-    data, values = dirichlet.simulate(
-        jax.random.key(seed), dirichlet.Priors.from_alpha(_ALPHA), num_items=num_items, num_annotators=5, num_labels=4
-    )
+    priors = dirichlet.Priors(plausibility=dirichlet.Symmetric(_ALPHA))
+    key = jax.random.key(seed)
+    data, values = dirichlet.simulate(key, priors, num_items=num_items, num_annotators=5, num_labels=4)
     truth = values["plausibility"].argmax(axis=1)
     answers = _answers(data, np.random.default_rng(seed))
     fit = cs.fit("dirichlet", data, alpha=_ALPHA)

@@ -342,13 +342,11 @@ def _resolve_priors(member: Model, priors: Any, options: dict[str, Any]) -> tupl
         )
     if priors is not None and member.priors is None and member.data is not Contract:
         raise UnsupportedRequest(f"'{member.name}' has no priors to replace; leave out priors=")
-    if len(short) + (priors is not None) > 1:
-        raise UnsupportedRequest(
-            f"the prior is given twice, by {' and '.join([*short, 'priors'][:2])}; give one of them"
-        )
+    if short and priors is not None:
+        raise UnsupportedRequest(f"the prior is given twice, by {next(iter(short))} and priors; give one of them")
     if short:
-        ((name, value),) = short.items()
-        return member.prior_options[name][1](_positive(name, value, member)), rest
+        fields = [member.prior_options[name][1](_positive(name, value, member)) for name, value in short.items()]
+        return member.priors(**{name: prior for own in fields for name, prior in own.items()}), rest
     return member.priors() if priors is None and member.priors is not None else priors, rest
 
 

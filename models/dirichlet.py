@@ -69,11 +69,6 @@ class Priors:
 
     plausibility: dist.Distribution | Callable[[Any], dist.Distribution] = Symmetric(0.1)
 
-    @classmethod
-    def from_alpha(cls, alpha: float) -> Priors:
-        """Return priors with the symmetric Dirichlet(α, …, α)."""
-        return cls(plausibility=Symmetric(alpha))
-
 
 def model(data: Annotations, priors: Priors | None = None, *, reliability: float = 1.0) -> None:
     """State the joint density of plausibilities and labels as a NumPyro model."""
@@ -210,7 +205,12 @@ MODEL = Model(
     methods=("exact", "nuts", "svi"),
     model=model,
     priors=Priors,
-    prior_options={"alpha": ("number added to each label, the symmetric Dirichlet prior: 0.1", Priors.from_alpha)},
+    prior_options={
+        "alpha": (
+            "number added to each label, the symmetric Dirichlet prior: 0.1",
+            lambda alpha: {"plausibility": Symmetric(alpha)},
+        )
+    },
     options=(
         Option(
             name="reliability", kind=float, default=1.0, minimum=0.0, above=True,

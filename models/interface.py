@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 
 from consilience.errors import InvalidPrior, UnknownName, UnsupportedRequest
 
-__all__ = ["REQUIRED", "Model", "Option", "checked_prior"]
+__all__ = ["REQUIRED", "Ascent", "Gibbs", "Model", "Option", "checked_prior"]
 
 
 class _Default(enum.Enum):
@@ -76,6 +76,50 @@ class Option:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gibbs:
+    """A hand-written Gibbs sampler: four functions, of which all but the first are pure and run inside ``jax.jit``.
+
+    A problem is a PyTree of arrays, all that the sweeps read of data, priors and options: layout tables, counts,
+    parameters of conjugate priors. Problems whose arrays have equal shapes share one compiled program.
+
+    Parameters
+    ----------
+    prepare : ``prepare(data, priors, **options)`` -> problem, on the host; raises `NotConjugate` where the conditionals
+        do not hold for these priors, options or data.
+    start : ``start(key, problem)`` -> state of one chain; chains should start apart, so that R-hat can tell.
+    sweep : ``sweep(key, state, problem)`` -> state after every variable was updated once.
+    sites : ``sites(state, problem)`` -> dict of the sites that are kept, under the names that they have in the model,
+        latent or deterministic.
+    state_at : ``state_at(values, data, problem)`` -> state of a chain at the true values that ``simulate`` returned, in
+        which no auxiliary variable has forgotten them; on the host. The joint-distribution test starts there.
+    """
+
+    prepare: Callable[..., Any]
+    start: Callable[..., Any]
+    sweep: Callable[..., Any]
+    sites: Callable[..., Mapping[str, Any]]
+    state_at: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ascent:
+    """Hand-written steps that raise an objective until it stands still: EM now, coordinate ascent (CAVI) alike.
+
+    Parameters
+    ----------
+    prepare : ``prepare(data, priors, **options)`` -> problem, as in `Gibbs`.
+    start : ``start(key, problem)`` -> state.
+    step : ``step(state, problem)`` -> (state, the objective at the state that came in). The objective never decreases.
+    sites : ``sites(state, problem)`` -> dict of the sites of the estimate.
+    """
+
+    prepare: Callable[..., Any]
+    start: Callable[..., Any]
+    step: Callable[..., Any]
+    sites: Callable[..., Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Model:
     """A member of the zoo.
 
@@ -87,11 +131,13 @@ class Model:
     methods : inference methods in order of preference; the first is what ``method="auto"`` takes.
     model : NumPyro function ``model(data, priors, **options)``, the joint density; None for a point estimate.
     priors : class of its priors; ``priors()`` are the paper's.
-    prior_options : scalar shorthands for priors: name -> (help, function of the value that returns priors).
+    prior_options : scalar shorthands for priors: name -> (help, function of the value that returns the fields of
+        `priors` that it sets).
     options : its settings.
     posterior : class of what ``exact`` returns, a NamedTuple of arrays.
     exact : ``exact(data, priors, **options)`` -> posterior, the conjugate update; raises `NotConjugate` for other
         priors.
+    gibbs, em : hand-written sampler and estimator, of members that have these methods.
     truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is what ``exact``
         returned, or a dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of an exact one.
     tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label,
@@ -100,7 +146,10 @@ class Model:
     draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of an
         exact posterior.
     simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior
-        predictive.
+        predictive. A member with a Gibbs sampler also takes ``values``, true values from which the data alone are to be
+        drawn anew.
+    log_likelihood : ``log_likelihood(sites, data, **options)`` -> ``(item,)``, log probability of the reports given one
+        draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
     canonical : maps mirror modes to one; None where the prior already does.
     """
 
@@ -112,14 +161,17 @@ class Model:
     truth: Callable[..., Any]
     model: Any = None
     priors: Any = None
-    prior_options: Mapping[str, tuple[str, Callable[[float], Any]]] = field(default_factory=dict)
+    prior_options: Mapping[str, tuple[str, Callable[[float], Mapping[str, Any]]]] = field(default_factory=dict)
     options: tuple[Option, ...] = ()
     posterior: Any = None
     exact: Any = None
     draw: Any = None
+    gibbs: Gibbs | None = None
+    em: Ascent | None = None
     tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     simulate: Any = None
+    log_likelihood: Any = None
     canonical: Any = None
 
     def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:

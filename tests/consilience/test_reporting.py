@@ -12,6 +12,7 @@ from markupsafe import Markup
 import consilience as cs
 from consilience import reporting
 from consilience.errors import UnsupportedRequest
+from consilience.models import dirichlet
 from consilience.reporting import Code, Section, report, write_page
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
@@ -188,7 +189,7 @@ def test_the_code_to_reproduce_names_what_was_run(fit):
     code = reporting._reproduction(fit, {})
     assert "cs.fit('dirichlet', data, method='exact', draws=64, reliability=1.0, seed=0)" in code
     assert fit.attributes["data_hash"][:12] in code
-    own = cs.fit("dirichlet", annotations(), cs.fit("dirichlet", annotations()).member.priors.from_alpha(1.0))
+    own = cs.fit("dirichlet", annotations(), dirichlet.Priors(plausibility=dirichlet.Symmetric(1.0)))
     assert "priors=priors" in reporting._reproduction(own, {})
 
 
