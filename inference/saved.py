@@ -31,7 +31,7 @@ from consilience.models.interface import Model
 
 __all__ = ["FORMAT", "load_fit", "save"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the folder's layout; raised when an older library could misread a newer folder."""
 
 

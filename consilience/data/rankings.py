@@ -58,7 +58,10 @@ class Rankings(Contract):
     block_size : int32, shape ``(row,)``; number of classes tied in the row's block.
     entry : int32, shape ``(row,)``; the (item, class) pair that the row names.
     entry_item, entry_class : int32, shape ``(entry,)``; the distinct named pairs, sorted by item, then class.
-    num_rows, num_reports, num_entries, num_items, num_annotators, num_classes : sizes.
+    unlisted_report, unlisted_entry : int32, shape ``(unlisted,)``, sorted by report, then entry; for each report the
+        entries of its item that it does not list. They are stored because the mass ranked below a block has to be a
+        sum over what remains: the item's total minus what was listed would lose all digits where little remains.
+    num_rows, num_reports, num_entries, num_unlisted, num_items, num_annotators, num_classes : sizes.
     items, annotators, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went
         through JAX.
     """
@@ -71,9 +74,12 @@ class Rankings(Contract):
     entry: Any = array()
     entry_item: Any = array()
     entry_class: Any = array()
+    unlisted_report: Any = array()
+    unlisted_entry: Any = array()
     num_rows: int = size()
     num_reports: int = size()
     num_entries: int = size()
+    num_unlisted: int = size()
     num_items: int = size()
     num_annotators: int = size()
     num_classes: int = size()
@@ -138,6 +144,8 @@ class Rankings(Contract):
         block, block_size = _dense_blocks(row_report, position[order])
         named = report_item[row_report].astype(np.int64) * num_classes + class_code
         entries, entry = np.unique(named, return_inverse=True)
+        entry_item = entries // max(num_classes, 1)
+        unlisted_report, unlisted_entry = _unlisted(report_item, row_report, entry, entry_item)
         return cls(
             report_item=report_item,
             report_annotator=report_annotator,
@@ -145,11 +153,14 @@ class Rankings(Contract):
             block=block,
             block_size=block_size,
             entry=entry.astype(np.int32),
-            entry_item=(entries // max(num_classes, 1)).astype(np.int32),
+            entry_item=entry_item.astype(np.int32),
             entry_class=(entries % max(num_classes, 1)).astype(np.int32),
+            unlisted_report=unlisted_report,
+            unlisted_entry=unlisted_entry,
             num_rows=len(row_report),
             num_reports=len(report_item),
             num_entries=len(entries),
+            num_unlisted=len(unlisted_report),
             num_items=num_items,
             num_annotators=num_annotators,
             num_classes=num_classes,
@@ -189,6 +200,21 @@ def _dense_blocks(report: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np
     number = np.cumsum(new_block) - 1
     first_of_report = number[np.maximum.accumulate(np.where(new_report, np.arange(len(report)), 0))]
     return (number - first_of_report).astype(np.int32), np.bincount(number)[number].astype(np.int32)
+
+
+def _unlisted(
+    report_item: np.ndarray, row_report: np.ndarray, entry: np.ndarray, entry_item: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of a report and an entry of its item that the report does not list, sorted."""
+    first = np.searchsorted(entry_item, report_item)
+    count = np.searchsorted(entry_item, report_item, side="right") - first
+    pair_report = np.repeat(np.arange(len(report_item)), count)
+    # Entry k of report r is pair k + shift[r].
+    shift = np.cumsum(count) - count - first
+    unlisted = np.ones(len(pair_report), bool)
+    unlisted[entry + shift[row_report]] = False
+    pair_entry = np.arange(len(pair_report)) - shift[pair_report]
+    return pair_report[unlisted].astype(np.int32), pair_entry[unlisted].astype(np.int32)
 
 
 # ---- nested lists ----

@@ -46,6 +46,9 @@ def test_nested_and_table_agree():
     assert nested.block_size.tolist() == [1, 2, 2, 1, 2, 2, 1, 1]
     assert nested.entry_item.tolist() == [0, 0, 0, 1, 2, 2, 2]
     assert nested.entry_class.tolist() == [0, 1, 2, 1, 0, 1, 2]
+    assert nested.unlisted_report.tolist() == [1, 1, 1, 3, 4]
+    assert nested.unlisted_entry.tolist() == [0, 1, 2, 5, 4]
+    assert nested.num_unlisted == 5
 
 
 def test_nested_objects_name_cases_and_annotators(tmp_path):
@@ -175,3 +178,9 @@ def test_order_of_rows_and_reports_does_not_matter(cases, random):
     assert shuffled.fingerprint() == rankings.fingerprint()
     assert np.all(np.diff(rankings.report) >= 0)
     assert np.all(np.diff(rankings.report_item) >= 0)
+    for report, item in enumerate(rankings.report_item):
+        listed = set(rankings.entry[rankings.report == report])
+        of_item = np.flatnonzero(rankings.entry_item == item)
+        unlisted = rankings.unlisted_entry[rankings.unlisted_report == report]
+        assert unlisted.tolist() == [entry for entry in of_item if entry not in listed]
+    assert np.all(np.diff(rankings.unlisted_report) >= 0)
