@@ -46,6 +46,18 @@ _INFERENCE, _TRUTH, _EXPORT = range(3)
 
 _ASKED = "asked for"
 
+_HAND_WRITTEN = {"exact": "exact posterior", "gibbs": "Gibbs sampler", "em": "EM"}
+"""What a member may lack for some priors, options or data, in words."""
+
+# What each driver is told of the arguments of `fit`; None leaves it the driver's own default.
+_TOLD: dict[str, tuple[str, ...]] = {
+    "exact": (),
+    "gibbs": ("draws", "chains", "warmup"),
+    "nuts": ("draws", "chains", "warmup"),
+    "svi": ("draws", "max_steps", "tolerance"),
+    "em": ("max_steps", "tolerance"),
+}
+
 # Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
 _MOST_NUMBERS = 1 << 28
 
@@ -103,21 +115,20 @@ def fit(
     settings = chosen.checked_options(options)
     method, reason = _choose(chosen, method)
     began = time.perf_counter()
-    posterior = run = None
-    own: dict[str, Any] = {}
-    if method == "exact":
-        try:
-            posterior = chosen.exact(data, priors, **settings)
-        except NotConjugate as problem:
-            if reason == _ASKED:
-                raise
-            method, reason = _generic(chosen), f"no exact posterior: {problem}"
-            warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
-    if posterior is None:
-        loop = {"key": _key(seed, _INFERENCE), "draws": draws, "time_limit": time_limit, "progress": progress}
-        own = {"chains": chains, "warmup": warmup} if method == "nuts" else _given(max_steps, tolerance)
-        run = _driver(method)(chosen.model, data, priors, settings, **loop, **own)
-        posterior = run.samples
+    try:
+        prepared = _prepared(chosen, method, data, priors, settings)
+    except NotConjugate as problem:
+        if reason == _ASKED:
+            raise
+        method, reason = _generic(chosen), f"no {_HAND_WRITTEN.get(method, method)}: {problem}"
+        warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
+        prepared = _prepared(chosen, method, data, priors, settings)
+    limits = {"draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance}
+    own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
+    run = None
+    if method != "exact":
+        run = _driver(method)(*prepared, key=_key(seed, _INFERENCE), progress=progress, time_limit=time_limit, **own)
+    posterior = prepared if run is None else run.samples
     result = Fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
         posterior=posterior, result=run.result if run else Result.converged, run=run,
@@ -242,7 +253,7 @@ class Fit:
         return {
             "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
             **{f"option_{name}": value for name, value in self.options.items()},
-            "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+            "priors": describe_priors(self.priors), "seed": self.seed, **self.attributes, "draws": self.draws,
         }  # fmt: skip
 
     def save(self, path: Any) -> None:
@@ -377,17 +388,23 @@ def _generic(member: Model) -> str:
     return generic[0]
 
 
+def _prepared(member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any]) -> Any:
+    """Return the exact posterior, or what the method's driver takes; raises `NotConjugate` before anything is run."""
+    if method == "exact":
+        return member.exact(data, priors, **settings)
+    if method in ("gibbs", "em"):
+        kernel = getattr(member, method)
+        return kernel, kernel.prepare(data, priors, **settings)
+    return member.model, data, priors, settings
+
+
 def _driver(method: str) -> Callable[..., GenericRun]:
+    from consilience.inference.ascent import run_ascent
+    from consilience.inference.gibbs import run_gibbs
     from consilience.inference.nuts import run_nuts
     from consilience.inference.svi import run_svi
 
-    return run_nuts if method == "nuts" else run_svi
-
-
-def _given(max_steps: int | None, tolerance: float | None) -> dict[str, Any]:
-    """Return the limits that were given; the driver has its own defaults for the others."""
-    limits = {"max_steps": max_steps, "tolerance": tolerance}
-    return {name: value for name, value in limits.items() if value is not None}
+    return {"gibbs": run_gibbs, "nuts": run_nuts, "svi": run_svi, "em": run_ascent}[method]
 
 
 def _key(seed: int, stream: int) -> Key:

@@ -255,7 +255,7 @@ def _statistics(draws: np.ndarray, interval: float) -> dict[str, np.ndarray]:
     nothing = np.full(draws.shape[2:], np.nan)
     lower, upper = np.quantile(draws, (tail, 1 - tail), axis=(0, 1)) if usable else (nothing, nothing)
     columns = {
-        "mean": draws.mean(axis=(0, 1), dtype=np.float64) if usable else nothing,
+        "mean": draws.mean(axis=(0, 1), dtype=np.float64) if draws.size else nothing,
         "sd": draws.std(axis=(0, 1), ddof=1, dtype=np.float64) if usable else nothing,
         "lower": lower,
         "upper": upper,

@@ -1,0 +1,97 @@
+"""The driver of ascents: steps that raise an objective until it stands still, such as EM.
+
+A member states its steps as a `consilience.models.interface.Ascent`. The objective is summed on the host in float64,
+from whatever terms the member returns, because float32 cannot carry the sum over many items.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Key
+from consilience.inference.generic import GenericRun
+from consilience.inference.loop import Progress, run_chunks, scan_steps
+from consilience.models.interface import Ascent
+
+__all__ = ["run_ascent"]
+
+_CHUNK = 20
+
+
+def run_ascent(
+    ascent: Ascent,
+    problem: Any,
+    *,
+    key: Key,
+    max_steps: int = 10_000,
+    tolerance: float = 1e-7,
+    progress: Progress = None,
+    time_limit: float | None = None,
+    label: str = "EM",
+) -> GenericRun:
+    """Raise the objective until a chunk of steps gains next to nothing.
+
+    Parameters
+    ----------
+    ascent : the member's functions.
+    problem : what ``ascent.prepare`` returned.
+    key : random key of the start.
+    max_steps : the most steps.
+    tolerance : the run has converged when 20 steps raise the objective by less than this, relative to the objective.
+    progress, time_limit : see `run_chunks`.
+    label : name of the method, for the progress bar and messages.
+
+    Returns
+    -------
+    `GenericRun` with one chain of one draw, the estimate, and the objective at every step as ``elbo``.
+    """
+    problem = jax.device_put(problem)
+    start, advance, sites = _programs(ascent)
+    objective: list[np.ndarray] = [np.empty(0)]
+
+    def stands_still(output: Any) -> bool:
+        values = _objective(output)
+        return len(values) > 1 and bool(values[-1] - values[0] <= tolerance * abs(values[-1]))
+
+    outcome = run_chunks(
+        lambda state, start, stop: advance(state, problem, start, stop),
+        start(key, problem),
+        num_steps=max_steps,
+        chunk_size=_CHUNK,
+        finite=lambda output: np.isfinite(_objective(output)),
+        converged=stands_still,
+        collect=lambda output, start: objective.append(_objective(output)),
+        progress=progress,
+        time_limit=time_limit,
+        label=label,
+    )
+    estimate = {site: np.asarray(values)[None, None] for site, values in sites(outcome.state, problem).items()}
+    elbo = np.concatenate(objective)[: outcome.steps]
+    return GenericRun(estimate, {}, outcome.result, outcome.steps, outcome.seconds, outcome.message, elbo)
+
+
+def _objective(output: Any) -> np.ndarray:
+    """Sum the terms of each step, float64, shape ``(step,)``."""
+    return np.asarray(output, np.float64).reshape(len(output), -1).sum(axis=1)
+
+
+@functools.lru_cache(maxsize=32)
+def _programs(ascent: Ascent) -> tuple[Callable, Callable, Callable]:
+    """Return the compiled ``start(key, problem)``, ``advance(state, problem, start, stop)`` and ``sites``."""
+
+    @jax.jit
+    def start(key: Key, problem: Any) -> Any:
+        state = ascent.start(key, problem)
+        return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.result_type(leaf)), state)
+
+    @jax.jit
+    def advance(state: Any, problem: Any, start: Any, stop: Any) -> tuple[Any, Any]:
+        return scan_steps(lambda state, index: ascent.step(state, problem), state, start, stop, length=_CHUNK)
+
+    return start, advance, jax.jit(ascent.sites)

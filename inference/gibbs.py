@@ -1,0 +1,108 @@
+"""The Gibbs driver: any member's hand-written sampler, all chains at once, in chunks of sweeps.
+
+A member states its sampler as a `consilience.models.interface.Gibbs`: pure functions of one chain. Here they become two
+compiled programs, kept per sampler, so that a second fit whose problem has equal shapes compiles nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Key
+from consilience.inference.generic import DrawStore, GenericRun
+from consilience.inference.loop import Progress, run_chunks, scan_steps
+from consilience.models.interface import Gibbs
+
+__all__ = ["run_gibbs"]
+
+# Numbers that the draws of one chunk may hold on the device: 2^24 in float32 are 64 MiB.
+_CHUNK_NUMBERS = 1 << 24
+_MOST_STEPS_PER_CHUNK = 200
+
+
+def run_gibbs(
+    sampler: Gibbs,
+    problem: Any,
+    *,
+    key: Key,
+    draws: int = 1000,
+    chains: int = 4,
+    warmup: int = 500,
+    progress: Progress = None,
+    time_limit: float | None = None,
+) -> GenericRun:
+    """Draw from a posterior with a member's Gibbs sampler.
+
+    Parameters
+    ----------
+    sampler : the member's functions.
+    problem : what ``sampler.prepare`` returned.
+    key : random key. Equal keys give equal bits, however the run is cut into chunks.
+    draws, chains, warmup : draws kept per chain, chains, and sweeps before the first draw.
+    progress, time_limit : see `run_chunks`.
+
+    Returns
+    -------
+    `GenericRun` with the sites that the sampler keeps; it has no stats.
+    """
+    problem = jax.device_put(problem)
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(_shapes(sampler, problem))) * chains
+    length = int(np.clip(_CHUNK_NUMBERS // max(numbers, 1), 1, _MOST_STEPS_PER_CHUNK))
+    start, advance = _programs(sampler, length)
+    keys = jax.random.split(key, chains)
+    store = DrawStore(draws, skip=warmup)
+    outcome = run_chunks(
+        lambda state, start, stop: advance(state, keys, problem, start, stop),
+        start(keys, problem),
+        num_steps=warmup + draws,
+        chunk_size=length,
+        finite=lambda output: output["finite"].all(axis=1),
+        collect=lambda output, start: store(output["sites"], start),
+        progress=progress,
+        time_limit=time_limit,
+        label="Gibbs",
+    )
+    kept = store.finished(outcome.steps, lambda: _empty(_shapes(sampler, problem), chains))
+    return GenericRun(kept, {}, outcome.result, outcome.steps, outcome.seconds, outcome.message)
+
+
+def _shapes(sampler: Gibbs, problem: Any) -> Any:
+    """Return the shapes of the sites of one draw of one chain."""
+    return jax.eval_shape(lambda problem: sampler.sites(sampler.start(jax.random.key(0), problem), problem), problem)
+
+
+def _empty(shapes: Any, chains: int) -> Any:
+    return jax.tree.map(lambda leaf: np.empty((0, chains, *leaf.shape), leaf.dtype), shapes)
+
+
+@functools.lru_cache(maxsize=32)
+def _programs(sampler: Gibbs, length: int) -> tuple[Callable, Callable]:
+    """Return the compiled ``start(keys, problem)`` and ``advance(state, keys, problem, start, stop)``."""
+
+    def start_chain(key: Key, problem: Any) -> Any:
+        return sampler.start(jax.random.fold_in(key, 0), problem)
+
+    def step_chain(state: Any, key: Key, problem: Any, index: Any) -> tuple[Any, dict]:
+        state = sampler.sweep(jax.random.fold_in(key, index + 1), state, problem)
+        sites = sampler.sites(state, problem)
+        finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(sites)]).all()
+        return state, {"sites": sites, "finite": finite}
+
+    @jax.jit
+    def start(keys: Key, problem: Any) -> Any:
+        state = jax.vmap(start_chain, (0, None))(keys, problem)
+        # A weakly typed leaf here would compile `advance` a second time, for its own strongly typed result.
+        return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+
+    @jax.jit
+    def advance(state: Any, keys: Key, problem: Any, start: Any, stop: Any) -> tuple[Any, dict]:
+        step = jax.vmap(step_chain, (0, 0, None, None))
+        return scan_steps(lambda state, index: step(state, keys, problem, index), state, start, stop, length=length)
+
+    return start, advance
