@@ -43,7 +43,8 @@ def run_ascent(
     problem : what ``ascent.prepare`` returned.
     key : random key of the start.
     max_steps : the most steps.
-    tolerance : the run has converged when 20 steps raise the objective by less than this, relative to the objective.
+    tolerance : the run has converged when 20 steps raise the objective by less than this, relative to its size plus
+        the number of its terms: an objective may well have the maximum zero.
     progress, time_limit : see `run_chunks`.
     label : name of the method, for the progress bar and messages.
 
@@ -57,7 +58,8 @@ def run_ascent(
 
     def stands_still(output: Any) -> bool:
         values = _objective(output)
-        return len(values) > 1 and bool(values[-1] - values[0] <= tolerance * abs(values[-1]))
+        scale = abs(values[-1]) + output[0].size
+        return len(values) > 1 and bool(values[-1] - values[0] <= tolerance * scale)
 
     outcome = run_chunks(
         lambda state, start, stop: advance(state, problem, start, stop),

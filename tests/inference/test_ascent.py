@@ -1,0 +1,65 @@
+"""The driver of ascents on an objective whose maximum is known."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from consilience.inference.ascent import run_ascent
+from consilience.inference.results import Result
+from consilience.models.interface import Ascent
+
+GOAL = np.array([1.0, -2.0, 4.0])
+
+
+def prepare(data, priors):
+    return np.asarray(data, jnp.result_type(float))
+
+
+def start(key, problem):
+    return jnp.zeros_like(problem)
+
+
+def step(state, problem):
+    """Halve the distance to the goal; the objective is minus its square, a term for each number."""
+    return (state + problem) / 2, -1 - (state - problem) ** 2
+
+
+def sites(state, problem):
+    return {"place": state}
+
+
+ASCENT = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+
+
+def run(ascent=ASCENT, **settings):
+    return run_ascent(ascent, prepare(GOAL, None), key=jax.random.key(0), **settings)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_it_stops_at_the_maximum(x64):
+    with jax.enable_x64(x64):
+        result = run()
+    assert result.result is Result.converged
+    assert result.samples["place"].shape == (1, 1, 3)
+    np.testing.assert_allclose(result.samples["place"][0, 0], GOAL, rtol=1e-5)
+    assert len(result.elbo) == result.steps
+    assert (np.diff(result.elbo) >= 0).all()
+    np.testing.assert_allclose(result.elbo[0], -3 - np.sum(GOAL**2))
+
+
+def test_too_few_steps_are_said():
+    result = run(max_steps=3)
+    assert result.result is Result.max_steps
+    np.testing.assert_allclose(result.samples["place"][0, 0], GOAL * (1 - 1 / 8))
+
+
+def test_a_number_that_is_not_finite_ends_the_run():
+    def overflowing(state, problem):
+        state, objective = step(state, problem)
+        return state, jnp.where(objective > -1.01, jnp.nan, objective)
+
+    result = run(Ascent(prepare=prepare, start=start, step=overflowing, sites=sites))
+    assert result.result is Result.nonfinite
+    assert np.isfinite(result.elbo).all()
+    assert result.steps == len(result.elbo)

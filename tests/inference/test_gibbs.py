@@ -1,0 +1,131 @@
+"""The Gibbs driver on a sampler whose posterior is known, and the promises that every driver makes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from consilience.inference.diagnostics import ess_mean, r_hat
+from consilience.inference.gibbs import run_gibbs
+from consilience.inference.results import Result
+from consilience.models.interface import Gibbs
+
+COMPILED = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: COMPILED.append(event) if event.endswith("backend_compile_duration") else None
+)
+
+RATINGS = np.array([2.5, 3.0, 7.5, 4.0, 3.5])
+
+
+def prepare(data, priors):
+    """Mean ~ N(0, variance), precision ~ Gamma(3, 2): conjugate, so that the two conditionals have a known joint."""
+    return {"ratings": np.asarray(data, jnp.result_type(float))}
+
+
+def start(key, problem):
+    mean, log_precision = jax.random.normal(key, (2,))
+    return {"mean": 5 * mean, "precision": jnp.exp(log_precision)}
+
+
+def sweep(key, state, problem):
+    key_mean, key_precision = jax.random.split(key)
+    ratings = problem["ratings"]
+    sd = 1 / jnp.sqrt((len(ratings) + 1) * state["precision"])
+    mean = ratings.sum() / (len(ratings) + 1) + sd * jax.random.normal(key_mean)
+    rate = 2 + (jnp.sum((ratings - mean) ** 2) + mean**2) / 2
+    return {"mean": mean, "precision": jax.random.gamma(key_precision, 3 + (len(ratings) + 1) / 2) / rate}
+
+
+def sites(state, problem):
+    return {"mean": state["mean"], "precision": state["precision"]}
+
+
+SAMPLER = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites)
+
+
+def run(sampler=SAMPLER, seed=0, ratings=RATINGS, **settings):
+    problem = sampler.prepare(ratings, None)
+    return run_gibbs(sampler, problem, key=jax.random.key(seed), **{"draws": 2000, "warmup": 100, **settings})
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_draws_come_from_the_posterior(x64):
+    with jax.enable_x64(x64):
+        result = run()
+    count = len(RATINGS)
+    location = RATINGS.sum() / (count + 1)
+    shape = 3 + count / 2
+    rate = 2 + (np.sum((RATINGS - location) ** 2) + location**2) / 2
+    marginal = {
+        "precision": stats.gamma(shape, scale=1 / rate),
+        "mean": stats.t(2 * shape, location, np.sqrt(rate / shape / (count + 1))),
+    }
+    assert result.result is Result.max_steps
+    assert result.steps == 2100
+    for site, law in marginal.items():
+        draws = result.samples[site]
+        assert draws.shape == (4, 2000)
+        assert draws.dtype == (np.float64 if x64 else np.float32)
+        assert r_hat(draws) < 1.01
+        levels = law.cdf(draws)
+        for moment in (levels, (levels - 0.5) ** 2):
+            error = moment.std() / np.sqrt(ess_mean(moment))
+            expected = 0.5 if moment is levels else 1 / 12
+            assert abs(moment.mean() - expected) < 5 * error
+
+
+def test_equal_seeds_give_equal_bits_and_chains_differ():
+    one, same, other = run(draws=50), run(draws=50), run(seed=1, draws=50)
+    np.testing.assert_array_equal(one.samples["mean"], same.samples["mean"])
+    assert np.all(one.samples["mean"] != other.samples["mean"])
+    assert len(np.unique(one.samples["mean"])) == 200
+
+
+def test_more_draws_extend_fewer():
+    few, many = run(draws=30), run(draws=333)
+    np.testing.assert_array_equal(few.samples["mean"], many.samples["mean"][:, :30])
+
+
+def test_a_second_run_of_equal_shapes_compiles_nothing():
+    run(draws=20)
+    before = len(COMPILED)
+    run(seed=3, ratings=RATINGS[::-1] + 1, draws=40, warmup=7)
+    assert len(COMPILED) == before
+
+
+def test_a_number_that_is_not_finite_ends_the_run_at_its_step():
+    def break_at_step_130(key, state, problem):
+        new = sweep(key, state, problem)
+        count = state["count"] + 1
+        return {**new, "mean": jnp.where(count == 130, jnp.nan, new["mean"]), "count": count}
+
+    def counted(key, problem):
+        return {**start(key, problem), "count": jnp.int32(0)}
+
+    result = run(Gibbs(prepare=prepare, start=counted, sweep=break_at_step_130, sites=sites))
+    assert result.result is Result.nonfinite
+    assert result.steps == 129
+    assert "129" in result.message
+    assert result.samples["mean"].shape == (4, 29)
+    assert np.isfinite(result.samples["mean"]).all()
+
+
+def test_an_interrupt_keeps_the_draws_so_far():
+    def interrupt(steps, num_steps):
+        if steps > 150:
+            raise KeyboardInterrupt
+
+    result = run(progress=interrupt)
+    assert result.result is Result.interrupted
+    assert result.samples["mean"].shape == (4, result.steps - 100)
+    np.testing.assert_array_equal(result.samples["mean"], run().samples["mean"][:, : result.steps - 100])
+
+
+def test_an_interrupt_before_the_first_draw_leaves_empty_draws():
+    def interrupt(steps, num_steps):
+        raise KeyboardInterrupt
+
+    result = run(progress=interrupt)
+    assert result.samples["mean"].shape == (4, 0)
