@@ -12,16 +12,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft, special, stats
+from scipy import fft, special
 
-__all__ = ["ess_bulk", "ess_mean", "ess_tail", "mcse_mean", "r_hat"]
+__all__ = ["Convergence", "convergence", "ess_bulk", "ess_mean", "ess_tail", "mcse_mean", "r_hat"]
 
 _MIN_DRAWS = 4
 # Scalars x chains x draws worked on at a time: bounds the memory of the Fourier transforms to some hundred megabytes.
 _BATCH_VALUES = 4_000_000
+
+
+class Convergence(NamedTuple):
+    """What `r_hat`, `ess_bulk`, `ess_tail` and `mcse_mean` return, each of shape ``(...)``."""
+
+    r_hat: NDArray[np.float64]
+    ess_bulk: NDArray[np.float64]
+    ess_tail: NDArray[np.float64]
+    mcse_mean: NDArray[np.float64]
+
+
+def convergence(draws: NDArray) -> Convergence:
+    """Return all four at once, which ranks the draws once and not twice."""
+    if draws.shape[0] < 2:
+        return Convergence(r_hat(draws), ess_bulk(draws), ess_tail(draws), mcse_mean(draws))
+
+    def all_four(values: NDArray) -> NDArray:
+        scores = _normal_scores(_split(values))
+        return np.stack([_r_hat(values, scores), _ess(scores), _ess_tail(values), _mcse_mean(values)], axis=1)
+
+    return Convergence(*np.moveaxis(_each_scalar(all_four, draws, num_numbers=4), -1, 0))
 
 
 def r_hat(draws: NDArray) -> NDArray[np.float64]:
@@ -37,7 +59,7 @@ def r_hat(draws: NDArray) -> NDArray[np.float64]:
     """
     if draws.shape[0] < 2:
         return np.full(draws.shape[2:], np.nan)
-    return _each_scalar(_r_hat, draws)
+    return _each_scalar(lambda values: _r_hat(values, _normal_scores(_split(values))), draws)
 
 
 def ess_bulk(draws: NDArray) -> NDArray[np.float64]:
@@ -57,20 +79,23 @@ def ess_mean(draws: NDArray) -> NDArray[np.float64]:
 
 def mcse_mean(draws: NDArray) -> NDArray[np.float64]:
     """Return the Monte Carlo standard error of the mean, in the units of the draws. Shape ``(...)``."""
-    return _each_scalar(lambda values: values.std(axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(values))), draws)
+    return _each_scalar(_mcse_mean, draws)
 
 
-def _each_scalar(function: Callable[[NDArray], NDArray], draws: NDArray) -> NDArray[np.float64]:
-    """Apply a function of ``(scalar, chain, draw)`` to batches of scalars."""
+def _each_scalar(
+    function: Callable[[NDArray], NDArray], draws: NDArray, num_numbers: int = 1
+) -> NDArray[np.float64]:
+    """Apply a function of ``(scalar, chain, draw)`` to batches of scalars; it may return several numbers for each."""
     num_chains, num_draws, *shape = draws.shape
     scalars = draws.reshape(num_chains, num_draws, math.prod(shape))
-    result = np.full(scalars.shape[2], np.nan)
+    numbers = () if num_numbers == 1 else (num_numbers,)
+    result = np.full((scalars.shape[2], *numbers), np.nan)
     size = max(1, _BATCH_VALUES // max(1, num_chains * num_draws))
     for first in range(0, len(result) if num_draws >= _MIN_DRAWS else 0, size):
         values = np.moveaxis(scalars[:, :, first : first + size], 2, 0).astype(np.float64)
         usable = np.isfinite(values).all(axis=(1, 2))
         result[first : first + size][usable] = function(values[usable])
-    return result.reshape(shape)
+    return result.reshape((*shape, *numbers))
 
 
 def _split(values: NDArray) -> NDArray:
@@ -80,14 +105,38 @@ def _split(values: NDArray) -> NDArray:
 
 def _normal_scores(values: NDArray) -> NDArray:
     """Replace draws by the normal quantiles of their ranks over all chains (Blom's offsets; equation 14)."""
-    ranks = stats.rankdata(values.reshape(len(values), -1), axis=1)
-    return special.ndtri((ranks - 0.375) / (ranks.shape[1] + 0.25)).reshape(values.shape)
+    flat = values.reshape(len(values), -1)
+    size = flat.shape[1]
+    order = flat.argsort(axis=1)
+    ordered = np.take_along_axis(flat, order, axis=1)
+    # Twice the 0-based average rank: equal draws share the mean of their first and last place.
+    rises = np.diff(ordered, axis=1) > 0
+    doubled = np.broadcast_to(2 * np.arange(size), flat.shape).copy()
+    tied = ~rises.all(axis=1)
+    doubled[tied] = _first_plus_last(rises[tied])
+    quantiles = special.ndtri((np.arange(2 * size - 1) / 2 + 1 - 0.375) / (size + 0.25))
+    scores = np.empty_like(flat)
+    np.put_along_axis(scores, order, quantiles[doubled], axis=1)
+    return scores.reshape(values.shape)
 
 
-def _r_hat(values: NDArray) -> NDArray:
+def _first_plus_last(rises: NDArray) -> NDArray:
+    """Return, for ordered rows of which it is known where they rise, the first plus the last place of equal values."""
+    places = np.arange(rises.shape[1] + 1)
+    edge = np.ones((len(rises), 1), bool)
+    first = np.maximum.accumulate(np.where(np.hstack([edge, rises]), places, 0), axis=1)
+    last = np.minimum.accumulate(np.where(np.hstack([rises, edge]), places, len(places))[:, ::-1], axis=1)[:, ::-1]
+    return first + last
+
+
+def _r_hat(values: NDArray, scores: NDArray) -> NDArray:
     halves = _split(values)
     folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
-    return np.maximum(_plain_r_hat(_normal_scores(halves)), _plain_r_hat(_normal_scores(folded)))
+    return np.maximum(_plain_r_hat(scores), _plain_r_hat(_normal_scores(folded)))
+
+
+def _mcse_mean(values: NDArray) -> NDArray:
+    return values.std(axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(values)))
 
 
 def _plain_r_hat(values: NDArray) -> NDArray:

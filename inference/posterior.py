@@ -253,15 +253,16 @@ def _statistics(draws: np.ndarray, interval: float) -> dict[str, np.ndarray]:
     tail = (1 - interval) / 2
     usable = draws.shape[0] * draws.shape[1] > 1
     nothing = np.full(draws.shape[2:], np.nan)
+    checked = diagnostics.convergence(draws)
     lower, upper = np.quantile(draws, (tail, 1 - tail), axis=(0, 1)) if usable else (nothing, nothing)
     columns = {
         "mean": draws.mean(axis=(0, 1), dtype=np.float64) if draws.size else nothing,
         "sd": draws.std(axis=(0, 1), ddof=1, dtype=np.float64) if usable else nothing,
         "lower": lower,
         "upper": upper,
-        "r_hat": diagnostics.r_hat(draws),
-        "ess_bulk": diagnostics.ess_bulk(draws),
-        "ess_tail": diagnostics.ess_tail(draws),
-        "mcse": diagnostics.mcse_mean(draws),
+        "r_hat": checked.r_hat,
+        "ess_bulk": checked.ess_bulk,
+        "ess_tail": checked.ess_tail,
+        "mcse": checked.mcse_mean,
     }
     return {name: np.asarray(values, np.float64).ravel() for name, values in columns.items()}

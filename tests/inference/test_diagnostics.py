@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from consilience.inference.diagnostics import ess_bulk, ess_mean, ess_tail, mcse_mean, r_hat
+from consilience.inference.diagnostics import convergence, ess_bulk, ess_mean, ess_tail, mcse_mean, r_hat
 
 
 def autoregressive(rng, coefficient, shape):
@@ -87,3 +87,10 @@ def test_batches_give_the_same_numbers_and_ten_thousand_scalars_are_quick(monkey
     assert time.process_time() - began < 5  # ArviZ takes more than half a minute
     monkeypatch.setattr(diagnostics, "_BATCH_VALUES", 2 * 100 * 999)
     np.testing.assert_array_equal(ess_bulk(draws), whole)
+
+
+@pytest.mark.parametrize("num_chains", [1, 3])
+def test_all_at_once_are_the_single_ones(num_chains):
+    draws = scalars(num_chains, 40).reshape(num_chains, 40, 3, 3)
+    single = [one(draws) for one in (r_hat, ess_bulk, ess_tail, mcse_mean)]
+    np.testing.assert_array_equal(convergence(draws), single)
