@@ -1,12 +1,13 @@
 """Differential diagnoses: the evaluation of Stutz and others (2023) on their released data.
 
-The paper has no tables; what its figures show is measured here, printed values are set beside ours. A model is one
-entry of `MODELS`: its reliabilities and its variants, such as the two weightings of PrIRN.
+The paper has no tables; what its figures show is measured here, printed values are set beside ours. A model with its
+options is one entry of `VARIANTS`, such as PrIRN with either weighting.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 import consilience as cs
 from benchmarks import dermatology_figures as figures
-from benchmarks import speed
+from benchmarks import mixing, speed
 from benchmarks.exact import exact_accuracy
 from benchmarks.left_out import evaluate_left_out, leave_out
 from benchmarks.recording import Recording
@@ -24,48 +25,72 @@ from consilience.errors import InputError, InputProblem
 from consilience.evaluation.adjustment import align
 from consilience.evaluation.metrics import resolve
 
-__all__ = ["MODELS", "add_arguments", "read_scores", "run"]
+__all__ = ["MODELS", "PRINTED", "VARIANTS", "add_arguments", "read_scores", "run"]
 
 METRICS = ("top-1", "top-3", "set-2", "set-3", "average-overlap-3", "kendall-3", "footrule-3")
 TITLE = "Evaluating AI systems under uncertain ground truth: dermatology"
 
 
+# What the paper prints in Figures 5 and 15: UA top-3 accuracy by case and system.
+PRINTED = (("1026", "A"), ("1026", "B"), ("1057", "A"), ("1057", "D"), ("357", "A"), ("357", "B"))
+
+
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """What is measured with one model.
+class Variant:
+    """A model with the options that are studied.
 
     Parameters
     ----------
+    model : name of the member.
     reliabilities : the paper's five.
     medium : the one of Figures 5, 7, 8, 13 and 15; the paper marks it in a plot only, but its printed values fit the
         third.
-    variants : options of the model by label; the first one is that of the paper's figures.
-    paper : UA top-3 accuracy that the paper prints, by case and system (Figures 5 and 15).
-    prototype : the same, of another implementation with 40,000 draws, by variant.
+    options : of the model.
+    weights : of inverse rank normalisation, for the leave-one-out agreement that goes with it.
+    paper : UA top-3 accuracies of `PRINTED`.
+    prototype : the same, of another implementation, with 20,000 draws (Plackett-Luce) or 40,000 (PrIRN).
+    chains : how many make up the draws; 0 for an exact posterior.
     """
 
+    model: str
     reliabilities: tuple[float, ...]
     medium: float
-    variants: dict[str, dict[str, Any]]
-    paper: dict[tuple[str, str], float]
-    prototype: dict[str, tuple[float, ...]]
+    options: dict[str, Any]
+    weights: str
+    paper: tuple[float, ...]
+    prototype: tuple[float, ...]
+    chains: int = 0
+
+    def fit(self, cases: Rankings, reliability: float, arguments: argparse.Namespace) -> Any:
+        """Fit to the cases; the chains of a sampler share the draws."""
+        chains = {"chains": self.chains, "draws": arguments.draws // self.chains} if self.chains else {}
+        settings = {"draws": arguments.draws, "seed": arguments.seed, **chains, **self.options}
+        return cs.fit(self.model, cases, reliability=reliability, **settings)
 
 
-MODELS = {
-    "prirn": Study(
-        reliabilities=(10, 20, 30, 50, 100),
-        medium=30,
-        variants={"published-code": {"weights": "published-code"}, "equation-14": {"weights": "equation-14"}},
-        paper={
-            ("1026", "A"): 0.52, ("1026", "B"): 0.99, ("1057", "A"): 0.41,
-            ("1057", "D"): 0.61, ("357", "A"): 0.40, ("357", "B"): 0.62,
-        },
-        prototype={
-            "published-code": (0.538, 0.981, 0.399, 0.599, 0.393, 0.586),
-            "equation-14": (0.648, 0.972, 0.123, 0.876, 0.745, 0.807),
-        },
+_PRIRN = {"model": "prirn", "reliabilities": (10, 20, 30, 50, 100), "medium": 30}
+_PRIRN_PAPER = (0.52, 0.99, 0.41, 0.61, 0.40, 0.62)
+
+VARIANTS = {
+    "plackett-luce": Variant(
+        model="plackett-luce", reliabilities=(1, 2, 3, 5, 10), medium=3, options={}, weights="published-code", chains=4,
+        paper=(0.70, 1.00, 0.39, 0.58, 0.27, 0.42), prototype=(0.689, 1.000, 0.422, 0.577, 0.241, 0.379),
+    ),
+    "prirn published-code": Variant(
+        **_PRIRN, options={"weights": "published-code"}, weights="published-code", paper=_PRIRN_PAPER,
+        prototype=(0.538, 0.981, 0.399, 0.599, 0.393, 0.586),
+    ),
+    "prirn equation-14": Variant(
+        **_PRIRN, options={"weights": "equation-14"}, weights="equation-14", paper=_PRIRN_PAPER,
+        prototype=(0.648, 0.972, 0.123, 0.876, 0.745, 0.807),
     ),
 }  # fmt: skip
+MODELS = {
+    "all": tuple(VARIANTS),
+    "plackett-luce": ("plackett-luce",),
+    "prirn": ("prirn published-code", "prirn equation-14"),
+}
+"""The variants of each study; the first one is drawn where a figure shows one only."""
 
 
 @dataclass(frozen=True)
@@ -77,31 +102,41 @@ class Setting:
     variant, reliability : which one.
     fit : of the model.
     top : certainties of the top 1, 2 and 3 classes, from draws.
-    exact : certainty of the top class by quadrature.
-    risk, risk_exact, summed : certainty of the risk of the top class, from draws and exact, and of the largest summed
-        risk.
+    risk : certainty of the risk of the top class, from draws.
+    summed : of the largest summed risk.
     expected : expected risk.
+    exact, risk_exact : certainty of the top class and of its risk by quadrature; None where the model has none.
     """
 
     variant: str
     reliability: float
     fit: Any
     top: tuple[Any, ...]
-    exact: Any
     risk: Any
-    risk_exact: Any
     summed: Any
     expected: Any
+    exact: Any
+    risk_exact: Any
 
     @property
     def label(self) -> dict[str, Any]:
         """The first columns of every table."""
-        return {"weights": self.variant, "reliability": self.reliability}
+        return {"model": self.variant, "reliability": self.reliability}
+
+    @property
+    def certainty(self) -> Any:
+        """Certainty of the top class, exact where it can be."""
+        return self.top[0] if self.exact is None else self.exact
+
+    @property
+    def risk_certainty(self) -> Any:
+        """Certainty of the risk of the top class, exact where it can be."""
+        return self.risk if self.risk_exact is None else self.risk_exact
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--model", choices=MODELS, default="prirn", help="the model of the plausibilities")
+    parser.add_argument("--model", choices=MODELS, default="all", help="the models of the plausibilities (all)")
     parser.add_argument("--draws", type=int, default=1000, help="draws of the truth; the paper takes 1000")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     parser.add_argument(
@@ -116,28 +151,38 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     cases, risk = cs.load("dermatology-ddx"), cs.load("dermatology-ddx-risk")
     systems = {path.stem: read_scores(path, cases) for path in arguments.predictions}
-    study = MODELS[arguments.model]
-    command = f"python -m benchmarks dermatology --model {arguments.model}"
-    record = Recording(f"dermatology-{arguments.model}", f"{TITLE}, {arguments.model}", command, arguments.output)
+    variants = {name: VARIANTS[name] for name in MODELS[arguments.model]}
+    alone = arguments.model != "all"
+    record = Recording(
+        f"dermatology-{arguments.model}" if alone else "dermatology",
+        f"{TITLE}, {arguments.model}" if alone else TITLE,
+        f"python -m benchmarks dermatology{f' --model {arguments.model}' if alone else ''}",
+        arguments.output,
+    )
     record.say(
         f"Data: {cases.num_items:,} cases, {cases.num_reports:,} differential diagnoses by up to "
         f"{cases.num_annotators} annotators a case, {cases.num_classes} conditions. M = {arguments.draws} draws, "
-        f"seed {arguments.seed}. Reference: D. Stutz and others, Evaluating AI systems under uncertain ground truth: "
-        "a case study in dermatology, arXiv:2307.02191 (2023)."
+        f"seed {arguments.seed}; those of Plackett-Luce are of four chains, after 500 sweeps each. Reference: D. Stutz "
+        "and others, Evaluating AI systems under uncertain ground truth: a case study in dermatology, arXiv:2307.02191 "
+        "(2023)."
     )
     settings = [
-        _measure(arguments, cases, risk, variant, reliability)
-        for variant in study.variants
-        for reliability in study.reliabilities
+        _measure(variant, reliability, cases, risk, arguments)
+        for variant in variants
+        for reliability in VARIANTS[variant].reliabilities
     ]
     _certainty(record, settings)
     _risk(record, settings, cases, risk)
-    _agreement(record, settings, study, cases)
-    _printed_cases(record, settings, study, cases)
+    _agreement(record, settings, cases)
+    _printed_cases(record, settings, cases)
+    if "plackett-luce" in variants:
+        mixing.mixing(record, cases, VARIANTS["plackett-luce"].reliabilities, arguments.seed)
+        mixing.prior_of_unnamed_classes(record, cases, arguments.seed)
     human = _annotators(record, settings, arguments, cases)
-    _systems(record, settings, study, systems)
-    _figures(record, settings, study, cases, risk, human)
-    _speed(record)
+    _systems(record, settings, systems)
+    _figures(record, settings, cases, risk, human)
+    if "prirn equation-14" in variants:
+        _speed(record)
     _differences(record)
     record.write()
 
@@ -163,28 +208,32 @@ def read_scores(path: Path, cases: Rankings) -> Predictions:
 
 
 def _measure(
-    arguments: argparse.Namespace, cases: Rankings, risk: ClassMap, variant: str, reliability: float
+    variant: str, reliability: float, cases: Rankings, risk: ClassMap, arguments: argparse.Namespace
 ) -> Setting:
-    options = MODELS[arguments.model].variants[variant]
-    fit = cs.fit(
-        arguments.model, cases, reliability=reliability, draws=arguments.draws, seed=arguments.seed, **options
-    )
+    fit = VARIANTS[variant].fit(cases, reliability, arguments)
+    exact = not VARIANTS[variant].chains
     return Setting(
         variant,
         reliability,
         fit,
         tuple(cs.certainty(fit, top=(1, 2, 3)).values()),
-        cs.certainty(fit, exact=True),
         cs.certainty(fit, classes_to=risk),
-        cs.certainty(fit, classes_to=risk, exact=True),
         cs.certainty(fit, classes_to=risk, by="sum"),
         cs.expected_risk(fit, risk),
+        cs.certainty(fit, exact=True) if exact else None,
+        cs.certainty(fit, classes_to=risk, exact=True) if exact else None,
     )
 
 
-def _medium(settings: list[Setting], study: Study) -> dict[str, Setting]:
+def _medium(settings: list[Setting]) -> dict[str, Setting]:
     """Return the setting of medium reliability of each variant."""
-    return {setting.variant: setting for setting in settings if setting.reliability == study.medium}
+    return {
+        setting.variant: setting for setting in settings if setting.reliability == VARIANTS[setting.variant].medium
+    }
+
+
+def _value(score: Any) -> float | None:
+    return None if score is None else score.value
 
 
 # ---- sections ----
@@ -195,22 +244,23 @@ def _certainty(record: Recording, settings: list[Setting]) -> None:
     record.say(
         "Mean over the cases of how often the draws agree on the top class, or on the set of the top 2 or 3; exact: by "
         "quadrature. The largest of several frequencies is biased upwards, by about 0.001 with 1,000 draws. "
-        "The last columns count cases by their exact certainty, and give its lower quartile over the cases."
+        "The last columns count cases by their certainty, exact where it can be, and give its lower quartile over the "
+        "cases."
     )
     record.table("certainty", [
         {
             **setting.label,
-            "top-1": setting.top[0].value, "top-1 exact": setting.exact.value,
+            "top-1": setting.top[0].value, "top-1 exact": _value(setting.exact),
             "top-2 set": setting.top[1].value, "top-3 set": setting.top[2].value,
-            "cases below 0.99": int((setting.exact.items < 0.99).sum()),
-            "cases below 0.9": int((setting.exact.items < 0.9).sum()),
-            "lower quartile": float(np.quantile(setting.exact.items, 0.25)),
+            "cases below 0.99": int((setting.certainty.items < 0.99).sum()),
+            "cases below 0.9": int((setting.certainty.items < 0.9).sum()),
+            "lower quartile": float(np.quantile(setting.certainty.items, 0.25)),
         }
         for setting in settings
     ], digits=4)  # fmt: skip
     record.say(
         "The paper: certainty rises with reliability; for at least a quarter of the cases it is well below 1. Cases "
-        "whose certainty (exact) stays below 0.99 at every reliability, and rises by less than 0.01 from the second "
+        "whose certainty stays below 0.99 at every reliability, and rises by less than 0.01 from the second "
         "highest to the highest reliability (the paper, Figure 14: for at least 250 cases more reliability does not "
         f"raise the certainty): {_saturated(settings)}."
     )
@@ -220,7 +270,7 @@ def _saturated(settings: list[Setting]) -> str:
     """Count the cases whose certainty does not rise any more."""
     counts = []
     for variant in dict.fromkeys(setting.variant for setting in settings):
-        *_, before, last = [setting.exact.items for setting in settings if setting.variant == variant]
+        *_, before, last = [setting.certainty.items for setting in settings if setting.variant == variant]
         counts.append(f"{((last < 0.99) & (last < before + 0.01)).sum():,} with {variant}")
     return ", ".join(counts)
 
@@ -235,9 +285,9 @@ def _risk(record: Recording, settings: list[Setting], cases: Rankings, risk: Cla
     record.table("risk", [
         {
             **setting.label,
-            "risk of the top class": setting.risk.value, "the same, exact": setting.risk_exact.value,
+            "risk of the top class": setting.risk.value, "the same, exact": _value(setting.risk_exact),
             "largest summed risk": setting.summed.value,
-            "risk certainty below 0.99": int((setting.risk_exact.items < 0.99).sum()),
+            "risk certainty below 0.99": int((setting.risk_certainty.items < 0.99).sum()),
             "expected risk": setting.expected.value, "sd over draws": setting.expected.sd,
             "between the risks": float(np.mean(_between(setting.expected.items))),
         }
@@ -253,7 +303,7 @@ def _risk(record: Recording, settings: list[Setting], cases: Rankings, risk: Cla
             "annotators per case": float(figures.annotators_per_case(cases)[chosen].mean()),
             "conditions per case": float(figures.conditions_per_case(cases)[chosen].mean()),
         }
-        for variant in dict.fromkeys(setting.variant for setting in settings)
+        for variant in dict.fromkeys(VARIANTS[setting.variant].weights for setting in settings)
         for name, chosen in figures.by_risk(cases, risk, variant).items()
     ], digits=2)  # fmt: skip
     record.say("The paper (histograms only): high-risk cases have fewer annotators and more conditions.")
@@ -263,50 +313,59 @@ def _between(expected: np.ndarray) -> np.ndarray:
     return np.abs(expected[:, None] - np.arange(3)).min(axis=1) > 0.05
 
 
-def _agreement(record: Recording, settings: list[Setting], study: Study, cases: Rankings) -> None:
-    record.section("Agreement of annotators (Figure 13)")
-    agreement = {variant: cs.annotator_agreement(cases, variant) for variant in study.variants}
+def _agreement(record: Recording, settings: list[Setting], cases: Rankings) -> None:
+    record.section("Agreement of annotators (Figure 13) and of models (Figure 7, left)")
+    agreement = {weights: cs.annotator_agreement(cases, weights) for weights in ("published-code", "equation-14")}
     overlap = cs.annotator_overlap(cases, at=3)
     record.say(
-        "Leave-one-out agreement: how often an annotator lists a class that the others together put first, "
-        "averaged over the annotators of a case and over the cases with two annotators or more. The paper "
-        "prints its correlation with certainty under Plackett-Luce, 0.85; here it is that with the exact certainty of "
-        f"this model. Mean average overlap@3 between the annotators of a case: {overlap.value:.4f} "
+        "Leave-one-out agreement: how often an annotator lists a class that the others together put first by inverse "
+        "rank normalisation (for Plackett-Luce with the published code's weights), averaged over the annotators of a "
+        "case and over the cases with two annotators or more. The paper prints its correlation with certainty under "
+        f"Plackett-Luce, 0.85. Mean average overlap@3 between the annotators of a case: {overlap.value:.4f} "
         "(no published counterpart)."
     )
     record.table("agreement", [
         {
-            **setting.label, "agreement": agreement[setting.variant].value,
-            "correlation with certainty": cs.correlation(setting.exact, agreement[setting.variant]),
-            "overlap's correlation with certainty": cs.correlation(setting.exact, overlap),
+            **setting.label, "agreement": agreement[VARIANTS[setting.variant].weights].value,
+            "correlation with certainty": cs.correlation(
+                setting.certainty, agreement[VARIANTS[setting.variant].weights]
+            ),
+            "overlap's correlation with certainty": cs.correlation(setting.certainty, overlap),
         }
         for setting in settings
     ])  # fmt: skip
-    medium = list(_medium(settings, study).values())
+    medium = list(_medium(settings).values())
     if len(medium) > 1:
-        record.say(
-            f"Correlation of the certainties of {medium[0].variant} and {medium[1].variant} at reliability "
-            f"{study.medium:g}: {cs.correlation(medium[0].exact, medium[1].exact):.3f}."
-        )
+        record.say("Correlation of the certainties of two models at medium reliability (the paper, Plackett-Luce and "
+                   "PrIRN: 0.9):")  # fmt: skip
+        record.table("correlation-of-models", [
+            {
+                "model": f"{one.variant}, {one.reliability:g}",
+                "other model": f"{other.variant}, {other.reliability:g}",
+                "correlation": cs.correlation(one.certainty, other.certainty),
+            }
+            for one, other in itertools.combinations(medium, 2)
+        ])  # fmt: skip
 
 
-def _printed_cases(record: Recording, settings: list[Setting], study: Study, cases: Rankings) -> None:
+def _printed_cases(record: Recording, settings: list[Setting], cases: Rankings) -> None:
     record.section("The cases that the paper prints (Figures 5 and 15)")
     record.say(
-        f"UA top-3 accuracy at reliability {study.medium:g}, per case. The paper's values are from 1,000 draws and "
-        "printed with two digits; 'prototype' is another implementation with 40,000 draws, 'exact' is by quadrature."
+        "UA top-3 accuracy at medium reliability, per case. The paper's values are from 1,000 draws and printed with "
+        "two digits; 'prototype' is another implementation with more draws, 'exact' is by quadrature."
     )
     rows = []
     predictions = cs.load("stutz-2023-predictions")
-    for variant, setting in _medium(settings, study).items():
-        for number, ((case, system), published) in enumerate(study.paper.items()):
+    for name, setting in _medium(settings).items():
+        variant = VARIANTS[name]
+        for number, (case, system) in enumerate(PRINTED):
             score = cs.evaluate(setting.fit, predictions[system], metric="top-3", missing="drop")
             ranked, _ = align(setting.fit.truth, predictions[system], missing="drop", unknown="error")
             position = int(np.flatnonzero(cases.items == case)[0])
+            exact = None if setting.exact is None else exact_accuracy(setting.fit.truth, ranked)[position]
             rows.append({
-                "weights": variant, "case": case, "prediction": system, "paper": published,
-                "prototype": study.prototype[variant][number], "measured": score.items[position],
-                "exact": exact_accuracy(setting.fit.truth, ranked)[position],
+                "model": name, "case": case, "prediction": system, "paper": variant.paper[number],
+                "prototype": variant.prototype[number], "measured": score.items[position], "exact": exact,
             })  # fmt: skip
     record.table("printed-cases", rows)
 
@@ -327,30 +386,26 @@ def _annotators(record: Recording, settings: list[Setting], arguments: argparse.
     metrics = [resolve(name) for name in METRICS]
     human, rows = {}, []
     for setting in settings:
-        options = MODELS[arguments.model].variants[setting.variant]
-        fit = cs.fit(
-            arguments.model, left_out.others, reliability=setting.reliability, draws=arguments.draws,
-            seed=arguments.seed, **options,
-        )  # fmt: skip
+        fit = VARIANTS[setting.variant].fit(left_out.others, setting.reliability, arguments)
         scores = human[setting.variant, setting.reliability] = evaluate_left_out(fit.truth, left_out, metrics)
         rows += [{**setting.label, "metric": name, **score.row()} for name, score in scores.items()]
     record.data("annotators-all", rows)
     record.table("annotators", [
-        {"weights": variant, "reliability": reliability, **{name: score.value for name, score in scores.items()}}
+        {"model": variant, "reliability": reliability, **{name: score.value for name, score in scores.items()}}
         for (variant, reliability), scores in human.items()
     ])  # fmt: skip
-    record.say(f"Spread over draws and point estimate at reliability {MODELS[arguments.model].medium:g}:")
+    record.say("Spread over draws and point estimate at medium reliability:")
     record.table("annotators-medium", [
         {
-            "weights": row["weights"], "metric": row["metric"], "value": row["value"], "sd": row["sd"],
+            "model": row["model"], "metric": row["metric"], "value": row["value"], "sd": row["sd"],
             "worst draw": row["worst"], "best draw": row["best"], "against the point estimate": row["point_estimate"],
         }
-        for row in rows if row["reliability"] == MODELS[arguments.model].medium
+        for row in rows if row["reliability"] == VARIANTS[row["model"]].medium
     ], digits=4)  # fmt: skip
     return human
 
 
-def _systems(record: Recording, settings: list[Setting], study: Study, systems: dict[str, Predictions]) -> None:
+def _systems(record: Recording, settings: list[Setting], systems: dict[str, Predictions]) -> None:
     """Score the systems that the user brought, if any (Figures 6 and 7)."""
     record.section("Systems (Figures 6 and 7)")
     if not systems:
@@ -369,10 +424,10 @@ def _systems(record: Recording, settings: list[Setting], study: Study, systems: 
             scored[setting.variant, setting.reliability, name] = scores
     record.say("The scores that were given, on the released cases (the paper: 1,939 cases).")
     record.table("systems", [
-        {key: row[key] for key in ("weights", "reliability", "system", "metric", "value", "sd", "point_estimate")}
+        {key: row[key] for key in ("model", "reliability", "system", "metric", "value", "sd", "point_estimate")}
         for row in rows
     ], digits=4)  # fmt: skip
-    for variant, setting in _medium(settings, study).items():
+    for variant, setting in _medium(settings).items():
         comparison = cs.compare(setting.fit, systems, metric="top-3")
         record.say(f"Leaderboard by UA top-3 accuracy, {variant}, reliability {setting.reliability:g}:")
         record.table(f"leaderboard-{variant}", comparison.table.to_dict("records"), digits=4)
@@ -385,20 +440,20 @@ def _systems(record: Recording, settings: list[Setting], study: Study, systems: 
 
 
 def _figures(
-    record: Recording, settings: list[Setting], study: Study, cases: Rankings, risk: ClassMap, human: Any
+    record: Recording, settings: list[Setting], cases: Rankings, risk: ClassMap, human: Any
 ) -> None:
     record.section("Figures")
-    medium = _medium(settings, study)
+    medium = _medium(settings)
     main = next(iter(medium.values()))
     at_medium = f"{main.variant}, reliability {main.reliability:g}"
-    printed = list(dict.fromkeys(case for case, _ in study.paper))
+    printed = list(dict.fromkeys(case for case, _ in PRINTED))
     record.figure(
         "figure-5-15", figures.printed_cases(main.fit, printed),
         f"Figures 5 and 15: draws of the plausibilities (dots) and point estimates (bars), {at_medium}",
     )  # fmt: skip
     record.figure(
         "figure-6-certainty", figures.certainty_by_reliability(settings),
-        "Figure 6, left: certainty over reliability, one panel a weighting",
+        "Figure 6, left: certainty over reliability, one panel a model",
     )  # fmt: skip
     record.figure(
         "figure-6-annotators", figures.metrics_by_reliability({"left-out annotators": human}, list(METRICS)),
@@ -406,18 +461,18 @@ def _figures(
         "draws; crosses: against the point estimate",
     )  # fmt: skip
     record.figure(
-        "figure-7-left", figures.sorted_beside({name: setting.exact for name, setting in medium.items()}),
-        f"Figure 7, left: exact certainty of the top class, cases sorted by the first weighting (the paper sorts by "
-        f"Plackett-Luce), reliability {study.medium:g}",
+        "figure-7-left", figures.sorted_beside({name: setting.certainty for name, setting in medium.items()}),
+        "Figure 7, left: certainty of the top class, cases sorted by the first model (the paper sorts by "
+        "Plackett-Luce), medium reliability",
     )  # fmt: skip
-    scores = {name: human[name, study.medium]["top-3"] for name in medium}
+    scores = {name: human[name, setting.reliability]["top-3"] for name, setting in medium.items()}
     record.figure(
         "figure-7-annotators", figures.figure_7(scores),
         "Figure 7, middle and right, for left-out annotators: UA top-3 accuracy of each case, and of the "
-        f"data set over draws, reliability {study.medium:g}",
+        "data set over draws, medium reliability",
     )  # fmt: skip
     record.figure(
-        "figure-8", figures.figure_8(main.exact, main.risk_exact, main.expected),
+        "figure-8", figures.figure_8(main.certainty, main.risk_certainty, main.expected),
         f"Figure 8: certainty of the risk beside that of the condition; expected risk, {at_medium}",
     )  # fmt: skip
     record.figure(
@@ -425,11 +480,11 @@ def _figures(
         "Figure 12: annotators and conditions per case, by the risk of the top class under equation 14",
     )  # fmt: skip
     record.figure(
-        "figure-13", figures.figure_13(main.exact, cs.annotator_agreement(cases, main.variant)),
+        "figure-13", figures.figure_13(main.certainty, cs.annotator_agreement(cases, VARIANTS[main.variant].weights)),
         f"Figure 13: certainty against leave-one-out agreement, {at_medium}",
     )  # fmt: skip
     record.figure(
-        "figure-14", figures.figure_14(settings), "Figure 14: sorted exact certainty, one curve a reliability"
+        "figure-14", figures.figure_14(settings), "Figure 14: sorted certainty, one curve a reliability"
     )
 
 
@@ -437,11 +492,12 @@ def _speed(record: Recording) -> None:
     record.section("Speed and memory")
     seconds = speed.measure()
     record.say(
-        "In a process of its own: one reliability (30) for all cases, that is the fit and the certainties of the top "
-        "class and of the sets of two and three, from 1,000 draws of every case in one pass. CPU seconds count all "
-        "cores; 'first' includes compilation, 'later' is the median of five calls. The draws and their top three "
+        "PrIRN, in a process of its own: one reliability (30) for all cases, that is the fit and the certainties of "
+        "the top class and of the sets of two and three, from 1,000 draws of every case in one pass. CPU seconds count "
+        "all cores; 'first' includes compilation, 'later' is the median of five calls. The draws and their top three "
         "alone, without counting, are stated too. The wall seconds depend on what else the machine does. Peak memory "
-        "is that of the whole process, with the interpreter, JAX and the compiler."
+        "is that of the whole process, with the interpreter, JAX and the compiler. For Plackett-Luce see `python -m "
+        "benchmarks plackett_luce`."
     )
     record.table("speed", [
         {"what": "import", "CPU s": seconds["import_cpu_seconds"], "wall s": seconds["import_seconds"]},
@@ -476,7 +532,8 @@ def _differences(record: Recording) -> None:
         "0.5 is 0.016, and rounding adds 0.005. 'Exact' has neither.\n"
         "- **Top-j certainty.** The paper's equation 5 is the certainty of the top-j *set*, recorded here; the "
         "published code counts the class at rank j.\n"
-        "- **Plackett-Luce** is not part of this run: the printed correlations, 0.9 between the two models and "
-        "0.85 between certainty and agreement, are of that model's certainty.\n"
+        "- **Plackett-Luce's sampler.** The paper's text combines the arrival times of all classes with the number of "
+        "annotators who named a class, which is not the posterior; its published code draws from the posterior, but "
+        "mixes slowly. Here only the times up to the last listed class are drawn.\n"
         "- **Classifiers.** The scores of the paper's networks are used only when they are given with `--predictions`."
     )

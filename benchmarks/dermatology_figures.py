@@ -201,7 +201,7 @@ def figure_14(settings: Sequence[Any]) -> Any:
     figure, axes = _panels(len(variants), height=3.8)
     for ax, variant in zip(axes[0], variants, strict=True):
         own = [setting for setting in settings if setting.variant == variant]
-        figures.sorted_certainty({f"reliability {setting.reliability:g}": setting.exact for setting in own}, ax)
+        figures.sorted_certainty({f"reliability {setting.reliability:g}": setting.certainty for setting in own}, ax)
         ax.set(title=variant)
     return figure
 

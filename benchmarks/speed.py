@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["measure"]
+__all__ = ["measure", "peak_memory_mb", "timed"]
 
 _RELIABILITY = 30.0
 _DRAWS = 1000
@@ -32,7 +32,7 @@ def measure() -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _timed(call: Callable[[], Any]) -> tuple[float, float]:
+def timed(call: Callable[[], Any]) -> tuple[float, float]:
     """Return the wall and CPU seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
@@ -46,24 +46,24 @@ def _import() -> None:
 
 def _main() -> None:
     measured: dict[str, Any] = {}
-    measured["import_seconds"], measured["import_cpu_seconds"] = _timed(_import)
+    measured["import_seconds"], measured["import_cpu_seconds"] = timed(_import)
     import consilience as cs
 
     loaded: list[Any] = []
-    measured["read_seconds"], _ = _timed(lambda: loaded.append(cs.load("dermatology-ddx")))
+    measured["read_seconds"], _ = timed(lambda: loaded.append(cs.load("dermatology-ddx")))
     cases = loaded[0]
 
     def one_reliability() -> None:
         fit = cs.fit("prirn", cases, reliability=_RELIABILITY, draws=_DRAWS)
         cs.certainty(fit, top=(1, 2, 3))
 
-    measured["first_call_seconds"], measured["first_call_cpu_seconds"] = _timed(one_reliability)
-    warm = sorted((_timed(one_reliability) for _ in range(_REPEATS)), key=lambda seconds: seconds[1])
+    measured["first_call_seconds"], measured["first_call_cpu_seconds"] = timed(one_reliability)
+    warm = sorted((timed(one_reliability) for _ in range(_REPEATS)), key=lambda seconds: seconds[1])
     measured["warm_seconds"], measured["warm_cpu_seconds"] = warm[len(warm) // 2]
     measured["warm_cpu_seconds_fastest"] = warm[0][1]
-    measured["peak_memory_mb"] = _peak_memory_mb()
+    measured["peak_memory_mb"] = peak_memory_mb()
     truth = cs.fit("prirn", cases, reliability=_RELIABILITY, draws=_DRAWS).truth
-    passes = [_timed(lambda: [block.values.block_until_ready() for block in truth.ranked(3)]) for _ in range(_REPEATS)]
+    passes = [timed(lambda: [block.values.block_until_ready() for block in truth.ranked(3)]) for _ in range(_REPEATS)]
     passes.sort(key=lambda seconds: seconds[1])
     measured["one_pass_seconds"], measured["one_pass_cpu_seconds"] = passes[_REPEATS // 2]
     measured["peer_cpu_seconds_per_draw"] = _peer(cases)
@@ -72,7 +72,7 @@ def _main() -> None:
     print(json.dumps(measured))
 
 
-def _peak_memory_mb() -> float:
+def peak_memory_mb() -> float:
     """Return the largest resident memory of this process so far."""
     status = Path("/proc/self/status")
     if status.exists():
@@ -96,7 +96,7 @@ def _peer(cases: Any) -> float:
     cells = cells.at[cases.entry_item, cases.entry_class].add(_RELIABILITY * plausibility)
     draw = jax.jit(lambda key: jax.random.dirichlet(key, cells, (_PEER_DRAWS, cases.num_items)))
     draw(jax.random.key(0)).block_until_ready()
-    _, cpu = _timed(lambda: draw(jax.random.key(1)).block_until_ready())
+    _, cpu = timed(lambda: draw(jax.random.key(1)).block_until_ready())
     return cpu / _PEER_DRAWS
 
 

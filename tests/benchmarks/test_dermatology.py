@@ -4,7 +4,7 @@ import pytest
 import consilience as cs
 from benchmarks import __main__ as command
 from benchmarks import cifar10h
-from benchmarks.dermatology import MODELS, read_scores
+from benchmarks.dermatology import MODELS, PRINTED, VARIANTS, read_scores
 from benchmarks.dermatology_figures import annotators_per_case, by_risk, conditions_per_case
 from consilience.data import Annotations, Rankings
 from consilience.errors import InputError
@@ -41,10 +41,11 @@ def test_original_labels_are_predictions():
     assert cs.evaluate(fit, cifar10h.original_labels(images)).point == 0.5
 
 
-def test_every_study_is_complete():
-    for name, study in MODELS.items():
-        assert study.medium in study.reliabilities
-        assert all(len(study.prototype[variant]) == len(study.paper) for variant in study.variants), name
+def test_every_variant_is_complete():
+    for name, variant in VARIANTS.items():
+        assert variant.medium in variant.reliabilities, name
+        assert len(variant.prototype) == len(variant.paper) == len(PRINTED), name
+    assert {name for names in MODELS.values() for name in names} == set(VARIANTS)
 
 
 @pytest.mark.public_data
