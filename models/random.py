@@ -1,4 +1,4 @@
-"""Gamma draws in log space, fast on a CPU as well as on an accelerator.
+"""Gamma draws in log space, and the largest of many, fast on a CPU as well as on an accelerator.
 
 Conjugate samplers spend their time in gamma draws. `jax.random.gamma` runs a rejection loop per element, which a CPU
 executes one after the other; here one vectorised round of Marsaglia and Tsang's method serves all elements at once,
@@ -22,11 +22,17 @@ from scipy import special
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 
-__all__ = ["GammaQuantiles", "log_gamma", "log_gamma_maxima"]
+__all__ = ["GammaQuantiles", "log_gamma", "log_gamma_maxima", "log_largest_shares"]
 
 # At least 95 % of the proposals are accepted for shapes of one and more: a sixteenth of the elements holds the
 # rejected ones.
 _BUFFER_SHARE = 16
+
+# Gammas that `log_largest_shares` holds at a time: 2^18 in float64 are 2 MiB, which a CPU finds in its cache.
+_CHUNK_NUMBERS = 1 << 18
+
+# The largest of a column are looked for among the groups of this many rows that have the largest maxima.
+_GROUP_ROWS = 32
 
 
 def log_gamma(key: Key, concentration: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
@@ -159,3 +165,58 @@ def log_gamma_maxima(
     log_p = jnp.cumsum(uniform_logs / jnp.maximum(left, 1), axis=0)
     t = log_p - jnp.log(-jnp.expm1(jnp.minimum(log_p, -jnp.finfo(dtype).tiny)))
     return jnp.where(left > 0, quantiles.at(t), -jnp.inf)
+
+
+def log_largest_shares(
+    key: Key, concentration: float, counts: Int[np.ndarray, " size"], num_draws: int, depth: int
+) -> Float[np.ndarray, "size depth draw"]:
+    """Draw the largest shares of symmetric Dirichlet variables of several sizes, on the host in float64.
+
+    The shares of gamma variables in their total are Dirichlet. All gammas are drawn, a chunk at a time, because the
+    total is not independent of the largest; but only once: the first n of a draw are the variables of size n. Draws of
+    one size are hence independent, those of different sizes are not.
+
+    Parameters
+    ----------
+    concentration : positive, of each variable.
+    counts : shape ``(size,)``, increasing; how many variables there are; zero gives -inf.
+    num_draws, depth : sizes; the shares of a smaller depth are the first ones of a larger depth.
+
+    Returns
+    -------
+    shape ``(size, depth, num_draws)``: logarithms, in decreasing order; -inf beyond ``count``.
+    """
+    random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    rows = max(1, _CHUNK_NUMBERS // num_draws)
+    largest, log_total = np.full((depth, num_draws), -np.inf), np.full(num_draws, -np.inf)
+    shares = np.empty((len(counts), depth, num_draws))
+    for size, (start, stop) in enumerate(zip([0, *counts[:-1]], counts, strict=True)):
+        for first in range(start, stop, rows):
+            log_gammas = _log_gammas(random, concentration, (min(rows, stop - first), num_draws))
+            top = np.max(log_gammas, axis=0)
+            log_total = np.logaddexp(log_total, top + np.log(np.exp(log_gammas - top).sum(axis=0)))
+            largest = _largest(np.concatenate([largest, log_gammas]), depth)
+        shares[size] = largest - np.where(log_total > -np.inf, log_total, 0.0)
+    return shares
+
+
+def _log_gammas(random: np.random.Generator, concentration: float, shape: tuple[int, int]) -> np.ndarray:
+    """Draw logarithms of standard gamma variables of one concentration with NumPy."""
+    if concentration >= 1:
+        return np.log(random.standard_gamma(concentration, shape))
+    # As in `log_gamma`: the boost cannot underflow in logs.
+    return np.log(random.standard_gamma(concentration + 1, shape)) - random.standard_exponential(shape) / concentration
+
+
+def _largest(values: np.ndarray, depth: int) -> np.ndarray:
+    """Return the largest values of each column, in decreasing order.
+
+    The k largest of a column lie in the k groups of rows with the largest maxima, so that few rows are sorted.
+    """
+    num_groups = -(-len(values) // _GROUP_ROWS)
+    if num_groups > depth:
+        filled = np.pad(values, ((0, num_groups * _GROUP_ROWS - len(values)), (0, 0)), constant_values=-np.inf)
+        groups = filled.reshape(num_groups, _GROUP_ROWS, -1)
+        best = np.argpartition(groups.max(axis=1), num_groups - depth, axis=0)[num_groups - depth :]
+        values = np.take_along_axis(groups, best[:, None], axis=0).reshape(depth * _GROUP_ROWS, -1)
+    return -np.sort(-values, axis=0)[:depth]

@@ -17,7 +17,16 @@ import numpy as np
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima
 
-__all__ = ["PaddedBlock", "draw_dirichlet", "group_weights", "pad", "rank_dirichlet", "rank_weights"]
+__all__ = [
+    "LargestShares",
+    "PaddedBlock",
+    "draw_dirichlet",
+    "group_weights",
+    "pad",
+    "rank_dirichlet",
+    "rank_weights",
+    "rank_weights_and_other",
+]
 
 
 class PaddedBlock(NamedTuple):
@@ -31,6 +40,23 @@ class PaddedBlock(NamedTuple):
     position: Int[Array, " entry"]
     num_named: Int[Array, " item"]
     num_unnamed: Int[Array, " item"]
+
+
+class LargestShares(NamedTuple):
+    """Draws of the largest shares of a whole in its parts, for several numbers of parts.
+
+    ``log_share`` holds them, best first, and ``size`` is the row of it that an item uses.
+    """
+
+    log_share: Float[Array, "size depth pool"]
+    size: Int[Array, " item"]
+
+    def take(self, key: Key, num_draws: int, depth: int) -> Float[Array, "depth item draw"]:
+        """Return the shares of every item and draw: each item starts anywhere, and the first comes after the last."""
+        num_pooled = self.log_share.shape[-1]
+        start = jax.random.randint(key, (self.size.shape[0], 1), 0, num_pooled)
+        draw = (start + jnp.arange(num_draws)) % num_pooled
+        return jnp.stack([self.log_share[self.size[:, None], place, draw] for place in range(depth)])
 
 
 def pad(values: np.ndarray, length: int, fill: int | float) -> np.ndarray:
@@ -67,6 +93,31 @@ def rank_weights(
 ) -> Int[Array, "item draw depth"]:
     """Return the leading classes of stored draws."""
     return _rank(log_weight, block, depth, None, _lowest_without_mass(log_weight, block, depth))
+
+
+@functools.partial(jax.jit, static_argnames="depth")
+def rank_weights_and_other(
+    key: Key,
+    log_weight: Float[Array, "entry draw"],
+    log_other: Float[Array, "item draw"],
+    largest: LargestShares,
+    block: PaddedBlock,
+    depth: int,
+) -> Int[Array, "item draw depth"]:
+    """Return the leading classes of stored draws, where unnamed classes have shares of the mass ``other``."""
+    key_largest, key_identity = jax.random.split(key)
+    num_draws = log_weight.shape[1]
+    unnamed = log_other + largest.take(key_largest, num_draws, depth)
+    # A named class without mass follows the unnamed ones, which have some, and still precedes nothing at all.
+    other_exists = _to_entries((log_other > -jnp.inf).astype(jnp.int32), block) == 1
+    without_mass = other_exists & (log_weight == -jnp.inf)
+    log_weight = jnp.where(without_mass, jnp.finfo(log_weight.dtype).min, log_weight)
+    unnamed_class = jnp.where(
+        log_other > -jnp.inf,
+        _random_unnamed(key_identity, block, num_draws, depth),
+        _lowest_without_mass(log_weight, block, depth),
+    )
+    return _rank(log_weight, block, depth, unnamed, unnamed_class)
 
 
 def _rank(
@@ -183,16 +234,23 @@ def draw_dirichlet(
 
 @functools.partial(jax.jit, static_argnames="num_groups")
 def group_weights(
-    log_weight: Float[Array, "entry draw"], block: PaddedBlock, group: Int[Array, " class"], num_groups: int
+    log_weight: Float[Array, "entry draw"],
+    log_other: Float[Array, "item draw"],
+    split: Float[Array, "item _ group"],
+    block: PaddedBlock,
+    group: Int[Array, " class"],
+    num_groups: int,
 ) -> Float[Array, "item draw group"]:
-    """Return the share of each group of classes in stored draws."""
+    """Return the share of each group of classes in stored draws; ``split`` divides the mass ``other`` among groups."""
     num_items = block.num_named.shape[0]
     sums = functools.partial(jax.ops.segment_sum, segment_ids=block.segment, num_segments=num_items + 1)
     highest = jax.ops.segment_max(log_weight, block.segment, num_items + 1)
-    weight = jnp.exp(log_weight - jnp.where(jnp.isfinite(highest), highest, 0.0)[block.segment])
+    highest = highest.at[:num_items].max(log_other)
+    highest = jnp.where(jnp.isfinite(highest), highest, 0.0)
+    weight = jnp.exp(log_weight - highest[block.segment])
     member = group[block.class_][:, None]
     masses = [sums(jnp.where(member == number, weight, 0.0))[:num_items] for number in range(num_groups)]
-    stacked = jnp.stack(masses, axis=-1)
+    stacked = jnp.stack(masses, axis=-1) + jnp.exp(log_other - highest[:num_items])[:, :, None] * split
     total = stacked.sum(-1, keepdims=True)
     # Without any mass nothing is known of an item: all classes are alike.
     share = jnp.bincount(group, length=num_groups) / group.shape[0]

@@ -3,8 +3,8 @@
 A truth answers two questions, for a block of items and all draws at a time: which classes lead (`ranked`), and how
 the mass falls on groups of classes (`grouped`). An array of draws × items × classes is never built: plausibilities
 are kept for the classes that somebody named (*entries*, sorted by item and class, the entries of item i at
-``first[i]:first[i + 1]``), and the classes of an item that nobody named are exchangeable, so that only the largest
-of them are ever drawn.
+``first[i]:first[i + 1]``), and the classes of an item that nobody named are exchangeable: only the largest of them
+are kept, and which classes those are is drawn at random.
 
 Equal values are ordered by the lowest class code. Where an item has fewer classes with positive mass than a ranking
 needs, the ranking is filled with the lowest remaining class codes.
@@ -12,7 +12,7 @@ needs, the ranking is filled with the lowest remaining class codes.
 | class | truth is | draws come from |
 |---|---|---|
 | `DirichletTruth` | plausibilities | a Dirichlet posterior per item, drawn anew at each pass, the same each time |
-| `PlausibilityDraws` | plausibilities | stored draws, of NUTS or SVI |
+| `PlausibilityDraws` | plausibilities | stored draws, of Gibbs, NUTS or SVI |
 | `LabelDraws` | labels | stored draws |
 | `PointTruth` | plausibilities | a point estimate, one draw |
 """
@@ -20,7 +20,7 @@ needs, the ranking is filled with the lowest remaining class codes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -30,14 +30,24 @@ import numpy as np
 from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import UnsupportedRequest
 from consilience.models.dirichlet_quadrature import top_probabilities
-from consilience.models.random import GammaQuantiles
-from consilience.models.ranking import PaddedBlock, draw_dirichlet, group_weights, pad, rank_dirichlet, rank_weights
+from consilience.models.random import GammaQuantiles, log_largest_shares
+from consilience.models.ranking import (
+    LargestShares,
+    PaddedBlock,
+    draw_dirichlet,
+    group_weights,
+    pad,
+    rank_dirichlet,
+    rank_weights,
+    rank_weights_and_other,
+)
 
 __all__ = [
     "Block",
     "DirichletTruth",
     "Entries",
     "LabelDraws",
+    "OtherMass",
     "PlausibilityDraws",
     "PointTruth",
     "TopProbabilities",
@@ -50,6 +60,16 @@ __all__ = [
 # Numbers that one block of items may hold: 2^18 in float32 are 1 MiB, and some twenty such arrays live at once, which a
 # CPU still finds in its cache. Larger blocks were slower and cost memory.
 _BLOCK_NUMBERS = 1 << 18
+
+# Draws of the largest shares of the unnamed classes are shared by items. With this many of them, or fewer where so many
+# classes would take more gammas than the second number, what the items have in common does not show.
+_POOL_DRAWS, _POOL_GAMMAS = 1 << 12, 1 << 26
+
+# Depths up to this one take their shares from the same pool.
+_POOL_DEPTH = 3
+
+# Numbers of streams of random keys.
+_SHARES, _RANKED, _GROUPED = range(3)
 
 
 class Block(NamedTuple):
@@ -73,6 +93,24 @@ class TopProbabilities(NamedTuple):
 
     entry: np.ndarray
     unnamed: np.ndarray
+
+
+class OtherMass(NamedTuple):
+    """The summed plausibility of the classes of an item that nobody named.
+
+    It divides among those classes as a symmetric Dirichlet variable, which is independent of everything else.
+
+    Parameters
+    ----------
+    log_weight : shape ``(draw, item)``, on the scale of the named classes' weights; read only where an item has such
+        classes.
+    concentration : positive, of each class.
+    key : of the division, so that every pass sees the same one.
+    """
+
+    log_weight: Float[Array, "draw item"]
+    concentration: float
+    key: Key
 
 
 class Entries(NamedTuple):
@@ -113,11 +151,16 @@ class Entries(NamedTuple):
         """Item of each entry, int64, shape ``(entry,)``."""
         return np.repeat(np.arange(self.num_items), np.diff(self.first))
 
-    def blocks(self, num_draws: int) -> Iterator[tuple[slice, slice, int, int]]:
+    @property
+    def num_unnamed(self) -> Int[np.ndarray, " item"]:
+        """How many classes of each item are not among its entries, shape ``(item,)``."""
+        return self.num_classes - np.diff(self.first)
+
+    def blocks(self, numbers_per_entry: int) -> Iterator[tuple[slice, slice, int, int]]:
         """Yield slices of items and entries, and the padded numbers of both, the same for every block."""
         widest = int(np.diff(self.first).max(initial=1))
-        most_entries = max(_BLOCK_NUMBERS // num_draws, widest)
-        most_items = max(_BLOCK_NUMBERS // num_draws, 1)
+        most_entries = max(_BLOCK_NUMBERS // numbers_per_entry, widest)
+        most_items = max(_BLOCK_NUMBERS // numbers_per_entry, 1)
         starts = [0]
         while starts[-1] < self.num_items:
             by_entries = int(np.searchsorted(self.first, self.first[starts[-1]] + most_entries, side="right")) - 1
@@ -137,7 +180,9 @@ class Truth(ABC):
     num_items, num_classes, num_draws : sizes.
     classes, items : the user's ids in code order, or ``None``.
     entries : the named classes; a truth of labels has none.
-    point : the point estimate that standard practice would take for the truth, or ``None`` where there is none.
+    point : the point estimate that standard practice would take for the truth, or ``None`` where there is none. Where
+        it costs time, set a function without arguments, which is called at the first use; a ``functools.partial`` of a
+        module's function can be pickled with the truth.
     """
 
     num_items: int
@@ -145,8 +190,19 @@ class Truth(ABC):
     num_draws: int
     items: Any = None
     classes: Any = None
-    point: PointTruth | None = None
     entries: Entries
+    _point: PointTruth | Callable[[], PointTruth] | None = None
+
+    @property
+    def point(self) -> PointTruth | None:
+        """The point estimate."""
+        if callable(self._point):
+            self._point = self._point()
+        return self._point
+
+    @point.setter
+    def point(self, point: PointTruth | Callable[[], PointTruth] | None) -> None:
+        self._point = point
 
     @abstractmethod
     def ranked(self, depth: int) -> Iterator[Block]:
@@ -267,13 +323,17 @@ class PlausibilityDraws(Truth):
 
     Parameters
     ----------
-    entries : the classes that the draws are about; all others have no mass.
+    entries : the classes that the draws are about.
     log_weight : shape ``(draw, entry)``; logarithms, normalised or not. Where all entries of an item are -inf, or it
-        has none, nothing is known of it: all classes are equally plausible.
+        has none, and ``other`` says nothing, nothing is known of it: all classes are equally plausible.
+    other : the mass of all other classes; by default they have none.
     """
 
-    def __init__(self, entries: Entries, log_weight: Float[Array, "draw entry"]) -> None:
-        self.entries, self.log_weight = entries, np.asarray(log_weight)
+    def __init__(
+        self, entries: Entries, log_weight: Float[Array, "draw entry"], other: OtherMass | None = None
+    ) -> None:
+        self.entries, self.log_weight, self.other = entries, np.asarray(log_weight), other
+        self._shares: np.ndarray | None = None
         self.num_draws = self.log_weight.shape[0]
         self.num_items, self.num_classes = entries.num_items, entries.num_classes
 
@@ -284,36 +344,94 @@ class PlausibilityDraws(Truth):
         with np.errstate(divide="ignore"):
             return cls(Entries.dense(num_items, num_classes), np.log(plausibility).reshape(num_draws, -1))
 
-    def _mean_plausibility(self, label: np.ndarray, certainty: np.ndarray) -> np.ndarray:
-        result = np.zeros(self.num_items)
-        item = self.entries.item
-        named, place = np.unique(item, return_inverse=True)
-        first = self.entries.first[named]
-        for start in range(0, self.num_draws, rows := max(1, _BLOCK_NUMBERS // max(1, len(item)))):
-            log_weight = self.log_weight[start : start + rows]
-            highest = np.maximum.reduceat(log_weight, first, axis=1) if len(first) else log_weight
-            weight = np.exp(log_weight - np.where(np.isfinite(highest), highest, 0.0)[:, place])
-            total = np.add.reduceat(weight, first, axis=1) if len(first) else weight
-            share = weight / np.where(total > 0, total, 1.0)[:, place]
-            result += np.bincount(item, (share * (self.entries.class_ == label[item])).sum(0), self.num_items)
-            without_mass = len(weight) - np.bincount(named, (total > 0).sum(0), self.num_items)
-            result += without_mass / self.num_classes
-        return result / self.num_draws
-
-    def _padded(self) -> Iterator[tuple[slice, PaddedBlock, np.ndarray]]:
-        for items, slots, num_items, num_entries in self.entries.blocks(self.num_draws):
-            padded = _pad_block(self.entries, items, slots, num_items, num_entries)
-            yield items, padded, pad(self.log_weight[:, slots].T, num_entries, 0.0)
-
     def ranked(self, depth: int) -> Iterator[Block]:
         """Yield the leading classes; see `Truth.ranked`."""
-        for items, padded, log_weight in self._padded():
-            yield Block(items, rank_weights(log_weight, padded, depth))
+        if self.other is None:
+            for items, padded, log_weight in self._padded(self.num_draws):
+                yield Block(items, rank_weights(log_weight, padded, depth))
+            return
+        for number, (items, padded, log_weight) in enumerate(self._padded(self.num_draws)):
+            log_other, largest = self._padded_other(items, padded), self._largest_shares(padded, depth)
+            key = jax.random.fold_in(jax.random.fold_in(self.other.key, _RANKED), number)
+            yield Block(items, rank_weights_and_other(key, log_weight, log_other, largest, padded, depth))
 
     def grouped(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
         """Yield the masses of groups; see `Truth.grouped`."""
-        for items, padded, log_weight in self._padded():
-            yield Block(items, group_weights(log_weight, padded, jnp.asarray(group), num_groups))
+        for number, (items, padded, log_weight) in enumerate(self._padded(self.num_draws * num_groups)):
+            log_other = self._padded_other(items, padded)
+            split = self._split(number, padded, np.asarray(group), num_groups)
+            yield Block(items, group_weights(log_weight, log_other, split, padded, jnp.asarray(group), num_groups))
+
+    def leading(self) -> dict[str, np.ndarray]:
+        """Tabulate the leading class of each item; see `Truth.leading`."""
+        table = super().leading()
+        if self.other is not None:
+            # Of an item without entries every class is alike: the first stands for all.
+            alike = np.diff(self.entries.first) == 0
+            stand_in = {"label": 0, "probability": 1 / self.num_classes, "certainty": 1 / self.num_classes}
+            table |= {name: np.where(alike, value, table[name]) for name, value in stand_in.items()}
+        return table
+
+    def _mean_plausibility(self, label: np.ndarray, certainty: np.ndarray) -> np.ndarray:
+        item, named = self.entries.item, np.flatnonzero(np.diff(self.entries.first))
+        is_label = self.entries.class_ == label[item]
+        # A label that nobody named has its part of the other mass.
+        part = np.where(np.bincount(item, is_label, self.num_items) > 0, 0, 1 / np.maximum(self.entries.num_unnamed, 1))
+        result = np.zeros(self.num_items)
+        rows = max(1, _BLOCK_NUMBERS // max(1, len(item), self.num_items))
+        for start in range(0, self.num_draws, rows):
+            log_weight, log_other = self.log_weight[start : start + rows], self._log_other(slice(start, start + rows))
+            highest = log_other.copy()
+            if len(named):
+                in_item = np.maximum.reduceat(log_weight, self.entries.first[named], axis=1)
+                highest[:, named] = np.maximum(highest[:, named], in_item)
+            highest = np.where(np.isfinite(highest), highest, 0.0)
+            weight, other = np.exp(log_weight - highest[:, item]), np.exp(log_other - highest)
+            total = other.copy()
+            if len(named):
+                total[:, named] += np.add.reduceat(weight, self.entries.first[named], axis=1)
+            scale = 1 / np.where(total > 0, total, 1.0)
+            result += np.bincount(item, (weight * is_label * scale[:, item]).sum(0), self.num_items)
+            result += part * (other * scale).sum(0) + (total == 0).sum(0) / self.num_classes
+        return result / self.num_draws
+
+    def _padded(self, numbers_per_entry: int) -> Iterator[tuple[slice, PaddedBlock, np.ndarray]]:
+        for items, slots, num_items, num_entries in self.entries.blocks(numbers_per_entry):
+            padded = _pad_block(self.entries, items, slots, num_items, num_entries)
+            yield items, padded, pad(self.log_weight[:, slots].T, num_entries, 0.0)
+
+    def _log_other(self, draws: slice = slice(None), items: slice = slice(None)) -> np.ndarray:
+        """Return the mass of the unnamed classes, ``(draw, item)``; -inf where there are none."""
+        unnamed = self.entries.num_unnamed[items] > 0
+        if self.other is None:
+            return np.full((len(self.log_weight[draws]), len(unnamed)), -np.inf)
+        return np.where(unnamed, self.other.log_weight[draws, items], -np.inf)
+
+    def _padded_other(self, items: slice, padded: PaddedBlock) -> np.ndarray:
+        return pad(self._log_other(items=items).T, len(padded.num_named), -np.inf)
+
+    def _largest_shares(self, padded: PaddedBlock, depth: int) -> LargestShares:
+        """Draw the largest shares for every number of unnamed classes, once, and say which ones a block uses."""
+        assert self.other is not None
+        sizes = np.unique(self.entries.num_unnamed)
+        if self._shares is None or self._shares.shape[1] < depth:
+            num_draws = max(self.num_draws, min(_POOL_DRAWS, _POOL_GAMMAS // max(1, sizes[-1])))
+            key = jax.random.fold_in(self.other.key, _SHARES)
+            drawn = log_largest_shares(key, self.other.concentration, sizes, num_draws, max(depth, _POOL_DEPTH))
+            self._shares = pad(drawn, _round_up(len(sizes)), 0.0)
+        return LargestShares(self._shares, np.searchsorted(sizes, padded.num_unnamed))
+
+    def _split(self, number: int, padded: PaddedBlock, group: np.ndarray, num_groups: int) -> Array:
+        """Divide the mass of the unnamed classes among groups, ``(item, draw, group)``."""
+        if self.other is None:
+            return np.zeros((len(padded.num_named), 1, num_groups), jnp.result_type(float))
+        cell = padded.segment * num_groups + group[padded.class_]
+        named = np.bincount(cell, minlength=(len(padded.num_named) + 1) * num_groups).reshape(-1, num_groups)[:-1]
+        unnamed = np.bincount(group, minlength=num_groups) - named
+        # Where every class is named there is nothing to divide.
+        concentration = np.where(unnamed.any(1, keepdims=True), self.other.concentration * unnamed, 1.0)
+        key = jax.random.fold_in(jax.random.fold_in(self.other.key, _GROUPED), number)
+        return draw_dirichlet(key, pad(concentration, len(concentration), 1.0), self.num_draws)
 
 
 class LabelDraws(Truth):
