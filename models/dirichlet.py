@@ -70,6 +70,10 @@ class Priors:
     plausibility: dist.Distribution | Callable[[Any], dist.Distribution] = Symmetric(0.1)
 
 
+def _symmetric(alpha: float) -> dict[str, Symmetric]:
+    return {"plausibility": Symmetric(alpha)}
+
+
 def model(data: Annotations, priors: Priors | None = None, *, reliability: float = 1.0) -> None:
     """State the joint density of plausibilities and labels as a NumPyro model."""
     priors = priors or Priors()
@@ -205,12 +209,7 @@ MODEL = Model(
     methods=("exact", "nuts", "svi"),
     model=model,
     priors=Priors,
-    prior_options={
-        "alpha": (
-            "number added to each label, the symmetric Dirichlet prior: 0.1",
-            lambda alpha: {"plausibility": Symmetric(alpha)},
-        )
-    },
+    prior_options={"alpha": ("number added to each label, the symmetric Dirichlet prior: 0.1", _symmetric)},
     options=(
         Option(
             name="reliability", kind=float, default=1.0, minimum=0.0, above=True,

@@ -214,5 +214,8 @@ CASES: dict[str, Case] = {
         rows=_RANKINGS, sizes={"items": 3, "annotators": 3, "classes": 4}, options={"reliability": 8.0},
         moments=prirn_moments, refuses={"an item without annotations": UnsupportedRequest},
     ),
+    "plackett-luce": Case(
+        rows=_RANKINGS, sizes={"items": 3, "annotators": 3, "classes": 5}, options={"reliability": 2.0},
+    ),
 }  # fmt: skip
 """The registered members' rows, by name."""

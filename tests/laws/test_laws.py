@@ -18,6 +18,9 @@ import consilience as cs
 from consilience.data import Annotations, Rankings
 from consilience.errors import UnsupportedRequest
 
+# Short runs are poor, and say so; what they say has tests of its own.
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+
 
 def need(part, what):
     if not part:
@@ -98,7 +101,6 @@ def test_draws_agree_with_exact_certainty(subject):
     assert drawn.sd == pytest.approx(exact.sd, rel=0.05)
 
 
-@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_exact_posterior_and_nuts_agree(subject):
     need(subject[0].model, "density")
     exact, nuts = exact_fit(subject), fit(subject, method="nuts", chains=4, draws=500, warmup=500)
@@ -106,6 +108,13 @@ def test_exact_posterior_and_nuts_agree(subject):
     frequencies = [cs.certainty(one).items for one in (exact, nuts)]
     error = np.sqrt(0.25 / 200 + 0.25 / 400)  # 200 draws, and at least 400 effective ones
     assert np.abs(frequencies[0] - frequencies[1]).max() < 5 * error
+
+
+def test_gibbs_and_nuts_agree(subject):
+    need(subject[0].gibbs, "Gibbs sampler")
+    hand, nuts = (fit(subject, method=method, draws=1000, warmup=500) for method in ("gibbs", "nuts"))
+    assert_summaries_agree(hand, nuts)
+    assert hand.summary()["r_hat"].max() < 1.01
 
 
 def assert_summaries_agree(exact, sampled):
@@ -117,7 +126,6 @@ def assert_summaries_agree(exact, sampled):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_svi_reports_how_far_it_is_off(subject):
     """A mean-field guide is not gated on its moments, but its mean lies within the posterior, and k-hat is there."""
     need(subject[0].model, "density")
@@ -280,9 +288,11 @@ def test_an_item_without_annotations_has_the_prior(subject):
     labels = fit(subject, make(subject, rows, **sizes)).labels().set_index("item").loc["1"]
     other = {**rows, "value": [0, 1]}  # what others received plays no part, up to the data's own default prior
     again = fit(subject, make(subject, other, **sizes)).labels().set_index("item").loc["1"]
-    assert labels["certainty"] == pytest.approx(again["certainty"])
+    # Draws have an error of their own: five of them, of 200 draws or more.
+    error = 1e-9 if member.exact else 5 * np.sqrt(0.25 / 200)
+    assert labels["certainty"] == pytest.approx(again["certainty"], abs=error)
     if key:
-        assert labels["certainty"] == pytest.approx(0.5, abs=1e-9)
+        assert labels["certainty"] == pytest.approx(0.5, abs=error)
 
 
 def test_unicode_ids(subject):
@@ -353,7 +363,7 @@ def test_the_density_under_transformations(subject):
 def check_density(member, case):
     subject = member, case
     need(member.model, "density")
-    fitted = exact_fit(subject)
+    fitted = fit(subject, draws=10)
     priors = () if fitted.priors is None else (fitted.priors,)
     other = make(subject, {**case.rows, "annotator": case.rows["annotator"][::-1].copy()})
     if jax.tree.map(jnp.shape, other) != jax.tree.map(jnp.shape, fitted.data):
@@ -391,13 +401,15 @@ def test_simulated_data_can_be_fitted(subject):
     assert data.num_items == 5
     fitted = fit(subject, data)
     assert np.isfinite(outputs(fitted)).all()
-    for site, shape in ((site, np.shape(value)) for site, value in values.items()):
-        assert fitted.samples(10)[site].shape[2:] == shape
+    for site, value in values.items():
+        if member.dims.get(site, ("entry",)) != ("entry",):  # true values are dense where the sites are ragged
+            assert fitted.samples(10)[site].shape[2:] == np.shape(value)
 
 
 def test_what_is_declared_is_consistent(subject):
     member, case = subject
-    assert ("exact" in member.methods) == (member.exact is not None)
+    for method in ("exact", "gibbs", "em"):
+        assert (method in member.methods) == (getattr(member, method) is not None)
     assert (member.model is not None) == bool({"nuts", "svi"} & set(member.methods))
     assert (member.exact is None) or (member.posterior is not None)
     assert "labels" in member.tables
