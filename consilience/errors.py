@@ -17,6 +17,7 @@ __all__ = [
     "InputError",
     "InputProblem",
     "InputWarning",
+    "InvalidCheckpoint",
     "InvalidFit",
     "InvalidPrior",
     "NonFinite",
@@ -127,6 +128,10 @@ class NonFinite(ConsilienceError):
 
 class InvalidFit(ConsilienceError):
     """A saved fit is torn, corrupt, of another version, or belongs to other data; it is refused with the reason."""
+
+
+class InvalidCheckpoint(ConsilienceError):
+    """A checkpoint is torn, in use, of another run, or not to be gone on from; it is refused with the reason."""
 
 
 class DataUnavailable(ConsilienceError):

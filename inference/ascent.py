@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Key
+from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps
 from consilience.models.interface import Ascent
@@ -33,6 +34,7 @@ def run_ascent(
     tolerance: float = 1e-7,
     progress: Progress = None,
     time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
     label: str = "EM",
 ) -> GenericRun:
     """Raise the objective until a chunk of steps gains next to nothing.
@@ -45,7 +47,7 @@ def run_ascent(
     max_steps : the most steps.
     tolerance : the run has converged when 20 steps raise the objective by less than this, relative to its size plus
         the number of its terms: an objective may well have the maximum zero.
-    progress, time_limit : see `run_chunks`.
+    progress, time_limit, checkpoint : see `run_chunks`.
     label : name of the method, for the progress bar and messages.
 
     Returns
@@ -68,9 +70,11 @@ def run_ascent(
         chunk_size=_CHUNK,
         finite=lambda output: np.isfinite(_objective(output)),
         converged=stands_still,
-        collect=lambda output, start: objective.append(_objective(output)),
+        keep=_objective,
+        collect=lambda values, start: objective.append(values),
         progress=progress,
         time_limit=time_limit,
+        checkpoint=checkpoint,
         label=label,
     )
     estimate = {site: np.asarray(values)[None, None] for site, values in sites(outcome.state, problem).items()}

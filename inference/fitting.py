@@ -5,8 +5,10 @@ It chooses the method, runs its driver and records what was run. It knows member
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import numbers
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -29,7 +31,9 @@ from consilience.errors import (
     UnknownName,
     UnsupportedRequest,
 )
+from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import GenericRun
+from consilience.inference.identity import program_identity
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.models import member as registered
@@ -75,6 +79,8 @@ def fit(
     max_steps: int | None = None,
     tolerance: float | None = None,
     time_limit: float | None = None,
+    checkpoint: str | os.PathLike | Checkpoint | None = None,
+    resume: bool = False,
     truth: Callable | None = None,
     progress: Progress = None,
     **options: Any,
@@ -92,6 +98,9 @@ def fit(
     seed : the same seed gives the same bits on the same platform.
     max_steps, tolerance : limits of optimising methods; None takes the driver's.
     time_limit : seconds after which the run ends with the result ``interrupted``.
+    checkpoint : folder in which the run is kept every few seconds, and at Ctrl-C or the time limit, until it is
+        complete. An exact posterior needs none.
+    resume : go on from the checkpoint in that folder, where there is one, to the same bits as without interruption.
     truth : for a NumPyro function of your own: ``truth(key, draw, data)`` maps one draw of the posterior, a dict of
         sites, to what is true of the items: integer codes ``(item,)`` for labels, or floats ``(item, class)`` for
         plausibilities.
@@ -107,6 +116,7 @@ def fit(
     UnknownName : no such model, method or option.
     UnsupportedRequest : the member does not have the method, or takes other data.
     NotConjugate : the method was asked for by name and the priors do not allow it.
+    InvalidCheckpoint : the checkpoint is torn or of another run, or there is one and `resume` is false.
     """
     chosen = as_member(model, truth)
     _check_data(chosen, data)
@@ -125,17 +135,26 @@ def fit(
         prepared = _prepared(chosen, method, data, priors, settings)
     limits = {"draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance}
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
-    run = None
-    if method != "exact":
-        run = _driver(method)(*prepared, key=_key(seed, _INFERENCE), progress=progress, time_limit=time_limit, **own)
+    run, attributes = None, {**own, **_attributes(data)}
+    kept = None if method == "exact" else _checkpoint(checkpoint, resume)
+    if kept is not None:
+        kept.open(_run_identity(chosen, method, priors, settings, {"seed": seed, **attributes}))
+    with kept or contextlib.nullcontext():
+        if method != "exact":
+            loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
+            run = _driver(method)(*prepared, **loop, **own)
+    attributes["seconds"] = round(time.perf_counter() - began + (kept.earlier_seconds if kept else 0.0), 3)
+    if kept is not None and kept.resumed_at is not None:
+        attributes["resumed_at_step"] = kept.resumed_at
     posterior = prepared if run is None else run.samples
     result = Fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
-        posterior=posterior, result=run.result if run else Result.converged, run=run,
-        attributes={**own, **_attributes(data, time.perf_counter() - began)},
+        posterior=posterior, result=run.result if run else Result.converged, run=run, attributes=attributes,
     )  # fmt: skip
     for message in result.diagnostics():
         warnings.warn(message, DiagnosticWarning, stacklevel=2)
+    if kept is not None and not kept.keep and result.result in (Result.converged, Result.max_steps):
+        kept.remove()
     return result
 
 
@@ -398,13 +417,33 @@ def _prepared(member: Model, method: str, data: Contract, priors: Any, settings:
     return member.model, data, priors, settings
 
 
+def _checkpoint(checkpoint: str | os.PathLike | Checkpoint | None, resume: bool) -> Checkpoint | None:
+    if checkpoint is None and resume:
+        raise UnsupportedRequest("resume=True needs checkpoint=, the folder of the run to go on with")
+    if checkpoint is None or isinstance(checkpoint, Checkpoint):
+        return checkpoint
+    return Checkpoint(checkpoint, resume=resume)
+
+
+def _run_identity(
+    member: Model, method: str, priors: Any, settings: dict[str, Any], others: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all that decides the outcome of a run, in words that a message can show."""
+    options = {f"option_{name}": value for name, value in settings.items()}
+    words = {"model": member.name, "method": method, **options, "priors": describe_priors(priors), **others}
+    return {**words, **program_identity(member.model, priors)}
+
+
 def _driver(method: str) -> Callable[..., GenericRun]:
     from consilience.inference.ascent import run_ascent
     from consilience.inference.gibbs import run_gibbs
     from consilience.inference.nuts import run_nuts
     from consilience.inference.svi import run_svi
 
-    return {"gibbs": run_gibbs, "nuts": run_nuts, "svi": run_svi, "em": run_ascent}[method]
+    drivers: dict[str, Callable[..., GenericRun]] = {
+        "gibbs": run_gibbs, "nuts": run_nuts, "svi": run_svi, "em": run_ascent,
+    }  # fmt: skip
+    return drivers[method]
 
 
 def _key(seed: int, stream: int) -> Key:
@@ -442,10 +481,9 @@ def _describe_prior(prior: Any) -> str:
     return str(getattr(prior, "__name__", prior))
 
 
-def _attributes(data: Contract, seconds: float) -> dict[str, Any]:
+def _attributes(data: Contract) -> dict[str, Any]:
     versions = {name: importlib.metadata.version(name) for name in ("jax", "numpyro")}
     return {
         "library": "consilience", "library_version": __version__, "jax_version": versions["jax"],
         "numpyro_version": versions["numpyro"], "backend": jax.default_backend(), "data_hash": data.fingerprint(),
-        "seconds": round(seconds, 3),
     }  # fmt: skip

@@ -159,7 +159,7 @@ def nonfinite_start(model: Callable, data: Any, values: Mapping[str, Any]) -> No
 
 
 class DrawStore:
-    """Collects draws from `run_chunks` into arrays of their final size and order.
+    """Collects draws from `run_chunks` into arrays of their final size and order, also those that a checkpoint stored.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Key
+from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps
 from consilience.models.interface import Gibbs
@@ -36,6 +37,7 @@ def run_gibbs(
     warmup: int = 500,
     progress: Progress = None,
     time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> GenericRun:
     """Draw from a posterior with a member's Gibbs sampler.
 
@@ -45,7 +47,7 @@ def run_gibbs(
     problem : what ``sampler.prepare`` returned.
     key : random key. Equal keys give equal bits, however the run is cut into chunks.
     draws, chains, warmup : draws kept per chain, chains, and sweeps before the first draw.
-    progress, time_limit : see `run_chunks`.
+    progress, time_limit, checkpoint : see `run_chunks`.
 
     Returns
     -------
@@ -63,9 +65,12 @@ def run_gibbs(
         num_steps=warmup + draws,
         chunk_size=length,
         finite=lambda output: output["finite"].all(axis=1),
-        collect=lambda output, start: store(output["sites"], start),
+        keep=lambda output: output["sites"],
+        collect=store,
         progress=progress,
         time_limit=time_limit,
+        checkpoint=checkpoint,
+        skip=warmup,
         label="Gibbs",
     )
     kept = store.finished(outcome.steps, lambda: _empty(_shapes(sampler, problem), chains))

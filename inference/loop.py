@@ -2,8 +2,8 @@
 
 A driver writes one pure step, ``step(state, index) -> (state, output)``, and wraps it with `scan_steps` into a jitted
 ``advance`` that runs a chunk of steps on the device. `run_chunks` calls it until the steps are done. Progress,
-convergence, the time limit, Ctrl-C and the check for non-finite numbers all happen here, on the host, once per chunk;
-no traced code ever calls back into Python, and the draws of a long run leave the device as they come.
+convergence, checkpoints, the time limit, Ctrl-C and the check for non-finite numbers all happen here, on the host, once
+per chunk; no traced code ever calls back into Python, and the draws of a long run leave the device as they come.
 
 Two rules make runs repeatable and resumable: the state is a PyTree that holds all that the next step needs, and the key
 of a step is ``fold_in(key, index)``. The outcome then depends neither on where chunks begin nor on interruptions.
@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from consilience.inference.checkpoints import Checkpoint, Restored
 from consilience.inference.results import Result
 
 __all__ = ["LoopOutcome", "Progress", "run_chunks", "scan_steps"]
@@ -36,9 +37,9 @@ class LoopOutcome(NamedTuple):
     Parameters
     ----------
     state : the state after the last chunk whose steps were all finite.
-    steps : number of finite steps that were run.
+    steps : number of finite steps that were run, those before a checkpoint included.
     result : how the loop ended.
-    seconds : wall-clock time, compilation included.
+    seconds : wall-clock time, compilation included, and what the run took before a checkpoint.
     message : one sentence in plain words; empty where there is nothing to say.
     """
 
@@ -87,9 +88,12 @@ def run_chunks(
     chunk_size: int = 1000,
     finite: Callable[[Any], np.ndarray],
     converged: Callable[[Any], bool] | None = None,
+    keep: Callable[[Any], Any] | None = None,
     collect: Callable[[Any, int], None] | None = None,
     progress: Progress = None,
     time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
+    skip: int = 0,
     label: str = "",
 ) -> LoopOutcome:
     """Advance `state` by `num_steps` steps, in chunks, until they are done or there is a reason to stop.
@@ -103,12 +107,16 @@ def run_chunks(
     chunk_size : the most steps between two looks from the host. Without `converged`, slow chunks are shortened further;
         with it they are not, because the number of steps would then depend on the clock.
     finite : ``output -> bool array (step,)``: which steps are finite. At the first that is not, the loop stops.
-    converged : ``output -> bool``, asked after every chunk.
-    collect : ``(output, start) -> None``, given the finite steps of every chunk as NumPy arrays. An interrupt may leave
-        it with rows of one chunk beyond ``steps``.
+    converged : ``output -> bool``, asked after every chunk, of its rows alone.
+    keep : ``output -> rows``, what is kept of the finite steps of a chunk: an array, or a nested dict of arrays, with
+        one row a step. All of the output by default.
+    collect : ``(rows, start) -> None``, given what is kept. An interrupt may leave it with rows of one chunk beyond
+        ``steps``. A run that goes on from a checkpoint first gives it the rows that are stored there.
     progress : ``True`` for a bar on stderr, ``None`` for a bar where stderr is a terminal, ``False`` for none, or a
         function ``(steps, num_steps) -> None``, called once per chunk. What that function raises ends the run.
     time_limit : seconds of wall clock, looked at after every chunk; at least one chunk is run.
+    checkpoint : opened for this run; the loop goes on from it, writes to it every few seconds and at the end.
+    skip : the rows of so many first steps are not stored in the checkpoint, because `collect` has no use for them.
     label : the name before the progress bar and in messages.
 
     Returns
@@ -116,8 +124,11 @@ def run_chunks(
     `LoopOutcome`.
     """
     began = time.perf_counter()
-    report, close = _reporter(progress, num_steps, label)
-    steps, length, result, message = 0, 1 if converged is None else chunk_size, Result.max_steps, ""
+    state, steps, had_converged, earlier = _start(checkpoint, state, collect)
+    report, close = _reporter(progress, num_steps, label, steps)
+    result, message = Result.converged if had_converged else Result.max_steps, ""
+    finite_steps, length = steps, 1 if converged is None else chunk_size
+    limit = np.inf if time_limit is None else time_limit
     try:
         while steps < num_steps and result is Result.max_steps:
             chunk_began = time.perf_counter()
@@ -126,31 +137,51 @@ def run_chunks(
             rows = _to_host(output, stop - steps)
             good = _leading_true(finite(rows))
             if good < stop - steps:
-                rows, new_state, stop = _first_rows(rows, good), state, steps + good
-                result = Result.nonfinite
-                message = f"{label or 'the run'}: step {stop} gave a number that is not finite"
+                rows, finite_steps, result = _first_rows(rows, good), steps + good, Result.nonfinite
+                message = f"{label or 'the run'}: step {finite_steps} gave a number that is not finite"
+            kept = rows if keep is None else keep(rows)
             if collect is not None:
-                collect(rows, steps)
-            # One statement, so that Ctrl-C finds the state and its step in agreement.
-            state, steps = new_state, stop
-            report(steps)
-            now = time.perf_counter()
+                collect(kept, steps)
             if result is Result.nonfinite:
+                report(finite_steps)
                 break
-            if converged is not None and converged(rows):
-                result = Result.converged
-            elif time_limit is not None and now - began >= time_limit and steps < num_steps:
+            if checkpoint is not None:
+                _store(checkpoint, kept, steps, skip)
+            ended = Result.converged if converged is not None and converged(rows) else Result.max_steps
+            # One statement, so that Ctrl-C finds the state and its step in agreement.
+            state, steps, finite_steps, had_converged = new_state, stop, stop, ended is Result.converged
+            report(steps)
+            result, now = ended, time.perf_counter()
+            if checkpoint is not None and checkpoint.due:
+                checkpoint.write(state, steps, converged=had_converged, seconds=earlier + now - began)
+            if result is Result.max_steps and steps < num_steps and now - began >= limit:
                 result = Result.interrupted
-                message = f"the time limit of {time_limit:g} s ended the run at step {steps}"
+                message = f"the time limit of {limit:g} s ended the run at step {steps}"
             elif converged is None:
                 quick = now - chunk_began < _SECONDS_PER_CHUNK
                 length = min(2 * length, chunk_size) if quick else max(length // 2, 1)
     except KeyboardInterrupt:
         result = Result.interrupted
-        message = f"the keyboard interrupted the run at step {steps}"
+        message = f"the keyboard interrupted the run at step {finite_steps}"
     finally:
         close()
-    return LoopOutcome(state, steps, result, time.perf_counter() - began, message)
+    seconds = earlier + time.perf_counter() - began
+    if checkpoint is not None:
+        checkpoint.write(state, steps, converged=had_converged, seconds=seconds)
+    return LoopOutcome(state, finite_steps, result, seconds, message)
+
+
+def _start(checkpoint: Checkpoint | None, state: Any, collect: Callable[[Any, int], None] | None) -> Restored:
+    if checkpoint is None:
+        return Restored(state, 0, False, 0.0)
+    return checkpoint.restore(state, collect)
+
+
+def _store(checkpoint: Checkpoint, rows: Any, start: int, skip: int) -> None:
+    """Hand a chunk's rows to the checkpoint, without those that are skipped."""
+    first = max(skip - start, 0)
+    if first < len(jax.tree.leaves(rows)[0]):
+        checkpoint.add(jax.tree.map(lambda leaf: leaf[first:], rows), start + first)
 
 
 def _to_host(output: Any, num_rows: int) -> Any:
@@ -169,7 +200,9 @@ def _leading_true(flags: np.ndarray) -> int:
     return len(flags) if flags.all() else int(flags.argmin())
 
 
-def _reporter(progress: Progress, num_steps: int, label: str) -> tuple[Callable[[int], None], Callable[[], None]]:
+def _reporter(
+    progress: Progress, num_steps: int, label: str, done: int
+) -> tuple[Callable[[int], None], Callable[[], None]]:
     """Return what to call with the steps done after every chunk, and what to call at the end."""
     if callable(progress):
         return lambda steps: progress(steps, num_steps), lambda: None
@@ -177,5 +210,5 @@ def _reporter(progress: Progress, num_steps: int, label: str) -> tuple[Callable[
         return lambda steps: None, lambda: None
     from tqdm import tqdm
 
-    bar = tqdm(total=num_steps, desc=label or None, unit="step", file=sys.stderr)
+    bar = tqdm(total=num_steps, initial=done, desc=label or None, unit="step", file=sys.stderr)
     return lambda steps: bar.update(steps - bar.n), bar.close

@@ -21,6 +21,7 @@ from numpyro.infer.hmc import HMCState, hmc
 from numpyro.infer.util import ParamInfo, constrain_fn, initialize_model, potential_energy
 
 from consilience.arrays import Key
+from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import BoundModel, DrawStore, GenericRun, check_sites, nonfinite_start
 from consilience.inference.loop import Progress, run_chunks, scan_steps
 
@@ -42,6 +43,7 @@ def run_nuts(
     chunk_size: int = 100,
     progress: Progress = None,
     time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> GenericRun:
     """Draw from the posterior of a NumPyro model with NUTS.
 
@@ -57,7 +59,7 @@ def run_nuts(
     target_accept : acceptance probability that the step size is adapted to.
     init_strategy : NumPyro's per-site strategy for the start (`numpyro.infer.init_to_uniform`, `init_to_median`, …).
     chunk_size : the most steps per call of the compiled program; bounds the draws that are on the device at a time.
-    progress, time_limit : see `run_chunks`.
+    progress, time_limit, checkpoint : see `run_chunks`.
 
     Returns
     -------
@@ -90,6 +92,8 @@ def run_nuts(
         collect=store,
         progress=progress,
         time_limit=time_limit,
+        checkpoint=checkpoint,
+        skip=warmup,
         label="NUTS",
     )
     kept = store.finished(outcome.steps, lambda: jax.eval_shape(advance, state, data, 0, 0)[1])

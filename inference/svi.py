@@ -34,6 +34,7 @@ from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import log_density, transform_fn
 
 from consilience.arrays import Array, Key
+from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import (
     BoundModel,
     DrawStore,
@@ -93,6 +94,7 @@ def run_svi(
     init_strategy: Callable = init_to_uniform,
     progress: Progress = None,
     time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> GenericRun:
     """Fit a guide to the posterior of a NumPyro model, and draw from the guide.
 
@@ -111,7 +113,7 @@ def run_svi(
     num_particles : draws behind each ELBO estimate.
     guide : one of NumPyro's automatic guides, called as ``guide(model, init_loc_fn=...)``.
     init_strategy : NumPyro's per-site strategy for the start.
-    progress, time_limit : see `run_chunks`.
+    progress, time_limit, checkpoint : see `run_chunks`. The draws from the guide are not stored: they are made again.
 
     Returns
     -------
@@ -147,9 +149,11 @@ def run_svi(
         chunk_size=_WINDOW,
         finite=lambda output: np.isfinite(output["elbo"]),
         converged=lambda output: bool(output["converged"].any()),
-        collect=lambda output, start: elbo.append(output["elbo"].astype(np.float64)),
+        keep=lambda output: output["elbo"].astype(np.float64),
+        collect=lambda values, start: elbo.append(values),
         progress=progress,
         time_limit=time_limit,
+        checkpoint=checkpoint,
         label="SVI",
     )
     kept, drawn = _draw(draw, outcome.state.parameters, data, key_draws, draws)
