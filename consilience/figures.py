@@ -64,6 +64,9 @@ _OKABE_ITO = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY)
 # More points than this are drawn as a picture, and curves are thinned to it: an SVG lists every single one.
 _MOST_POINTS = 800
 
+# Classes without a row of their own get one together if their mean plausibility is at least this.
+_LEAST_REST = 0.005
+
 # Longer names are cut in the middle, where names of one family differ least.
 _LONGEST_NAME = 34
 
@@ -452,6 +455,8 @@ def simplex(
 def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) -> Any:
     """Draw the plausibilities of the classes of one item (Figures 5 and 15).
 
+    The classes that are not drawn, with those that nobody named, share one row where together they matter.
+
     Parameters
     ----------
     fit : a fit, or a `Truth`.
@@ -465,25 +470,30 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
     position = _position(truth, item)
     (codes, draws), *_ = plausibility_draws(truth, [position])
     shown = np.argsort(-draws.mean(axis=0), kind="stable")[:most]
-    ax = _axes(ax, height=1.3 + 0.3 * len(shown))
-    rows = np.arange(len(shown))
-    handles, labels = [Line2D([], [], color=_BLUE, marker="o", markersize=3, linestyle="")], ["draws of the truth"]
+    names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
+    dots, labels = draws[:, shown], [_name(names[place]) for place in shown]
+    rest = 1 - dots.sum(axis=1, keepdims=True)
+    if rest.mean() >= _LEAST_REST:
+        dots, labels = np.hstack([dots, rest]), [*labels, f"all others ({truth.num_classes - len(shown):,})"]
+    ax = _axes(ax, height=1.3 + 0.3 * len(labels))
+    rows = np.arange(len(labels))
+    handles, kinds = [Line2D([], [], color=_BLUE, marker="o", markersize=3, linestyle="")], ["draws of the truth"]
     if truth.point is not None:
         (point_codes, point), *_ = plausibility_draws(truth.point, [position])
         heights = dict(zip(point_codes.tolist(), point[0], strict=True))
-        widths = [heights.get(int(code), 0.0) for code in codes[shown]]
+        widths = np.array([heights.get(int(code), 0.0) for code in codes[shown]])
+        widths = np.append(widths, max(0.0, 1 - widths.sum()))[: len(rows)]
         handles += [ax.barh(rows, widths, height=0.72, color=_ORANGE, alpha=0.55)]
-        labels += ["point estimate"]
-    dots = draws[:200, shown]
+        kinds += ["point estimate"]
+    dots = dots[:200]
     noise = np.random.default_rng(0).uniform(-0.26, 0.26, dots.shape)
     ax.scatter(dots, rows + noise, s=4, color=_BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > _MOST_POINTS)
-    names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
-    ax.set_yticks(rows, [_name(names[place]) for place in shown])
+    ax.set_yticks(rows, labels)
     ax.set(title=f"Plausibilities of item {_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
-    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
-    _legend_below(ax, handles, labels)
+    _legend_below(ax, handles, kinds)
     return ax
 
 
@@ -498,7 +508,8 @@ def _position(truth: Truth, item: Any) -> int:
 def plausibility_draws(fit: Any, positions: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return draws of the plausibilities of some items' named classes.
 
-    Where the truth of an item is a label, its draws are 0 or 1. Those of a Dirichlet posterior are made anew.
+    Where the truth of an item is a label, its draws are 0 or 1. Those of a Dirichlet posterior are made anew. What the
+    draws lack to a sum of one belongs to the classes that nobody named.
 
     Parameters
     ----------
@@ -535,11 +546,17 @@ def _dirichlet_draws(truth: Any, position: int) -> tuple[np.ndarray, np.ndarray]
 
 def _stored_draws(truth: Any, position: int) -> tuple[np.ndarray, np.ndarray]:
     slots = _slots(truth, position)
-    return truth.entries.class_[slots], _shares(np.asarray(truth.log_weight[:, slots], float))
+    codes, log_weight = truth.entries.class_[slots], np.asarray(truth.log_weight[:, slots], float)
+    if truth.other is not None and len(codes) < truth.num_classes:
+        log_weight = np.column_stack([log_weight, truth.other.log_weight[:, position]])
+    # Without any mass nothing is known of an item: all classes are alike.
+    known = np.isfinite(log_weight).any(axis=1, keepdims=True)
+    shares = _shares(np.where(known, log_weight, 0.0))[:, : len(codes)]
+    return codes, np.where(known, shares, 1 / truth.num_classes)
 
 
 def _shares(log_weight: np.ndarray) -> np.ndarray:
-    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True, initial=-np.inf))
     return weight / weight.sum(axis=1, keepdims=True)
 
 

@@ -288,13 +288,14 @@ def _remembering(truth: Truth) -> Truth:
         return iter(kept[depth])
 
     remembering.ranked = ranked
+    remembering.point = lambda: truth.point  # an estimate that is made at its first use serves both
     return remembering
 
 
 def _certainties(truth: Truth) -> list[Score]:
     """Measure the certainty of the top 1, 2 and 3 classes: of as many as the truth ranks and the data leave open."""
     most = 1 if isinstance(truth, LabelDraws) else min(3, max(1, truth.num_classes - 1))
-    return [certainty(truth, top=top) for top in range(1, most + 1)]
+    return list(certainty(truth, top=range(1, most + 1)).values())
 
 
 def _exact_certainty(truth: Truth) -> Score | None:
@@ -491,8 +492,9 @@ def _leading_classes(truth: Truth, positions: np.ndarray) -> list[str]:
             mean = truth.mean()[truth.entries.first[position] : truth.entries.first[position + 1]]
         order = np.argsort(-mean, kind="stable")[:_LEADING]
         names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
-        more = f", {len(codes) - len(order)} more" if len(codes) > len(order) else ""
-        texts.append(", ".join(f"{names[place]} ({mean[place]:.2f})" for place in order) + more)
+        leading = [f"{names[place]} ({mean[place]:.2f})" for place in order]
+        rest = 1 - mean[order].sum()
+        texts.append(", ".join(leading + ([f"all others ({rest:.2f})"] if rest >= 0.005 else [])))
     return texts
 
 

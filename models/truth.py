@@ -191,7 +191,7 @@ class Truth(ABC):
     items: Any = None
     classes: Any = None
     entries: Entries
-    _point: PointTruth | Callable[[], PointTruth] | None = None
+    _point: PointTruth | Callable[[], PointTruth | None] | None = None
 
     @property
     def point(self) -> PointTruth | None:
@@ -201,7 +201,7 @@ class Truth(ABC):
         return self._point
 
     @point.setter
-    def point(self, point: PointTruth | Callable[[], PointTruth] | None) -> None:
+    def point(self, point: PointTruth | Callable[[], PointTruth | None] | None) -> None:
         self._point = point
 
     @abstractmethod
@@ -417,7 +417,7 @@ class PlausibilityDraws(Truth):
         if self._shares is None or self._shares.shape[1] < depth:
             num_draws = max(self.num_draws, min(_POOL_DRAWS, _POOL_GAMMAS // max(1, sizes[-1])))
             key = jax.random.fold_in(self.other.key, _SHARES)
-            drawn = log_largest_shares(key, self.other.concentration, sizes, num_draws, max(depth, _POOL_DEPTH))
+            drawn = log_largest_shares(key, float(self.other.concentration), sizes, num_draws, max(depth, _POOL_DEPTH))
             self._shares = pad(drawn, _round_up(len(sizes)), 0.0)
         return LargestShares(self._shares, np.searchsorted(sizes, padded.num_unnamed))
 

@@ -4,13 +4,14 @@ import subprocess
 import sys
 from io import BytesIO
 
+import jax
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience import figures
 from consilience.errors import UnknownName
-from consilience.models.truth import LabelDraws
+from consilience.models.truth import Entries, LabelDraws, OtherMass, PlausibilityDraws, PointTruth
 
 STRANGE = ["<b>&amp;", "a$b_c$d", "_hidden", "a very long name of an item that would fill a page, one", "x\x01y"]
 
@@ -157,6 +158,42 @@ def test_plausibility_draws_have_the_posterior_mean():
         np.testing.assert_array_equal(codes, truth.entries.class_[slots])
         error = draws.std(axis=0) / np.sqrt(len(draws)) + 1e-12
         assert np.all(np.abs(draws.mean(axis=0) - mean[slots]) < 5 * error)
+
+
+def truth_with_other_classes():
+    """Two items and five classes; nobody named a class of the second item."""
+    entries = Entries.of(np.array([0, 0]), np.array([1, 3]), 2, 5)
+    other = OtherMass(np.log([[2.0, 1.0], [1.0, 1.0]]), 1.0, jax.random.key(0))
+    truth = PlausibilityDraws(entries, np.log([[1.0, 5.0], [1.0, 2.0]]), other)
+    truth.point = PointTruth(entries, np.array([3.0, 7.0]))
+    return truth
+
+
+def test_plausibility_draws_leave_the_mass_of_unnamed_classes():
+    (codes, draws), (none, empty) = figures.plausibility_draws(truth_with_other_classes(), [0, 1])
+    assert codes.tolist() == [1, 3]
+    np.testing.assert_allclose(draws, [[1 / 8, 5 / 8], [1 / 4, 1 / 2]])
+    assert (none.shape, empty.shape) == ((0,), (2, 0))
+
+
+def test_without_any_mass_all_classes_are_alike():
+    entries = Entries.of(np.array([0, 0]), np.array([0, 2]), 1, 4)
+    truth = PlausibilityDraws(entries, np.array([[-np.inf, -np.inf], [0.0, -np.inf]]))
+    (_, draws), *_ = figures.plausibility_draws(truth, [0])
+    np.testing.assert_array_equal(draws, [[0.25, 0.25], [1, 0]])
+
+
+def test_classes_without_a_row_share_one_where_they_matter():
+    truth = truth_with_other_classes()
+    axes = drawn(figures.plausibility_bars(truth, 0))
+    assert texts(axes)[:3] == ["3", "1", "all others (3)"]
+    np.testing.assert_allclose([bar.get_width() for bar in axes.patches], [0.7, 0.3, 0])
+    np.testing.assert_allclose(axes.collections[0].get_offsets()[:, 0], [5 / 8, 1 / 8, 1 / 4, 1 / 2, 1 / 4, 1 / 4])
+    cut = drawn(figures.plausibility_bars(truth, 0, most=1))
+    assert texts(cut)[:2] == ["3", "all others (4)"]
+    np.testing.assert_allclose([bar.get_width() for bar in cut.patches], [0.7, 0.3])
+    assert texts(drawn(figures.plausibility_bars(truth, 1)))[:1] == ["all others (5)"]
+    assert not any("others" in text for text in texts(figures.plausibility_bars(truth.point, 0)))
 
 
 def test_plausibility_draws_of_labels_are_indicators():

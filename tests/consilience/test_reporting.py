@@ -4,6 +4,7 @@ import dataclasses
 import re
 from html.parser import HTMLParser
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ import consilience as cs
 from consilience import reporting
 from consilience.errors import UnsupportedRequest
 from consilience.models import dirichlet
+from consilience.models.truth import OtherMass, PlausibilityDraws
 from consilience.reporting import Code, Section, report, write_page
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
@@ -153,6 +155,27 @@ def test_rankings_are_reported_with_their_depth(tmp_path):
     titles = {"top-3 accuracy", "top-1 accuracy", "set-2 accuracy", "set-3 accuracy", "average overlap@3"}
     assert titles <= set(page.text["td"])
     assert "certainty of the set of the top 3 classes" in page.text["td"]
+
+
+def test_the_mass_of_classes_that_nobody_named_is_shown(tmp_path):
+    fit = cs.fit("prirn", cs.load("stutz-2023-cases"), draws=64, reliability=30)
+    drawn = dataclasses.replace(fit)
+    entries, num_items = fit.truth.entries, fit.truth.num_items
+    # Named classes and all others together have equal weights: 1 / (number of named classes + 1) each.
+    other = OtherMass(np.zeros((64, num_items)), 1.0, jax.random.key(0))
+    truth = PlausibilityDraws(entries, np.zeros((64, len(entries.class_))), other)
+    truth.items, truth.classes, calls = fit.truth.items, fit.truth.classes, []
+    truth.point = lambda: calls.append(1) or fit.truth.point
+    vars(drawn)["truth"] = truth
+    page = checked(
+        report(drawn, {"A": predictions(fit, depth=3), "B": predictions(fit, 1, 3)}, path=tmp_path / "r.html")
+    )
+    named = np.diff(entries.first)
+    shown = [text for text in page.text["td"] if "all others (" in text]
+    assert sorted(text[-6:] for text in shown) == sorted(
+        f"({1 - min(3, number) / (number + 1):.2f})" for number in named
+    )
+    assert calls == [1]
 
 
 def test_ratings_have_two_classes(tmp_path):
