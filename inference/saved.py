@@ -1,17 +1,17 @@
-"""Saved fits: a folder with ``fit.json``, what was run, and ``arrays.npz``, the data and the posterior.
+"""Saved fits: a folder with ``fit.json``, what was run, and ``arrays-….npz``, the data and the posterior.
 
-A folder is written under another name and renamed when it is complete, so that a reader never sees half of one.
-Nothing in it is executed on loading: no pickles. A torn, corrupt or foreign folder is refused with the reason.
+``fit.json`` names its arrays and is written last, in place of an earlier one: at any moment the folder holds the
+earlier fit or the new one, whole. Nothing in it is executed on loading: no pickles. A torn, corrupt or foreign folder is
+refused with the reason.
 """
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import os
+import re
 import secrets
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +23,7 @@ import consilience.data as contracts
 from consilience._version import __version__
 from consilience.data.contract import Contract
 from consilience.errors import InvalidFit
+from consilience.inference.durable import PARTIAL, digest, text_digest, write_arrays, write_text
 from consilience.inference.fitting import Fit, as_member
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
@@ -34,6 +35,9 @@ __all__ = ["FORMAT", "load_fit", "save"]
 FORMAT = 2
 """Version of the folder's layout; raised when an older library could misread a newer folder."""
 
+_ARRAYS = re.compile(r"arrays-[0-9a-f]{8}\.npz")
+_OURS = re.compile(rf"(fit\.json|{_ARRAYS.pattern})({re.escape(PARTIAL)})?|checkpoint")
+
 
 def save(fit: Fit, path: str | os.PathLike) -> None:
     """Write a fit to a folder, in place of an earlier fit there; other files in the folder stay.
@@ -43,24 +47,23 @@ def save(fit: Fit, path: str | os.PathLike) -> None:
     InvalidFit : the folder exists and is something else; it is left alone.
     """
     target = Path(path)
-    if target.exists() and not (target / "fit.json").is_file() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Made by hand and not by `tempfile`, whose folders only their owner may read.
-    partial = target.parent / f".{target.name}.{secrets.token_hex(4)}"
-    partial.mkdir()
+    _check_folder(target)
+    target.mkdir(parents=True, exist_ok=True)
+    name = f"arrays-{secrets.token_hex(4)}.npz"
     try:
-        with open(partial / "arrays.npz", "wb") as file:
-            np.savez(file, **_arrays(fit))  # type: ignore[arg-type]
-        text = {"format": FORMAT, "arrays_sha256": _digest(partial / "arrays.npz"), "contract": type(fit.data).__name__}
+        sha256 = write_arrays(target / name, _arrays(fit))
+        text = {"format": FORMAT, "arrays": name, "arrays_sha256": sha256, "contract": type(fit.data).__name__}
         text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": fit.options, "seed": int(fit.seed)}
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
         text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
-        text["text_sha256"] = _text_digest(text)
-        (partial / "fit.json").write_text(json.dumps(text, indent=1), encoding="utf-8")
-        _replace(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        write_text(target / "fit.json", {**text, "text_sha256": text_digest(text)})
+    except BaseException:
+        with contextlib.suppress(OSError):
+            target.rmdir()  # made here, unless something is in it
+        raise
+    for file in target.iterdir():
+        if file.name != name and _ARRAYS.fullmatch(file.name.removesuffix(PARTIAL)):
+            file.unlink()  # of the earlier fit, or of a save that was killed
 
 
 def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, truth: Callable | None = None) -> Fit:
@@ -77,10 +80,11 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
     """
     folder = Path(path)
     text = _read_text(folder)
-    if _digest(folder / "arrays.npz") != text["arrays_sha256"]:
-        raise InvalidFit(f"{folder}: arrays.npz was changed or torn after it was written; fit again")
+    arrays_file = folder / text["arrays"]
+    if digest(arrays_file) != text["arrays_sha256"]:
+        raise InvalidFit(f"{arrays_file} was changed or torn after it was written; fit again")
     try:
-        with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
+        with np.load(arrays_file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         data = _data(text, arrays)
         member = _member(folder, text["model"], model, truth)
@@ -127,26 +131,12 @@ def _run_text(run: GenericRun | None) -> dict[str, Any] | None:
     return {"steps": run.steps, "seconds": run.seconds, "message": run.message, "k_hat": run.k_hat}
 
 
-def _replace(partial: Path, target: Path) -> None:
-    """Put the complete folder in place; an earlier fit moves aside first: no folder can be renamed over another."""
-    for file in partial.iterdir():
-        with open(file, "rb") as handle:
-            os.fsync(handle.fileno())
-    if not target.exists():
-        os.replace(partial, target)
+def _check_folder(target: Path) -> None:
+    """Refuse a folder of something else; what a kill while saving, or a checkpoint, left behind is no such thing."""
+    if (target / "fit.json").is_file() or not target.exists():
         return
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    os.replace(target, aside / "fit")
-    try:
-        os.replace(partial, target)
-    except BaseException:
-        os.rename(aside / "fit", target)
-        aside.rmdir()
-        raise
-    for file in (aside / "fit").iterdir():
-        if not (target / file.name).exists():
-            os.replace(file, target / file.name)
-    shutil.rmtree(aside)
+    if not target.is_dir() or not all(_OURS.fullmatch(file.name) for file in target.iterdir()):
+        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
 
 
 def _read_text(folder: Path) -> dict[str, Any]:
@@ -165,20 +155,11 @@ def _read_text(folder: Path) -> dict[str, Any]:
             f"{folder} has format {version}, written by consilience {writer}; this is consilience {__version__}, "
             f"which reads format {FORMAT}"
         )
-    if text.pop("text_sha256", None) != _text_digest(text):
+    if text.pop("text_sha256", None) != text_digest(text):
         raise InvalidFit(f"{folder}: fit.json was changed or torn after it was written; fit again")
-    if not (folder / "arrays.npz").is_file():
-        raise InvalidFit(f"{folder} has no arrays.npz; the saved fit is not complete, fit again")
+    if not (folder / str(text.get("arrays"))).is_file():
+        raise InvalidFit(f"{folder} lacks the arrays of the fit; it is not complete, fit again")
     return text
-
-
-def _text_digest(text: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

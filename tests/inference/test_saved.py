@@ -15,6 +15,7 @@ import consilience as cs
 from consilience.data import Annotations, Ratings
 from consilience.errors import InvalidFit
 from consilience.inference import saved
+from consilience.inference.durable import text_digest
 
 
 @pytest.fixture
@@ -88,6 +89,11 @@ def test_draws_of_an_own_function_come_back(tmp_path, method):
         cs.load_fit(tmp_path / "run", model=cs.fit("dirichlet", Annotations.from_codes([0], [0], [0])).member)
 
 
+def files(folder, name):
+    """Return the path of a file of the fit: ``arrays`` stands for the one whose name is drawn."""
+    return next(folder.glob(f"{name}*"))
+
+
 def refused(folder, match="."):
     with pytest.raises(InvalidFit, match=match) as caught:
         cs.load_fit(folder)
@@ -95,22 +101,24 @@ def refused(folder, match="."):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
-@pytest.mark.parametrize("name", ["arrays.npz", "fit.json"])
+@pytest.mark.parametrize("name", ["arrays", "fit.json"])
 def test_torn_files_are_refused(folder, name, share):
-    content = (folder / name).read_bytes()
-    (folder / name).write_bytes(content[: int(share * len(content))])
+    file = files(folder, name)
+    content = file.read_bytes()
+    file.write_bytes(content[: int(share * len(content))])
     refused(folder, "torn")
 
 
-@pytest.mark.parametrize("name", ["arrays.npz", "fit.json"])
+@pytest.mark.parametrize("name", ["arrays", "fit.json"])
 def test_flipped_bits_never_give_another_fit(folder, name):
     """Whatever bit is flipped, the fit is refused, or (in the white space of the text) is the same."""
-    content, loaded = (folder / name).read_bytes(), cs.load_fit(folder)
+    file = files(folder, name)
+    content, loaded = file.read_bytes(), cs.load_fit(folder)
     random, kept = np.random.default_rng(0), 0
     for place in random.integers(0, len(content), 150):
         damaged = bytearray(content)
         damaged[place] ^= 1 << int(random.integers(0, 8))
-        (folder / name).write_bytes(bytes(damaged))
+        file.write_bytes(bytes(damaged))
         try:
             again = cs.load_fit(folder)
         except InvalidFit:
@@ -131,15 +139,15 @@ def test_a_changed_text_is_refused(folder):
 
 def test_arrays_of_another_fit_are_refused(folder, annotations):
     cs.fit("dirichlet", annotations, reliability=1.0).save(folder.parent / "other")
-    shutil.copy(folder.parent / "other" / "arrays.npz", folder / "arrays.npz")
-    refused(folder, "arrays.npz was changed")
+    shutil.copy(files(folder.parent / "other", "arrays"), files(folder, "arrays"))
+    refused(folder, "npz was changed")
 
 
 def test_data_that_do_not_have_the_recorded_hash_are_refused(folder):
     text = json.loads((folder / "fit.json").read_text())
     del text["text_sha256"]
     text["attributes"]["data_hash"] = "0" * 64
-    text["text_sha256"] = saved._text_digest(text)
+    text["text_sha256"] = text_digest(text)
     (folder / "fit.json").write_text(json.dumps(text))
     refused(folder, "data are not those")
 
@@ -147,7 +155,7 @@ def test_data_that_do_not_have_the_recorded_hash_are_refused(folder):
 def test_a_part_that_is_missing_is_named(folder):
     text = json.loads((folder / "fit.json").read_text())
     del text["text_sha256"], text["sizes"]
-    text["text_sha256"] = saved._text_digest(text)
+    text["text_sha256"] = text_digest(text)
     (folder / "fit.json").write_text(json.dumps(text))
     refused(folder, "sizes")
 
@@ -171,8 +179,8 @@ def test_what_is_no_fit_is_refused(folder, tmp_path):
 
 
 def test_missing_arrays_are_refused(folder):
-    (folder / "arrays.npz").unlink()
-    refused(folder, "no arrays.npz")
+    files(folder, "arrays").unlink()
+    refused(folder, "lacks the arrays")
 
 
 def test_foreign_folders_and_files_are_left_alone(folder, tmp_path):
@@ -209,6 +217,55 @@ def test_a_crash_while_replacing_leaves_the_old_fit(folder, annotations, monkeyp
         cs.fit("dirichlet", annotations, reliability=9.0).save(folder)
     monkeypatch.undo()
     assert_same(cs.load_fit(folder), old)
+
+
+def test_a_fit_is_saved_beside_the_checkpoint_of_its_run(folder, tmp_path):
+    fit = cs.load_fit(folder)
+    for name in ("run", "killed"):
+        (tmp_path / name / "checkpoint").mkdir(parents=True)
+        (tmp_path / name / "checkpoint" / "checkpoint.json").write_text("{}")
+        fit.save(tmp_path / name)
+        assert_same(cs.load_fit(tmp_path / name), fit)
+        assert (tmp_path / name / "checkpoint" / "checkpoint.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_kill_at_any_point_of_a_save_leaves_a_whole_fit(folder, annotations, monkeypatch, again, tmp_path):
+    """At every file operation of a save, a copy of the folder is what a kill would leave behind."""
+    old, new = cs.load_fit(folder), cs.fit("dirichlet", annotations, reliability=9.0)
+    target, left = folder if again else tmp_path / "new", []
+
+    def photograph(name):
+        original = getattr(os, name)
+
+        def wrapped(*args, **options):
+            left.append(shutil.copytree(target, tmp_path / f"left-{len(left)}-before"))
+            original(*args, **options)
+            left.append(shutil.copytree(target, tmp_path / f"left-{len(left)}-after"))
+
+        monkeypatch.setattr(os, name, wrapped)
+
+    for name in ("replace", "fsync", "unlink"):
+        photograph(name)
+    new.save(target)
+    monkeypatch.undo()
+    outcomes = [_outcome(copy, old, new) for copy in left]
+    assert sorted(set(outcomes)) == (["new", "old"] if again else ["new", "none"])
+    assert outcomes == sorted(outcomes, reverse=True)  # once the new fit is there it stays
+    for copy in left:
+        new.save(copy)
+        assert_same(cs.load_fit(copy), cs.load_fit(target))
+        assert len(list(copy.iterdir())) == 2
+
+
+def _outcome(folder, old, new):
+    try:
+        loaded = cs.load_fit(folder)
+    except InvalidFit:
+        return "none"
+    whole = old if loaded.options == old.options and loaded.describe()["priors"] == old.describe()["priors"] else new
+    np.testing.assert_array_equal(loaded.posterior.concentration, whole.posterior.concentration)
+    return "old" if whole is old else "new"
 
 
 def test_a_crash_while_writing_leaves_the_old_fit(folder, annotations, monkeypatch):
