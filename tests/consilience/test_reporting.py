@@ -161,20 +161,21 @@ def test_the_mass_of_classes_that_nobody_named_is_shown(tmp_path):
     fit = cs.fit("prirn", cs.load("stutz-2023-cases"), draws=64, reliability=30)
     drawn = dataclasses.replace(fit)
     entries, num_items = fit.truth.entries, fit.truth.num_items
-    # Named classes and all others together have equal weights: 1 / (number of named classes + 1) each.
+    weight = np.random.default_rng(0).gamma(1.0, size=(64, len(entries.class_)))
     other = OtherMass(np.zeros((64, num_items)), 1.0, jax.random.key(0))
-    truth = PlausibilityDraws(entries, np.zeros((64, len(entries.class_))), other)
+    truth = PlausibilityDraws(entries, np.log(weight), other)
     truth.items, truth.classes, calls = fit.truth.items, fit.truth.classes, []
     truth.point = lambda: calls.append(1) or fit.truth.point
     vars(drawn)["truth"] = truth
     page = checked(
         report(drawn, {"A": predictions(fit, depth=3), "B": predictions(fit, 1, 3)}, path=tmp_path / "r.html")
     )
-    named = np.diff(entries.first)
-    shown = [text for text in page.text["td"] if "all others (" in text]
-    assert sorted(text[-6:] for text in shown) == sorted(
-        f"({1 - min(3, number) / (number + 1):.2f})" for number in named
-    )
+    expected = []
+    for start, stop in zip(entries.first, entries.first[1:], strict=False):
+        shares = weight[:, start:stop] / (1 + weight[:, start:stop].sum(axis=1, keepdims=True))
+        expected.append(f"all others ({1 - np.sort(shares.mean(axis=0))[-3:].sum():.2f})")
+    shown = [text.split(", ")[-1] for text in page.text["td"] if "all others (" in text]
+    assert sorted(shown) == sorted(expected)
     assert calls == [1]
 
 
