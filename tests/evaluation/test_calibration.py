@@ -224,9 +224,7 @@ def conjugate_ranks(key, spread=1.0, shift=0.0, num_replications=1000, num_draws
     observed = true + jax.random.normal(key_data, (num_replications,))
     noise = jax.random.normal(key_draws, (num_replications, num_draws))
     draws = observed[:, None] / 2 + shift + spread * np.sqrt(0.5) * noise
-    return rank_statistics(
-        key_ties, np.stack([true, true > 0], axis=-1), np.stack([draws, draws > 0], axis=-1)
-    )
+    return rank_statistics(key_ties, np.stack([true, true > 0], axis=-1), np.stack([draws, draws > 0], axis=-1))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
