@@ -40,7 +40,7 @@ from consilience.models import member as registered
 from consilience.models.interface import Model
 from consilience.models.truth import LabelDraws, PlausibilityDraws, Truth
 
-__all__ = ["METHODS", "Fit", "as_member", "fit"]
+__all__ = ["METHODS", "Fit", "as_member", "fit", "resolve_priors"]
 
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 """Every method that some member may offer."""
@@ -121,7 +121,7 @@ def fit(
     chosen = as_member(model, truth)
     _check_data(chosen, data)
     _check_counts(draws=draws, chains=chains, warmup=warmup)
-    priors, options = _resolve_priors(chosen, priors, options)
+    priors, options = resolve_priors(chosen, priors, options)
     settings = chosen.checked_options(options)
     method, reason = _choose(chosen, method)
     began = time.perf_counter()
@@ -153,7 +153,7 @@ def fit(
     )  # fmt: skip
     for message in result.diagnostics():
         warnings.warn(message, DiagnosticWarning, stacklevel=2)
-    if kept is not None and not kept.keep and result.result in (Result.converged, Result.max_steps):
+    if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
 
@@ -362,7 +362,7 @@ def _check_counts(**counts: int) -> None:
             raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
 
 
-def _resolve_priors(member: Model, priors: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def resolve_priors(member: Model, priors: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the priors, and the options without the scalar shorthands for priors."""
     short = {name: options[name] for name in member.prior_options if options.get(name) is not None}
     rest = {name: value for name, value in options.items() if name not in member.prior_options}

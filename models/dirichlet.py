@@ -223,4 +223,5 @@ MODEL = Model(
     tables={"labels": labels},
     dims={"plausibility": ("item", "label")},
     simulate=simulate,
+    independent_items=True,
 )  # fmt: skip

@@ -47,7 +47,19 @@ from consilience.models.interface import REQUIRED, Model, Option, checked_prior
 from consilience.models.random import log_gamma
 from consilience.models.truth import Block, Entries, LabelDraws, PointTruth, TopProbabilities, Truth, block_rows, pad
 
-__all__ = ["CLASSES", "MODEL", "Moments", "Posterior", "Priors", "exact", "model", "moments", "simulate", "truth"]
+__all__ = [
+    "CLASSES",
+    "MODEL",
+    "Moments",
+    "Posterior",
+    "Priors",
+    "exact",
+    "model",
+    "moments",
+    "simulate",
+    "simulation_priors",
+    "truth",
+]
 
 CLASSES = ("below", "above")
 
@@ -308,22 +320,28 @@ def means(posterior: Any, data: Ratings, truth: Truth) -> dict[str, np.ndarray]:
     return {"item": np.arange(len(mean)), "mean": mean, "lower": lower, "upper": upper, "variance": variance}
 
 
+def simulation_priors() -> Priors:
+    """Return priors that need no data: σ² ~ InvGamma(3, 2) and μ | σ² ~ N(0, σ²)."""
+    return Priors(variance=dist.InverseGamma(3.0, 2.0), mean=_unit_normal)
+
+
+def _unit_normal(data: Any, variance: Array) -> dist.Normal:
+    return dist.Normal(0.0, jnp.sqrt(variance))
+
+
 def simulate(
     key: Key, priors: Priors | None = None, *, num_items: int = 100, num_annotators: int = 10, threshold: float = 0.0
 ) -> tuple[Ratings, dict[str, np.ndarray]]:
     """Draw means and variances from the prior and one rating per item and annotator.
 
-    A prior that is a function of the data has no data here: without ``priors``, σ² ~ InvGamma(3, 2) and μ | σ² ~
-    N(0, σ²).
+    A prior that is a function of the data has no data here: without ``priors``, those of `simulation_priors`.
 
     Returns
     -------
     data : all annotators rate all items.
     values : ``mean`` and ``variance``, each ``(item,)``.
     """
-    priors = priors or Priors(
-        variance=dist.InverseGamma(3.0, 2.0), mean=lambda data, variance: dist.Normal(0.0, jnp.sqrt(variance))
-    )
+    priors = priors or simulation_priors()
     key_variance, key_mean, key_rating = jax.random.split(key, 3)
     variance = checked_prior("variance", priors.variance, None, ()).expand((num_items,)).sample(key_variance)
     mean = checked_prior("mean", priors.mean, None, (), variance).expand((num_items,)).sample(key_mean)
@@ -355,4 +373,6 @@ MODEL = Model(
     tables={"labels": labels, "means": means},
     dims={"mean": ("item",), "variance": ("item",)},
     simulate=simulate,
+    simulation_priors=simulation_priors,
+    independent_items=True,
 )  # fmt: skip
