@@ -148,10 +148,11 @@ class Model:
     simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior
         predictive. A member with a Gibbs sampler also takes ``values``, true values from which the data alone are to be
         drawn anew.
-    simulation_priors : ``simulation_priors()`` -> the priors that ``simulate`` takes when none are given, where they are
-        not ``priors()``, because those look at data that a simulation does not have yet.
-    independent_items : whether the truths of different items are independent given priors and options, so that each item
-        of one simulation is a replication of its own; not so where items share parameters, such as an annotator's skill.
+    simulation_priors : ``simulation_priors()`` -> the priors that ``simulate`` takes when none are given, where they
+        are not ``priors()``, because those look at data that a simulation does not have yet.
+    independent_items : whether the truths of different items are independent given priors and options, so that each
+        item of one simulation is a replication of its own. Not so where items share parameters, such as the skill of an
+        annotator.
     log_likelihood : ``log_likelihood(sites, data, **options)`` -> ``(item,)``, log probability of the reports given one
         draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
     canonical : maps mirror modes to one; None where the prior already does.
