@@ -78,8 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return ExitCode.success
         except OSError as error:
             return _fail(f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
+        except KeyboardInterrupt as stop:
+            print("; ".join(["interrupted", *map(str, stop.args)]), file=sys.stderr)
             return ExitCode.interrupted
     return code or (ExitCode.poor if poor else ExitCode.success)
 
@@ -109,6 +109,7 @@ def _spoken_warnings() -> Iterator[list[str]]:
 def _in_flags(text: str) -> str:
     """Write the remedies of the library, such as ``missing='drop'``, as flags of the command."""
     flags = re.sub(r"\b(missing|duplicates|unknown|layout)='(\w+)'", r"--\1 \2", text)
+    flags = re.sub(r"\bresume=True\b", "--resume", flags)
     flags = re.sub(r"\bcolumns=\{'(\w+)': …\}", r"--columns \1=…", flags)
     return re.sub(r"\b(labels|classes)=(?=[ ,;.)…]|$)", r"--\1", flags)
 
@@ -128,6 +129,7 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if command == "fit":
         given = {option: getattr(arguments, f"option {option}") for option in options}
         arguments.member_options = {name: value for name, value in given.items() if value is not None}
+        arguments.words = words
     return arguments
 
 
@@ -185,6 +187,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "columns": {},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
     "force": {"action": "store_true", "help": "replace an earlier fit in that folder"},
+    "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"},
     "json": {},
 }
 

@@ -11,12 +11,14 @@ import contextlib
 import difflib
 import inspect
 import os
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience import models as registry
 from consilience.errors import InputError, InputProblem, InvalidFit, UnknownName, UnsupportedRequest
+from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
@@ -42,42 +44,70 @@ _COLUMNS = {
 def fit(arguments: Arguments) -> int:
     """Fit a model to a file, save the fit, say what was read and found."""
     entry = registry.entry(arguments.model)
-    target = _new_folder(arguments.output, arguments.force)
+    target = _run_folder(arguments)
     _keep_compiled_programs()
     content = _read(arguments, entry.data)
     import numpy as np
 
     import consilience as cs
+    from consilience.inference.checkpoints import Checkpoint
 
     options = _typed(registry.member(arguments.model), arguments.member_options)
-    with _precision(arguments.x64):
+    # Kept until the fit is saved: a kill in between must not lose a complete run.
+    checkpoint = Checkpoint(target / CHECKPOINT, resume=arguments.resume, keep=True)
+    if arguments.force:
+        checkpoint.remove()
+    with _precision(arguments.x64), _without_empty_folder(target):
         fitted = cs.fit(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
-            time_limit=arguments.time_limit, progress=False if arguments.quiet else None, **options,
+            time_limit=arguments.time_limit, checkpoint=checkpoint, progress=False if arguments.quiet else None,
+            **options,
         )  # fmt: skip
     by_hand = fitted.run is not None and "keyboard" in fitted.run.message
+    go_on = _resuming(arguments.words) if fitted.result == "interrupted" else None
     if fitted.run is not None and not all(np.size(draws) for draws in fitted.run.samples.values()):
         if by_hand:
-            raise KeyboardInterrupt
-        raise UnsupportedRequest("the run ended before the first draw, and nothing was written; raise --time-limit")
+            raise KeyboardInterrupt(f"go on with: {go_on}")
+        raise UnsupportedRequest(f"the run ended before the first draw, and no fit was written; go on with: {go_on}")
     fitted.save(target)
-    _print_fit(fitted, target, arguments)
+    if fitted.run is not None and fitted.result.complete:
+        checkpoint.remove()
+    _print_fit(fitted, target, arguments, go_on)
     return _INTERRUPTED if by_hand else 0
 
 
-def _new_folder(path: str, force: bool) -> Path:
-    target = Path(path)
-    if _is_fit(target):
-        if not force:
-            raise InvalidFit(f"{target} holds a fit; give a new folder, or --force to replace it")
-    elif target.exists() and (not target.is_dir() or any(target.iterdir())):
+def _run_folder(arguments: Arguments) -> Path:
+    """Return the folder to write to; it must be new, unless it is to be replaced or gone on with."""
+    target = Path(arguments.output)
+    if arguments.force and arguments.resume:
+        raise UnsupportedRequest("--resume goes on with a run and --force starts it again; give one of them")
+    if not holds_fit(target) and not is_free(target):
         raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
+    unfinished = holds_checkpoint(target)
+    if unfinished and not (arguments.resume or arguments.force):
+        raise InvalidFit(
+            f"{target} holds a run that did not end; give --resume to go on with it, or --force to start it again"
+        )
+    if holds_fit(target) and not unfinished and not arguments.force:
+        nothing = " that is complete" if arguments.resume else ""
+        raise InvalidFit(f"{target} holds a fit{nothing}; give a new folder, or --force to replace it")
     return target
 
 
-def _is_fit(folder: Path) -> bool:
-    return (folder / "fit.json").is_file()
+def _resuming(words: list[str]) -> str:
+    """Return the command that goes on with this one."""
+    return shlex.join(["consilience", *(word for word in words if word not in ("--force", "--resume")), "--resume"])
+
+
+@contextlib.contextmanager
+def _without_empty_folder(target: Path) -> Iterator[None]:
+    """Leave no empty folder behind where a run could not even begin."""
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            target.rmdir()
 
 
 def _keep_compiled_programs() -> None:
@@ -161,11 +191,12 @@ def _precision(double: bool) -> Any:
     return jax.enable_x64(True)
 
 
-def _print_fit(fitted: Fit, target: Path, arguments: Arguments) -> None:
+def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | None) -> None:
     described = fitted.describe()
     sizes = {name.removeprefix("num_"): getattr(fitted.data, name) for name in fitted.data.names("size")}
     if arguments.json:
-        print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described}))
+        resume = {} if go_on is None else {"resume": go_on}
+        print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described, **resume}))
         return
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
     print(f"read     {arguments.file}: {', '.join(f'{size:,} {name}' for name, size in sizes.items())}")
@@ -173,6 +204,8 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments) -> None:
     print(f"method   {fitted.method}, {fitted.reason}")
     print(f"result   {fitted.result} in {described['seconds']:,.2f} s")
     print(f"saved    {target}")
+    if go_on is not None:
+        print(f"resume   {go_on}")
     print(f"\nnext     consilience certainty {target}\n         consilience report {target} -o report.html")
 
 
@@ -272,7 +305,7 @@ def report(arguments: Arguments) -> None:
 def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     """Load the fit, and the class map where there is one."""
     folder, source = Path(arguments.folder), getattr(arguments, "map", None)
-    if not _is_fit(folder):
+    if not holds_fit(folder):
         what = "has no fit.json; it is not a saved fit" if folder.is_dir() else "is not a folder"
         raise InvalidFit(f"{folder} {what}; give the folder that `consilience fit … -o` wrote")
     _keep_compiled_programs()

@@ -34,13 +34,13 @@ import numpy as np
 from consilience._version import __version__
 from consilience.errors import InvalidCheckpoint
 from consilience.inference.durable import digest, text_digest, write_arrays, write_text
+from consilience.inference.run_folder import CHECKPOINT_TEXT
 
 __all__ = ["FORMAT", "Checkpoint", "Restored"]
 
 FORMAT = 1
 """Version of the folder's layout."""
 
-_TEXT = "checkpoint.json"
 _OURS = re.compile(r"lock|(checkpoint\.json|(draws|state)-\d+\.npz)(\.partial)?")
 
 # The first write is soon, because compilation alone takes seconds; later ones cost at most a fiftieth of the time.
@@ -109,7 +109,7 @@ class Checkpoint:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._take_lock()
         try:
-            if (self.folder / _TEXT).exists():
+            if (self.folder / CHECKPOINT_TEXT).exists():
                 self._stored = self._read()
             else:
                 self._clear()
@@ -120,15 +120,19 @@ class Checkpoint:
 
     def close(self) -> None:
         """Give the folder back; it is removed where nothing was written."""
-        if not (self.folder / _TEXT).exists():
+        if not (self.folder / CHECKPOINT_TEXT).exists():
             self._clear()
             self._remove_folder()
         self._give_lock()
 
     def remove(self) -> None:
-        """Delete the checkpoint, and the folder with it where nothing else is in it."""
+        """Delete the checkpoint, and the folder with it where nothing else is in it; nothing where there is none."""
+        if not self.folder.is_dir():
+            return
+        if self._lock is None:
+            self._take_lock()
         # The text first: without it the other files are no checkpoint, whenever the deletion stops.
-        (self.folder / _TEXT).unlink(missing_ok=True)
+        (self.folder / CHECKPOINT_TEXT).unlink(missing_ok=True)
         self._clear()
         self._remove_folder()
         self._give_lock()
@@ -183,18 +187,18 @@ class Checkpoint:
 
     def _read(self) -> dict[str, Any]:
         """Read ``checkpoint.json``, and refuse one that is torn or of another run."""
-        remedy = f"remove {self.folder} to start again"
+        path, remedy = self.folder / CHECKPOINT_TEXT, f"remove {self.folder} to start again"
         try:
-            text = json.loads((self.folder / _TEXT).read_text(encoding="utf-8"))
+            text = json.loads(path.read_text(encoding="utf-8"))
             version, recorded = text["format"], text.pop("text_sha256")
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidCheckpoint(f"{self.folder}/{_TEXT} is torn or not a checkpoint; {remedy}") from None
+            raise InvalidCheckpoint(f"{path} is torn or not a checkpoint; {remedy}") from None
         if version != FORMAT:
             raise InvalidCheckpoint(
                 f"{self.folder} has format {version}; consilience {__version__} reads format {FORMAT}; {remedy}"
             )
         if recorded != text_digest(text):
-            raise InvalidCheckpoint(f"{self.folder}/{_TEXT} was changed or torn after it was written; {remedy}")
+            raise InvalidCheckpoint(f"{path} was changed or torn after it was written; {remedy}")
         if not self.resume:
             raise InvalidCheckpoint(
                 f"{self.folder} holds the checkpoint of an interrupted run, at step {text['step']}; pass resume=True "
@@ -286,7 +290,7 @@ class Checkpoint:
             "format": FORMAT, "library_version": __version__, "identity": self._identity, "step": steps,
             "converged": converged, "seconds": seconds, "state": stored_state, "draws": parts,
         }  # fmt: skip
-        write_text(self.folder / _TEXT, {**text, "text_sha256": text_digest(text)})
+        write_text(self.folder / CHECKPOINT_TEXT, {**text, "text_sha256": text_digest(text)})
         # One statement, so that an interrupt cannot make the next write store the same rows again.
         self._parts, self._pending, self._written = parts, [], (steps, converged)
         for file in self.folder.glob("state-*.npz"):

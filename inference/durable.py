@@ -16,10 +16,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-__all__ = ["PARTIAL", "digest", "text_digest", "write_arrays", "write_text"]
+from consilience.inference.run_folder import PARTIAL
 
-PARTIAL = ".partial"
-"""Ending of the name of a file that is not complete."""
+__all__ = ["digest", "text_digest", "write_arrays", "write_text"]
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> str:

@@ -19,3 +19,8 @@ class Result(enum.StrEnum):
     """A number stopped being finite; the message names the step, and the last finite state was kept."""
     interrupted = "interrupted"
     """The keyboard or the time limit ended the run; what was finished by then was kept."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end, so that there is nothing to go on with."""
+        return self in (Result.converged, Result.max_steps)

@@ -1,8 +1,8 @@
 """Saved fits: a folder with ``fit.json``, what was run, and ``arrays-….npz``, the data and the posterior.
 
 ``fit.json`` names its arrays and is written last, in place of an earlier one: at any moment the folder holds the
-earlier fit or the new one, whole. Nothing in it is executed on loading: no pickles. A torn, corrupt or foreign folder is
-refused with the reason.
+earlier fit or the new one, whole. Nothing in it is executed on loading: no pickles. A torn, corrupt or foreign folder
+is refused with the reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import secrets
 import zipfile
 from collections.abc import Callable, Mapping
@@ -23,10 +22,11 @@ import consilience.data as contracts
 from consilience._version import __version__
 from consilience.data.contract import Contract
 from consilience.errors import InvalidFit
-from consilience.inference.durable import PARTIAL, digest, text_digest, write_arrays, write_text
+from consilience.inference.durable import digest, text_digest, write_arrays, write_text
 from consilience.inference.fitting import Fit, as_member
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
+from consilience.inference.run_folder import ARRAYS, FIT_TEXT, PARTIAL, holds_fit, is_free
 from consilience.models import names
 from consilience.models.interface import Model
 
@@ -34,9 +34,6 @@ __all__ = ["FORMAT", "load_fit", "save"]
 
 FORMAT = 2
 """Version of the folder's layout; raised when an older library could misread a newer folder."""
-
-_ARRAYS = re.compile(r"arrays-[0-9a-f]{8}\.npz")
-_OURS = re.compile(rf"(fit\.json|{_ARRAYS.pattern})({re.escape(PARTIAL)})?|checkpoint")
 
 
 def save(fit: Fit, path: str | os.PathLike) -> None:
@@ -47,7 +44,8 @@ def save(fit: Fit, path: str | os.PathLike) -> None:
     InvalidFit : the folder exists and is something else; it is left alone.
     """
     target = Path(path)
-    _check_folder(target)
+    if not holds_fit(target) and not is_free(target):
+        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
     target.mkdir(parents=True, exist_ok=True)
     name = f"arrays-{secrets.token_hex(4)}.npz"
     try:
@@ -56,13 +54,13 @@ def save(fit: Fit, path: str | os.PathLike) -> None:
         text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": fit.options, "seed": int(fit.seed)}
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
         text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
-        write_text(target / "fit.json", {**text, "text_sha256": text_digest(text)})
+        write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)})
     except BaseException:
         with contextlib.suppress(OSError):
             target.rmdir()  # made here, unless something is in it
         raise
     for file in target.iterdir():
-        if file.name != name and _ARRAYS.fullmatch(file.name.removesuffix(PARTIAL)):
+        if file.name != name and ARRAYS.fullmatch(file.name.removesuffix(PARTIAL)):
             file.unlink()  # of the earlier fit, or of a save that was killed
 
 
@@ -131,19 +129,11 @@ def _run_text(run: GenericRun | None) -> dict[str, Any] | None:
     return {"steps": run.steps, "seconds": run.seconds, "message": run.message, "k_hat": run.k_hat}
 
 
-def _check_folder(target: Path) -> None:
-    """Refuse a folder of something else; what a kill while saving, or a checkpoint, left behind is no such thing."""
-    if (target / "fit.json").is_file() or not target.exists():
-        return
-    if not target.is_dir() or not all(_OURS.fullmatch(file.name) for file in target.iterdir()):
-        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
-
-
 def _read_text(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise InvalidFit(f"{folder} is not a folder; give the folder that `fit … -o` or fit.save() wrote")
     try:
-        text = json.loads((folder / "fit.json").read_text(encoding="utf-8"))
+        text = json.loads((folder / FIT_TEXT).read_text(encoding="utf-8"))
         version = text["format"]
     except FileNotFoundError:
         raise InvalidFit(f"{folder} has no fit.json; it is not a saved fit") from None
