@@ -61,7 +61,8 @@ class Rankings(Contract):
     unlisted_report, unlisted_entry : int32, shape ``(unlisted,)``, sorted by report, then entry; for each report the
         entries of its item that it does not list. They are stored because the mass ranked below a block has to be a
         sum over what remains: the item's total minus what was listed would lose all digits where little remains.
-    num_rows, num_reports, num_entries, num_unlisted, num_items, num_annotators, num_classes : sizes.
+    num_rows, num_tied, num_reports, num_entries, num_unlisted, num_items, num_annotators, num_classes : sizes;
+        ``num_tied`` is the number of rows in blocks of two classes and more.
     items, annotators, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went
         through JAX.
     """
@@ -77,6 +78,7 @@ class Rankings(Contract):
     unlisted_report: Any = array()
     unlisted_entry: Any = array()
     num_rows: int = size()
+    num_tied: int = size()
     num_reports: int = size()
     num_entries: int = size()
     num_unlisted: int = size()
@@ -158,6 +160,7 @@ class Rankings(Contract):
             unlisted_report=unlisted_report,
             unlisted_entry=unlisted_entry,
             num_rows=len(row_report),
+            num_tied=int(np.count_nonzero(block_size > 1)),
             num_reports=len(report_item),
             num_entries=len(entries),
             num_unlisted=len(unlisted_report),
