@@ -54,8 +54,12 @@ def log_gamma(key: Key, concentration: Float[Array, "*axes"]) -> Float[Array, "*
     raised = jnp.where(flat < 1, flat + 1, flat)
     draws, accepted = _propose(key_first, raised)
     draws = _redraw_rejected(key_rest, raised, draws, accepted)
-    boost = jax.random.exponential(key_boost, flat.shape, flat.dtype)
-    draws = jnp.where(flat < 1, draws - boost / flat, draws)
+
+    def boosted(draws: Float[Array, " n"]) -> Float[Array, " n"]:
+        boost = jax.random.exponential(key_boost, flat.shape, flat.dtype)
+        return jnp.where(flat < 1, draws - boost / flat, draws)
+
+    draws = jax.lax.cond(jnp.any(flat < 1), boosted, lambda draws: draws, draws)
     return jnp.reshape(draws[: concentration.size], concentration.shape)
 
 

@@ -1,12 +1,15 @@
 """Gamma draws in log space, against distribution functions of SciPy."""
 
+import tracemalloc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima
+from consilience.models import random as random_module
+from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima, log_largest_shares
 
 SHAPES = (0.01, 0.1, 0.7, 1.0, 1.3, 5.0, 100.0)
 NUM_DRAWS = 20_000
@@ -88,3 +91,79 @@ def test_maxima_are_order_statistics(x64, shape):
     with np.errstate(divide="ignore"):
         ratio = np.exp(np.log(brute[:, 1]) - np.log(brute[:, 0]))
     assert stats.ks_2samp(np.exp(draws[1, 2] - draws[0, 2]), ratio).pvalue > 1e-4
+
+
+def largest_shares(concentration, counts, num_draws=NUM_DRAWS, depth=3, seed=7):
+    return log_largest_shares(jax.random.key(seed), concentration, np.array(counts), num_draws, depth)
+
+
+@pytest.mark.parametrize("concentration", [0.3, 1.0, 2.5])
+def test_largest_shares_are_those_of_complete_dirichlet_draws(concentration):
+    counts = [1, 2, 3, 5, 50, 300]
+    drawn = np.exp(largest_shares(concentration, counts))
+    random = np.random.default_rng(1)
+    for size, count in enumerate(counts):
+        brute = np.sort(random.dirichlet(np.full(count, concentration), NUM_DRAWS), axis=1)[:, ::-1].T
+        shown = min(3, count)
+        np.testing.assert_array_equal(drawn[size, shown:], 0)
+        if count == 1:
+            np.testing.assert_allclose(drawn[size, 0], 1, rtol=1e-12)
+            continue
+        for rank in range(shown):
+            assert stats.ks_2samp(drawn[size, rank], brute[rank]).pvalue > 1e-4, (count, rank)
+        assert stats.ks_2samp(drawn[size, 1] / drawn[size, 0], brute[1] / brute[0]).pvalue > 1e-4, count
+
+
+def test_largest_uniform_spacings_have_their_known_means():
+    """The r-th largest of n uniform spacings has the mean (1/r + … + 1/n) / n."""
+    counts = [1, 2, 3, 7, 50, 418]
+    drawn = np.exp(largest_shares(1.0, counts))
+    for size, count in enumerate(counts):
+        for rank in range(min(3, count)):
+            mean = (1 / np.arange(rank + 1, count + 1)).sum() / count
+            error = drawn[size, rank].std() / np.sqrt(NUM_DRAWS) + 1e-12
+            assert abs(drawn[size, rank].mean() - mean) < 5 * error, (count, rank)
+
+
+def test_largest_shares_do_not_underflow():
+    concentration = 0.01
+    drawn = largest_shares(concentration, [2, 3])
+    assert np.isfinite(drawn[0, :2]).all()
+    assert np.isfinite(drawn[1]).all()
+    assert np.all(np.diff(drawn[1], axis=0) < 0)
+    log_least = drawn[0, 1]
+    assert log_least.min() < -750  # the smallest float64 is exp(-744)
+    # The smaller one of two shares: twice the distribution function of Beta, by its leading term where x underflows.
+    small = log_least < -30
+    leading = np.exp(concentration * log_least - special.betaln(concentration, concentration)) / concentration
+    exact = special.betainc(concentration, concentration, np.exp(np.where(small, -30, log_least)))
+    assert stats.kstest(2 * np.where(small, leading, exact), "uniform").pvalue > 1e-4
+
+
+def test_largest_shares_of_a_smaller_depth_come_first():
+    counts, draws = [0, 3, 200], 50
+    deep = largest_shares(0.5, counts, draws, 7)
+    assert np.all(deep[0] == -np.inf)
+    assert np.all(deep[1, 3:] == -np.inf)
+    for depth in (1, 3):
+        np.testing.assert_array_equal(largest_shares(0.5, counts, draws, depth), deep[:, :depth])
+    np.testing.assert_allclose(np.exp(largest_shares(0.5, [5], draws, 9)).sum(axis=1), 1, rtol=1e-12)
+    assert not np.any(largest_shares(0.5, [200], draws, 3, seed=8) == deep[2, :3])
+
+
+def test_chunks_change_nothing_and_draws_are_independent(monkeypatch):
+    whole = largest_shares(1.0, [3, 200, 777])
+    monkeypatch.setattr(random_module, "_CHUNK_NUMBERS", 190 * NUM_DRAWS)
+    np.testing.assert_allclose(largest_shares(1.0, [3, 200, 777]), whole, rtol=1e-12)
+    for rows in whole[:, 0]:
+        assert abs(np.corrcoef(rows[1:], rows[:-1])[0, 1]) < 5 / np.sqrt(NUM_DRAWS)
+
+
+def test_largest_shares_of_a_million_need_little_memory():
+    tracemalloc.start()
+    drawn = largest_shares(1.0, [10**6 - 1, 10**6], 20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e7  # all of the gammas are 160 MB
+    mean, sd = (np.log(10**6) + np.euler_gamma) / 1e6, np.pi / np.sqrt(6) / 1e6
+    assert abs(np.exp(drawn[1, 0]).mean() - mean) < 5 * sd / np.sqrt(20)

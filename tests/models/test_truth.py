@@ -1,6 +1,8 @@
 """Draws of a truth, against plain loops over items, draws and classes."""
 
 import functools
+import pickle
+import tracemalloc
 
 import jax
 import numpy as np
@@ -16,6 +18,7 @@ from consilience.models.truth import (
     DirichletTruth,
     Entries,
     LabelDraws,
+    OtherMass,
     PlausibilityDraws,
     PointTruth,
     most_frequent,
@@ -173,6 +176,204 @@ def test_blocks_cover_all_items_once(monkeypatch, limit):
     np.testing.assert_array_equal(ranking, brute_ranking(entries, log_weight, 3))
     labels = rng.integers(0, 9, (10, 23))
     np.testing.assert_array_equal(values(LabelDraws(labels, 9).ranked(1))[:, :, 0], labels.T)
+
+
+# ---- the summed mass of the classes that nobody named ----
+
+PARTLY_NAMED = Entries.of(np.array([0, 0, 2, 2, 2, 2, 2]), np.array([1, 3, 0, 1, 2, 3, 4]), 4, 5)  # items 1 and 3: none
+
+
+def with_other(concentration, log_weight, log_other, entries=PARTLY_NAMED, seed=2):
+    return PlausibilityDraws(entries, log_weight, OtherMass(log_other, concentration, jax.random.key(seed)))
+
+
+def random_weights(num_draws, entries=PARTLY_NAMED):
+    random = np.random.default_rng(4)
+    weight = random.gamma(0.8, size=(num_draws, len(entries.class_)))
+    return np.log(weight), np.log(random.gamma(2.0, size=(num_draws, entries.num_items)))
+
+
+def dense_plausibility(entries, log_weight, log_other, concentration):
+    """Divide the other mass among all classes by complete Dirichlet draws, ``(draw, item, class)``."""
+    shape = (len(log_weight), entries.num_items, entries.num_classes)
+    unnamed = np.ones(shape[1:], bool)
+    unnamed[entries.item, entries.class_] = False
+    gammas = np.random.default_rng(5).gamma(concentration, size=shape) * unnamed
+    total = gammas.sum(-1, keepdims=True)
+    plausibility = gammas / np.where(total > 0, total, 1) * np.exp(log_other)[:, :, None]
+    plausibility[:, entries.item, entries.class_] = np.exp(log_weight)
+    return plausibility / plausibility.sum(-1, keepdims=True)
+
+
+def assert_same_frequencies(codes, others, sigmas=5):
+    """Compare how often each value occurs in two arrays ``(item, draw)``."""
+    for one, two in zip(codes, others, strict=True):
+        for value in np.union1d(one, two):
+            p, q = (one == value).mean(), (two == value).mean()
+            error = np.sqrt((p * (1 - p) + q * (1 - q)) / len(one)) + 2 / len(one)
+            assert abs(p - q) < sigmas * error
+
+
+@pytest.mark.parametrize("concentration", [0.2, 1.5])
+def test_other_mass_ranks_as_complete_draws_do(monkeypatch, concentration):
+    num_draws = 20_000
+    log_weight, log_other = random_weights(num_draws)
+    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", 6 * num_draws)  # two blocks
+    ranking = values(with_other(concentration, log_weight, log_other).ranked(3))
+    plausibility = dense_plausibility(PARTLY_NAMED, log_weight, log_other, concentration)
+    order = np.moveaxis(np.argsort(-plausibility, axis=-1), 0, 1)
+    assert_same_frequencies(ranking[:, :, 0], order[:, :, 0])
+    for size in (2, 3):
+        sets, expected = (np.sort(codes[:, :, :size], axis=-1) @ 5 ** np.arange(size) for codes in (ranking, order))
+        assert_same_frequencies(sets, expected)
+    # Nobody named a class of these two items: they are alike and independent.
+    assert abs((ranking[1] == ranking[3]).mean() - 0.2) < 5 * np.sqrt(0.16 / num_draws)
+
+
+def test_rankings_with_other_mass_are_permutations_and_prefixes_of_each_other():
+    log_weight, log_other = random_weights(50)
+    full = values(with_other(0.7, log_weight, log_other).ranked(6))
+    np.testing.assert_array_equal(np.sort(full[:, :, :5], axis=-1), np.broadcast_to(np.arange(5), (4, 50, 5)))
+    assert np.all(full[:, :, 5] == -1)
+    for depth in (1, 3):
+        truth = with_other(0.7, log_weight, log_other)
+        np.testing.assert_array_equal(values(truth.ranked(depth)), full[:, :, :depth])
+        np.testing.assert_array_equal(values(truth.ranked(6)), full)
+    assert not np.array_equal(values(with_other(0.7, log_weight, log_other, seed=3).ranked(6)), full)
+
+
+def test_classes_without_mass_come_after_those_with_other_mass():
+    entries = Entries.of(np.array([0, 0, 0]), np.array([0, 2, 3]), 1, 5)
+    log_weight = np.array([[-np.inf, 0.0, -np.inf]] * 3)
+    ranking = values(with_other(1.0, log_weight, np.array([[-9.0], [9.0], [-np.inf]]), entries).ranked(5))[0].tolist()
+    # Much less than the named class, much more, and none: then the lowest codes fill the ranking.
+    assert ranking[0][0] == 2
+    assert ranking[1][2] == 2
+    for places in (ranking[0][1:3], ranking[1][:2]):
+        assert sorted(places) == [1, 4]
+    assert [row[3:] for row in ranking[:2]] == [[0, 3]] * 2
+    assert ranking[2] == [2, 0, 1, 3, 4]
+
+
+def test_other_mass_is_not_read_where_every_class_is_named():
+    entries = Entries.dense(2, 3)
+    log_weight = np.random.default_rng(0).normal(size=(20, 6))
+    log_weight[0, :3] = -np.inf
+    log_weight[1, 4] = -np.inf
+    plain, group = PlausibilityDraws(entries, log_weight), np.array([0, 1, 1])
+    for log_other in (-np.inf, 3.0):
+        truth = with_other(1.0, log_weight, np.full((20, 2), log_other), entries)
+        np.testing.assert_array_equal(values(truth.ranked(4)), values(plain.ranked(4)))
+        np.testing.assert_array_equal(values(truth.grouped(group, 2)), values(plain.grouped(group, 2)))
+        for name, column in truth.leading().items():
+            np.testing.assert_array_equal(column, plain.leading()[name])
+
+
+@pytest.mark.parametrize("concentration", [0.05, 2.0])
+def test_masses_of_groups_with_other_mass(concentration):
+    num_draws, group = 20_000, np.array([0, 1, 1, 0, 2])
+    weight, other = np.array([1.0, 3.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([2.0, 1.0, 1.0, 1.0])
+    stored = np.broadcast_to(np.log(weight), (num_draws, 7)), np.broadcast_to(np.log(other), (num_draws, 4))
+    masses = values(with_other(concentration, *stored).grouped(group, 3)).astype(float)
+    np.testing.assert_allclose(masses.sum(-1), 1, atol=1e-6)
+    # Item 0 names classes 1 and 3, so that classes 0, 2 and 4 share a third of the mass, each in a group of its own.
+    counts = np.array([[1, 1, 1], [2, 2, 1], [0, 0, 0], [2, 2, 1]])
+    named = np.array([[3.0, 1.0, 0], [0, 0, 0], [1 + 4, 2 + 3, 5], [0, 0, 0]])
+    total = np.array([6.0, 1, 15, 1])[:, None]
+    part = np.where(counts.any(1), other, 0)[:, None] / total
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    sd = part * np.sqrt(share * (1 - share) / (concentration * counts.sum(1, keepdims=True) + 1))
+    error = sd / np.sqrt(num_draws) + 1e-6
+    assert np.all(np.abs(masses.mean(1) - (named / total + part * share)) < 5 * error)
+    squared = (masses - masses.mean(1, keepdims=True)) ** 2
+    assert np.all(np.abs(squared.mean(1) - sd**2) < 5 * squared.std(1) / np.sqrt(num_draws) + 1e-9)
+    assert abs(np.corrcoef(masses[1, :, 0], masses[3, :, 0])[0, 1]) < 5 / np.sqrt(num_draws)
+
+
+def test_a_group_without_unnamed_classes_gets_none_of_the_other_mass():
+    log_weight, log_other = random_weights(30)
+    masses = values(with_other(1.0, log_weight, log_other).grouped(np.array([0, 1, 0, 1, 0]), 2))[0]
+    weight = np.exp(log_weight[:, :2]).sum(1)
+    np.testing.assert_allclose(masses[:, 1], weight / (weight + np.exp(log_other[:, 0])), rtol=1e-5)
+
+
+def test_leading_classes_with_other_mass():
+    num_draws = 4000
+    log_weight, log_other = random_weights(num_draws)
+    leading = with_other(1.0, log_weight, log_other + 3).leading()  # hardly ever does a named class of item 0 lead
+    plausibility = dense_plausibility(PARTLY_NAMED, log_weight, log_other + 3, 1.0)
+    assert leading["label"][0] in (0, 2, 4)
+    for item in (0, 2):
+        drawn = plausibility[:, item, leading["label"][item]]
+        assert abs(leading["probability"][item] - drawn.mean()) < 5 * drawn.std() / np.sqrt(num_draws) + 1e-6
+    # Without entries all classes are alike.
+    assert leading["label"][[1, 3]].tolist() == [0, 0]
+    assert leading["probability"][[1, 3]].tolist() == leading["certainty"][[1, 3]].tolist() == [0.2, 0.2]
+
+
+def test_items_that_share_draws_of_the_shares_are_independent():
+    """The share of items in which an unnamed class leads varies over draws as that of independent items does."""
+    num_items, num_draws = 300, 1000
+    entries = Entries.of(np.arange(num_items), np.full(num_items, 6), num_items, 9)
+    log_other = np.full((num_draws, num_items), np.log(2.6))
+    top = values(with_other(1.0, np.zeros((num_draws, num_items)), log_other, entries).ranked(1))[:, :, 0]
+    assert len(np.unique(top, axis=0)) == num_items
+    unnamed = top != 6
+    p, counts = unnamed.mean(), unnamed.sum(0)
+    assert 0.1 < p < 0.9
+    spread = ((counts - counts.mean()) ** 2).sum() / (num_items * p * (1 - p))
+    assert abs(spread - (num_draws - 1)) < 5 * np.sqrt(2 * num_draws)
+    assert abs(np.corrcoef(counts[1:], counts[:-1])[0, 1]) < 5 / np.sqrt(num_draws)
+
+
+def test_a_million_classes_with_other_mass_need_little_memory():
+    entries = Entries.of(np.array([0, 1, 1]), np.array([999_999, 3, 4]), 3, 10**6)
+    tracemalloc.start()
+    truth = with_other(1.0, np.zeros((100, 3)), np.zeros((100, 3)), entries)
+    ranking = values(truth.ranked(3))
+    masses = values(truth.grouped(np.arange(10**6) % 2, 2))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8  # an array of draws × items × classes would be 1.2 GB
+    assert np.all(ranking[0, :, 0] == 999_999)
+    assert np.all(ranking[1, :, :2] == [3, 4])
+    assert np.all((ranking >= 0) & (ranking < 10**6))
+    assert len(np.unique(ranking[2])) > 290
+    np.testing.assert_allclose(masses[:, :, 0], [[0.25] * 100, [0.5] * 100, [0.5] * 100], atol=0.01)
+
+
+def test_double_precision_ranks_alike():
+    log_weight, log_other = random_weights(4000)
+    single = values(with_other(1.0, log_weight, log_other).ranked(1))
+    with jax.enable_x64(True):
+        double = values(with_other(1.0, log_weight, log_other).ranked(1))
+    assert single.dtype == double.dtype == np.int32
+    assert_same_frequencies(single[:, :, 0], double[:, :, 0])
+
+
+# ---- the point estimate ----
+
+
+def test_a_point_estimate_is_made_once_and_only_when_needed():
+    calls = []
+    point = PointTruth(ENTRIES, np.ones(6))
+    truth = dirichlet_truth(0.5)
+    assert truth.point is None
+    truth.point = lambda: calls.append(1) or point
+    assert not calls
+    assert truth.point is truth.point is point
+    assert calls == [1]
+    truth.point = None
+    assert truth.point is None
+
+
+def test_a_truth_whose_point_estimate_is_not_made_yet_can_be_pickled():
+    log_weight, log_other = random_weights(50)
+    truth = with_other(1.0, log_weight, log_other)
+    truth.point = functools.partial(PointTruth, PARTLY_NAMED, np.arange(7.0))
+    again = pickle.loads(pickle.dumps(truth))
+    np.testing.assert_array_equal(values(again.ranked(3)), values(truth.ranked(3)))
+    np.testing.assert_array_equal(again.point.score, truth.point.score)
 
 
 def test_block_boundaries_do_not_change_the_distribution(monkeypatch):
