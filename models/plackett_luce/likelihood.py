@@ -53,6 +53,7 @@ def log_likelihood(
     log_other : logarithm of the summed weight of the classes of an item that nobody named; not read where every class
         is named.
     """
+    data = jax.tree.map(jnp.asarray, data)
     log_weight = jnp.maximum(log_weight, _NO_WEIGHT)
     row_weight = log_weight[data.entry]
     rest = _log_rest(data, row_weight, _log_unlisted(data, log_weight, log_other))
@@ -80,13 +81,19 @@ def _log_rest(
     data: Rankings, row_weight: Float[Array, " row"], log_unlisted: Float[Array, " report"]
 ) -> Float[Array, " row"]:
     """Log of the mass after each row: the later rows of the report and what it does not list."""
-    ends_report = _ends(data.report)
-    after = jnp.where(ends_report, log_unlisted[data.report], jnp.roll(row_weight, -1))
+    last_row = data.num_rows - 1
+    row = jnp.arange(data.num_rows)
+    after = jnp.where(_ends(data.report), log_unlisted[data.report], jnp.roll(row_weight, -1))
 
-    def add(later: tuple[Array, Array], row: tuple[Array, Array]) -> tuple[Array, Array]:
-        return later[0] | row[0], jnp.where(row[0], row[1], jnp.logaddexp(later[1], row[1]))
+    def double(mass: Array, reach: Array) -> tuple[Array, None]:
+        """Add what the row at the end of the reach has gathered, if it belongs to the same report."""
+        later = jnp.minimum(row + reach, last_row)
+        same = (row + reach <= last_row) & (data.report[later] == data.report)
+        return jnp.logaddexp(mass, jnp.where(same, mass[later], _NO_CLASS)), None
 
-    return jax.lax.associative_scan(add, (ends_report, after), reverse=True)[1]
+    # A report has at most as many rows as there are classes.
+    num_steps = max(data.num_classes - 1, 0).bit_length()
+    return jax.lax.scan(double, after, 2 ** jnp.arange(num_steps))[0]
 
 
 def _ends(*columns: Int[Array, " row"]) -> Bool[Array, " row"]:
@@ -150,7 +157,7 @@ def _range(
         return y - jnp.exp(y) + _sum_rows(_log_arrived(relative + y[block]), block, num_blocks)
 
     def slope(y: Array) -> Array:
-        u = jnp.exp(jnp.clip(relative + y[block], jnp.log(jnp.finfo(y.dtype).tiny), _LARGE))
+        u = jnp.exp(jnp.clip(relative + y[block], -_LATE, _LATE))
         return 1 - jnp.exp(y) + _sum_rows(u / jnp.expm1(u), block, num_blocks)
 
     def bisect(_: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -175,13 +182,13 @@ def _sum_rows(values: Float[Array, "row ..."], block: Int[Array, " row"], num_bl
     return jax.ops.segment_sum(values, block, num_blocks, indices_are_sorted=True)
 
 
-# Logarithm of a time after which e^-u is zero in any precision.
-_LARGE = 7.0
+# Logarithm of a time u after which e^-u is zero in any precision. Before e^-_LATE, u / (e^u - 1) is one but for 0.05 %.
+_LATE = 7.0
 
 
 def _log_arrived(log_u: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
     """Log of 1 - e^-u, the probability to have arrived; exact and with finite gradients for any log u."""
-    u = jnp.exp(jnp.minimum(log_u, _LARGE))
+    u = jnp.exp(jnp.minimum(log_u, _LATE))
     small = u < 0.03
     series = log_u - u / 2 + u**2 / 24 - u**4 / 2880
     return jnp.where(small, series, jnp.log(-jnp.expm1(-jnp.where(small, 1.0, u))))
