@@ -9,6 +9,7 @@ difference allowed is then the one that happens once in a thousand comparisons (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,15 +34,15 @@ class SummaryComparison:
     ----------
     quantities : names, of both tables.
     difference, combined_error : float64, shape ``(quantity,)``; of the means, and the Monte Carlo error of that.
-    r_hat : largest of both tables; NaN where neither has several chains.
-    ess : smallest of both tables, of bulk and tail.
+    r_hat : by table, the largest; NaN for one without several chains.
+    ess : by table, the smallest, of bulk and tail.
     """
 
     quantities: np.ndarray
     difference: np.ndarray
     combined_error: np.ndarray
-    r_hat: float
-    ess: float
+    r_hat: Mapping[str, float]
+    ess: Mapping[str, float]
 
     @property
     def z(self) -> Float[np.ndarray, " quantity"]:
@@ -70,17 +71,20 @@ class SummaryComparison:
         return max(_LARGEST, float(stats.norm.isf(_FALSE_ALARMS / (2 * len(self.quantities)))))
 
     def findings(self) -> list[dict[str, Any]]:
-        """Return one row for each figure: ``figure, value, bar, passed``."""
+        """Return one row for each figure: ``figure, value, bar, passed, at``; the last names the worst place."""
+        worst = str(self.quantities[np.abs(self.z).argmax()])
         rows = [
-            ("share of means within 4 Monte Carlo errors", self.share_within, f">= {_SHARE_USUAL}",
-             self.share_within >= _SHARE_USUAL),
+            ("share of summaries within 4 Monte Carlo errors", self.share_within, f">= {_SHARE_USUAL}",
+             self.share_within >= _SHARE_USUAL, ""),
             ("largest difference in Monte Carlo errors", self.largest, f"< {self.limit:.1f}",
-             self.largest < self.limit),
-            ("smallest effective sample size", self.ess, f"> {_LEAST_ESS}", self.ess > _LEAST_ESS),
+             self.largest < self.limit, worst),
         ]  # fmt: skip
-        if np.isfinite(self.r_hat):
-            rows.append(("largest R-hat", self.r_hat, f"< {_MOST_R_HAT}", self.r_hat < _MOST_R_HAT))
-        return [dict(zip(("figure", "value", "bar", "passed"), row, strict=True)) for row in rows]
+        ess, name = min((value, name) for name, value in self.ess.items())
+        rows.append(("smallest effective sample size", ess, f"> {_LEAST_ESS}", ess > _LEAST_ESS, name))
+        if chains := [(value, name) for name, value in self.r_hat.items() if np.isfinite(value)]:
+            r_hat, name = max(chains)
+            rows.append(("largest R-hat", r_hat, f"< {_MOST_R_HAT}", r_hat < _MOST_R_HAT, name))
+        return [dict(zip(("figure", "value", "bar", "passed", "at"), row, strict=True)) for row in rows]
 
     @property
     def passed(self) -> bool:
@@ -96,10 +100,15 @@ class SummaryComparison:
         return pandas.DataFrame({"quantity": self.quantities, **columns})
 
 
-def compare_summaries(one: Any, other: Any) -> SummaryComparison:
+def compare_summaries(one: Any, other: Any, names: tuple[str, str] = ("one", "other")) -> SummaryComparison:
     """Compare two tables of summaries, as ``fit.summary()`` returns them, over the quantities that both have.
 
     To compare second moments too, summarise the squares of the draws along with the draws.
+
+    Parameters
+    ----------
+    one, other : data frames.
+    names : what the two are called.
 
     Raises
     ------
@@ -108,11 +117,13 @@ def compare_summaries(one: Any, other: Any) -> SummaryComparison:
     both = one.merge(other, on="quantity", suffixes=("_one", "_other"))
     if both.empty:
         raise UnsupportedRequest("the two summaries have no quantity in common; compare fits of one model")
-    r_hat = both[["r_hat_one", "r_hat_other"]].max(axis=None)
-    ess = both[[f"{name}_{side}" for name in ("ess_bulk", "ess_tail") for side in ("one", "other")]].min(axis=None)
+    sides = dict(zip(names, ("one", "other"), strict=True))
     return SummaryComparison(
         quantities=both["quantity"].to_numpy(),
         difference=(both["mean_one"] - both["mean_other"]).to_numpy(float),
         combined_error=np.hypot(both["mcse_one"].to_numpy(float), both["mcse_other"].to_numpy(float)),
-        r_hat=float(r_hat), ess=float(ess),
-    )  # fmt: skip
+        r_hat={name: float(both[f"r_hat_{side}"].max()) for name, side in sides.items()},
+        ess={
+            name: float(both[[f"ess_bulk_{side}", f"ess_tail_{side}"]].min(axis=None)) for name, side in sides.items()
+        },
+    )

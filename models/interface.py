@@ -148,8 +148,9 @@ class Model:
     simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior
         predictive. A member with a Gibbs sampler also takes ``values``, true values from which the data alone are to be
         drawn anew.
-    simulation_priors : ``simulation_priors()`` -> the priors that ``simulate`` takes when none are given, where they
-        are not ``priors()``, because those look at data that a simulation does not have yet.
+    testing_priors : ``testing_priors()`` -> the priors under which `check` simulates and compares when none are given,
+        where ``priors()`` will not do: they must not look at data, and NUTS must be able to sample their posterior,
+        which it cannot where they are very sparse.
     independent_items : whether the truths of different items are independent given priors and options, so that each
         item of one simulation is a replication of its own. Not so where items share parameters, such as the skill of an
         annotator.
@@ -176,7 +177,7 @@ class Model:
     tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     simulate: Any = None
-    simulation_priors: Any = None
+    testing_priors: Any = None
     independent_items: bool = False
     log_likelihood: Any = None
     canonical: Any = None

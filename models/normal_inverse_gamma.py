@@ -57,7 +57,7 @@ __all__ = [
     "model",
     "moments",
     "simulate",
-    "simulation_priors",
+    "testing_priors",
     "truth",
 ]
 
@@ -320,7 +320,7 @@ def means(posterior: Any, data: Ratings, truth: Truth) -> dict[str, np.ndarray]:
     return {"item": np.arange(len(mean)), "mean": mean, "lower": lower, "upper": upper, "variance": variance}
 
 
-def simulation_priors() -> Priors:
+def testing_priors() -> Priors:
     """Return priors that need no data: σ² ~ InvGamma(3, 2) and μ | σ² ~ N(0, σ²)."""
     return Priors(variance=dist.InverseGamma(3.0, 2.0), mean=_unit_normal)
 
@@ -334,14 +334,14 @@ def simulate(
 ) -> tuple[Ratings, dict[str, np.ndarray]]:
     """Draw means and variances from the prior and one rating per item and annotator.
 
-    A prior that is a function of the data has no data here: without ``priors``, those of `simulation_priors`.
+    A prior that is a function of the data has no data here: without ``priors``, those of `testing_priors`.
 
     Returns
     -------
     data : all annotators rate all items.
     values : ``mean`` and ``variance``, each ``(item,)``.
     """
-    priors = priors or simulation_priors()
+    priors = priors or testing_priors()
     key_variance, key_mean, key_rating = jax.random.split(key, 3)
     variance = checked_prior("variance", priors.variance, None, ()).expand((num_items,)).sample(key_variance)
     mean = checked_prior("mean", priors.mean, None, (), variance).expand((num_items,)).sample(key_mean)
@@ -373,6 +373,6 @@ MODEL = Model(
     tables={"labels": labels, "means": means},
     dims={"mean": ("item",), "variance": ("item",)},
     simulate=simulate,
-    simulation_priors=simulation_priors,
+    testing_priors=testing_priors,
     independent_items=True,
 )  # fmt: skip
