@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
     from consilience.models.interface import Model
 
-__all__ = ["certainty", "cite", "compare", "data", "demo", "evaluate", "fit", "models", "report", "table"]
+__all__ = ["certainty", "check", "cite", "compare", "data", "demo", "evaluate", "fit", "models", "report", "table"]
 
 Arguments = argparse.Namespace
 
-_INTERRUPTED = 130
+_POOR, _INTERRUPTED = 3, 130
 _COLUMNS = {
     "Annotations": ("item", "annotator", "label", "gold (optional)", "weight (optional)"),
     "Ratings": ("item", "annotator", "rating"),
@@ -57,7 +57,7 @@ def fit(arguments: Arguments) -> int:
     checkpoint = Checkpoint(target / CHECKPOINT, resume=arguments.resume, keep=True)
     if arguments.force:
         checkpoint.remove()
-    with _precision(arguments.x64), _without_empty_folder(target):
+    with _precision(arguments.x64), _stoppable(target, arguments.words):
         fitted = cs.fit(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
@@ -101,10 +101,14 @@ def _resuming(words: list[str]) -> str:
 
 
 @contextlib.contextmanager
-def _without_empty_folder(target: Path) -> Iterator[None]:
-    """Leave no empty folder behind where a run could not even begin."""
+def _stoppable(target: Path, words: list[str]) -> Iterator[None]:
+    """Say how to go on after Ctrl-C outside the loop of the run; leave no empty folder where it could not begin."""
     try:
         yield
+    except KeyboardInterrupt:
+        if holds_checkpoint(target):
+            raise KeyboardInterrupt(f"go on with: {_resuming(words)}") from None
+        raise
     finally:
         with contextlib.suppress(OSError):
             target.rmdir()
@@ -370,6 +374,28 @@ def _score_row(score: Any) -> dict[str, Any]:
 def _write_items(items: Rows, arguments: Arguments) -> None:
     if arguments.csv:
         write_csv(items, arguments.csv)
+
+
+# ---- is it right ----
+
+
+def check(arguments: Arguments) -> int:
+    """Test the hand-derived inference of a model, and say what each test found."""
+    entry = registry.entry(arguments.model)
+    _keep_compiled_programs()
+    content = None if arguments.file is None else _read(arguments, entry.data)
+    options = _typed(registry.member(arguments.model), arguments.member_options)
+    import consilience as cs
+
+    with _precision(arguments.x64):
+        found = cs.check(
+            arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
+            seed=arguments.seed, replications=arguments.replications, quick=not arguments.long,
+            progress=False if arguments.quiet else None, **options,
+        )  # fmt: skip
+    described = {"model": found.model, "method": found.method, "passed": found.passed, "checks": rows_of(found.table)}
+    print(json_text(described) if arguments.json else found)
+    return 0 if found.passed else _POOR
 
 
 # ---- what there is ----

@@ -346,7 +346,7 @@ def _plain(leaf: Any) -> Any:
 
 def _as_leaf(values: np.ndarray, like: Any) -> Any:
     """Return stored numbers as an array on the device, of the kind and in the place of `like`."""
-    leaf = jnp.asarray(values)
+    leaf = jax.device_put(values)
     if jnp.issubdtype(jnp.asarray(like).dtype, jax.dtypes.prng_key):
         leaf = jax.random.wrap_key_data(leaf, impl=jax.random.key_impl(like))
     # To commit an array that was free to move, or the other way round, would compile the program again.

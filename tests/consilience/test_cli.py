@@ -3,8 +3,11 @@
 import csv
 import io
 import json
+import shlex
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas
@@ -13,7 +16,7 @@ import pytest
 import consilience as cs
 from consilience import commands
 from consilience.cli import ExitCode, main
-from consilience.errors import DiagnosticWarning
+from consilience.errors import DiagnosticWarning, NonFinite
 from consilience.models import MEMBERS, member
 
 
@@ -205,32 +208,133 @@ def test_ctrl_c_ends_with_130(folder, run, tmp_path, monkeypatch):
     assert (code, shown, errors) == (ExitCode.interrupted, "", "interrupted\n")
 
 
-@pytest.mark.parametrize("last_step", [1, 20])
-def test_ctrl_c_keeps_what_a_sampler_has_drawn(folder, run, tmp_path, monkeypatch, last_step):
+_NUTS = ("--method", "nuts", "--draws", "30", "--warmup", "5", "--chains", "1")
+
+
+@pytest.fixture
+def fit_stops(monkeypatch):
+    """Return a function that lets Ctrl-C come at a step of the fits from then on; None: not at all."""
     original = cs.fit
 
-    def stopped(*args, progress, **options):
-        def interrupt_sampling(steps, _):
-            if steps >= last_step:
+    def stop_at(step):
+        def interrupt(steps, _):
+            if steps >= step:
                 raise KeyboardInterrupt
 
-        return original(*args, progress=interrupt_sampling, **options)
+        stopped = {} if step is None else {"progress": interrupt}
+        monkeypatch.setattr(cs, "fit", lambda *args, **options: original(*args, **(options | stopped)))
 
-    monkeypatch.setattr(cs, "fit", stopped)
-    words = ("--method", "nuts", "--draws", "30", "--warmup", "5", "--chains", "1")
-    code, _, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *words)
+    return stop_at
+
+
+def uninterrupted(folder, **options):
+    return cs.fit("dirichlet", cs.read_annotations(folder / "labels.csv"), method="nuts", **options)
+
+
+def assert_same_draws(path, expected):
+    np.testing.assert_array_equal(cs.load_fit(path).posterior["plausibility"], expected.posterior["plausibility"])
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.parametrize("last_step", [1, 20])
+def test_ctrl_c_keeps_what_a_sampler_has_drawn_and_resume_goes_on(folder, run, tmp_path, fit_stops, last_step):
+    target = tmp_path / "a run"
+    words = ("fit", "dirichlet", folder / "labels.csv", "-o", target, *_NUTS)
+    fit_stops(last_step)
+    code, shown, errors = run(*words)
     assert code == ExitCode.interrupted
-    assert "the keyboard interrupted" in errors
-    # Within the warm-up there is nothing to keep.
-    assert (tmp_path / "run").exists() == (last_step > 5)
+    # Within the warm-up there is no draw to keep, but there is a run to go on with.
+    assert (target / "fit.json").exists() == (last_step > 5)
+    said = shown.partition("resume   ")[2].splitlines()[0] if last_step > 5 else errors.partition("go on with: ")[2]
+    command = shlex.split(said)
+    assert command == ["consilience", *map(str, words), "--resume"]
+    if last_step > 5:
+        assert cs.load_fit(target).result == "interrupted"
+
+    code, _, errors = run(*words)
+    assert code == ExitCode.error
+    assert "--resume" in errors
+    assert "--force" in errors
+
+    fit_stops(last_step + 6)
+    assert run(*command[1:])[0] == ExitCode.interrupted
+    fit_stops(None)
+    code, shown, _ = run(*command[1:], "--json")
+    assert code in (ExitCode.success, ExitCode.poor)
+    assert json.loads(shown)["resumed_at_step"] >= last_step + 6
+    assert "resume" not in json.loads(shown)
+    assert_same_draws(target, uninterrupted(folder, draws=30, warmup=5, chains=1))
+    assert not (target / "checkpoint").exists()
+
+    code, _, errors = run(*command[1:])
+    assert code == ExitCode.error
+    assert "holds a fit that is complete" in errors
 
 
-def test_a_time_limit_without_any_draw_writes_nothing(folder, run, tmp_path):
-    words = ("--method", "nuts", "--draws", "30", "--warmup", "5", "--chains", "1", "--time-limit", "0")
-    code, shown, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *words)
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_time_limit_before_the_first_draw_leaves_a_run_to_resume(folder, run, tmp_path):
+    words = ("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *_NUTS)
+    code, shown, errors = run(*words, "--time-limit", "0")
     assert (code, shown) == (ExitCode.error, "")
     assert "before the first draw" in errors
-    assert not (tmp_path / "run").exists()
+    assert "--time-limit 0 --resume" in errors
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["checkpoint"]
+    assert run(*words, "--resume")[0] in (ExitCode.success, ExitCode.poor)
+    assert_same_draws(tmp_path / "run", uninterrupted(folder, draws=30, warmup=5, chains=1))
+
+
+def test_a_run_is_gone_on_with_as_it_was_or_started_again(folder, run, tmp_path, fit_stops):
+    words = ("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *_NUTS)
+    assert run(*words, "--resume", "--time-limit", "0")[0] == ExitCode.error  # nothing there yet: a fresh start
+    kept = (tmp_path / "run" / "checkpoint" / "checkpoint.json").read_text()
+    for wrong, message in (
+        (("--seed", "1"), "seed 1 here, 0 in the checkpoint"),
+        (("--alpha", "0.5"), "priors"),
+        (("--x64",), "precision float64 here, float32 in the checkpoint"),
+        (("--force",), "give one of them"),
+    ):
+        code, _, errors = run(*words, "--resume", *wrong)
+        assert code == ExitCode.error
+        assert message in errors
+        assert (tmp_path / "run" / "checkpoint" / "checkpoint.json").read_text() == kept
+    fit_stops(1)
+    code, _, errors = run(*words, "--force", "--seed", "1")
+    assert code == ExitCode.interrupted
+    assert "--force" not in errors
+    fit_stops(None)
+    assert run(*words, "--resume", "--seed", "1")[0] in (ExitCode.success, ExitCode.poor)
+    assert cs.load_fit(tmp_path / "run").seed == 1
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(folder, run, tmp_path, monkeypatch):
+    import consilience.inference.nuts as nuts
+
+    def fail(*args, **options):
+        raise NonFinite("no start")
+
+    monkeypatch.setattr(nuts, "run_nuts", fail)
+    code, _, errors = run("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *_NUTS)
+    assert (code, errors) == (ExitCode.error, "error: no start\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGINT"])
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_process_that_is_stopped_can_be_resumed(folder, run, tmp_path, number):
+    settings = {"draws": 10000, "warmup": 5, "chains": 1}
+    words = ["fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", "--method", "nuts", "--quiet"]
+    words = [str(word) for word in (*words, *(f"--{name}={value}" for name, value in settings.items()))]
+    process = subprocess.Popen([sys.executable, "-m", "consilience", *words], stderr=subprocess.PIPE)
+    while process.poll() is None and not (tmp_path / "run" / "checkpoint" / "checkpoint.json").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.Signals[number])
+    errors = process.communicate()[1].decode()
+    assert process.returncode == (-signal.SIGKILL if number == "SIGKILL" else ExitCode.interrupted), errors
+    code, shown, _ = run(*words, "--resume", "--json")
+    assert code in (ExitCode.success, ExitCode.poor)
+    assert 0 < json.loads(shown)["resumed_at_step"] < 10005
+    assert_same_draws(tmp_path / "run", uninterrupted(folder, **settings))
 
 
 def test_double_precision_is_for_this_fit_alone(folder, run, tmp_path, monkeypatch):
