@@ -154,10 +154,10 @@ def sweep(key: Key, state: State, problem: Problem) -> State:
     key_pair, key_clock, key_tie, key_weight = jax.random.split(key, 4)
     tables, share = problem.tables, jnp.exp(state.log_share)
     rate = _positive(_sum(share[tables.runner], tables.race, len(tables.stages)))
-    stages = tables.stages.at[tables.pair_races].add(_second_stages(key_pair, rate, tables))
+    stages = jnp.asarray(tables.stages).at[tables.pair_races].add(_second_stages(key_pair, rate, tables))
     clock = _race_times(key_clock, stages, rate)
     time = _tie_times(key_tie, state.time, share, rate, tables)
-    clock = clock.at[tables.tie_below].add(_last(time, tables))
+    clock = jnp.asarray(clock).at[tables.tie_below].add(_last(time, tables))
     exposure = _sum(jnp.concatenate([clock, time])[tables.clock], tables.weight, len(share))
     log_share, log_total = _draw_weights(key_weight, exposure, problem)
     return State(log_share, time * jnp.exp(log_total)[tables.entry_item[tables.tied_entry]])
@@ -243,12 +243,12 @@ def _tie_times(
     key: Key, time: Float[Array, " tied"], share: Float[Array, " weight"], rate: Float[Array, " race"], tables: Layout
 ) -> Float[Array, " tied"]:
     """Draw the times in the larger ties anew: first the threshold given the latest, then all of them below it."""
-    key_threshold, key_time = jax.random.split(key)
-    wait = jax.random.exponential(key_threshold, tables.tie_below.shape, time.dtype) / rate[tables.tie_below]
+    # Two rows, because XLA makes random bits for an odd number of elements several times more slowly on a CPU.
+    uniform, spare = jax.random.uniform(key, (2, len(time)), time.dtype)
+    wait = -jnp.log1p(-spare[: len(tables.tie_below)]) / rate[tables.tie_below]
     threshold = _last(time, tables) + wait
     share = _positive(share[tables.tied_entry])
     # Exponential variables that are known to be below the threshold.
-    uniform = jax.random.uniform(key_time, time.shape, time.dtype)
     return -jnp.log1p(uniform * jnp.expm1(-share * threshold[tables.tied])) / share
 
 
@@ -264,7 +264,7 @@ def _draw_weights(
 ) -> tuple[Float[Array, " weight"], Float[Array, " item"]]:
     """Draw the weights; return them as logarithms of shares, and the log of each total in units of the total before."""
     tables, num_weights = problem.tables, len(exposure)
-    posterior_shape = problem.shape.at[: len(tables.wins)].add(tables.wins)
+    posterior_shape = jnp.asarray(problem.shape).at[: len(tables.wins)].add(tables.wins)
     log_draws = log_gamma(key, jnp.concatenate([posterior_shape, problem.total_shape]))
     # In units of the total, the prior's rate is the total times β: a Gamma variable that no report can change.
     prior_rate = jnp.exp(log_draws[num_weights:])

@@ -26,6 +26,9 @@ from consilience.models.plackett_luce.priors import num_unnamed
 
 __all__ = ["Layout", "layout"]
 
+# Bits of an int64 without its sign.
+_WORD = 63
+
 
 class Layout(NamedTuple):
     """Races, pairs and larger ties of all items; indices are int32.
@@ -94,13 +97,12 @@ def layout(data: Rankings, num_copies: int = 1) -> Layout:
         blocks.above[pair] | bits[row_entry[pair_row]],
         blocks.through[tie],
     ]
-    # One integer type for both: NumPy joins signed and unsigned 64-bit integers to floats.
-    item = [blocks.item[kind].astype(np.uint64) for kind in (single | pair, pair, pair, tie)]
+    item = [blocks.item[kind] for kind in (single | pair, pair, pair, tie)]
     sets = np.column_stack([np.concatenate(item), np.concatenate(missing)])
     first, race_of = _distinct(sets)
     of_stage, *of_pair, of_tie = np.split(race_of, np.cumsum([len(part) for part in item])[:-1])
     has_other = np.asarray(num_unnamed(data)) > 0
-    race, runner = _runners(sets[first, 0].astype(int), sets[first, 1:], entry_item, bits, has_other)
+    race, runner = _runners(sets[first, 0], sets[first, 1:], entry_item, bits, has_other)
 
     pair_races = np.column_stack(of_pair)
     first_pair, pair_of = _distinct(pair_races)
@@ -130,8 +132,8 @@ def _entry_bits(entry_item: Int[np.ndarray, " entry"], num_items: int) -> Int[np
     """Give the entries of an item a bit each, in as many words as the item with the most entries needs."""
     first = np.searchsorted(entry_item, np.arange(num_items))
     position = np.arange(len(entry_item)) - first[entry_item]
-    bits = np.zeros((len(entry_item), position.max(initial=0) // 64 + 1), np.uint64)
-    bits[np.arange(len(entry_item)), position // 64] = np.uint64(1) << (position % 64).astype(np.uint64)
+    bits = np.zeros((len(entry_item), position.max(initial=0) // _WORD + 1), np.int64)
+    bits[np.arange(len(entry_item)), position // _WORD] = np.int64(1) << (position % _WORD)
     return bits
 
 
@@ -145,8 +147,8 @@ def _informative_blocks(data: Rankings, bits: Int[np.ndarray, "entry word"]) -> 
     first_row = row[starts_block]
     ranked = first_row + size[first_row] - first_of_report[first_row]
     first_row = first_row[ranked < data.num_classes]
-    # The bits of a report are distinct powers of two: sums are unions, and they are exact modulo the word size.
-    through = np.concatenate([np.zeros((1, bits.shape[1]), np.uint64), np.cumsum(bits[np.asarray(data.entry)], axis=0)])
+    # The bits of a report are distinct powers of two: sums are unions, and integers that overflow in between wrap back.
+    through = np.concatenate([np.zeros((1, bits.shape[1]), np.int64), np.cumsum(bits[np.asarray(data.entry)], axis=0)])
     before = through[first_of_report[first_row]]
     return _Blocks(
         first_row=first_row,

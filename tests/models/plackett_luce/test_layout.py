@@ -1,0 +1,144 @@
+"""Tables of races against sets that are written out one after the other."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from consilience.data.rankings import Rankings
+from consilience.models.plackett_luce.layout import layout
+
+OTHER = "other"
+
+
+def rankings(cases, num_classes):
+    return Rankings.from_nested(cases, classes=[f"class {code}" for code in range(num_classes)])
+
+
+def written_out(cases, num_classes):
+    """Return counters of races, pairs, ties and wins, by Python sets."""
+    races, pairs, ties, wins = Counter(), Counter(), Counter(), Counter()
+    for item, reports in enumerate(cases):
+        named = {code for report in reports for block in report for code in block}
+        everything = named | ({OTHER} if len(named) < num_classes else set())
+        for report in reports:
+            running = everything
+            for block in report:
+                below = running - set(block)
+                if not below:
+                    break
+                wins.update((item, code) for code in block)
+                if len(block) < 3:
+                    races[item, frozenset(running)] += 1
+                if len(block) == 2:
+                    pairs[item, frozenset(frozenset(below | {code}) for code in block)] += 1
+                if len(block) > 2:
+                    ties[item, frozenset(block), frozenset(below)] += 1
+                running = below
+    return races, pairs, ties, wins
+
+
+def read_back(tables, data):
+    """Return the same counters from the tables."""
+    num_entries = data.num_entries
+
+    def local(weight):
+        return int(data.entry_class[weight]) if weight < num_entries else OTHER
+
+    def item_of(weight):
+        return int(data.entry_item[weight] if weight < num_entries else weight - num_entries)
+
+    members = [[] for _ in tables.stages]
+    for race, runner in zip(tables.race, tables.runner, strict=True):
+        members[race].append(runner)
+    sets = [(item_of(runners[0]), frozenset(map(local, runners))) for runners in members]
+    assert len(set(sets)) == len(sets)
+    assert all(item_of(runner) == item for (item, _), runners in zip(sets, members, strict=True) for runner in runners)
+    races = Counter({name: int(count) for name, count in zip(sets, tables.stages, strict=True) if count})
+    pairs = Counter()
+    for (one, other), count in zip(tables.pair_races, tables.pair_count, strict=True):
+        pairs[sets[one][0], frozenset({sets[one][1], sets[other][1]})] += int(count)
+    ties = Counter()
+    for tie, below in enumerate(tables.tie_below):
+        block = frozenset(local(entry) for entry in tables.tied_entry[tables.tied == tie])
+        ties[sets[below][0], block, sets[below][1]] += 1
+    wins = Counter({(item_of(e), local(e)): int(count) for e, count in enumerate(tables.wins) if count})
+    return races, pairs, ties, wins
+
+
+def random_cases(rng, num_cases, num_classes):
+    """Draw reports with ties; some rank nothing, some everything."""
+    cases = []
+    for _ in range(num_cases):
+        pool = rng.permutation(num_classes)[: rng.integers(1, num_classes + 1)]
+        case = []
+        for _ in range(rng.integers(1, 6)):
+            ranked = rng.permutation(pool)[: rng.integers(0, len(pool) + 1)]
+            cuts = np.flatnonzero(rng.random(max(len(ranked) - 1, 0)) < 0.6) + 1
+            case.append([block.tolist() for block in np.split(ranked, cuts) if len(block)])
+        cases.append(case)
+    return cases
+
+
+@pytest.mark.parametrize("num_classes", [1, 2, 4, 7])
+def test_tables_say_what_is_written_out(num_classes):
+    cases = random_cases(np.random.default_rng(num_classes), 60, num_classes)
+    data = rankings(cases, num_classes)
+    assert read_back(layout(data), data) == written_out(cases, num_classes)
+
+
+def test_more_entries_than_bits_in_a_word():
+    rng = np.random.default_rng(0)
+    report = [[code] for code in rng.permutation(150).tolist()]
+    cases = [[report, report[:70] + [report[70] + report[71]], [[3, 5, 149], [0]]], [[[149]]]]
+    data = rankings(cases, 151)
+    tables = layout(data)
+    assert read_back(tables, data) == written_out(cases, 151)
+    assert tables.stages.max() == 2  # the first race is not shared by the tie of three
+
+
+def test_rows_of_the_tables_are_sorted_and_join():
+    cases = random_cases(np.random.default_rng(5), 40, 6)
+    tables = layout(rankings(cases, 6))
+    for segment in (tables.race, tables.tied, tables.weight, tables.entry_item):
+        assert np.all(np.diff(segment) >= 0)
+    exposures = Counter(zip(tables.weight.tolist(), tables.clock.tolist(), strict=True))
+    runners = zip(tables.runner.tolist(), tables.race.tolist(), strict=True)
+    members = enumerate(tables.tied_entry.tolist(), len(tables.stages))
+    assert exposures == Counter([*runners, *((entry, clock) for clock, entry in members)])
+
+
+def test_members_of_ties_know_their_rows():
+    data = rankings([[[[2], [0, 1, 3]], [[3, 2, 1, 0]]], [[[4, 0, 2]]]], 6)
+    tables = layout(data)
+    assert np.array_equal(data.entry[tables.tied_row], tables.tied_entry)
+    assert len(np.unique(tables.tied_row)) == len(tables.tied_row) == 10
+
+
+def test_copies_of_larger_ties():
+    cases = [[[[0, 1, 2], [3]], [[1]]], [[[0, 1]], [[3, 2, 1]]]]
+    data = rankings(cases, 5)
+    races, pairs, ties, wins = written_out(cases, 5)
+    copied = read_back(layout(data, 3), data)
+    assert copied == (races, pairs, Counter({tie: 3 * count for tie, count in ties.items()}), wins)
+
+
+def test_blocks_with_nothing_below_are_in_no_table():
+    tables = layout(rankings([[[[0, 1, 2]]], [[[1], [0, 2]]], [[]]], 3))
+    assert tables.wins.tolist() == [0, 0, 0, 0, 1, 0]
+    assert tables.has_other.tolist() == [False, False, True]
+    assert tables.runner.tolist() == [3, 4, 5]
+    assert not len(tables.pair_count)
+    assert not len(tables.tied)
+
+
+def test_reports_of_nothing_change_nothing():
+    with_none = layout(rankings([[[], [[0, 1, 2]], [], [[1], [0, 3]]]], 5))
+    without = layout(rankings([[[[0, 1, 2]], [[1], [0, 3]]]], 5))
+    assert all(np.array_equal(one, other) for one, other in zip(with_none, without, strict=True))
+
+
+def test_the_order_of_the_reports_changes_nothing_but_rows():
+    case = [[[0, 1], [2]], [[1]], [[3], [4, 1]], [[0, 1], [3]]]
+    one, other = layout(rankings([case], 6)), layout(rankings([case[::-1]], 6))
+    assert all(np.array_equal(*pair) for name, *pair in zip(one._fields, one, other, strict=True) if name != "tied_row")
