@@ -30,6 +30,7 @@ _HOME = {
     "consilience.evaluation.scores": ("Score", "correlation"),
     "consilience.evaluation.annotator_scores": ("annotator_agreement", "annotator_overlap"),
     "consilience.sweeping": ("sweep",),
+    "consilience.checking": ("Check", "check"),
     "consilience.reporting": ("report",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

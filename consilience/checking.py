@@ -180,6 +180,8 @@ def check(
     UnsupportedRequest : the member has nothing that could be tested.
     """
     member = as_member(model, None)
+    if method in _GENERIC:
+        raise UnsupportedRequest(f"'{method}' is not derived by hand for one model; there is nothing to check")
     given = priors is not None or any(options.get(name) is not None for name in member.prior_options)
     priors, options = resolve_priors(member, priors, options)
     subject = _Subject(

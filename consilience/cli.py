@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
@@ -39,7 +39,7 @@ exit codes:
   0    success
   1    an error in the input or the request; the message says what to do
   2    the command line cannot be understood
-  3    finished and written, but the result is not converged or its diagnostics are poor
+  3    finished and written, but the result is not converged or its diagnostics are poor; a check that failed
   130  interrupted by Ctrl-C; a sampler that was running keeps and writes what it had
 
 environment:
@@ -48,7 +48,7 @@ environment:
   CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs
 """
 
-_FIT_EPILOG = """\
+_MODEL_EPILOG = """\
 A model's own options, such as --reliability 20, --weights published-code, --alpha 0.01 or --threshold 0,
 are given in the same way; `consilience models MODEL` lists them.
 """
@@ -116,8 +116,8 @@ def _in_flags(text: str) -> str:
 
 def _parse(words: list[str]) -> argparse.Namespace:
     command = next((word for word in words if not word.startswith("-")), None)
-    options = _unknown_options(words) if command == "fit" else []
-    whole = parser(member_options=options)
+    options = _unknown_options(words, _FLAGS[command]) if command in _FLAGS else []
+    whole = parser(command, options)
     if command is not None and command not in _COMMANDS:
         close = difflib.get_close_matches(command, _COMMANDS, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ""
@@ -126,26 +126,26 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if command is None:
         whole.print_help()
         raise SystemExit(ExitCode.usage)
-    if command == "fit":
+    if command in _FLAGS:
         given = {option: getattr(arguments, f"option {option}") for option in options}
         arguments.member_options = {name: value for name, value in given.items() if value is not None}
         arguments.words = words
     return arguments
 
 
-def _unknown_options(words: list[str]) -> list[str]:
+def _unknown_options(words: list[str], flags: Mapping[str, Any]) -> list[str]:
     """Return the flags that the command does not know: the model's own, which only its module can tell."""
     named = dict.fromkeys(word.removeprefix("--").split("=")[0] for word in words if re.match(r"--\w", word))
-    known = {"help", "version", *_FIT_FLAGS}
+    known = {"help", "version", *flags}
     return [name for name in named if name not in known]
 
 
-def parser(member_options: Sequence[str] = ()) -> argparse.ArgumentParser:
+def parser(command: str | None = None, member_options: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the grammar of the command line.
 
     Parameters
     ----------
-    member_options : flags of `fit` that the model is to judge.
+    command, member_options : the command that is asked for, and those of its flags that the model is to judge.
     """
     whole = argparse.ArgumentParser(
         prog="consilience", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
@@ -156,11 +156,11 @@ def parser(member_options: Sequence[str] = ()) -> argparse.ArgumentParser:
     for name, (build, run, line) in _COMMANDS.items():
         sub = subparsers.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False,
-            epilog=_FIT_EPILOG if name == "fit" else None, formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=_MODEL_EPILOG if name in _FLAGS else None, formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         build(sub)
         sub.set_defaults(run=run)
-        for option in member_options if name == "fit" else ():
+        for option in member_options if name == command else ():
             sub.add_argument(f"--{option}", dest=f"option {option}", help=argparse.SUPPRESS)
     return whole
 
@@ -190,6 +190,15 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"},
     "json": {},
 }
+_CHECK_FLAGS: dict[str, dict[str, Any]] = {
+    "method": {"help": "the hand-derived method (the first that the model lists)"},
+    **{name: _FIT_FLAGS[name] for name in ("draws", "chains", "seed")},
+    "replications": {"type": int, "metavar": "N", "help": "simulated truths (1000 to rank, 4000 to start chains from)"},
+    "long": {"action": "store_true", "help": "five times as many"},
+    **{name: _FIT_FLAGS[name] for name in ("x64", "quiet", *commands.READING, "json")},
+}
+# The commands that name a model, which may have options of its own.
+_FLAGS = {"fit": _FIT_FLAGS, "check": _CHECK_FLAGS}
 
 
 def _renamed(text: str) -> dict[str, str]:
@@ -233,7 +242,17 @@ def _add_map(sub: argparse.ArgumentParser) -> None:
 def _build_fit(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("model", metavar="MODEL", help="`consilience models` lists them")
     sub.add_argument("file", metavar="FILE", help="a table, or the name of public data (`consilience data list`)")
-    for name, options in _FIT_FLAGS.items():
+    _add_flags(sub, _FIT_FLAGS)
+
+
+def _build_check(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("model", metavar="MODEL", help="`consilience models` lists them")
+    sub.add_argument("file", nargs="?", metavar="FILE", help="compare with NUTS on these data, not on simulated ones")
+    _add_flags(sub, _CHECK_FLAGS)
+
+
+def _add_flags(sub: argparse.ArgumentParser, flags: Mapping[str, dict[str, Any]]) -> None:
+    for name, options in flags.items():
         if name == "columns":
             _add_columns(sub)
         elif name == "json":
@@ -313,6 +332,7 @@ _COMMANDS = {
     "evaluate": (_build_evaluate, commands.evaluate, "score the predictions of systems against an uncertain truth"),
     "compare": (_build_compare, commands.compare, "rank systems, with how sure one may be of the ranking"),
     "report": (_build_report, commands.report, "write one HTML page about a fit and its evaluation"),
+    "check": (_build_check, commands.check, "test the hand-derived inference of a model against generic inference"),
     "models": (_build_models, commands.models, "list the models, or describe one"),
     "data": (_build_data, commands.data, "list, fetch and describe public data"),
     "cite": (_build_cite, commands.cite, "print the BibTeX entry of a model's paper"),

@@ -26,9 +26,25 @@ if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
     from consilience.models.interface import Model
 
-__all__ = ["certainty", "check", "cite", "compare", "data", "demo", "evaluate", "fit", "models", "report", "table"]
+__all__ = [
+    "READING",
+    "certainty",
+    "check",
+    "cite",
+    "compare",
+    "data",
+    "demo",
+    "evaluate",
+    "fit",
+    "models",
+    "report",
+    "table",
+]
 
 Arguments = argparse.Namespace
+
+READING = ("missing", "duplicates", "unknown", "layout", "labels", "classes", "columns")
+"""The flags that say how a file is read."""
 
 _POOR, _INTERRUPTED = 3, 130
 _COLUMNS = {
@@ -382,6 +398,9 @@ def _write_items(items: Rows, arguments: Arguments) -> None:
 def check(arguments: Arguments) -> int:
     """Test the hand-derived inference of a model, and say what each test found."""
     entry = registry.entry(arguments.model)
+    reading = [name for name in READING if getattr(arguments, name)]
+    if arguments.file is None and reading:
+        raise UnsupportedRequest(f"{_flags(reading)} says how to read a file, and none is given")
     _keep_compiled_programs()
     content = None if arguments.file is None else _read(arguments, entry.data)
     options = _typed(registry.member(arguments.model), arguments.member_options)
