@@ -31,7 +31,7 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.models.plackett_luce.priors import num_unnamed
 
-__all__ = ["log_likelihood", "log_tied"]
+__all__ = ["log_likelihood", "log_sum", "log_tied"]
 
 # Logarithms of the mass of no class at all, and of a class whose weight has underflowed to zero. They are finite, since
 # the difference of two infinities would make gradients NaN, and far apart, since only the first makes a stage certain.
@@ -67,14 +67,24 @@ def _log_unlisted(
     data: Rankings, log_weight: Float[Array, " entry"], log_other: Float[Array, " item"]
 ) -> Float[Array, " report"]:
     """Log of the mass of all classes that a report does not list."""
-    value = log_weight[data.unlisted_entry]
-    highest = jax.ops.segment_max(value, data.unlisted_report, data.num_reports, indices_are_sorted=True)
-    highest = jax.lax.stop_gradient(jnp.maximum(highest, _NO_CLASS))
-    share = jnp.exp(value - highest[data.unlisted_report])
-    total = jax.ops.segment_sum(share, data.unlisted_report, data.num_reports, indices_are_sorted=True)
-    named = highest + jnp.log(jnp.where(total > 0, total, 1.0))
+    named = log_sum(log_weight[data.unlisted_entry], data.unlisted_report, data.num_reports)
     other = jnp.where(num_unnamed(data) > 0, jnp.maximum(log_other, _NO_WEIGHT), _NO_CLASS)
     return jnp.logaddexp(named, other[data.report_item])
+
+
+def log_sum(log_weight: Float[Array, " n"], segment: Int[Array, " n"], num_segments: int) -> Float[Array, " segment"]:
+    """Return the logarithm of the summed weights of each segment; a large negative number where it is empty.
+
+    Parameters
+    ----------
+    log_weight : logarithms of weights.
+    segment : sorted; the segment that each belongs to.
+    """
+    highest = jax.ops.segment_max(log_weight, segment, num_segments, indices_are_sorted=True)
+    highest = jax.lax.stop_gradient(jnp.maximum(highest, _NO_CLASS))
+    share = jnp.exp(log_weight - highest[segment])
+    total = jax.ops.segment_sum(share, segment, num_segments, indices_are_sorted=True)
+    return highest + jnp.log(jnp.where(total > 0, total, 1.0))
 
 
 def _log_rest(

@@ -1,0 +1,251 @@
+r"""EM for Plackett-Luce: the most plausible weights, and the maximum-likelihood estimate beside every posterior.
+
+With the arrival times of `consilience.models.plackett_luce.likelihood` as missing data, the weight of a class needs two
+numbers: n, how many reports list the class before all is said, and E, its expected exposure, the time during which it
+could have arrived. By Fisher's identity the exposure is in the gradient of the likelihood,
+
+.. math::
+
+    \lambda_k E_k = n_k - \partial \log L / \partial \log \lambda_k ,
+
+so that the E-step is one gradient, whatever the ties. Without ties this is the MM algorithm of Hunter (2004).
+
+The likelihood knows no scale, so that the objective is a function of the shares θ = λ / Σλ alone:
+
+.. math::
+
+    \sum_k (\alpha_k - 1) \log \theta_k + \gamma \log L .
+
+With A = Σ(α_k - 1), the term -A log Σλ lies above its tangent, and one step is
+
+.. math::
+
+    \lambda_k \leftarrow \frac{\alpha_k - 1 + \gamma n_k}{A / \sum \lambda + \gamma E_k}.
+
+| symbol | name | shape |
+|---|---|---|
+| θ | ``plausibility``, ``other`` | (entry,), (item,): all classes that nobody named together |
+| α - 1 | ``excess``, ``other_excess`` | (entry,), (item,): zero with the default priors |
+| n | ``count`` | (entry,) |
+| γ | ``reliability`` | scalar |
+
+With the default priors, all shapes one, this is maximum likelihood. That estimate lies on the boundary: classes that
+nobody named have no share, and where everybody ranks one class below another its share tends to zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Bool, Float, Key
+from consilience.data.rankings import Rankings
+from consilience.errors import UnsupportedRequest
+from consilience.models.interface import Ascent
+from consilience.models.plackett_luce.likelihood import log_likelihood, log_sum
+from consilience.models.plackett_luce.priors import Priors, gamma_parameters, num_unnamed
+
+__all__ = ["EM", "Problem", "State", "listed_counts", "maximum_likelihood", "prepare", "sites", "start", "step"]
+
+
+class Problem(NamedTuple):
+    """What the steps read; the symbols are in the table above. ``has_other``: some class of the item is unnamed."""
+
+    data: Rankings
+    count: Float[Array, " entry"]
+    excess: Float[Array, " entry"]
+    other_excess: Float[Array, " item"]
+    has_other: Bool[Array, " item"]
+    reliability: Float[Array, ""]
+
+
+class State(NamedTuple):
+    """Logarithms of the shares; those of an item sum to one. -inf is a share of zero."""
+
+    log_plausibility: Float[Array, " entry"]
+    log_other: Float[Array, " item"]
+
+
+def listed_counts(data: Rankings) -> Float[np.ndarray, " entry"]:
+    """Count the reports that list each entry in a block that could have been another, shape ``(entry,)``.
+
+    The last block of a report that lists every class is all that remained; it says nothing.
+    """
+    rows_of_report = np.bincount(data.report, minlength=data.num_reports)
+    last_block = np.asarray(data.block)[np.maximum(np.cumsum(rows_of_report) - 1, 0)] if data.num_rows else np.zeros(0)
+    ends = (rows_of_report == data.num_classes)[data.report] & (data.block == last_block[data.report])
+    return np.bincount(np.asarray(data.entry)[~ends], minlength=data.num_entries).astype(float)
+
+
+def prepare(
+    data: Rankings, priors: Priors, *, reliability: float, tempering: str = "likelihood", alpha_split: float = 1.0
+) -> Problem:
+    """Collect what the steps read.
+
+    Raises
+    ------
+    NotConjugate : a prior is no Gamma distribution, or the rates differ.
+    UnsupportedRequest : there is no mode, since a shape is below one; or the tempering is that of the weights.
+    """
+    if tempering != "likelihood":
+        raise UnsupportedRequest(
+            f"EM maximises the likelihood to the power of the reliability, and tempering is '{tempering}'; "
+            "use tempering='likelihood', or method='nuts'"
+        )
+    shape, other_shape, _ = gamma_parameters(priors, data)
+    has_other = np.asarray(num_unnamed(data)) > 0
+    smallest = min(shape.min(initial=np.inf), other_shape[has_other].min(initial=np.inf))
+    if smallest < 1:
+        raise UnsupportedRequest(
+            f"a Gamma prior of shape {smallest:g} has no mode: its density is infinite at weight zero; "
+            "give shapes of one or more, or sample the posterior with method='gibbs'"
+        )
+    other_excess = np.where(has_other, other_shape - 1, 0.0)
+    numbers = (listed_counts(data), shape - 1, other_excess)
+    dtype = jnp.result_type(float)
+    return Problem(
+        data, *(jnp.asarray(n, dtype) for n in numbers), jnp.asarray(has_other), jnp.asarray(reliability, dtype)
+    )
+
+
+def start(key: Key, problem: Problem) -> State:
+    """Return equal shares of all named classes, and of the others as one; ties apart there is one maximum."""
+    return _normalised(jnp.zeros_like(problem.count), jnp.zeros_like(problem.other_excess), problem)
+
+
+def step(state: State, problem: Problem) -> tuple[State, Float[Array, ""]]:
+    """Do one step; returns the next state and the objective of the one that came in, which never decreases."""
+    state, objective = _step_items(state, problem)
+    return state, objective.sum()
+
+
+def sites(state: State, problem: Problem) -> dict[str, Array]:
+    """Return the shares: ``plausibility`` of each entry and ``other`` of each item."""
+    return {"plausibility": jnp.exp(state.log_plausibility), "other": jnp.exp(state.log_other)}
+
+
+def _step_items(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
+    """Do one step; returns also each item's objective before it."""
+    data, reliability = problem.data, problem.reliability
+    likelihood, pull_back = jax.vjp(lambda *logs: log_likelihood(data, *logs), *state)
+    slope, other_slope = pull_back(jnp.ones_like(likelihood))
+    item = jnp.asarray(data.entry_item)
+    log_prior = _times(problem.excess, state.log_plausibility)
+    objective = jax.ops.segment_sum(log_prior, item, data.num_items)
+    objective += _times(problem.other_excess, state.log_other) + reliability * likelihood
+
+    total_excess = jax.ops.segment_sum(problem.excess, item, data.num_items) + problem.other_excess
+
+    def updated(log_share: Array, count: Array, excess: Array, total_excess: Array, slope: Array) -> Array:
+        # The difference is a rounding error where a share is negligible; it must not become negative.
+        exposed = jnp.maximum(count - slope, jnp.finfo(slope.dtype).eps * count)
+        shape, rate = excess + reliability * count, total_excess * jnp.exp(log_share) + reliability * exposed
+        moves = (shape > 0) & (log_share > -jnp.inf)
+        ratio = jnp.where(moves, shape, 1.0) / jnp.where(moves, rate, 1.0)
+        return jnp.where(moves, log_share + jnp.log(ratio), -jnp.inf)
+
+    log_weight = updated(state.log_plausibility, problem.count, problem.excess, total_excess[item], slope)
+    log_other = updated(state.log_other, jnp.zeros_like(other_slope), problem.other_excess, total_excess, other_slope)
+    # Of an item of which nobody says anything, no share is better than another.
+    silent = jnp.isneginf(_log_totals(log_weight, log_other, problem))
+    log_weight = jnp.where(silent[item], state.log_plausibility, log_weight)
+    return _normalised(log_weight, jnp.where(silent, state.log_other, log_other), problem), objective
+
+
+def _times(excess: Float[Array, " n"], log_share: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Multiply, where zero times minus infinity is zero."""
+    return excess * jnp.where(excess > 0, log_share, 0.0)
+
+
+def _normalised(log_weight: Float[Array, " entry"], log_other: Float[Array, " item"], problem: Problem) -> State:
+    """Return shares that sum to one per item."""
+    total = _log_totals(log_weight, log_other, problem)
+    return State(log_weight - total[problem.data.entry_item], jnp.where(problem.has_other, log_other - total, -jnp.inf))
+
+
+def _log_totals(
+    log_weight: Float[Array, " entry"], log_other: Float[Array, " item"], problem: Problem
+) -> Float[Array, " item"]:
+    named = log_sum(log_weight, jnp.asarray(problem.data.entry_item), problem.data.num_items)
+    named = jnp.where(named > -1e29, named, -jnp.inf)
+    return jnp.logaddexp(named, jnp.where(problem.has_other, log_other, -jnp.inf))
+
+
+EM = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+
+
+# ---- maximum likelihood ----
+
+_TOLERANCE = 1e-6
+_MOST_CYCLES = 60
+
+
+def maximum_likelihood(data: Rankings) -> Float[np.ndarray, " entry"]:
+    """Return the maximum-likelihood plausibility of each entry, float64, shape ``(entry,)``; an item's sum to one.
+
+    Cycles of EM steps and an extrapolation, in float64, until no item's log-likelihood gains more than 1e-6 in a
+    cycle, and sixty cycles at most. Where nothing is known, the shares are equal. Shares that tend to zero stop short of
+    it, in the order of their sizes. With ties the estimate need not be unique; then it is the one that EM finds from
+    equal shares.
+    """
+    with jax.enable_x64(True):
+        state = _maximise(prepare(data, Priors(), reliability=1.0))
+        return np.exp(np.asarray(state.log_plausibility))
+
+
+@jax.jit
+def _maximise(problem: Problem) -> State:
+    def gains(loop: tuple[State, Array, Array, Array]) -> Array:
+        return (loop[2] > _TOLERANCE) & (loop[3] < _MOST_CYCLES)
+
+    def cycle(loop: tuple[State, Array, Array, Array]) -> tuple[State, Array, Array, Array]:
+        state, objective = _cycle(loop[0], problem)
+        return state, objective, jnp.max(objective - loop[1]), loop[3] + 1
+
+    before = jnp.full_like(problem.other_excess, -jnp.inf)
+    return jax.lax.while_loop(gains, cycle, (start(None, problem), before, jnp.asarray(jnp.inf), 0))[0]
+
+
+def _cycle(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
+    """Do two steps, an extrapolation of them and a third step from there, in logarithms and for each item by itself.
+
+    The extrapolation (SQUAREM, Varadhan and Roland 2008) makes linear convergence of the shares that tend to zero as
+    one over the number of steps. It is undone for the items whose objective it would lower. Returns also the objective
+    after the first step.
+    """
+    item = problem.data.entry_item
+    first, _ = _step_items(state, problem)
+    second, objective = _step_items(first, problem)
+
+    def norm(direction: State) -> Array:
+        named = jax.ops.segment_sum(direction.log_plausibility**2, item, problem.data.num_items)
+        return jnp.sqrt(named + direction.log_other**2)
+
+    change = jax.tree.map(_difference, first, state)
+    bend = jax.tree.map(lambda a, b, c: _difference(a, b) - c, second, first, change)
+    size = norm(bend)
+    length = jnp.maximum(norm(change) / jnp.where(size > 0, size, jnp.inf), 1.0)
+
+    def extrapolate(old: Array, change: Array, bend: Array, length: Array) -> Array:
+        return old + 2 * length * change + length**2 * bend
+
+    far = _normalised(
+        extrapolate(state.log_plausibility, change.log_plausibility, bend.log_plausibility, length[item]),
+        extrapolate(state.log_other, change.log_other, bend.log_other, length),
+        problem,
+    )
+    third, far_objective = _step_items(far, problem)
+    better = far_objective >= objective
+    state = State(
+        jnp.where(better[item], third.log_plausibility, second.log_plausibility),
+        jnp.where(better, third.log_other, second.log_other),
+    )
+    return state, objective
+
+
+def _difference(new: Array, old: Array) -> Array:
+    """Subtract logarithms of shares; a share of zero stays where it is."""
+    return jnp.where(jnp.isneginf(new), 0.0, new - jnp.where(jnp.isneginf(new), 0.0, old))
