@@ -35,7 +35,7 @@ nobody named have no share, and where everybody ranks one class below another it
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -187,8 +187,8 @@ def maximum_likelihood(data: Rankings) -> Float[np.ndarray, " entry"]:
     """Return the maximum-likelihood plausibility of each entry, float64, shape ``(entry,)``; an item's sum to one.
 
     Cycles of EM steps and an extrapolation, in float64, until no item's log-likelihood gains more than 1e-6 in a
-    cycle, and sixty cycles at most. Where nothing is known, the shares are equal. Shares that tend to zero stop short of
-    it, in the order of their sizes. With ties the estimate need not be unique; then it is the one that EM finds from
+    cycle, and sixty cycles at most. Where nothing is known, the shares are equal. Shares that tend to zero stop short
+    of it, in the order of their sizes. With ties the estimate need not be unique; then it is the one that EM finds from
     equal shares.
     """
     with jax.enable_x64(True):
