@@ -32,6 +32,7 @@ MEMBERS: dict[str, Entry] = {
     "normal-inverse-gamma": Entry("consilience.models.normal_inverse_gamma", "Ratings"),
     "irn": Entry("consilience.models.irn", "Rankings"),
     "prirn": Entry("consilience.models.prirn", "Rankings"),
+    "plackett-luce": Entry("consilience.models.plackett_luce", "Rankings"),
 }
 """Every member by name; nothing is imported before it is asked for."""
 

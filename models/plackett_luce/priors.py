@@ -55,7 +55,7 @@ class PerUnnamedClass:
     shape: float
 
     def __call__(self, data: Rankings) -> dist.Gamma:
-        """Return the distributions of the items' sums, batch shape ``(item,)``; shape 1 where there is no such class."""
+        """Return the distributions of the sums, batch shape ``(item,)``; Gamma(1, 1) where there is no such class."""
         unnamed = num_unnamed(data)
         return dist.Gamma(jnp.where(unnamed > 0, self.shape * unnamed, 1.0), 1.0)
 

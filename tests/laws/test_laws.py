@@ -47,18 +47,18 @@ def top_of_draws(fitted):
 
 
 def outputs(fitted):
-    """Return the numbers of all tables and the exact certainty, one row an item in the order of the items' ids."""
+    """Return the numbers of all tables and the exact certainty, in the order of the items' ids."""
     numbers = []
     for name in fitted.member.tables:
         table = fitted.table(name)
         need("item" in table, f"table '{name}' by item")
-        table = table.sort_values("item").drop(columns=["item", "label"], errors="ignore")
-        numbers.append(table.select_dtypes("number").to_numpy(float))
+        table = table.sort_values("item", kind="stable").drop(columns=["item", "label"], errors="ignore")
+        numbers.append(table.select_dtypes("number").to_numpy(float).ravel())
     try:
-        numbers.append(cs.certainty(fitted, exact=True).table.sort_values("item")[["certainty"]].to_numpy())
+        numbers.append(cs.certainty(fitted, exact=True).table.sort_values("item")["certainty"].to_numpy())
     except UnsupportedRequest:
         pass
-    return np.concatenate(numbers, axis=1)
+    return np.concatenate(numbers)
 
 
 # ---- exact oracle ----
