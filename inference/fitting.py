@@ -9,6 +9,7 @@ import contextlib
 import importlib.metadata
 import numbers
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -478,7 +479,8 @@ def _describe_prior(prior: Any) -> str:
             if hasattr(prior, name)
         )
         return f"{type(prior).__name__}({arguments})"
-    return str(getattr(prior, "__name__", prior))
+    # Without addresses in memory, which no other process would repeat.
+    return re.sub(r" at 0x[0-9a-f]+", "", str(getattr(prior, "__name__", prior)))
 
 
 def _attributes(data: Contract) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Checkpoints: whatever stops a run, it goes on to the bits of a run that nothing stopped, or it is refused."""
 
 import contextlib
+import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -20,13 +22,17 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from consilience.errors import InvalidCheckpoint
+import consilience as cs
+from consilience.data import Ratings
+from consilience.errors import InvalidCheckpoint, UnsupportedRequest
 from consilience.inference import checkpoints
 from consilience.inference.ascent import run_ascent
 from consilience.inference.checkpoints import FORMAT, Checkpoint
 from consilience.inference.durable import text_digest
+from consilience.inference.fitting import describe_priors
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.gibbs import run_gibbs
+from consilience.inference.identity import program_identity
 from consilience.inference.loop import run_chunks, scan_steps
 from consilience.inference.nuts import run_nuts
 from consilience.inference.results import Result
@@ -64,7 +70,7 @@ SAMPLER = Gibbs(
 ASCENT = Ascent(
     prepare=lambda data, priors: data,
     start=lambda key, problem: jnp.zeros(()),
-    step=lambda state, problem: (state + 0.02 * jnp.mean(problem - state), -((problem - state) ** 2)),
+    step=lambda state, problem: (state + 0.002 * jnp.mean(problem - state), -((problem - state) ** 2)),
     sites=lambda state, problem: {"mean": state},
 )
 DATA = np.array([1.0, 4.0, 2.0, 7.0], np.float32)
@@ -96,7 +102,10 @@ DRIVERS = {
     "nuts": lambda **options: run_nuts(
         skewed, DATA, key=jax.random.key(2), draws=900, chains=2, warmup=100, **options
     ),
-    "svi": lambda **options: run_svi(skewed, DATA, key=jax.random.key(0), draws=150, max_steps=20_000, **options),
+    # A posterior that is far from the start, so that the run takes many chunks.
+    "svi": lambda **options: run_svi(
+        skewed, 1e4 * DATA, key=jax.random.key(0), draws=150, learning_rate=1e-3, **options
+    ),
 }  # fmt: skip
 
 
@@ -478,6 +487,86 @@ def test_no_two_runs_write_to_one_folder(tmp_path):
             with pytest.raises(InvalidCheckpoint, match="in use by another run"):
                 other()
     resumed(tmp_path / "run").close()
+
+
+# ---- through fit ----
+
+
+def own_model(data):
+    with numpyro.plate("item", data.num_items):
+        mean = numpyro.sample("mean", dist.Normal(0, 1))
+    numpyro.sample("rating", dist.Normal(mean[data.item], 1), obs=data.rating)
+
+
+RATINGS = Ratings.from_codes([0, 0, 1], [0, 1, 0], [1.0, 2.0, -1.5])
+SETTINGS = {"method": "nuts", "draws": 60, "warmup": 20, "chains": 2}
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_fit_goes_on_with_the_same_run_only(tmp_path):
+    folder = tmp_path / "checkpoint"
+    part = cs.fit(own_model, RATINGS, checkpoint=folder, progress=stop_at(40), **SETTINGS)
+    assert part.result is Result.interrupted
+    assert 40 <= part.run.steps < 80
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def message(data=RATINGS, **changes):
+        with pytest.raises(InvalidCheckpoint) as caught:
+            cs.fit(own_model, data, checkpoint=folder, **{**SETTINGS, "resume": True, **changes})
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
+        return str(caught.value)
+
+    assert "pass resume=True" in message(resume=False)
+    assert "seed 3 here, 0 in the checkpoint" in message(seed=3)
+    assert "draws 61 here, 60 in the checkpoint" in message(draws=61)
+    assert "chains 3 here, 2 in" in message(chains=3)
+    assert "method svi here, nuts in the checkpoint" in message(method="svi", max_steps=9)
+    assert "data_hash" in message(Ratings.from_codes([0, 0, 1], [0, 1, 0], [1.0, 2.0, -1.0]))
+    with jax.enable_x64(True):
+        assert "precision float64 here, float32 in" in message()
+
+    fit = cs.fit(own_model, RATINGS, checkpoint=folder, resume=True, **SETTINGS)
+    whole = cs.fit(own_model, RATINGS, checkpoint=tmp_path / "other", resume=True, **SETTINGS)
+    np.testing.assert_array_equal(fit.posterior["mean"], whole.posterior["mean"])
+    assert fit.attributes["resumed_at_step"] == part.run.steps
+    assert fit.attributes["seconds"] > fit.run.seconds > part.run.seconds
+    assert "resumed_at_step" not in whole.attributes
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_gone_on_with(tmp_path):
+    with pytest.raises(UnsupportedRequest, match="resume=True needs checkpoint="):
+        cs.fit(own_model, RATINGS, resume=True, **SETTINGS)
+    cs.fit("dirichlet", cs.load("dawid-skene-1979"), checkpoint=tmp_path / "run", draws=20)  # exact: nothing to keep
+    assert not list(tmp_path.iterdir())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Priors:
+    location: object
+    scale: object = 1.0
+
+
+def test_what_prints_alike_is_told_apart():
+    def events(scale):
+        return dist.Normal(0.0, scale).expand([2]).to_event(1)
+
+    def one():
+        return dist.Gamma(1.0)
+
+    first, one = one, None
+
+    def one():
+        return dist.Gamma(2.0)
+
+    priors = [None, _Priors(first), _Priors(one), _Priors(events(1.0)), _Priors(events(2.0)), _Priors(one, 2.0)]
+    assert describe_priors(priors[3]) == describe_priors(priors[4])
+    identities = [program_identity(own_model, prior) for prior in priors] + [program_identity(first, None)]
+    assert len({json.dumps(identity) for identity in identities}) == len(identities)
+    assert program_identity(own_model, _Priors(events(2.0))) == identities[4]
+    part = functools.partial(own_model, 1)
+    assert program_identity(part, None)["model_source"] == "unknown"
+    assert describe_priors(_Priors(part)) == "location: functools.partial(<function own_model>, 1); scale: 1.0"
 
 
 # ---- processes that are killed ----
