@@ -40,7 +40,8 @@ class Layout(NamedTuple):
     wins : shape ``(entry,)``; number of blocks that name the entry and have something below them.
     race : shape ``(runner,)``, sorted; with ``runner``, one row for each weight in each set that races.
     runner : shape ``(runner,)``; the weight.
-    stages : shape ``(race,)``; how often the set is known to have raced until its first arrival.
+    stages : shape ``(race,)``; how often the set is known to have raced until its first arrival. Every item has the
+        race of all its weights, which may have no stage.
     pair_races : shape ``(pair, 2)``; the sets that are left when the one, or the other, of two tied classes is the
         second to arrive.
     pair_count : shape ``(pair,)``; number of reports with this pair above the same classes.
@@ -92,15 +93,16 @@ def layout(data: Rankings, num_copies: int = 1) -> Layout:
     pair_row = blocks.first_row[pair]
     tied_row, tied = _rows_of(np.repeat(blocks.first_row[tie], num_copies), np.repeat(blocks.size[tie], num_copies))
     missing = [
+        np.zeros((data.num_items, bits.shape[1]), bits.dtype),
         blocks.above[single | pair],
         blocks.above[pair] | bits[row_entry[pair_row + 1]],
         blocks.above[pair] | bits[row_entry[pair_row]],
         blocks.through[tie],
     ]
-    item = [blocks.item[kind] for kind in (single | pair, pair, pair, tie)]
+    item = [np.arange(data.num_items), *(blocks.item[kind] for kind in (single | pair, pair, pair, tie))]
     sets = np.column_stack([np.concatenate(item), np.concatenate(missing)])
     first, race_of = _distinct(sets)
-    of_stage, *of_pair, of_tie = np.split(race_of, np.cumsum([len(part) for part in item])[:-1])
+    _, of_stage, *of_pair, of_tie = np.split(race_of, np.cumsum([len(part) for part in item])[:-1])
     has_other = np.asarray(num_unnamed(data)) > 0
     race, runner = _runners(sets[first, 0], sets[first, 1:], entry_item, bits, has_other)
 

@@ -127,7 +127,8 @@ def test_blocks_with_nothing_below_are_in_no_table():
     tables = layout(rankings([[[[0, 1, 2]]], [[[1], [0, 2]]], [[]]], 3))
     assert tables.wins.tolist() == [0, 0, 0, 0, 1, 0]
     assert tables.has_other.tolist() == [False, False, True]
-    assert tables.runner.tolist() == [3, 4, 5]
+    assert tables.stages.tolist() == [0, 1, 0]
+    assert tables.runner.tolist() == [0, 1, 2, 3, 4, 5, 8]
     assert not len(tables.pair_count)
     assert not len(tables.tied)
 

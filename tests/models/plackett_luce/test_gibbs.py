@@ -1,0 +1,325 @@
+"""The Gibbs sampler of Plackett-Luce against exact posteriors, importance sampling and the joint distribution."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+import consilience as cs
+from consilience.data.rankings import Rankings
+from consilience.errors import NotConjugate
+from consilience.inference.diagnostics import r_hat
+from consilience.inference.gibbs import run_gibbs
+from consilience.models.plackett_luce.gibbs import GIBBS, _binomial
+from consilience.models.plackett_luce.priors import OneClass, Priors
+
+ONE_LABEL_EACH = [[[0]], [[0]], [[1]]]
+P1 = [[[0, 1], [2]], [[1]]]
+P2 = [[[0], [1, 2]], [[1, 2, 3]], [[4], [0]]]
+P3 = [[[0, 1, 2, 3], [4]], [[5], [0, 1]]]
+P4 = [[[0, 1, 2], [3]], [[0, 1], [2, 3]], [[3]]]
+P5 = [[[0, 1], [2]], [[1]], [[2, 0, 1]]]
+P6 = [[[0, 1, 2, 3, 4]], [[5], [4, 3, 2]]]
+Q1 = [[[0, 1]], [[1], [0]]]
+Q2 = [[[0], [1]], [[1], [2]], [[0, 2]]]
+NUM_COPIES, NUM_SWEEPS = 2500, 60
+
+
+def rankings(cases, num_classes):
+    return Rankings.from_nested(cases, classes=[f"class {code}" for code in range(num_classes)])
+
+
+def problem_of(data, priors, reliability=1.0):
+    return GIBBS.prepare(data, priors, reliability=reliability, tempering="likelihood", alpha_split=1.0)
+
+
+@jax.jit
+def run(key, problem):
+    """Return the sites of the last sweeps of one chain, after 40 that are dropped."""
+
+    def step(state, key):
+        state = GIBBS.sweep(key, state, problem)
+        return state, GIBBS.sites(state, problem)
+
+    state = GIBBS.start(jax.random.fold_in(key, 0), problem)
+    drawn = jax.lax.scan(step, state, jax.random.split(key, 40 + NUM_SWEEPS))[1]
+    return jax.tree.map(lambda site: site[40:], drawn)
+
+
+def copies_of_posteriors(cases, num_classes, priors=None, reliability=1.0):
+    """Sample many copies of each case, independent chains all.
+
+    Returns
+    -------
+    shape ``(case, copy, sweep, class + 1)``: shares of the classes, and last the other.
+    """
+    data = rankings([case for case in cases for _ in range(NUM_COPIES)], num_classes)
+    problem = problem_of(data, priors or Priors.exchangeable(1.0), reliability)
+    drawn = jax.tree.map(np.asarray, run(jax.random.key(0), problem))
+    shares = np.zeros((NUM_SWEEPS, data.num_items, num_classes + 1))
+    shares[:, data.entry_item, data.entry_class] = drawn["plausibility"]
+    shares[:, :, -1] = drawn["other"]
+    assert np.abs(shares.sum(axis=2) - 1).max() < 1e-5
+    return np.moveaxis(shares, 0, 1).reshape(len(cases), NUM_COPIES, NUM_SWEEPS, num_classes + 1)
+
+
+def assert_mean(values, expected, error=0.0):
+    """Compare the mean over copies with the truth, in standard errors of the independent copies."""
+    copies = values.mean(axis=1)
+    own = copies.std(axis=0, ddof=1) / np.sqrt(len(copies))
+    assert np.all(np.abs(copies.mean(axis=0) - expected) <= 5 * np.hypot(own, error) + 1e-6)
+
+
+def functions(share):
+    """Return what posteriors are compared by: shares, their squares, and which class leads."""
+    leads = np.arange(share.shape[-1]) == share.argmax(axis=-1)[..., None]
+    return np.concatenate([share, share**2, leads], axis=-1)
+
+
+def log_likelihood(case, weight):
+    """Sum over the orders of ties by the recursion over subsets; weights ``(draw, class)``."""
+    total = np.zeros(len(weight))
+    for report in case:
+        below = list(range(weight.shape[1]))
+        for block in report:
+            below = [code for code in below if code not in block]
+            if not below:
+                break
+            rest = weight[:, below].sum(axis=1)
+            orders = {frozenset(): np.ones(len(weight))}
+            for size in range(1, len(block) + 1):
+                for subset in map(frozenset, itertools.combinations(block, size)):
+                    rate = rest + weight[:, sorted(subset)].sum(axis=1)
+                    orders[subset] = sum(orders[subset - {code}] for code in subset) / rate
+            total += np.log(weight[:, block]).sum(axis=1) + np.log(orders[frozenset(block)])
+    return total
+
+
+def assert_by_importance(share, case, reliability=1.0, num_draws=200_000):
+    """Compare draws ``(copy, sweep, class + 1)`` with weighted draws from Gamma(1, 1) priors of all classes."""
+    weight = np.random.default_rng(0).gamma(1.0, size=(num_draws, share.shape[-1] - 1))
+    log_weight = reliability * log_likelihood(case, weight)
+    importance = np.exp(log_weight - log_weight.max())
+    importance /= importance.sum()
+    assert 1 / np.sum(importance**2) > 1000
+    weight /= weight.sum(axis=1, keepdims=True)
+    has_row = share.any(axis=(0, 1))
+    other = weight[:, ~has_row[:-1]].sum(axis=1, keepdims=True)
+    values = functions(np.concatenate([weight[:, has_row[:-1]], other], axis=1))
+    mean = importance @ values
+    error = np.sqrt(importance**2 @ (values - mean) ** 2)
+    assert_mean(functions(share[..., [*np.flatnonzero(has_row[:-1]), -1]]), mean, error)
+
+
+# ---- exact posteriors ----
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_exact_means(x64):
+    """All on four classes; where fewer are meant, the other has the weight of one class."""
+    renamed = [[[3, 1], [0]], [[1]]]  # P1
+    with jax.enable_x64(x64):
+        share = copies_of_posteriors([P1, Q1, ONE_LABEL_EACH, renamed, P4, P4[::-1], [[]]], 4, Priors())
+        assert run(jax.random.key(0), problem_of(rankings([P1], 4), Priors()))["other"].dtype == jnp.result_type(float)
+    p1 = np.array([10, 16, 6, 3]) / 35
+    assert_mean(share[0], [p1[0], p1[1], p1[2], 0, p1[3]])
+    assert_mean(share[1], [0.35958134, 0.53424098, 0, 0, 0.10617768])
+    assert_mean(share[2], [1 / 2, 1 / 3, 0, 0, 1 / 6])
+    assert_mean(share[3], [p1[2], p1[1], 0, p1[0], p1[3]])
+    assert_mean(share[4], [0.33142124, 0.33142124, 0.18340419, 0.15375332, 0])
+    assert_mean(share[5], [0.33142124, 0.33142124, 0.18340419, 0.15375332, 0])
+    assert np.all(share[6] == [0, 0, 0, 0, 1])
+
+
+def test_exact_means_of_a_tie_of_all_but_one():
+    assert_mean(copies_of_posteriors([Q2], 3)[0], [0.36974249, 0.32730687, 0.30295064, 0])
+
+
+@pytest.mark.parametrize("reliability", [0.5, 1.0, 2.5])
+def test_any_reliability_without_ties(reliability):
+    """One label each is the Dirichlet model exactly; for stages there is importance sampling."""
+    labels, stages = [[[0]], [[0]], [[0]], [[2]], [[2]], [[3]]], [[[0], [1]], [[1], [2], [0]], [[0]]]
+    programs = run._cache_size()
+    share, alpha = copies_of_posteriors([labels, stages], 5, Priors.exchangeable(1.0), reliability), 1.0
+    assert run._cache_size() <= programs + (reliability == 0.5)  # one program serves all
+    concentration = alpha * np.array([1, 0, 1, 1, 0, 2]) + reliability * np.array([3, 0, 2, 1, 0, 0])
+    for k in np.flatnonzero(concentration):
+        marginal = stats.beta(concentration[k], concentration.sum() - concentration[k])
+        assert stats.kstest(share[0, :, -1, k], marginal.cdf).pvalue > 1e-6
+        assert_mean(share[0, :, :, k], marginal.mean())
+    assert_by_importance(share[1], stages, reliability)
+
+
+def test_sparse_priors_do_not_tie():
+    """A last block of everything counts no class: the weights are those of the prior."""
+    data = rankings([[[[0, 1, 2, 3]]]] * NUM_COPIES, 4)
+    problem = problem_of(data, Priors.exchangeable(1 / 419))
+    state = jax.jit(GIBBS.sweep)(jax.random.key(1), GIBBS.start(jax.random.key(0), problem), problem)
+    log_share = np.asarray(state.log_share)[: data.num_entries].reshape(-1, 4)
+    assert np.isfinite(log_share).all()
+    assert len(np.unique(log_share)) > 0.7 * log_share.size  # all but the leading ones, whose shares are one
+    assert log_share.min() < -1000
+    assert stats.chisquare(np.bincount(log_share.argmax(axis=1), minlength=4)).pvalue > 1e-6
+
+
+def test_the_rate_has_no_part():
+    data = rankings([P1, P5], 8)
+    one, other = (
+        problem_of(data, Priors(weight=dist.Gamma(2.0, rate), other=dist.Gamma(0.5, rate))) for rate in (1.0, 7.0)
+    )
+    assert all(map(np.array_equal, jax.tree.leaves(one), jax.tree.leaves(other)))
+
+
+# ---- importance sampling ----
+
+
+def test_unnamed_classes_in_one_weight_or_each_in_its_own():
+    """A report of one block of everything says nothing, but names every class."""
+    everything = [list(range(8))]
+    share = copies_of_posteriors([P2, P3, P5, P6, [*P3, everything], [*P5, everything]], 8)
+    for drawn, case in zip(share, [P2, P3, P5, P6, P3, P5], strict=True):
+        assert_by_importance(drawn, case)
+    assert share[:4, ..., -1].all()
+    assert not share[4:, ..., -1].any()
+
+
+def test_copies_of_reports_with_ties():
+    share = copies_of_posteriors([P2, P3], 6, reliability=3.0)
+    assert_by_importance(share[0], P2, reliability=3.0, num_draws=800_000)
+    assert_by_importance(share[1], P3, reliability=3.0, num_draws=800_000)
+
+
+# ---- laws ----
+
+
+def test_reliability_two_is_every_report_twice():
+    """The problem is the same, and hence the posterior; larger ties may stand in another order."""
+    cases = [P1, P2, P3, P5, P6, Q1, Q2]
+    once = problem_of(rankings(cases, 8), Priors.exchangeable(0.5), 2.0)
+    twice = problem_of(rankings([[*case, *case] for case in cases], 8), Priors.exchangeable(0.5))
+    for name in ("entry_item", "has_other", "wins", "race", "runner", "stages", "pair_races", "pair_count"):
+        assert np.array_equal(getattr(once.tables, name), getattr(twice.tables, name))
+    assert np.array_equal(once.shape, twice.shape)
+
+    def ties(tables):
+        members = np.split(tables.tied_entry, np.flatnonzero(np.diff(tables.tied)) + 1)
+        return sorted((int(below), *entries.tolist()) for below, entries in zip(tables.tie_below, members, strict=True))
+
+    assert ties(once.tables) == ties(twice.tables)
+    assert len(ties(once.tables)) == 10
+
+
+def test_reports_that_say_nothing():
+    problem = problem_of(rankings([P4], 4), Priors())
+    for silent in ([], [[2, 0, 1, 3]]):
+        other = problem_of(rankings([[*P4, silent]], 4), Priors())
+        assert all(map(np.array_equal, jax.tree.leaves(problem), jax.tree.leaves(other)))
+
+
+def simulated(rng, num_items, alpha, blocks):
+    """Race weights from the prior, three reports of blocks of the same sizes each; return data and true values."""
+    num_classes, num_ranked = 6, sum(blocks)
+    weight = rng.gamma(alpha, size=(num_items, num_classes))
+    arrival = rng.exponential(size=(num_items, 3, num_classes)) / weight[:, None]
+    order = arrival.argsort(axis=2)[:, :, :num_ranked]
+    block = np.repeat(np.arange(len(blocks)), blocks)
+    first = np.cumsum(blocks) - blocks
+    when = np.take_along_axis(arrival, order, axis=2)
+    end_before = np.concatenate([np.zeros((num_items, 3, 1)), when[:, :, first[1:] - 1]], axis=2)[:, :, block]
+    # Rows as `Rankings` sorts them: by report, block, class.
+    sorting = np.lexsort((order, np.broadcast_to(block, order.shape)), axis=2)
+    item, annotator = np.indices((num_items, 3)).reshape(2, -1)
+    report = np.repeat(np.arange(len(item)), num_ranked)
+    data = Rankings.from_codes(
+        item, annotator, report, np.tile(block, len(item)), order.ravel(), num_classes=num_classes
+    )
+    time = np.take_along_axis(when - end_before, sorting, axis=2).ravel()
+    assert np.array_equal(np.take_along_axis(order, sorting, axis=2).ravel(), data.entry_class[data.entry])
+    return data, {"weight": weight, "time": time}
+
+
+def test_a_sweep_keeps_the_joint_distribution():
+    """Truth and reports are a draw from the joint law; so must be the reports and what sweeps make of the truth."""
+    alpha = 0.7
+    data, values = simulated(np.random.default_rng(0), 20_000, alpha, [1, 3])
+    problem = problem_of(data, Priors.exchangeable(alpha))
+    at_truth = GIBBS.state_at(values, data, problem)
+    sweep = jax.jit(GIBBS.sweep)
+    after = sweep(jax.random.key(2), sweep(jax.random.key(1), at_truth, problem), problem)
+    wins = np.bincount(data.entry[np.asarray(data.block) == 0], minlength=data.num_entries)
+
+    def statistics(state):
+        sites = jax.tree.map(np.asarray, GIBBS.sites(state, problem))
+        of_item = lambda values: np.bincount(data.entry_item, values, data.num_items)  # noqa: E731
+        share = sites["plausibility"]
+        last = np.zeros(data.num_items)
+        np.maximum.at(last, data.entry_item[problem.tables.tied_entry], np.log(np.asarray(state.time)) + 20)
+        logs = of_item(np.maximum(np.log(share), -20))
+        return np.stack([sites["other"], sites["other"] ** 2, of_item(share**2), of_item(share * wins), logs, last])
+
+    difference = statistics(after) - statistics(at_truth)
+    error = difference.std(axis=1, ddof=1) / np.sqrt(data.num_items)
+    assert np.all(error > 0)
+    assert np.all(np.abs(difference.mean(axis=1)) < 5 * error)
+
+
+def test_chains_start_apart():
+    problem = problem_of(rankings([P5] * 500, 8), Priors.exchangeable(0.01))
+    start = jax.vmap(GIBBS.start, (0, None))(jax.random.split(jax.random.key(0), 4), problem)
+    shares = np.asarray(jax.vmap(GIBBS.sites, (0, None))(start, problem)["plausibility"])
+    assert np.abs(np.corrcoef(shares.reshape(4, -1))[np.triu_indices(4, 1)]).max() < 0.2
+    assert np.isfinite(np.asarray(start.time)).all()
+
+
+# ---- parts and refusals ----
+
+
+@pytest.mark.parametrize(("count", "log_odds"), [(1, 0.4), (3, -2.0), (30, 0.0), (30, 3.0), (2000, -0.3), (2000, 6.0)])
+def test_binomial(count, log_odds):
+    counts, odds = jnp.full(20_000, float(count)), jnp.full(20_000, log_odds)
+    draws = np.asarray(jax.jit(_binomial)(jax.random.key(0), counts, odds))
+    exact = stats.binom(count, 1 / (1 + np.exp(-log_odds)))
+    assert abs(draws.mean() - exact.mean()) < 5 * exact.std() / np.sqrt(len(draws))
+    observed = np.bincount(draws.astype(int), minlength=count + 1)
+    expected = exact.pmf(np.arange(count + 1)) * len(draws)
+    common = expected > 20
+    pooled = [np.append(numbers[common], numbers[~common].sum() + 1) for numbers in (observed, expected)]
+    assert stats.chisquare(*pooled).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"tempering": "power"}, "tempering='power'"),
+        ({"reliability": 1.5}, "reliability=1.5: where classes are tied"),
+        ({"reliability": 0.5, "case": [[[0], [1, 2]], [[3]]]}, "reliability=0.5: where classes are tied"),
+        ({"priors": Priors(weight=dist.LogNormal(0.0, 1.0))}, "Gamma"),
+        ({"priors": Priors(weight=OneClass(1.0), other=dist.Gamma(1.0, 2.0))}, "rate"),
+    ],
+)
+def test_where_the_updates_do_not_hold(options, reason):
+    given = {"case": P3, "priors": Priors(), "reliability": 1.0, "tempering": "likelihood", "alpha_split": 1.0} | options
+    data = rankings([given.pop("case")], 7)
+    with pytest.raises(NotConjugate, match=reason):
+        GIBBS.prepare(data, given.pop("priors"), **given)
+
+
+def test_a_fractional_reliability_needs_no_ties():
+    tie_that_is_certain = [[[0], [1, 2]], [[1]]]
+    assert len(problem_of(rankings([tie_that_is_certain], 3), Priors(), 0.5).tables.stages) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.public_data
+def test_dermatology_converges(data_folder):
+    data = cs.load("dermatology-ddx")
+    drawn = run_gibbs(GIBBS, problem_of(data, Priors(), 3), key=jax.random.key(0), progress=False).samples
+    worst = np.zeros(data.num_items)
+    np.maximum.at(worst, data.entry_item, r_hat(drawn["plausibility"]))
+    np.maximum(worst, r_hat(drawn["other"]), out=worst)
+    assert np.mean(worst > 1.01) < 0.01
+    assert worst.max() < 1.05
