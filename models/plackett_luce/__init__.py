@@ -76,6 +76,10 @@ def _unnamed(alpha: float) -> dict[str, OneClass]:
     return {"other": OneClass(alpha)}
 
 
+def _any_class_alike() -> Priors:
+    return Priors.exchangeable(1.0)
+
+
 def model(
     data: Rankings,
     priors: Priors | None = None,
@@ -183,7 +187,7 @@ MODEL = Model(
     tables={"labels": labels, "plausibilities": plausibilities, "others": others},
     dims={"plausibility": ("entry",), "weight": ("entry",), "other": ("item",), "other_weight": ("item",)},
     simulate=simulate,
-    testing_priors=functools.partial(Priors.exchangeable, 1.0),
+    testing_priors=_any_class_alike,
     independent_items=True,
     log_likelihood=log_likelihood_of_sites,
 )  # fmt: skip
