@@ -26,7 +26,7 @@ With A = Σ(α_k - 1), the term -A log Σλ lies above its tangent, and one step
 |---|---|---|
 | θ | ``plausibility``, ``other`` | (entry,), (item,): all classes that nobody named together |
 | α - 1 | ``excess``, ``other_excess`` | (entry,), (item,): zero with the default priors |
-| n | ``count`` | (entry,) |
+| n | ``listed`` | (entry,) |
 | γ | ``reliability`` | scalar |
 
 With the default priors, all shapes one, this is maximum likelihood. That estimate lies on the boundary: classes that
@@ -35,7 +35,7 @@ nobody named have no share, and where everybody ranks one class below another it
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +55,7 @@ class Problem(NamedTuple):
     """What the steps read; the symbols are in the table above. ``has_other``: some class of the item is unnamed."""
 
     data: Rankings
-    count: Float[Array, " entry"]
+    listed: Float[Array, " entry"]
     excess: Float[Array, " entry"]
     other_excess: Float[Array, " item"]
     has_other: Bool[Array, " item"]
@@ -103,17 +103,15 @@ def prepare(
             f"a Gamma prior of shape {smallest:g} has no mode: its density is infinite at weight zero; "
             "give shapes of one or more, or sample the posterior with method='gibbs'"
         )
-    other_excess = np.where(has_other, other_shape - 1, 0.0)
-    numbers = (listed_counts(data), shape - 1, other_excess)
     dtype = jnp.result_type(float)
-    return Problem(
-        data, *(jnp.asarray(n, dtype) for n in numbers), jnp.asarray(has_other), jnp.asarray(reliability, dtype)
-    )
+    numbers = (listed_counts(data), shape - 1, np.where(has_other, other_shape - 1, 0.0))
+    listed, excess, other_excess = (jnp.asarray(n, dtype) for n in numbers)
+    return Problem(data, listed, excess, other_excess, jnp.asarray(has_other), jnp.asarray(reliability, dtype))
 
 
-def start(key: Key, problem: Problem) -> State:
+def start(key: Key | None, problem: Problem) -> State:
     """Return equal shares of all named classes, and of the others as one; ties apart there is one maximum."""
-    return _normalised(jnp.zeros_like(problem.count), jnp.zeros_like(problem.other_excess), problem)
+    return _normalised(jnp.zeros_like(problem.listed), jnp.zeros_like(problem.other_excess), problem)
 
 
 def step(state: State, problem: Problem) -> tuple[State, Float[Array, ""]]:
@@ -147,7 +145,7 @@ def _step_items(state: State, problem: Problem) -> tuple[State, Float[Array, " i
         ratio = jnp.where(moves, shape, 1.0) / jnp.where(moves, rate, 1.0)
         return jnp.where(moves, log_share + jnp.log(ratio), -jnp.inf)
 
-    log_weight = updated(state.log_plausibility, problem.count, problem.excess, total_excess[item], slope)
+    log_weight = updated(state.log_plausibility, problem.listed, problem.excess, total_excess[item], slope)
     log_other = updated(state.log_other, jnp.zeros_like(other_slope), problem.other_excess, total_excess, other_slope)
     # Of an item of which nobody says anything, no share is better than another.
     silent = jnp.isneginf(_log_totals(log_weight, log_other, problem))
@@ -180,6 +178,11 @@ EM = Ascent(prepare=prepare, start=start, step=step, sites=sites)
 # ---- maximum likelihood ----
 
 _TOLERANCE = 1e-6
+
+# An extrapolation multiplies no share by more than e^5, and has to gain something: shares that tend to zero would run
+# away on rounding errors.
+_FARTHEST = 5.0
+_WORTHWHILE = 1e-9
 _MOST_CYCLES = 60
 
 
@@ -198,23 +201,25 @@ def maximum_likelihood(data: Rankings) -> Float[np.ndarray, " entry"]:
 
 @jax.jit
 def _maximise(problem: Problem) -> State:
-    def gains(loop: tuple[State, Array, Array, Array]) -> Array:
-        return (loop[2] > _TOLERANCE) & (loop[3] < _MOST_CYCLES)
+    def gains(loop: Any) -> Any:
+        _, _, gain, number = loop
+        return (gain > _TOLERANCE) & (number < _MOST_CYCLES)
 
-    def cycle(loop: tuple[State, Array, Array, Array]) -> tuple[State, Array, Array, Array]:
-        state, objective = _cycle(loop[0], problem)
-        return state, objective, jnp.max(objective - loop[1]), loop[3] + 1
+    def cycle(loop: Any) -> Any:
+        state, before, _, number = loop
+        state, objective = _cycle(state, problem)
+        return state, objective, jnp.max(objective - before), number + 1
 
     before = jnp.full_like(problem.other_excess, -jnp.inf)
-    return jax.lax.while_loop(gains, cycle, (start(None, problem), before, jnp.asarray(jnp.inf), 0))[0]
+    return jax.lax.while_loop(gains, cycle, (start(None, problem), before, jnp.inf, 0))[0]
 
 
 def _cycle(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
     """Do two steps, an extrapolation of them and a third step from there, in logarithms and for each item by itself.
 
     The extrapolation (SQUAREM, Varadhan and Roland 2008) makes linear convergence of the shares that tend to zero as
-    one over the number of steps. It is undone for the items whose objective it would lower. Returns also the objective
-    after the first step.
+    one over the number of steps. It is undone for the items whose objective it does not raise. Returns also the
+    objective after the first step.
     """
     item = problem.data.entry_item
     first, _ = _step_items(state, problem)
@@ -230,7 +235,7 @@ def _cycle(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]
     length = jnp.maximum(norm(change) / jnp.where(size > 0, size, jnp.inf), 1.0)
 
     def extrapolate(old: Array, change: Array, bend: Array, length: Array) -> Array:
-        return old + 2 * length * change + length**2 * bend
+        return old + jnp.clip(2 * length * change + length**2 * bend, -_FARTHEST, _FARTHEST)
 
     far = _normalised(
         extrapolate(state.log_plausibility, change.log_plausibility, bend.log_plausibility, length[item]),
@@ -238,7 +243,7 @@ def _cycle(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]
         problem,
     )
     third, far_objective = _step_items(far, problem)
-    better = far_objective >= objective
+    better = far_objective > objective + _WORTHWHILE
     state = State(
         jnp.where(better[item], third.log_plausibility, second.log_plausibility),
         jnp.where(better, third.log_other, second.log_other),

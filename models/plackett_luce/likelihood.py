@@ -54,10 +54,10 @@ def log_likelihood(
         is named.
     """
     data = jax.tree.map(jnp.asarray, data)
-    log_weight = jnp.maximum(log_weight, _NO_WEIGHT)
-    row_weight = log_weight[data.entry]
-    rest = _log_rest(data, row_weight, _log_unlisted(data, log_weight, log_other))
-    stage = jnp.where(data.block_size == 1, -jax.nn.softplus(rest - row_weight), 0.0)
+    finite = jnp.maximum(log_weight, _NO_WEIGHT)
+    row_weight = finite[data.entry]
+    rest = _log_rest(data, row_weight, _log_unlisted(data, finite, log_other))
+    stage: Array = jnp.where(data.block_size == 1, -jax.nn.softplus(rest - row_weight), 0.0)
     if data.num_tied:
         stage = _add_tied(data, stage, row_weight, rest)
     return jax.ops.segment_sum(stage, data.report_item[data.report], data.num_items)
@@ -95,7 +95,7 @@ def _log_rest(
     row = jnp.arange(data.num_rows)
     after = jnp.where(_ends(data.report), log_unlisted[data.report], jnp.roll(row_weight, -1))
 
-    def double(mass: Array, reach: Array) -> tuple[Array, None]:
+    def double(mass: jax.Array, reach: jax.Array) -> tuple[jax.Array, None]:
         """Add what the row at the end of the reach has gathered, if it belongs to the same report."""
         later = jnp.minimum(row + reach, last_row)
         same = (row + reach <= last_row) & (data.report[later] == data.report)
@@ -121,8 +121,9 @@ def _add_tied(
     (last,) = jnp.nonzero(tied & ends_block, size=data.num_tied // 2, fill_value=data.num_rows)
     ended = jnp.cumsum(ends_block[row])
     block = ended - ends_block[row]
-    log_probability = log_tied(row_weight[row], block, rest.at[last].get(mode="fill", fill_value=_NO_CLASS))
-    return stage.at[last].set(log_probability, mode="drop")
+    log_rest = jnp.asarray(rest).at[last].get(mode="fill", fill_value=_NO_CLASS)
+    log_probability = log_tied(row_weight[row], block, log_rest)
+    return jnp.asarray(stage).at[last].set(log_probability, mode="drop")
 
 
 def log_tied(
@@ -171,11 +172,12 @@ def _range(
         return 1 - jnp.exp(y) + _sum_rows(u / jnp.expm1(u), block, num_blocks)
 
     def bisect(_: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
-        middle = sum(bracket) / 2
+        middle = (bracket[0] + bracket[1]) / 2
         rises = slope(middle) > 0
         return jnp.where(rises, middle, bracket[0]), jnp.where(rises, bracket[1], middle)
 
-    peak = sum(jax.lax.fori_loop(0, 7, bisect, (jnp.zeros_like(size), jnp.log1p(size)))) / 2
+    low, high = jax.lax.fori_loop(0, 7, bisect, (jnp.zeros_like(size), jnp.log1p(size)))
+    peak = (low + high) / 2
     fall = 2 - jnp.log(jnp.finfo(peak.dtype).eps)
     ratio = fall * jnp.exp(-peak)
     left = peak - (ratio + jnp.sqrt(ratio**2 + 8 * ratio)) / 2
