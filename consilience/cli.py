@@ -40,7 +40,7 @@ exit codes:
   1    an error in the input or the request; the message says what to do
   2    the command line cannot be understood
   3    finished and written, but the result is not converged or its diagnostics are poor; a check that failed
-  130  interrupted by Ctrl-C; a sampler that was running keeps and writes what it had
+  130  interrupted by Ctrl-C; a fit writes what it had, and goes on when its command is given again with --resume
 
 environment:
   CONSILIENCE_DATA               folder of public data that are already stored

@@ -85,7 +85,8 @@ def fit(arguments: Arguments) -> int:
     if fitted.run is not None and not all(np.size(draws) for draws in fitted.run.samples.values()):
         if by_hand:
             raise KeyboardInterrupt(f"go on with: {go_on}")
-        raise UnsupportedRequest(f"the run ended before the first draw, and no fit was written; go on with: {go_on}")
+        remedy = f"go on with: {go_on}" if go_on else fitted.run.message
+        raise UnsupportedRequest(f"the run ended before the first draw, and no fit was written; {remedy}")
     fitted.save(target)
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()

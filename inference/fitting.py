@@ -140,13 +140,15 @@ def fit(
     kept = None if method == "exact" else _checkpoint(checkpoint, resume)
     if kept is not None:
         kept.open(_run_identity(chosen, method, priors, settings, {"seed": seed, **attributes}))
-    with kept or contextlib.nullcontext():
-        if method != "exact":
-            loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
+    if method != "exact":
+        loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
+        with kept or contextlib.nullcontext():
             run = _driver(method)(*prepared, **loop, **own)
-    attributes["seconds"] = round(time.perf_counter() - began + (kept.earlier_seconds if kept else 0.0), 3)
+    seconds = time.perf_counter() - began
     if kept is not None and kept.resumed_at is not None:
+        seconds += kept.earlier_seconds
         attributes["resumed_at_step"] = kept.resumed_at
+    attributes["seconds"] = round(seconds, 3)
     posterior = prepared if run is None else run.samples
     result = Fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
@@ -468,6 +470,8 @@ def describe_priors(priors: Any) -> str:
     """Return the priors in words: each site's distribution with its parameters, or the name of its function."""
     if priors is None:
         return "none"
+    if not hasattr(priors, "__dict__"):  # of a function of the user's own, which may take anything
+        return _describe_prior(priors)
     return "; ".join(f"{name}: {_describe_prior(value)}" for name, value in vars(priors).items())
 
 

@@ -24,14 +24,14 @@ def program_identity(model: Callable | None, priors: Any) -> dict[str, str]:
     Parameters
     ----------
     model : NumPyro function, if there is one. What its source calls from elsewhere is not looked at.
-    priors : record whose fields are distributions or functions, or None.
+    priors : record whose fields are distributions or functions, whatever else an own model takes, or None.
     """
     digest = hashlib.sha256()
-    for name, prior in ({} if priors is None else vars(priors)).items():
+    fields = vars(priors) if hasattr(priors, "__dict__") else {"priors": priors}
+    for name, prior in fields.items():
         digest.update(name.encode())
-        digest.update(_source(prior).encode())
         for leaf in jax.tree.leaves(prior):
-            digest.update(_bytes(leaf))
+            digest.update(_source(leaf).encode() + _bytes(leaf))
     return {
         "model_source": _source(model), "prior_values": digest.hexdigest(), "precision": str(jnp.result_type(float)),
     }  # fmt: skip

@@ -306,6 +306,23 @@ def test_a_run_is_gone_on_with_as_it_was_or_started_again(folder, run, tmp_path,
     assert cs.load_fit(tmp_path / "run").seed == 1
 
 
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_run_that_was_complete_is_not_lost_before_it_is_saved(folder, run, tmp_path, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    words = ("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *_NUTS)
+    with monkeypatch.context() as patch:
+        patch.setattr("consilience.inference.fitting.Fit.diagnostics", interrupt)
+        code, _, errors = run(*words)
+    assert code == ExitCode.interrupted
+    assert errors == f"interrupted; go on with: {shlex.join(['consilience', *map(str, words), '--resume'])}\n"
+    code, shown, _ = run(*words, "--resume", "--json")
+    assert code in (ExitCode.success, ExitCode.poor)
+    assert json.loads(shown)["resumed_at_step"] == 35
+    assert_same_draws(tmp_path / "run", uninterrupted(folder, draws=30, warmup=5, chains=1))
+
+
 def test_a_run_that_cannot_begin_leaves_no_folder(folder, run, tmp_path, monkeypatch):
     import consilience.inference.nuts as nuts
 
@@ -506,7 +523,7 @@ def test_models_are_listed_with_their_contract(run):
 def test_a_model_is_described_by_what_it_declares(run, name):
     code, shown, _ = run("models", name)
     assert code == 0
-    assert all(f"--{option.name}" in shown and option.help in shown for option in member(name).options)
+    assert all(f"--{option.name.replace('_', '-')}" in shown and option.help in shown for option in member(name).options)
     described = json.loads(run("models", name, "--json")[1])
     assert described["methods"] == list(member(name).methods)
     assert described["tables"] == list(member(name).tables)

@@ -559,11 +559,22 @@ def test_what_prints_alike_is_told_apart():
     def one():
         return dist.Gamma(2.0)
 
-    priors = [None, _Priors(first), _Priors(one), _Priors(events(1.0)), _Priors(events(2.0)), _Priors(one, 2.0)]
-    assert describe_priors(priors[3]) == describe_priors(priors[4])
+    priors = [
+        None,
+        {"a": 1.0},
+        {"a": first},
+        {"a": one},
+        _Priors(first),
+        _Priors(one),
+        _Priors(events(1.0)),
+        _Priors(events(2.0)),
+        _Priors(one, 2.0),
+    ]
+    assert describe_priors(priors[6]) == describe_priors(priors[7])
     identities = [program_identity(own_model, prior) for prior in priors] + [program_identity(first, None)]
     assert len({json.dumps(identity) for identity in identities}) == len(identities)
-    assert program_identity(own_model, _Priors(events(2.0))) == identities[4]
+    assert program_identity(own_model, _Priors(events(2.0))) == identities[7]
+    assert describe_priors({"a": 1.0}) == "{'a': 1.0}"
     part = functools.partial(own_model, 1)
     assert program_identity(part, None)["model_source"] == "unknown"
     assert describe_priors(_Priors(part)) == "location: functools.partial(<function own_model>, 1); scale: 1.0"
