@@ -84,7 +84,8 @@ def run_ascent(
 
 def _objective(output: Any) -> np.ndarray:
     """Sum the terms of each step, float64, shape ``(step,)``."""
-    return np.asarray(output, np.float64).reshape(len(output), -1).sum(axis=1)
+    values = np.asarray(output, np.float64)
+    return values.sum(axis=tuple(range(1, values.ndim)))
 
 
 @functools.lru_cache(maxsize=32)

@@ -523,7 +523,9 @@ def test_models_are_listed_with_their_contract(run):
 def test_a_model_is_described_by_what_it_declares(run, name):
     code, shown, _ = run("models", name)
     assert code == 0
-    assert all(f"--{option.name.replace('_', '-')}" in shown and option.help in shown for option in member(name).options)
+    assert all(
+        f"--{option.name.replace('_', '-')}" in shown and option.help in shown for option in member(name).options
+    )
     described = json.loads(run("models", name, "--json")[1])
     assert described["methods"] == list(member(name).methods)
     assert described["tables"] == list(member(name).tables)

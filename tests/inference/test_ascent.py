@@ -63,3 +63,11 @@ def test_a_number_that_is_not_finite_ends_the_run():
     assert result.result is Result.nonfinite
     assert np.isfinite(result.elbo).all()
     assert result.steps == len(result.elbo)
+
+
+def test_a_chunk_may_begin_with_a_number_that_is_not_finite():
+    def broken(state, problem):
+        return state, jnp.full(3, jnp.nan)
+
+    result = run(Ascent(prepare=prepare, start=start, step=broken, sites=sites))
+    assert (result.result, result.steps, result.elbo.size) == (Result.nonfinite, 0, 0)
