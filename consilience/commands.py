@@ -214,7 +214,7 @@ def _precision(double: bool) -> Any:
 
 def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | None) -> None:
     described = fitted.describe()
-    sizes = {name.removeprefix("num_"): getattr(fitted.data, name) for name in fitted.data.names("size")}
+    sizes = fitted.data.counts
     if arguments.json:
         resume = {} if go_on is None else {"resume": go_on}
         print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described, **resume}))
@@ -224,6 +224,11 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")
     print(f"result   {fitted.result} in {described['seconds']:,.2f} s")
+    if "worst_r_hat" in described:
+        print(
+            f"chains   {described['chains']} of {fitted.draws:,} draws; of all quantities, largest R-hat "
+            f"{described['worst_r_hat']:.3f}, fewest effective draws {described['fewest_effective_draws']:,.0f}"
+        )
     print(f"saved    {target}")
     if go_on is not None:
         print(f"resume   {go_on}")

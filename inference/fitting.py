@@ -154,6 +154,7 @@ def fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
         posterior=posterior, result=run.result if run else Result.converged, run=run, attributes=attributes,
     )  # fmt: skip
+    attributes |= _worst(result)
     for message in result.diagnostics():
         warnings.warn(message, DiagnosticWarning, stacklevel=2)
     if kept is not None and not kept.keep and result.result.complete:
@@ -173,7 +174,7 @@ class Fit:
     posterior : the exact posterior's parameters, or a dict of draws ``(chain, draw, …)`` by site.
     result : how the run ended.
     run : the driver's own account; None for an exact posterior and after loading.
-    attributes : settings of the driver (chains, warm-up, limits), versions, data hash, seconds.
+    attributes : settings of the driver (chains, warm-up, limits), versions, data hash, seconds, worst diagnostics.
     """
 
     member: Model
@@ -228,6 +229,14 @@ class Fit:
 
     def summary(self, draws: int | None = None, interval: float = 0.95) -> Any:
         """Return a data frame with mean, sd, interval, R-hat, ESS and MCSE of every scalar quantity."""
+        return self._summary.copy() if (draws, interval) == (None, 0.95) else self._summarised(draws, interval)
+
+    @cached_property
+    def _summary(self) -> Any:
+        """The summary of many quantities takes longer than some runs, and `fit` has looked at it already."""
+        return self._summarised(None, 0.95)
+
+    def _summarised(self, draws: int | None, interval: float) -> Any:
         from consilience.inference import posterior
 
         samples = self.samples(draws)
@@ -268,14 +277,14 @@ class Fit:
             return []
         from consilience.inference import posterior
 
-        return posterior.poor_diagnostics(self.summary(), self.run)
+        return posterior.poor_diagnostics(self._summary, self.run)
 
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, options, priors, seed, result, versions, data hash, seconds."""
         return {
             "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
             **{f"option_{name}": value for name, value in self.options.items()},
-            "priors": describe_priors(self.priors), "seed": self.seed, **self.attributes, "draws": self.draws,
+            "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
         }  # fmt: skip
 
     def save(self, path: Any) -> None:
@@ -447,6 +456,14 @@ def _driver(method: str) -> Callable[..., GenericRun]:
         "gibbs": run_gibbs, "nuts": run_nuts, "svi": run_svi, "em": run_ascent,
     }  # fmt: skip
     return drivers[method]
+
+
+def _worst(result: Fit) -> dict[str, float]:
+    """Return the largest R-hat and the fewest effective draws of all quantities; nothing where there is one chain."""
+    if result.run is None or (summary := result.summary())["r_hat"].isna().all():
+        return {}
+    fewest = summary[["ess_bulk", "ess_tail"]].min(axis=None)
+    return {"worst_r_hat": float(summary["r_hat"].max()), "fewest_effective_draws": float(fewest)}
 
 
 def _key(seed: int, stream: int) -> Key:

@@ -28,9 +28,14 @@ def array(**options: Any) -> Any:
     return dataclasses.field(metadata={"kind": "array"}, **options)
 
 
-def size(**options: Any) -> Any:
-    """Declare a static field: part of the compiled program's signature."""
-    return dataclasses.field(metadata={"kind": "size"}, **options)
+def size(*, derived: bool = False) -> Any:
+    """Declare a static field: part of the compiled program's signature.
+
+    Parameters
+    ----------
+    derived : whether it counts something that serves computation, and is nothing to tell a user.
+    """
+    return dataclasses.field(metadata={"kind": "size", "derived": derived})
 
 
 def ids(**options: Any) -> Any:
@@ -73,13 +78,18 @@ class Contract:
                 digest.update("\x1f".join(map(str, np.ravel(np.asarray(value, dtype=object)))).encode())
         return digest.hexdigest()
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many items, annotators and other things there are, by what they are."""
+        shown = [f.name for f in dataclasses.fields(self) if f.metadata.get("derived") is False]
+        return {name.removeprefix("num_"): int(getattr(self, name)) for name in shown}
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields changed."""
         return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{name.removeprefix('num_')}={getattr(self, name):,}" for name in self.names("size"))
-        return f"{type(self).__name__}({sizes})"
+        return f"{type(self).__name__}({', '.join(f'{name}={count:,}' for name, count in self.counts.items())})"
 
 
 def _register(contract: type[Contract]) -> None:

@@ -184,3 +184,10 @@ def test_order_of_rows_and_reports_does_not_matter(cases, random):
         unlisted = rankings.unlisted_entry[rankings.unlisted_report == report]
         assert unlisted.tolist() == [entry for entry in of_item if entry not in listed]
     assert np.all(np.diff(rankings.unlisted_report) >= 0)
+
+
+def test_only_what_a_user_knows_is_counted():
+    rankings = Rankings.from_nested({"0": {"A": [["a", "b"], ["c"]], "B": []}})
+    counts = {"rows": 3, "reports": 2, "entries": 3, "items": 1, "annotators": 2, "classes": 3}
+    assert rankings.counts == counts
+    assert repr(rankings) == f"Rankings({', '.join(f'{name}={count}' for name, count in counts.items())})"

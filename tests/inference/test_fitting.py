@@ -204,3 +204,15 @@ def test_truth_of_another_shape_is_refused():
     fit = cs.fit(own, RATINGS, draws=20, warmup=20, chains=1, truth=lambda key, draw, data: draw["mean"])
     with pytest.raises(UnsupportedRequest, match=r"float32 of shape \(2,\).*integer codes"):
         cs.certainty(fit)
+
+
+def test_the_worst_diagnostics_come_with_the_fit():
+    data = cs.load("stutz-2023-cases")
+    with pytest.warns(DiagnosticWarning, match="few effective draws"):
+        fit = cs.fit("plackett-luce", data, draws=60, chains=2, warmup=20)
+    summary, described = fit.summary(), fit.describe()
+    assert described["worst_r_hat"] == summary["r_hat"].max()
+    assert described["fewest_effective_draws"] == summary[["ess_bulk", "ess_tail"]].min(axis=None)
+    assert "worst_r_hat" not in cs.fit("plackett-luce", data, method="em").describe()
+    summary["mean"] = 0.0
+    assert fit.summary()["mean"].max() > 0
