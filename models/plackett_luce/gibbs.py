@@ -25,6 +25,9 @@ One sweep draws, for all items at once:
 * of each pair of tied classes, in how many of the γ copies the one came first; it then is two stages like any others.
 * of each larger tie, a threshold T, the first arrival among the classes ranked below. The members' times are
   independent given T, which was later than all of them. They are carried to the next sweep; nothing is enumerated.
+* the common scale of the weights of a set that races, and with it of the times of all that happens within the set.
+  How far a lower stage lies behind the winners is otherwise slow to find when there are many reports: the times within
+  the set pin its weights, and the weights the times. Their scale given all else is a Gamma variable.
 * the weights given the times.
 * the total weight of each item, from its prior: rankings tell shares only. Weights are therefore kept as shares, times
   in units of one over the total weight, and the rate β cancels.
@@ -36,6 +39,11 @@ One sweep draws, for all items at once:
 | n | ``wins`` | (entry,) |
 | E | ``exposure`` | (weight,) |
 | T | ``threshold`` | (tie,) |
+
+References
+----------
+Liu and Sabatti (2000), Generalised Gibbs sampler and multigrid Monte Carlo for Bayesian computation, Biometrika 87(2):
+drawing the scale of some variables given all else.
 """
 
 from __future__ import annotations
@@ -47,7 +55,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array, Float, Int, Key
+from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
 from consilience.models.interface import Gibbs
@@ -56,6 +64,13 @@ from consilience.models.plackett_luce.priors import Priors, gamma_parameters
 from consilience.models.random import log_gamma
 
 __all__ = ["GIBBS", "Problem", "State", "prepare", "sites", "start", "state_at", "sweep"]
+
+# Sets per item and sweep whose scale is drawn. On the dermatology data, reliability 10 and 4 x 1000 draws, 15.8 % of
+# the cases have an R-hat above 1.01 with none, 1.2 % with one, 0.8 % with two; two take half as much time again.
+_NUM_SCALES = 2
+
+# Draws of a scale beyond this, in logs, are refused, which is exact as it is symmetric: floats must not overflow.
+_LARGEST_LOG_SCALE = 10.0
 
 
 class Problem(NamedTuple):
@@ -150,17 +165,17 @@ def start(key: Key, problem: Problem) -> State:
 
 
 def sweep(key: Key, state: State, problem: Problem) -> State:
-    """Return the state after the times were drawn given the weights, and the weights given the times."""
-    key_pair, key_clock, key_tie, key_weight = jax.random.split(key, 4)
+    """Return the state after the times were drawn given the weights, some scales, and the weights given the times."""
+    key_pair, key_clock, key_tie, key_scale, key_weight = jax.random.split(key, 5)
     tables, share = problem.tables, jnp.exp(state.log_share)
     rate = _positive(_sum(share[tables.runner], tables.race, len(tables.stages)))
     stages = jnp.asarray(tables.stages).at[tables.pair_races].add(_second_stages(key_pair, rate, tables))
-    clock = _race_times(key_clock, stages, rate)
-    time = _tie_times(key_tie, state.time, share, rate, tables)
-    clock = jnp.asarray(clock).at[tables.tie_below].add(_last(time, tables))
-    exposure = _sum(jnp.concatenate([clock, time])[tables.clock], tables.weight, len(share))
-    log_share, log_total = _draw_weights(key_weight, exposure, problem)
-    return State(log_share, time * jnp.exp(log_total)[tables.entry_item[tables.tied_entry]])
+    times = _Times(_race_times(key_clock, stages, rate), _tie_times(key_tie, state.time, share, rate, tables))
+    log_gammas, prior_rate = _weight_gammas(key_weight, problem)
+    times = _draw_scales(key_scale, share, times, stages, prior_rate, problem)
+    log_rate = jnp.log(_positive(_exposure(times, tables) + prior_rate[tables.weight_item]))
+    log_share, log_total = _shares(log_gammas - log_rate, tables)
+    return State(log_share, times.tied * jnp.exp(log_total)[_tied_item(tables)])
 
 
 def sites(state: State, problem: Problem) -> dict[str, Float[Array, " _"]]:
@@ -188,7 +203,7 @@ def state_at(values: Mapping[str, Any], data: Rankings, problem: Problem) -> Sta
     share = np.concatenate([of_entry / total[tables.entry_item], weight.sum(axis=1) / total])
     with np.errstate(divide="ignore"):
         log_share = np.log(share)
-    time = np.asarray(values["time"], float)[tables.tied_row] * total[tables.entry_item[tables.tied_entry]]
+    time = np.asarray(values["time"], float)[tables.tied_row] * total[_tied_item(tables)]
     return State(jnp.asarray(log_share, dtype), jnp.asarray(time, dtype))
 
 
@@ -196,6 +211,19 @@ GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=s
 
 
 # ---- times given weights ----
+
+
+class _Times(NamedTuple):
+    """Times in units of one over the total weights.
+
+    Parameters
+    ----------
+    clock : shape ``(race,)``; total time of the stages of each race, without the larger ties.
+    tied : shape ``(tied,)``; see `State`.
+    """
+
+    clock: Float[Array, " race"]
+    tied: Float[Array, " tied"]
 
 
 def _second_stages(key: Key, rate: Float[Array, " race"], tables: Layout) -> Float[Array, "pair 2"]:
@@ -256,20 +284,112 @@ def _last(time: Float[Array, " tied"], tables: Layout) -> Float[Array, " tie"]:
     return jax.ops.segment_max(time, tables.tied, len(tables.tie_below), indices_are_sorted=True)
 
 
+def _exposure(times: _Times, tables: Layout) -> Float[Array, " weight"]:
+    """Return for how long each weight was watched. What is below a tie was, until the last of its members arrived."""
+    clock = jnp.asarray(times.clock).at[tables.tie_below].add(_last(times.tied, tables))
+    return _sum(jnp.concatenate([clock, times.tied])[tables.clock], tables.weight, len(tables.weight_item))
+
+
+# ---- scales of sets ----
+
+
+def _draw_scales(
+    key: Key,
+    share: Float[Array, " weight"],
+    times: _Times,
+    stages: Float[Array, " race"],
+    prior_rate: Float[Array, " item"],
+    problem: Problem,
+) -> _Times:
+    """Scale the weights of random sets, and the times of all that happens within them by one over the same number.
+
+    The weights themselves are not needed any more: the next step draws them anew, given the times alone.
+    """
+    key_race, key_scale = jax.random.split(key)
+    uniforms = jax.random.uniform(key_race, (_NUM_SCALES, len(prior_rate)), share.dtype)
+
+    def draw_scale(number: Any, carry: tuple[Array, _Times]) -> tuple[Array, _Times]:
+        share, times = carry
+        within = _within(_random_races(uniforms[number], problem.tables), problem.tables)
+        shape, rate = _scale_parameters(within, share, times, stages, prior_rate, problem)
+        log_scale = log_gamma(jax.random.fold_in(key_scale, number), shape) - jnp.log(_positive(rate))
+        log_scale = jnp.where(jnp.abs(log_scale) < _LARGEST_LOG_SCALE, log_scale, 0.0)
+        return _scaled(jnp.exp(log_scale), within, share, times, problem.tables)
+
+    return jax.lax.fori_loop(0, _NUM_SCALES, draw_scale, (share, times))[1]
+
+
+class _Within(NamedTuple):
+    """What lies within the chosen set of each item: weights, races, and members of larger ties with all below them."""
+
+    weight: Bool[Array, " weight"]
+    race: Bool[Array, " race"]
+    tied: Bool[Array, " tied"]
+
+
+def _random_races(uniform: Float[Array, " item"], tables: Layout) -> Bool[Array, " race"]:
+    """Choose a race of each item but not that of all, whose scale is drawn anyway; none where there is no other."""
+    num_smaller = jnp.diff(tables.first_race) - 1
+    chosen = jnp.minimum((uniform * num_smaller).astype(int), num_smaller - 1)
+    place = jnp.where(num_smaller > 0, tables.first_race[:-1] + 1 + chosen, len(tables.race_item))
+    return jnp.zeros(len(tables.race_item), bool).at[place].set(True, mode="drop")
+
+
+def _within(chosen: Bool[Array, " race"], tables: Layout) -> _Within:
+    clock_is_chosen = jnp.concatenate([chosen, jnp.zeros(len(tables.tied), bool)])
+    weight = _sum(clock_is_chosen[tables.clock].astype(int), tables.weight, len(tables.weight_item)) > 0
+    outside = (~weight).astype(int)
+    race = _sum(outside[tables.runner], tables.race, len(chosen)) == 0
+    tie = (_sum(outside[tables.tied_entry], tables.tied, len(tables.tie_below)) == 0) & race[tables.tie_below]
+    return _Within(weight, race, tie[tables.tied])
+
+
+def _scale_parameters(
+    within: _Within,
+    share: Float[Array, " weight"],
+    times: _Times,
+    stages: Float[Array, " race"],
+    prior_rate: Float[Array, " item"],
+    problem: Problem,
+) -> tuple[Float[Array, " item"], Float[Array, " item"]]:
+    """Return shape and rate of the scale of each set: its weights against the times that the scale leaves alone.
+
+    Weights bring their prior shapes and wins. The times within bring the change of their volume: minus one for each
+    stage and each member of a larger tie. As every stage within has a winner within, prior shapes are left at least.
+    """
+    tables, num_items = problem.tables, len(prior_rate)
+    outer = _Times(jnp.where(within.race, 0.0, times.clock), jnp.where(within.tied, 0.0, times.tied))
+    # Below a tie within, the time of its last member is scaled too.
+    rate = jnp.where(within.weight, share * (_exposure(outer, tables) + prior_rate[tables.weight_item]), 0.0)
+    wins = _sum(jnp.where(within.weight[: len(tables.wins)], tables.wins, 0.0), tables.entry_item, num_items)
+    stages = _sum(jnp.where(within.race, stages, 0.0), tables.race_item, num_items)
+    members = _sum(within.tied.astype(share.dtype), _tied_item(tables), num_items)
+    prior = _sum_of_weights(jnp.where(within.weight, problem.shape, 0.0), tables)
+    # An item without a chosen set has no shape; any positive one serves.
+    shape = prior + (wins - stages - members)
+    return jnp.where(prior > 0, shape, 1.0), _sum_of_weights(rate, tables)
+
+
+def _scaled(
+    scale: Float[Array, " item"], within: _Within, share: Float[Array, " weight"], times: _Times, tables: Layout
+) -> tuple[Float[Array, " weight"], _Times]:
+    return jnp.where(within.weight, share * scale[tables.weight_item], share), _Times(
+        jnp.where(within.race, times.clock / scale[tables.race_item], times.clock),
+        jnp.where(within.tied, times.tied / scale[_tied_item(tables)], times.tied),
+    )
+
+
 # ---- weights given times ----
 
 
-def _draw_weights(
-    key: Key, exposure: Float[Array, " weight"], problem: Problem
-) -> tuple[Float[Array, " weight"], Float[Array, " item"]]:
-    """Draw the weights; return them as logarithms of shares, and the log of each total in units of the total before."""
-    tables, num_weights = problem.tables, len(exposure)
-    posterior_shape = jnp.asarray(problem.shape).at[: len(tables.wins)].add(tables.wins)
-    log_draws = log_gamma(key, jnp.concatenate([posterior_shape, problem.total_shape]))
-    # In units of the total, the prior's rate is the total times β: a Gamma variable that no report can change.
-    prior_rate = jnp.exp(log_draws[num_weights:])
-    rate = exposure + jnp.concatenate([prior_rate[tables.entry_item], prior_rate])
-    return _shares(log_draws[:num_weights] - jnp.log(_positive(rate)), tables)
+def _weight_gammas(key: Key, problem: Problem) -> tuple[Float[Array, " weight"], Float[Array, " item"]]:
+    """Draw the logarithms of the weights but for their rates, and the part of these that is the prior's.
+
+    In units of the total, the prior's rate is the total times β: a Gamma variable that no report can change.
+    """
+    shape = jnp.asarray(problem.shape).at[: len(problem.tables.wins)].add(problem.tables.wins)
+    log_draws = log_gamma(key, jnp.concatenate([shape, problem.total_shape]))
+    return log_draws[: len(shape)], jnp.exp(log_draws[len(shape) :])
 
 
 def _shares(
@@ -288,10 +408,19 @@ def _shares(
 # ---- arithmetic ----
 
 
-def _sum(values: Float[Array, " row"], segment: Int[Array, " row"], num_segments: int) -> Float[Array, " segment"]:
+def _tied_item(tables: Layout) -> Int[Array, " tied"]:
+    return tables.weight_item[tables.tied_entry]
+
+
+def _sum(values: Array, segment: Int[Array, " row"], num_segments: int) -> Array:
     return jax.ops.segment_sum(values, segment, num_segments, indices_are_sorted=True)
+
+
+def _sum_of_weights(values: Float[Array, " weight"], tables: Layout) -> Float[Array, " item"]:
+    item = tables.entry_item
+    return _sum(values[: len(item)], item, len(tables.has_other)) + values[len(item) :]
 
 
 def _positive(values: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
     """Keep rates away from zero, so that times are finite; shares this small belong to priors of tiny shapes alone."""
-    return jnp.maximum(values, 1e8 * jnp.finfo(values.dtype).tiny)
+    return jnp.maximum(values, 1e12 * jnp.finfo(values.dtype).tiny)

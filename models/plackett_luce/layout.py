@@ -36,12 +36,15 @@ class Layout(NamedTuple):
     Parameters
     ----------
     entry_item : shape ``(entry,)``, sorted.
+    weight_item : shape ``(weight,)``; the item of each weight.
     has_other : shape ``(item,)``; whether some class of the item is named by nobody.
     wins : shape ``(entry,)``; number of blocks that name the entry and have something below them.
     race : shape ``(runner,)``, sorted; with ``runner``, one row for each weight in each set that races.
     runner : shape ``(runner,)``; the weight.
-    stages : shape ``(race,)``; how often the set is known to have raced until its first arrival. Every item has the
-        race of all its weights, which may have no stage.
+    stages : shape ``(race,)``; how often the set is known to have raced until its first arrival.
+    first_race : shape ``(item + 1,)``; the races of item i are ``first_race[i]:first_race[i + 1]``. The first of them
+        is that of all its weights, which may have no stage.
+    race_item : shape ``(race,)``, sorted.
     pair_races : shape ``(pair, 2)``; the sets that are left when the one, or the other, of two tied classes is the
         second to arrive.
     pair_count : shape ``(pair,)``; number of reports with this pair above the same classes.
@@ -53,11 +56,14 @@ class Layout(NamedTuple):
     """
 
     entry_item: Int[Array, " entry"]
+    weight_item: Int[Array, " weight"]
     has_other: Bool[Array, " item"]
     wins: Float[Array, " entry"]
     race: Int[Array, " runner"]
     runner: Int[Array, " runner"]
     stages: Float[Array, " race"]
+    first_race: Int[Array, " boundary"]
+    race_item: Int[Array, " race"]
     pair_races: Int[Array, "pair 2"]
     pair_count: Float[Array, " pair"]
     tie_below: Int[Array, " tie"]
@@ -104,7 +110,8 @@ def layout(data: Rankings, num_copies: int = 1) -> Layout:
     first, race_of = _distinct(sets)
     _, of_stage, *of_pair, of_tie = np.split(race_of, np.cumsum([len(part) for part in item])[:-1])
     has_other = np.asarray(num_unnamed(data)) > 0
-    race, runner = _runners(sets[first, 0], sets[first, 1:], entry_item, bits, has_other)
+    race_item = sets[first, 0]
+    race, runner = _runners(race_item, sets[first, 1:], entry_item, bits, has_other)
 
     pair_races = np.column_stack(of_pair)
     first_pair, pair_of = _distinct(pair_races)
@@ -114,11 +121,14 @@ def layout(data: Rankings, num_copies: int = 1) -> Layout:
     winners, _ = _rows_of(blocks.first_row, blocks.size)
     return Layout(
         entry_item=entry_item.astype(np.int32),
+        weight_item=np.concatenate([entry_item, np.arange(data.num_items)]).astype(np.int32),
         has_other=has_other,
         wins=np.bincount(row_entry[winners], minlength=data.num_entries).astype(float),
         race=race.astype(np.int32),
         runner=runner.astype(np.int32),
         stages=np.bincount(of_stage, minlength=len(first)).astype(float),
+        first_race=np.searchsorted(race_item, np.arange(data.num_items + 1)).astype(np.int32),
+        race_item=race_item.astype(np.int32),
         pair_races=pair_races[first_pair].astype(np.int32),
         pair_count=np.bincount(pair_of, minlength=len(first_pair)).astype(float),
         tie_below=np.repeat(of_tie, num_copies).astype(np.int32),

@@ -302,7 +302,8 @@ def test_binomial(count, log_odds):
     ],
 )
 def test_where_the_updates_do_not_hold(options, reason):
-    given = {"case": P3, "priors": Priors(), "reliability": 1.0, "tempering": "likelihood", "alpha_split": 1.0} | options
+    defaults = {"case": P3, "priors": Priors(), "reliability": 1.0, "tempering": "likelihood", "alpha_split": 1.0}
+    given = defaults | options
     data = rankings([given.pop("case")], 7)
     with pytest.raises(NotConjugate, match=reason):
         GIBBS.prepare(data, given.pop("priors"), **given)
