@@ -1,0 +1,218 @@
+"""`check`: right members pass, members with a planted bug fail, and what is lacking is said."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.checking import Check, Part
+from consilience.cli import ExitCode, main
+from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.models import dirichlet, member
+
+# Default sizes, so that the tests share compiled programs: compiling NUTS takes longer than all else.
+QUICK = {"progress": False}
+
+
+def result_of(check, name):
+    (part,) = [part for part in check.parts if part.name == name]
+    return part
+
+
+# ---- members that are right ----
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("model", "options"), [("dirichlet", {}), ("normal-inverse-gamma", {"threshold": 0.3})], ids=str
+)
+def test_members_pass(model, options, seed):
+    found = cs.check(model, seed=seed, progress=False, **options)
+    assert found.passed, found
+    assert "passed 2 of 2 checks" in repr(found)
+    assert result_of(found, "joint distribution").skipped == "for Gibbs samplers only"
+
+
+def test_the_table_holds_every_figure_with_its_bar():
+    found = cs.check("dirichlet", **QUICK)
+    table = found.table
+    assert list(table.columns) == ["check", "figure", "value", "bar", "at", "result"]
+    assert list(table["check"].unique()) == ["exact against nuts", "joint distribution", "calibration"]
+    assert set(table["result"]) <= {"passed", "skipped"}
+    assert table["value"][table["result"] == "passed"].notna().all()
+    again = cs.check("dirichlet", **QUICK)
+    assert again.table.equals(table)
+    # Ranks as ArviZ takes them, one column a quantity.
+    ranks = result_of(found, "calibration").details
+    assert list(ranks.columns) == ["plausibility 0", "plausibility 1", "plausibility 2", "top class"]
+    assert len(ranks) == 1000
+    assert ((ranks > 0) & (ranks < 1)).all(axis=None)
+
+
+def test_data_and_priors_of_the_users_own_are_used():
+    data = cs.Annotations.from_codes([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [0, 0, 1, 2, 2], num_labels=3)
+    found = cs.check("dirichlet", data, alpha=2.0, reliability=3.0, **QUICK)
+    assert found.passed
+    details = result_of(found, "exact against nuts").details
+    assert len(details) == 2 * 2 * 3  # items, labels; first and second moments
+    assert "reliability" in result_of(found, "calibration").skipped
+
+
+def test_a_member_without_simulation_is_compared_on_data():
+    cases = cs.load("stutz-2023-cases")
+    found = cs.check("prirn", cases, reliability=20, alpha=1.0, **QUICK)
+    assert found.passed
+    assert result_of(found, "calibration").skipped == "the member cannot simulate data"
+
+
+# ---- members that are wrong ----
+
+
+def wrong_posterior(change):
+    """Return the Dirichlet member with another exact posterior."""
+
+    def exact(data, priors, **options):
+        posterior = dirichlet.exact(data, priors, **options)
+        return posterior._replace(concentration=change(posterior.concentration))
+
+    return dataclasses.replace(member("dirichlet"), exact=exact)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_posterior_that_is_too_wide_or_too_narrow_fails_both_tests(factor):
+    found = cs.check(wrong_posterior(lambda concentration: factor * concentration), **QUICK)
+    assert not found.passed
+    assert not result_of(found, "exact against nuts").passed
+    assert not result_of(found, "calibration").passed
+    assert "failed: exact against nuts, calibration" in repr(found)
+    assert "FAILED" in set(found.table["result"])
+
+
+def test_a_wrong_truth_fails_calibration_though_the_sites_are_right():
+    def truth(posterior, data, **settings):
+        shifted = posterior._replace(entry_class=(posterior.entry_class + 1) % data.num_labels)
+        return dirichlet.truth(shifted, data, **settings)
+
+    found = cs.check(dataclasses.replace(member("dirichlet"), truth=truth), **QUICK)
+    assert result_of(found, "exact against nuts").passed
+    assert not result_of(found, "calibration").passed
+
+
+def test_a_wrong_density_fails_against_nuts():
+    def model(data, priors=None, *, reliability=1.0):
+        dirichlet.model(data, priors, reliability=2 * reliability)
+
+    found = cs.check(dataclasses.replace(member("dirichlet"), model=model), **QUICK)
+    assert not result_of(found, "exact against nuts").passed
+    assert result_of(found, "calibration").passed
+
+
+# ---- what is lacking, and what is asked for wrongly ----
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "message"),
+    [
+        ("irn", {}, "nothing to check.*no density for NUTS"),
+        ("prirn", {}, "nothing to check.*give some"),
+        ("dirichlet", {"method": "gibbs"}, "has no method 'gibbs'"),
+        ("dirichlet", {"method": "nuts"}, "not derived by hand"),
+        ("dirichlet", {"replications": 3}, "give 100 or more"),
+        ("normal-inverse-gamma", {}, "needs the option 'threshold'"),
+    ],
+)
+def test_requests_that_cannot_be_met_are_refused(model, settings, message):
+    with pytest.raises(UnsupportedRequest, match=message):
+        cs.check(model, **settings)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(UnknownName, match="did you mean 'dirichlet'"):
+        cs.check("dirichlt")
+    with pytest.raises(UnknownName, match="did you mean 'reliability'"):
+        cs.check("dirichlet", reliabilty=2)
+
+
+def test_items_that_share_parameters_are_not_taken_for_replications():
+    shared = dataclasses.replace(member("dirichlet"), independent_items=False)
+    assert "share parameters" in result_of(cs.check(shared, **QUICK), "calibration").skipped
+
+
+def test_what_was_skipped_is_not_a_failure_and_is_shown():
+    found = Check(model="m", method="gibbs", parts=(Part(name="one", skipped="not today"),))
+    assert found.passed
+    assert "skipped" in repr(found)
+    assert "not today" in repr(found)
+
+
+# ---- the command ----
+
+
+@pytest.fixture(autouse=True)
+def _no_compilation_cache(monkeypatch):
+    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+
+
+def test_the_command_prints_the_figures(capsys):
+    assert main(["check", "normal-inverse-gamma", "--threshold", "-0.5", "--quiet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["passed"] is True
+    assert found["method"] == "exact"
+    expected = cs.check("normal-inverse-gamma", threshold=-0.5, **QUICK).table
+    assert [row["figure"] for row in found["checks"]] == list(expected["figure"])
+    values = [row["value"] for row in found["checks"] if row["value"] is not None]
+    np.testing.assert_allclose(values, expected["value"].dropna())
+
+
+def test_the_command_reads_a_file(capsys, tmp_path):
+    (tmp_path / "labels.csv").write_text("item,annotator,label\na,1,x\na,2,x\na,3,y\na,4,\nb,1,z\nb,2,z\n")
+    words = [
+        "check",
+        "dirichlet",
+        str(tmp_path / "labels.csv"),
+        "--missing",
+        "drop",
+        "--alpha",
+        "2",
+        "--reliability",
+        "3",
+    ]
+    assert main([*words, "--quiet"]) == 0
+    assert "dirichlet by exact: passed 1 of 1 checks" in capsys.readouterr().out
+
+
+def test_a_failed_check_has_an_exit_code_of_its_own(capsys, monkeypatch):
+    wrong = wrong_posterior(lambda concentration: 3 * concentration)
+    monkeypatch.setattr(dirichlet, "MODEL", wrong)
+    assert main(["check", "dirichlet", "--quiet"]) == ExitCode.poor
+    assert "failed: exact against nuts, calibration" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("dirichlt",), "did you mean 'dirichlet'?"),
+        (("dirichlet", "missing.csv"), "there is no such file"),
+        (("dirichlet", "--missing", "drop"), "--missing says how to read a file"),
+        (("dirichlet", "--threshold", "1"), "has no option 'threshold'"),
+        (("irn",), "nothing to check"),
+    ],
+)
+def test_errors_of_the_command_name_the_cause(words, message, capsys):
+    assert main(["check", *words]) == ExitCode.error
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_long_checks_pass():
+    assert cs.check("dirichlet", quick=False, progress=False).passed
+    assert cs.check("normal-inverse-gamma", threshold=0.0, quick=False, progress=False).passed
+
+
+@pytest.mark.slow
+def test_double_precision():
+    with jax.enable_x64(True):
+        assert cs.check("dirichlet", **QUICK).passed
