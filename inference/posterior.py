@@ -150,7 +150,7 @@ def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
     -------
     one sentence a problem; empty when there is none.
     """
-    problems = [*_ending(run), *_divergences(run)]
+    problems = [*_ending(run), *_divergences(run), *_single_chain(run)]
     worst = summary["r_hat"].idxmax() if summary["r_hat"].notna().any() else None
     if worst is not None and summary["r_hat"][worst] > _MOST_R_HAT:
         count = int((summary["r_hat"] > _MOST_R_HAT).sum())
@@ -184,6 +184,13 @@ def _divergences(run: GenericRun | None) -> list[str]:
         f"{count} transitions diverged: parts of the posterior were not reached; "
         "raise target_accept, or change how the model is parameterised"
     ]
+
+
+def _single_chain(run: GenericRun | None) -> list[str]:
+    """R-hat needs chains to compare; what has a guide or an objective is no chain."""
+    if run is None or run.elbo is not None or {len(draws) for draws in run.samples.values()} != {1}:
+        return []
+    return ["one chain alone cannot show whether it found all of the posterior, and has no R-hat; ask for several"]
 
 
 def _far_guide(run: GenericRun | None) -> list[str]:

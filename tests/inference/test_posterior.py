@@ -146,3 +146,10 @@ def test_each_poor_diagnostic_is_said_in_words(samples):
     for run, words in cases:
         (problem,) = poor_diagnostics(table, run)
         assert words in problem
+
+
+def test_one_chain_is_said_to_tell_too_little():
+    draws = np.random.default_rng(0).normal(size=(1, 2000))
+    (problem,) = poor_diagnostics(summarise({"mean": draws}), finished(samples={"mean": draws}))
+    assert "one chain" in problem
+    assert poor_diagnostics(summarise({"mean": draws}), finished(samples={"mean": draws}, elbo=np.zeros(3))) == []
