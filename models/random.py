@@ -55,11 +55,13 @@ def log_gamma(key: Key, concentration: Float[Array, "*axes"]) -> Float[Array, "*
     draws, accepted = _propose(key_first, raised)
     draws = _redraw_rejected(key_rest, raised, draws, accepted)
 
-    def boosted(draws: Float[Array, " n"]) -> Float[Array, " n"]:
+    def boosted(state: tuple) -> tuple:
+        draws, _ = state
         boost = jax.random.exponential(key_boost, flat.shape, flat.dtype)
-        return jnp.where(flat < 1, draws - boost / flat, draws)
+        return jnp.where(flat < 1, draws - boost / flat, draws), jnp.zeros((), bool)
 
-    draws = jax.lax.cond(jnp.any(flat < 1), boosted, lambda draws: draws, draws)
+    # A loop of at most one round, because `jax.vmap` makes both branches of a condition run.
+    draws, _ = jax.lax.while_loop(lambda state: state[1], boosted, (draws, jnp.any(flat < 1)))
     return jnp.reshape(draws[: concentration.size], concentration.shape)
 
 
