@@ -12,7 +12,6 @@ import consilience as cs
 from benchmarks.recording import Recording
 from consilience.data import Rankings
 from consilience.errors import DiagnosticWarning
-from consilience.inference import diagnostics
 from consilience.models.plackett_luce import Priors
 
 __all__ = ["mixing", "prior_of_unnamed_classes"]
@@ -40,12 +39,14 @@ def _mixing_row(cases: Rankings, reliability: float, draws: int, seed: int) -> d
         warnings.simplefilter("ignore", DiagnosticWarning)  # what they say is what the table is about
         fit = cs.fit("plackett-luce", cases, reliability=reliability, chains=_CHAINS, draws=draws, seed=seed)
     seconds = time.process_time() - began
-    checked = [diagnostics.convergence(fit.posterior[site]) for site in ("plausibility", "other")]
-    ess = np.concatenate([part.ess_bulk for part in checked])
-    item = np.concatenate([np.asarray(cases.entry_item), np.arange(cases.num_items)])
+    summary = fit.summary()
+    of_entry = summary["quantity"].str.startswith("plausibility[").to_numpy()
+    item = np.empty(len(summary), int)
+    item[of_entry], item[~of_entry] = cases.entry_item, np.arange(cases.num_items)
+    ess, r_hat = summary["ess_bulk"].to_numpy(), summary["r_hat"].to_numpy()
     worst_ess, worst_r_hat = np.full(cases.num_items, np.inf), np.zeros(cases.num_items)
     np.minimum.at(worst_ess, item, ess)
-    np.maximum.at(worst_r_hat, item, np.concatenate([part.r_hat for part in checked]))
+    np.maximum.at(worst_r_hat, item, r_hat)
     return {
         "reliability": reliability, "draws": _CHAINS * draws,
         "ESS median": float(np.median(ess)), "ESS 5 %": float(np.quantile(ess, 0.05)), "ESS least": float(ess.min()),
