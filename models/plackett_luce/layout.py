@@ -41,7 +41,8 @@ class Layout(NamedTuple):
     wins : shape ``(entry,)``; number of blocks that name the entry and have something below them.
     race : shape ``(runner,)``, sorted; with ``runner``, one row for each weight in each set that races.
     runner : shape ``(runner,)``; the weight.
-    stages : shape ``(race,)``; how often the set is known to have raced until its first arrival.
+    stages : shape ``(race,)``; how often the set is known to have raced until its first arrival. A larger tie also has
+        a race of its members and all below, which counts no stage for it.
     first_race : shape ``(item + 1,)``; the races of item i are ``first_race[i]:first_race[i + 1]``. The first of them
         is that of all its weights, which may have no stage.
     race_item : shape ``(race,)``, sorted.
@@ -100,15 +101,16 @@ def layout(data: Rankings, num_copies: int = 1) -> Layout:
     tied_row, tied = _rows_of(np.repeat(blocks.first_row[tie], num_copies), np.repeat(blocks.size[tie], num_copies))
     missing = [
         np.zeros((data.num_items, bits.shape[1]), bits.dtype),
+        blocks.above[tie],
         blocks.above[single | pair],
         blocks.above[pair] | bits[row_entry[pair_row + 1]],
         blocks.above[pair] | bits[row_entry[pair_row]],
         blocks.through[tie],
     ]
-    item = [np.arange(data.num_items), *(blocks.item[kind] for kind in (single | pair, pair, pair, tie))]
+    item = [np.arange(data.num_items), *(blocks.item[kind] for kind in (tie, single | pair, pair, pair, tie))]
     sets = np.column_stack([np.concatenate(item), np.concatenate(missing)])
     first, race_of = _distinct(sets)
-    _, of_stage, *of_pair, of_tie = np.split(race_of, np.cumsum([len(part) for part in item])[:-1])
+    _, _, of_stage, *of_pair, of_tie = np.split(race_of, np.cumsum([len(part) for part in item])[:-1])
     has_other = np.asarray(num_unnamed(data)) > 0
     race_item = sets[first, 0]
     race, runner = _runners(race_item, sets[first, 1:], entry_item, bits, has_other)

@@ -24,6 +24,7 @@ P3 = [[[0, 1, 2, 3], [4]], [[5], [0, 1]]]
 P4 = [[[0, 1, 2], [3]], [[0, 1], [2, 3]], [[3]]]
 P5 = [[[0, 1], [2]], [[1]], [[2, 0, 1]]]
 P6 = [[[0, 1, 2, 3, 4]], [[5], [4, 3, 2]]]
+LOWER_TIE = [[[0], [1, 2, 3]], [[0], [4]], [[0], [2], [1]]]
 Q1 = [[[0, 1]], [[1], [0]]]
 Q2 = [[[0], [1]], [[1], [2]], [[0, 2]]]
 NUM_COPIES, NUM_SWEEPS = 2500, 60
@@ -180,11 +181,11 @@ def test_the_rate_has_no_part():
 def test_unnamed_classes_in_one_weight_or_each_in_its_own():
     """A report of one block of everything says nothing, but names every class."""
     everything = [list(range(8))]
-    share = copies_of_posteriors([P2, P3, P5, P6, [*P3, everything], [*P5, everything]], 8)
-    for drawn, case in zip(share, [P2, P3, P5, P6, P3, P5], strict=True):
+    share = copies_of_posteriors([P2, P3, P5, P6, LOWER_TIE, [*P3, everything], [*P5, everything]], 8)
+    for drawn, case in zip(share, [P2, P3, P5, P6, LOWER_TIE, P3, P5], strict=True):
         assert_by_importance(drawn, case)
-    assert share[:4, ..., -1].all()
-    assert not share[4:, ..., -1].any()
+    assert share[:5, ..., -1].all()
+    assert not share[5:, ..., -1].any()
 
 
 def test_copies_of_reports_with_ties():
