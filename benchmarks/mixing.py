@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
@@ -26,19 +25,16 @@ def mixing(record: Recording, cases: Rankings, reliabilities: tuple[float, ...],
     record.say(
         f"{_CHAINS} chains after 500 sweeps each; rank-normalised split R-hat and bulk effective sample size of the "
         "plausibility of every class that somebody named, and of all others together. A case counts by its worst "
-        f"class. The goal: R-hat below {_GOAL} for 99 % of the cases at reliability 10. CPU seconds are of the fit, "
-        "with the diagnostics that come with it and, in the first row, compilation."
+        f"class. The goal: R-hat below {_GOAL} for 99 % of the cases at reliability 10."
     )
     settings = [(reliability, 1000) for reliability in reliabilities] + [(max(reliabilities), 4000)]
     record.table("mixing", [_mixing_row(cases, *setting, seed) for setting in settings], digits=4)
 
 
 def _mixing_row(cases: Rankings, reliability: float, draws: int, seed: int) -> dict[str, Any]:
-    began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)  # what they say is what the table is about
         fit = cs.fit("plackett-luce", cases, reliability=reliability, chains=_CHAINS, draws=draws, seed=seed)
-    seconds = time.process_time() - began
     summary = fit.summary()
     of_entry = summary["quantity"].str.startswith("plausibility[").to_numpy()
     item = np.empty(len(summary), int)
@@ -53,7 +49,7 @@ def _mixing_row(cases: Rankings, reliability: float, draws: int, seed: int) -> d
         "worst class of a case, median": float(np.median(worst_ess)),
         "worst class of a case, 5 %": float(np.quantile(worst_ess, 0.05)),
         "R-hat largest": float(worst_r_hat.max()),
-        f"cases with R-hat above {_GOAL}": float(np.mean(worst_r_hat > _GOAL)), "CPU s": seconds,
+        f"cases with R-hat above {_GOAL}": float(np.mean(worst_r_hat > _GOAL)),
     }  # fmt: skip
 
 
