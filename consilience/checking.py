@@ -15,6 +15,7 @@ replications, and one fit serves all of them. What a member lacks is skipped, an
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -292,6 +293,10 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
             0, _SWEEPS, lambda step, state: gibbs.sweep(jax.random.fold_in(key, step), state, problem), state
         )
 
+    log_likelihood = (
+        None if member.log_likelihood is None else jax.jit(functools.partial(member.log_likelihood, **options))
+    )
+
     def at(values: Mapping[str, Any], data: Any) -> tuple[_Chains, Any]:
         problem = gibbs.prepare(data, subject.priors, **options)
         state = gibbs.state_at(values, data, problem)
@@ -321,8 +326,8 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
             f"plausibility {k}": column for k, column in enumerate(chains.plausibility.T[:_MOST_CLASSES].astype(float))
         }
         quantities["largest plausibility"] = chains.plausibility.max(axis=1)
-        if member.log_likelihood is not None:
-            quantities["log likelihood"] = np.asarray(member.log_likelihood(chains.sites, data, **options), float)
+        if log_likelihood is not None:
+            quantities["log likelihood"] = np.asarray(log_likelihood(chains.sites, data), float)
         return with_second_moments(quantities)
 
     return start, sweep, resimulate, functions
