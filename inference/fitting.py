@@ -198,12 +198,26 @@ class Fit:
     @cached_property
     def truth(self) -> Truth:
         """Draws of what the model calls true; the same at every use."""
-        drawn = self.posterior if self.method == "exact" else _flat_draws(self.posterior)
-        truth = self.member.truth(drawn, self.data, key=_key(self.seed, _TRUTH), num_draws=self.draws, **self.options)
+        drawn, estimated = self._drawn, self.member.em.truth if self.method == "em" and self.member.em else None
+        if estimated is not None:
+            truth = estimated({site: values[0] for site, values in drawn.items()}, self.data)
+        else:
+            own = {"num_draws": self.draws, **self.options}
+            truth = self.member.truth(drawn, self.data, key=_key(self.seed, _TRUTH), **own)
         truth.items = getattr(self.data, "items", None)
         if truth.classes is None:
             truth.classes = getattr(self.data, "classes", getattr(self.data, "labels", None))
         return truth
+
+    @property
+    def _drawn(self) -> Any:
+        """The exact posterior, or the draws of all chains, ``(draw, …)`` by site."""
+        if self.method == "exact":
+            return self.posterior
+        drawn = _flat_draws(self.posterior)
+        if any(len(values) == 0 for values in drawn.values()):
+            raise UnsupportedRequest("the run ended before its first draw; go on with it, or give it more time")
+        return drawn
 
     def samples(self, draws: int | None = None) -> dict[str, np.ndarray]:
         """Return draws of the model's sites, each ``(chain, draw, …)``.
@@ -258,8 +272,7 @@ class Fit:
 
         if name not in self.member.tables:
             raise UnknownName(f"'{self.member.name}' has no table '{name}'; it has {', '.join(self.member.tables)}")
-        drawn = self.posterior if self.method == "exact" else _flat_draws(self.posterior)
-        columns = self.member.tables[name](drawn, self.data, self.truth)
+        columns = self.member.tables[name](self._drawn, self.data, self.truth)
         ids = {"item": self.truth.items, "label": self.truth.classes}
         named = {column: _named(values, ids.get(column)) for column, values in columns.items()}
         return pandas.DataFrame(named)

@@ -6,6 +6,7 @@ told apart by the digests made here.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable
@@ -23,7 +24,8 @@ def program_identity(model: Callable | None, priors: Any) -> dict[str, str]:
 
     Parameters
     ----------
-    model : NumPyro function, if there is one. What its source calls from elsewhere is not looked at.
+    model : NumPyro function, if there is one. What its source calls from elsewhere is not looked at, but what it has
+        captured is: the variables of a closure, defaults, the arguments of a `functools.partial`.
     priors : record whose fields are distributions or functions, whatever else an own model takes, or None.
     """
     digest = hashlib.sha256()
@@ -39,9 +41,22 @@ def program_identity(model: Callable | None, priors: Any) -> dict[str, str]:
 
 def _source(function: Any) -> str:
     try:
-        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()
+        text = inspect.getsource(function)
     except (OSError, TypeError):  # no function, or one whose source is not in a file
-        return "unknown"
+        text = "unknown"
+    digest = hashlib.sha256(text.encode())
+    for leaf in jax.tree.leaves(_captured(function)):
+        digest.update(_source(leaf).encode() if callable(leaf) else _bytes(leaf))
+    return digest.hexdigest()
+
+
+def _captured(function: Any) -> list[Any]:
+    """Return the values that a function brings with it."""
+    if isinstance(function, functools.partial):
+        return [function.func, function.args, function.keywords]
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    own = [value for value in cells if value is not function]  # a function may refer to itself
+    return [own, getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)]
 
 
 def _bytes(leaf: Any) -> bytes:

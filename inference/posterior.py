@@ -150,7 +150,7 @@ def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
     -------
     one sentence a problem; empty when there is none.
     """
-    problems = [*_ending(run), *_divergences(run), *_single_chain(run)]
+    problems = [*_ending(run), *_divergences(run), *_single_chain(run), *_too_few_draws(run)]
     worst = summary["r_hat"].idxmax() if summary["r_hat"].notna().any() else None
     if worst is not None and summary["r_hat"][worst] > _MOST_R_HAT:
         count = int((summary["r_hat"] > _MOST_R_HAT).sum())
@@ -191,6 +191,13 @@ def _single_chain(run: GenericRun | None) -> list[str]:
     if run is None or run.elbo is not None or {len(draws) for draws in run.samples.values()} != {1}:
         return []
     return ["one chain alone cannot show whether it found all of the posterior, and has no R-hat; ask for several"]
+
+
+def _too_few_draws(run: GenericRun | None) -> list[str]:
+    if run is None or run.elbo is not None or not run.samples:
+        return []
+    fewest = min(draws.shape[1] for draws in run.samples.values())
+    return [f"{fewest} draws a chain are too few for any diagnostics; ask for more"] if fewest < 4 else []
 
 
 def _far_guide(run: GenericRun | None) -> list[str]:
@@ -258,7 +265,7 @@ def _quantities(
 
 def _statistics(draws: np.ndarray, interval: float) -> dict[str, np.ndarray]:
     tail = (1 - interval) / 2
-    usable = draws.shape[0] * draws.shape[1] > 1
+    usable = draws.shape[0] * draws.shape[1] > 1 and draws.size > 0
     nothing = np.full(draws.shape[2:], np.nan)
     checked = diagnostics.convergence(draws)
     lower, upper = np.quantile(draws, (tail, 1 - tail), axis=(0, 1)) if usable else (nothing, nothing)

@@ -87,8 +87,8 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
         data = _data(text, arrays)
         member = _member(folder, text["model"], model, truth)
         posterior = _posterior(member, text["method"], _part(arrays, "posterior"))
-        run = _run(text["run"], arrays, posterior)
         result = Result(text["result"])
+        run = _run(text["run"], arrays, posterior, result)
     except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as problem:
         raise InvalidFit(f"{folder}: the saved fit is not complete ({problem!r}); fit again") from problem
     if data.fingerprint() != text["attributes"]["data_hash"]:
@@ -176,10 +176,12 @@ def _posterior(member: Any, method: str, stored: dict[str, np.ndarray]) -> Any:
     return member.posterior(**stored) if method == "exact" else stored
 
 
-def _run(text: dict[str, Any] | None, arrays: dict[str, np.ndarray], posterior: Any) -> GenericRun | None:
+def _run(
+    text: dict[str, Any] | None, arrays: dict[str, np.ndarray], posterior: Any, result: Result
+) -> GenericRun | None:
     if text is None:
         return None
     return GenericRun(
-        posterior, _part(arrays, "stats"), Result.converged, text["steps"], text["seconds"], text["message"],
+        posterior, _part(arrays, "stats"), result, text["steps"], text["seconds"], text["message"],
         arrays.get("elbo"), text["k_hat"],
     )  # fmt: skip

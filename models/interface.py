@@ -77,7 +77,7 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True)
 class Gibbs:
-    """A hand-written Gibbs sampler: four functions, of which all but the first are pure and run inside ``jax.jit``.
+    """A hand-written Gibbs sampler. ``start``, ``sweep`` and ``sites`` are pure, and run inside ``jax.jit``.
 
     A problem is a PyTree of arrays, all that the sweeps read of data, priors and options: layout tables, counts,
     parameters of conjugate priors. Problems whose arrays have equal shapes share one compiled program.
@@ -111,12 +111,15 @@ class Ascent:
     start : ``start(key, problem)`` -> state.
     step : ``step(state, problem)`` -> (state, the objective at the state that came in). The objective never decreases.
     sites : ``sites(state, problem)`` -> dict of the sites of the estimate.
+    truth : ``truth(sites, data)`` -> `Truth` without uncertainty, of an estimate; None where there is no estimate but a
+        posterior, which the member's own ``truth`` takes.
     """
 
     prepare: Callable[..., Any]
     start: Callable[..., Any]
     step: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
+    truth: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,8 +33,9 @@ What was corrected: the paper's text updates a weight with the full arrival time
 those who named it, which is no posterior of anything; `gibbs` says more. Summing over the orders of a tie needs no
 enumeration of subsets (equations 18 to 20): a tied block is a race, see `likelihood`.
 
-``tempering="power"`` is the paper's other proposal for the reliability: λ^γ in the place of λ in the likelihood. It
-re-parameterises the prior and does not concentrate as repetitions do; it breaks conjugacy, so that NUTS draws.
+``tempering="power"`` is the paper's other proposal for the reliability: λ^γ in the place of λ in the likelihood, where
+all classes that nobody named count as one class of weight Σ λ. It re-parameterises the prior and does not concentrate
+as repetitions do; it breaks conjugacy, so that NUTS draws.
 """
 
 from __future__ import annotations
@@ -90,8 +91,10 @@ def model(
 ) -> None:
     """State the joint density of weights and reports as a NumPyro model; ``alpha_split`` has no part in it."""
     weight_prior, other_prior = weight_priors(priors or Priors(), data)
-    with numpyro.plate("entry", data.num_entries):
-        weight = numpyro.sample("weight", weight_prior)
+    weight = jnp.zeros(0)
+    if data.num_entries:
+        with numpyro.plate("entry", data.num_entries):
+            weight = numpyro.sample("weight", weight_prior)
     with numpyro.plate("item", data.num_items):
         other_weight = numpyro.sample("other_weight", other_prior)
     other = jnp.where(num_unnamed(data) > 0, other_weight, 0.0)
@@ -117,11 +120,9 @@ def log_likelihood_of_sites(
 
 
 def truth(posterior: Any, data: Rankings, *, key: Key, num_draws: int, alpha_split: float, **options: Any) -> Truth:
-    """Return draws of the plausibilities, of which the point estimate is maximum likelihood; EM's is the estimate."""
+    """Return draws of the plausibilities; the point estimate beside them is that of maximum likelihood."""
     entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
     plausibility, other = np.asarray(posterior["plausibility"]), np.asarray(posterior["other"])
-    if len(plausibility) == 1 and not other.any():
-        return PointTruth(entries, plausibility[0])
     with np.errstate(divide="ignore"):
         draws = PlausibilityDraws(entries, np.log(plausibility), OtherMass(np.log(other), alpha_split, key))
     draws.point = functools.partial(_estimate, entries, data)

@@ -35,6 +35,7 @@ nobody named have no share, and where everybody ranks one class below another it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -47,8 +48,26 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.interface import Ascent
 from consilience.models.plackett_luce.likelihood import log_likelihood, log_sum
 from consilience.models.plackett_luce.priors import Priors, gamma_parameters, num_unnamed
+from consilience.models.truth import Entries, PointTruth
 
-__all__ = ["EM", "Problem", "State", "listed_counts", "maximum_likelihood", "prepare", "sites", "start", "step"]
+__all__ = [
+    "EM",
+    "Problem",
+    "State",
+    "listed_counts",
+    "maximum_likelihood",
+    "point_truth",
+    "prepare",
+    "sites",
+    "start",
+    "step",
+]
+
+
+# An extrapolation multiplies no share by more than e^5, and has to gain something: shares that tend to zero would run
+# away on rounding errors.
+_FARTHEST = 5.0
+_WORTHWHILE = 1e-9
 
 
 class Problem(NamedTuple):
@@ -114,10 +133,44 @@ def start(key: Key | None, problem: Problem) -> State:
     return _normalised(jnp.zeros_like(problem.listed), jnp.zeros_like(problem.other_excess), problem)
 
 
-def step(state: State, problem: Problem) -> tuple[State, Float[Array, ""]]:
-    """Do one step; returns the next state and the objective of the one that came in, which never decreases."""
-    state, objective = _step_items(state, problem)
-    return state, objective.sum()
+def step(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
+    """Do two EM steps, an extrapolation of them and a third step from there; in logarithms, each item by itself.
+
+    The extrapolation (SQUAREM, Varadhan and Roland 2008) makes linear convergence of the shares that tend to zero as
+    one over the number of steps. It is undone for the items whose objective it does not raise.
+
+    Returns
+    -------
+    the next state, and each item's objective at the state that came in. It never decreases.
+    """
+    item = problem.data.entry_item
+    first, before = _em_step(state, problem)
+    second, objective = _em_step(first, problem)
+
+    def norm(direction: State) -> Array:
+        named = jax.ops.segment_sum(direction.log_plausibility**2, item, problem.data.num_items)
+        return jnp.sqrt(named + direction.log_other**2)
+
+    change = jax.tree.map(_difference, first, state)
+    bend = jax.tree.map(lambda a, b, c: _difference(a, b) - c, second, first, change)
+    size = norm(bend)
+    length = jnp.maximum(norm(change) / jnp.where(size > 0, size, jnp.inf), 1.0)
+
+    def extrapolate(old: Array, change: Array, bend: Array, length: Array) -> Array:
+        return old + jnp.clip(2 * length * change + length**2 * bend, -_FARTHEST, _FARTHEST)
+
+    far = _normalised(
+        extrapolate(state.log_plausibility, change.log_plausibility, bend.log_plausibility, length[item]),
+        extrapolate(state.log_other, change.log_other, bend.log_other, length),
+        problem,
+    )
+    third, far_objective = _em_step(far, problem)
+    better = far_objective > objective + _WORTHWHILE
+    state = State(
+        jnp.where(better[item], third.log_plausibility, second.log_plausibility),
+        jnp.where(better, third.log_other, second.log_other),
+    )
+    return state, before
 
 
 def sites(state: State, problem: Problem) -> dict[str, Array]:
@@ -125,8 +178,8 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     return {"plausibility": jnp.exp(state.log_plausibility), "other": jnp.exp(state.log_other)}
 
 
-def _step_items(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
-    """Do one step; returns also each item's objective before it."""
+def _em_step(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
+    """Do one EM step; returns also each item's objective before it."""
     data, reliability = problem.data, problem.reliability
     likelihood, pull_back = jax.vjp(lambda *logs: log_likelihood(data, *logs), *state)
     slope, other_slope = pull_back(jnp.ones_like(likelihood))
@@ -172,27 +225,38 @@ def _log_totals(
     return jnp.logaddexp(named, jnp.where(problem.has_other, log_other, -jnp.inf))
 
 
-EM = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+def point_truth(sites: Mapping[str, Any], data: Rankings) -> PointTruth:
+    """Return the estimate as a truth without uncertainty, in which the classes that nobody named share equally.
+
+    Parameters
+    ----------
+    sites : ``plausibility`` (entry,) and ``other`` (item,).
+    """
+    plausibility, other = (np.asarray(sites[name], float) for name in ("plausibility", "other"))
+    if not other.any():
+        entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
+        return PointTruth(entries, plausibility)
+    unnamed = np.maximum(np.asarray(num_unnamed(data)), 1)
+    share = np.repeat(other / unnamed, data.num_classes)
+    share[np.asarray(data.entry_item, np.int64) * data.num_classes + data.entry_class] = plausibility
+    return PointTruth(Entries.dense(data.num_items, data.num_classes), share)
+
+
+EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, truth=point_truth)
 
 
 # ---- maximum likelihood ----
 
 _TOLERANCE = 1e-6
-
-# An extrapolation multiplies no share by more than e^5, and has to gain something: shares that tend to zero would run
-# away on rounding errors.
-_FARTHEST = 5.0
-_WORTHWHILE = 1e-9
-_MOST_CYCLES = 60
+_MOST_STEPS = 60
 
 
 def maximum_likelihood(data: Rankings) -> Float[np.ndarray, " entry"]:
     """Return the maximum-likelihood plausibility of each entry, float64, shape ``(entry,)``; an item's sum to one.
 
-    Cycles of EM steps and an extrapolation, in float64, until no item's log-likelihood gains more than 1e-6 in a
-    cycle, and sixty cycles at most. Where nothing is known, the shares are equal. Shares that tend to zero stop short
-    of it, in the order of their sizes. With ties the estimate need not be unique; then it is the one that EM finds from
-    equal shares.
+    Steps in float64, until no item's log-likelihood gains more than 1e-6 in one, and sixty steps at most. Where nothing
+    is known, the shares are equal. Shares that tend to zero stop short of it, in the order of their sizes. With ties
+    the estimate need not be unique; then it is the one that EM finds from equal shares.
     """
     with jax.enable_x64(True):
         state = _maximise(prepare(data, Priors(), reliability=1.0))
@@ -203,52 +267,15 @@ def maximum_likelihood(data: Rankings) -> Float[np.ndarray, " entry"]:
 def _maximise(problem: Problem) -> State:
     def gains(loop: Any) -> Any:
         _, _, gain, number = loop
-        return (gain > _TOLERANCE) & (number < _MOST_CYCLES)
+        return (gain > _TOLERANCE) & (number < _MOST_STEPS)
 
-    def cycle(loop: Any) -> Any:
+    def one_step(loop: Any) -> Any:
         state, before, _, number = loop
-        state, objective = _cycle(state, problem)
+        state, objective = step(state, problem)
         return state, objective, jnp.max(objective - before), number + 1
 
     before = jnp.full_like(problem.other_excess, -jnp.inf)
-    return jax.lax.while_loop(gains, cycle, (start(None, problem), before, jnp.inf, 0))[0]
-
-
-def _cycle(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
-    """Do two steps, an extrapolation of them and a third step from there, in logarithms and for each item by itself.
-
-    The extrapolation (SQUAREM, Varadhan and Roland 2008) makes linear convergence of the shares that tend to zero as
-    one over the number of steps. It is undone for the items whose objective it does not raise. Returns also the
-    objective after the first step.
-    """
-    item = problem.data.entry_item
-    first, _ = _step_items(state, problem)
-    second, objective = _step_items(first, problem)
-
-    def norm(direction: State) -> Array:
-        named = jax.ops.segment_sum(direction.log_plausibility**2, item, problem.data.num_items)
-        return jnp.sqrt(named + direction.log_other**2)
-
-    change = jax.tree.map(_difference, first, state)
-    bend = jax.tree.map(lambda a, b, c: _difference(a, b) - c, second, first, change)
-    size = norm(bend)
-    length = jnp.maximum(norm(change) / jnp.where(size > 0, size, jnp.inf), 1.0)
-
-    def extrapolate(old: Array, change: Array, bend: Array, length: Array) -> Array:
-        return old + jnp.clip(2 * length * change + length**2 * bend, -_FARTHEST, _FARTHEST)
-
-    far = _normalised(
-        extrapolate(state.log_plausibility, change.log_plausibility, bend.log_plausibility, length[item]),
-        extrapolate(state.log_other, change.log_other, bend.log_other, length),
-        problem,
-    )
-    third, far_objective = _step_items(far, problem)
-    better = far_objective > objective + _WORTHWHILE
-    state = State(
-        jnp.where(better[item], third.log_plausibility, second.log_plausibility),
-        jnp.where(better, third.log_other, second.log_other),
-    )
-    return state, objective
+    return jax.lax.while_loop(gains, one_step, (start(None, problem), before, jnp.inf, 0))[0]
 
 
 def _difference(new: Array, old: Array) -> Array:

@@ -74,6 +74,10 @@ _NUM_SCALES = 2
 _LARGEST_LOG_SCALE = 10.0
 
 
+# Copies of the members of larger ties beyond this would not fit into memory beside the draws.
+_MOST_TIED_ROWS = 1 << 26
+
+
 class Problem(NamedTuple):
     """What a sweep reads.
 
@@ -124,7 +128,7 @@ def prepare(
     if tempering != "likelihood":
         raise NotConjugate(f"tempering={tempering!r}: the hand-written updates need reliability as copies of reports")
     whole = float(reliability).is_integer()
-    tables = layout(data, int(reliability) if whole else 1)
+    tables = layout(data, _copies(data, reliability) if whole else 1)
     if not whole and (len(tables.pair_count) or len(tables.tied)):
         raise NotConjugate(
             f"reliability={reliability:g}: where classes are tied the hand-written updates need a whole number, "
@@ -145,6 +149,16 @@ def prepare(
             total_shape,
         )
     )
+
+
+def _copies(data: Rankings, reliability: float) -> int:
+    """Return how many copies of the ties of three and more are listed: the reliability, if there are any."""
+    num_rows = np.count_nonzero(np.asarray(data.block_size) > 2)
+    if num_rows * reliability > _MOST_TIED_ROWS:
+        raise NotConjugate(
+            f"reliability={reliability:g}: as many copies of {num_rows:,} classes in ties of three or more are too many"
+        )
+    return int(reliability) if num_rows else 1
 
 
 def _in_default_type(problem: Problem) -> Problem:
@@ -267,35 +281,8 @@ def _second_stages(key: Key, rate: Float[Array, " race"], tables: Layout) -> Flo
     """Draw how often the one class of each pair came second, and how often the other."""
     # A pair is completed by the slower race with the larger probability: 1 / rate is its expected time.
     log_odds = jnp.log(rate[tables.pair_races[:, 1]]) - jnp.log(rate[tables.pair_races[:, 0]])
-    number = _binomial(key, tables.pair_count, log_odds)
+    number = jax.random.binomial(key, tables.pair_count, jax.nn.sigmoid(log_odds))
     return jnp.stack([number, tables.pair_count - number], axis=1)
-
-
-def _binomial(key: Key, count: Float[Array, " n"], log_odds: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Draw binomial variables by inversion; several times faster on a CPU than the rejection of `jax.random.binomial`.
-
-    Successes are counted up from zero, of the rarer outcome. Logarithms, because the first probability of thousands of
-    trials underflows.
-    """
-    rarer_odds = -jnp.abs(log_odds)
-    uniform = jax.random.uniform(key, count.shape, count.dtype)
-
-    def undecided(state: tuple) -> Array:
-        number, _, below = state
-        return (below < uniform) & (number < count)
-
-    def next_number(state: tuple) -> tuple:
-        number, log_probability, below = state
-        log_next = log_probability + jnp.log((count - number) / (number + 1)) + rarer_odds
-        proceed = undecided(state)
-        return jax.tree.map(
-            lambda new, old: jnp.where(proceed, new, old), (number + 1, log_next, below + jnp.exp(log_next)), state
-        )
-
-    log_first = -count * jnp.log1p(jnp.exp(rarer_odds))
-    first = (jnp.zeros_like(count), log_first, jnp.exp(log_first))
-    number, _, _ = jax.lax.while_loop(lambda state: undecided(state).any(), next_number, first)
-    return jnp.where(log_odds > 0, count - number, number)
 
 
 def _tie_times(
@@ -427,5 +414,10 @@ def _sum_of_weights(values: Float[Array, " weight"], tables: Layout) -> Float[Ar
 
 
 def _positive(values: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
-    """Keep rates away from zero, so that times are finite; shares this small belong to priors of tiny shapes alone."""
+    """Keep rates away from zero, so that times are finite.
+
+    In float32 the floor is 1e-26 of an item's weight. Long rankings at reliabilities of hundreds reach it, as do priors
+    of tiny shapes: the order of classes down there is right, and how far they lie behind is not; float64 goes on to
+    1e-296.
+    """
     return jnp.maximum(values, 1e12 * jnp.finfo(values.dtype).tiny)

@@ -53,7 +53,7 @@ def climb(problem, num_steps):
     state, path = EM.start(jax.random.key(0), problem), []
     for _ in range(num_steps):
         state, objective = step(state, problem)
-        path.append(float(objective))
+        path.append(float(objective.sum()))
     return EM.sites(state, problem), path
 
 

@@ -14,7 +14,7 @@ from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
 from consilience.inference.diagnostics import r_hat
 from consilience.inference.gibbs import run_gibbs
-from consilience.models.plackett_luce.gibbs import GIBBS, _binomial
+from consilience.models.plackett_luce.gibbs import GIBBS
 from consilience.models.plackett_luce.priors import OneClass, Priors
 
 ONE_LABEL_EACH = [[[0]], [[0]], [[1]]]
@@ -279,17 +279,28 @@ def test_chains_start_apart():
 # ---- parts and refusals ----
 
 
-@pytest.mark.parametrize(("count", "log_odds"), [(1, 0.4), (3, -2.0), (30, 0.0), (30, 3.0), (2000, -0.3), (2000, 6.0)])
-def test_binomial(count, log_odds):
-    counts, odds = jnp.full(20_000, float(count)), jnp.full(20_000, log_odds)
-    draws = np.asarray(jax.jit(_binomial)(jax.random.key(0), counts, odds))
-    exact = stats.binom(count, 1 / (1 + np.exp(-log_odds)))
-    assert abs(draws.mean() - exact.mean()) < 5 * exact.std() / np.sqrt(len(draws))
-    observed = np.bincount(draws.astype(int), minlength=count + 1)
-    expected = exact.pmf(np.arange(count + 1)) * len(draws)
-    common = expected > 20
-    pooled = [np.append(numbers[common], numbers[~common].sum() + 1) for numbers in (observed, expected)]
-    assert stats.chisquare(*pooled).pvalue > 1e-6
+def test_a_large_reliability_with_pairs():
+    """As certain as a thousand copies of each report make it, by quadrature over the shares of three classes."""
+    reliability = 1000.0
+    data = rankings([[[[0, 1]], [[2, 0]], [[1, 2]], [[0, 1]]]] * 200, 3)
+    problem = problem_of(data, Priors.exchangeable(1.0), reliability)
+    drawn = run_gibbs(GIBBS, problem, key=jax.random.key(0), draws=200, chains=2, warmup=300).samples["plausibility"]
+    share = np.moveaxis(drawn.reshape(2, 200, 200, 3), 2, 0).reshape(200, 400, 3)
+    axis = (np.arange(1500) + 0.5) / 1500
+    first, second = np.meshgrid(axis, axis, indexing="ij")
+    inside = first + second < 1
+    points = np.stack([first, second, 1 - first - second], axis=-1)[inside]
+
+    def pair(one, other):
+        return np.log(points[:, one] * points[:, other] * (1 / (1 - points[:, one]) + 1 / (1 - points[:, other])))
+
+    log_density = reliability * (2 * pair(0, 1) + pair(0, 2) + pair(1, 2))
+    weight = np.exp(log_density - log_density.max())
+    mean, power = weight @ points / weight.sum(), np.array([1, 2, 4])[:, None]
+    moments = weight @ ((points - mean) ** power[:, None]).reshape(3, *points.shape) / weight.sum()
+    for number, expected in zip(power[:, 0], moments, strict=True):
+        values = (share - mean) ** number / np.sqrt(moments[1]) ** number
+        assert_mean(values, expected / np.sqrt(moments[1]) ** number)
 
 
 @pytest.mark.parametrize(
