@@ -223,10 +223,13 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     print(f"read     {arguments.file}: {', '.join(f'{size:,} {name}' for name, size in sizes.items())}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")
-    print(f"result   {fitted.result} in {described['seconds']:,.2f} s")
+    ended = " (every step was run)" if fitted.result == "max_steps" and fitted.elbo is None else ""
+    print(f"result   {fitted.result}{ended} in {described['seconds']:,.2f} s")
     if "worst_r_hat" in described:
+        kept = min(draws.shape[1] for draws in fitted.samples().values())
+        asked = "" if kept == fitted.draws else f" ({fitted.draws:,} were asked for)"
         print(
-            f"chains   {described['chains']} of {fitted.draws:,} draws; of all quantities, largest R-hat "
+            f"chains   {described['chains']} of {kept:,} draws{asked}; of all quantities, largest R-hat "
             f"{described['worst_r_hat']:.3f}, fewest effective draws {described['fewest_effective_draws']:,.0f}"
         )
     print(f"saved    {target}")
@@ -236,6 +239,22 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
 
 
 # ---- what one does with a fit ----
+
+
+def _say_if_poor(fitted: Fit, folder: Path) -> None:
+    """Repeat what `fit` said of the run, from what is stored: what follows is no better than the fit."""
+    known = fitted.attributes
+    poor = [f"its result is {fitted.result}"] if not fitted.result.complete else []
+    if known.get("worst_r_hat", 1.0) > 1.01:
+        poor.append(f"its largest R-hat is {known['worst_r_hat']:.2f}")
+    if known.get("fewest_effective_draws", 400.0) < 400:
+        poor.append(f"a quantity has {known['fewest_effective_draws']:.0f} effective draws only")
+    if poor:
+        import warnings
+
+        from consilience.errors import ConsilienceWarning
+
+        warnings.warn(f"the fit in {folder} is poor: {'; '.join(poor)}", ConsilienceWarning, stacklevel=2)
 
 
 def table(arguments: Arguments) -> None:
@@ -340,6 +359,7 @@ def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     from consilience.inference.saved import load_fit
 
     fitted = load_fit(folder)
+    _say_if_poor(fitted, folder)
     if listed and risk is None:
         from consilience.data import read_class_map
 

@@ -402,7 +402,7 @@ def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str,
         )
     else:
         why = (
-            f"Annotators disagree about {_below(top, 0.99):,} of {_count(truth.num_items, 'item')} (certainty below "
+            f"The truth of {_below(top, 0.99):,} of {_count(truth.num_items, 'item')} is not certain (certainty below "
             "0.99), so the score of a system changes from one draw of the truth to the next: “sd from truth”. Another "
             f"{_count(comparison.num_items, 'item')} would also have given other scores: “sd from items” (Bayesian "
             "bootstrap)."
@@ -625,7 +625,9 @@ def _reproduction(fit: Fit, systems: Mapping[str, Predictions]) -> str:
     settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
     settings = "".join(f", {name}={value!r}" for name, value in driver.items()) + settings
-    own_priors = fit.member.priors is not None and describe_priors(fit.priors) != describe_priors(fit.member.priors())
+    # A loaded fit knows its priors in words only.
+    priors = fit.describe()["priors"]
+    own_priors = fit.member.priors is not None and priors != describe_priors(fit.member.priors())
     settings = f"{', priors=priors' if own_priors else ''}, method={fit.method!r}, draws={fit.draws}{settings}"
     data_hash = fit.attributes.get("data_hash", "")[:12]
     return (

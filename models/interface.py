@@ -191,9 +191,9 @@ class Model:
         for name in given:
             if name not in known:
                 close = difflib.get_close_matches(name, [*known, *self.prior_options], n=1)
-                hint = f"; did you mean '{close[0]}'?" if close else ""
+                hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
                 listed = ", ".join([*known, *self.prior_options]) or "none"
-                raise UnknownName(f"'{self.name}' has no option '{name}'{hint} Its options: {listed}")
+                raise UnknownName(f"'{self.name}' has no option '{name}'{hint} options: {listed}")
         values = {}
         for option in self.options:
             value = given.get(option.name, option.default)

@@ -158,7 +158,7 @@ def _intervals(draws: np.ndarray) -> dict[str, np.ndarray]:
 
 MODEL = Model(
     name="plackett-luce",
-    title="plausibilities of partial rankings with ties and unranked classes, each annotator a race",
+    title="plausibilities of partial rankings with ties and unranked classes, sampled from the exact likelihood",
     citation=DIRICHLET.citation,
     data=Rankings,
     methods=("gibbs", "nuts", "svi", "em"),

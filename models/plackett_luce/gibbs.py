@@ -126,12 +126,12 @@ def prepare(
         priors that are not Gamma distributions of one rate.
     """
     if tempering != "likelihood":
-        raise NotConjugate(f"tempering={tempering!r}: the hand-written updates need reliability as copies of reports")
+        raise NotConjugate(f"tempering={tempering!r}: the Gibbs sampler takes powers of the likelihood only")
     whole = float(reliability).is_integer()
     tables = layout(data, _copies(data, reliability) if whole else 1)
     if not whole and (len(tables.pair_count) or len(tables.tied)):
         raise NotConjugate(
-            f"reliability={reliability:g}: where classes are tied the hand-written updates need a whole number, "
+            f"reliability={reliability:g}: where classes are tied the Gibbs sampler needs a whole number, "
             "as many copies of each report"
         )
     weight_shape, other_shape, _ = gamma_parameters(priors, data)

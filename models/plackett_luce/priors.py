@@ -38,6 +38,9 @@ class OneClass:
 
     shape: float
 
+    def __str__(self) -> str:
+        return f"Gamma({self.shape:g}, 1)"
+
     def __call__(self, data: Any) -> dist.Gamma:
         """Return the distribution of one weight."""
         return dist.Gamma(self.shape, 1.0)
@@ -53,6 +56,9 @@ class PerUnnamedClass:
     """
 
     shape: float
+
+    def __str__(self) -> str:
+        return f"Gamma({self.shape:g} for each unnamed class, 1)"
 
     def __call__(self, data: Rankings) -> dist.Gamma:
         """Return the distributions of the sums, batch shape ``(item,)``; Gamma(1, 1) where there is no such class."""
@@ -108,10 +114,10 @@ def gamma_parameters(
         for site, prior in sites.items():
             gamma = prior.base_dist if isinstance(prior, dist.ExpandedDistribution) else prior
             if not isinstance(gamma, dist.Gamma):
-                raise NotConjugate(f"site '{site}': the hand-written updates need a Gamma prior")
+                raise NotConjugate(f"site '{site}': the Gibbs sampler and EM need a Gamma prior")
             gammas[site] = [np.asarray(value, float) for value in (gamma.concentration, gamma.rate)]
     rates = np.unique(np.concatenate([rate.ravel() for _, rate in gammas.values()]))
     if len(rates) != 1:
-        raise NotConjugate("sites 'weight' and 'other_weight': the hand-written updates need one common rate")
+        raise NotConjugate("sites 'weight' and 'other_weight': the Gibbs sampler and EM need one common rate")
     weight, other = (np.broadcast_to(shape, sites[site].batch_shape) for site, (shape, _) in gammas.items())
     return weight, other, float(rates[0])

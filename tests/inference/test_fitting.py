@@ -59,7 +59,7 @@ def test_unknown_options():
         cs.fit("dirichlet", ANNOTATIONS, relibility=2)
     with pytest.raises(UnknownName, match="did you mean 'alpha'"):
         cs.fit("dirichlet", ANNOTATIONS, alhpa=2)
-    with pytest.raises(UnknownName, match="own.*Its options: none"):
+    with pytest.raises(UnknownName, match="own.*; its options: none"):
         cs.fit(own, RATINGS, reliability=2)
 
 
