@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,8 +54,11 @@ _MOST_AUTOCORRELATION = 0.2
 _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 # Classes of which the plausibilities are looked at one by one.
 _MOST_CLASSES = 5
-_REPLICATIONS, _CHAINS, _LONGER = 1000, 4000, 5
-_ROUNDS, _SWEEPS = 3, 5
+_REPLICATIONS, _CHAINS, _LONGER = 1000, 20_000, 5
+_ROUNDS, _SWEEPS = 3, 10
+
+
+Findings = tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,7 +74,7 @@ class Part:
     """
 
     name: str
-    findings: tuple[Mapping[str, Any], ...] = ()
+    findings: Findings = ()
     skipped: str | None = None
     details: Any = None
 
@@ -123,6 +126,10 @@ class Check:
         return f"{self.model} by {self.method}: {verdict}\n{table_text(rows_of(self.table), limit=None, widest=None)}"
 
 
+class _Skipped(Exception):
+    """A test that a member does not allow; the text says why."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Subject:
     """What is tested, with the priors and options that simulations and fits share."""
@@ -135,8 +142,13 @@ class _Subject:
     progress: Progress
 
     def simulate(self, num_items: int, stream: int) -> tuple[Any, dict[str, Any]]:
-        key = jax.random.fold_in(jax.random.key(self.seed), stream)
-        return self.member.simulate(key, self.priors, num_items=num_items, **self.options)
+        return self.simulate_with(jax.random.fold_in(jax.random.key(self.seed), stream), num_items)
+
+    def simulate_with(self, key: Key, num_items: int, **values: Any) -> tuple[Any, dict[str, Any]]:
+        try:
+            return self.member.simulate(key, self.priors, num_items=num_items, **values, **self.options)
+        except UnsupportedRequest as problem:
+            raise _Skipped(str(problem)) from problem
 
     def fit(self, data: Any, method: str, seed: int, **settings: Any) -> Fit:
         return fit(
@@ -168,7 +180,7 @@ def check(
     method : the hand-derived method; by default the first that the member lists.
     draws, chains : of the comparison with NUTS.
     seed : the same seed gives the same figures.
-    replications : how many simulated truths to rank, and to start chains from. By default 1,000 and 4,000.
+    replications : how many simulated truths to rank, and to start chains from. By default 1,000 and 20,000.
     quick : False for five times as many.
     progress : as for `fit`.
 
@@ -189,19 +201,29 @@ def check(
         member=member, method=method or _hand_derived(member), options=member.checked_options(options), seed=seed,
         priors=priors if given or member.testing_priors is None else member.testing_priors(), progress=progress,
     )  # fmt: skip
+    if subject.method not in member.methods:
+        raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
     _check_replications(replications)
     more = 1 if quick else _LONGER
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)  # the figures say the same
         parts = (
-            _against_nuts(subject, data, priors, draws, chains),
-            _joint_distribution(subject, replications or _CHAINS * more),
-            _calibration(subject, replications or _REPLICATIONS * more),
+            _part(f"{subject.method} against nuts", _against_nuts, subject, data, priors, draws, chains),
+            _part("joint distribution", _joint_distribution, subject, replications or _CHAINS * more),
+            _part("calibration", _calibration, subject, replications or _REPLICATIONS * more),
         )
     if all(part.skipped is not None for part in parts):
         reasons = "; ".join(f"{part.name}: {part.skipped}" for part in parts)
         raise UnsupportedRequest(f"'{member.name}' has nothing to check ({reasons})")
     return Check(model=member.name, method=subject.method, parts=parts)
+
+
+def _part(name: str, test: Callable[..., tuple[Findings, Any]], *arguments: Any) -> Part:
+    try:
+        findings, details = test(*arguments)
+    except _Skipped as reason:
+        return Part(name=name, skipped=str(reason))
+    return Part(name=name, findings=findings, details=details)
 
 
 def _hand_derived(member: Model) -> str:
@@ -219,12 +241,11 @@ def _check_replications(replications: int | None) -> None:
 # ---- 1. against NUTS ----
 
 
-def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains: int) -> Part:
-    name = f"{subject.method} against nuts"
+def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains: int) -> tuple[Findings, Any]:
     if "nuts" not in subject.member.methods:
-        return Part(name=name, skipped="the member has no density for NUTS")
+        raise _Skipped("the member has no density for NUTS")
     if data is None and subject.member.simulate is None:
-        return Part(name=name, skipped="the member cannot simulate data; give some")
+        raise _Skipped("the member cannot simulate data; give some")
     if data is None:
         data, _ = subject.simulate(_ITEMS_FOR_NUTS, stream=0)
     else:
@@ -233,7 +254,7 @@ def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains:
     own = subject.fit(data, subject.method, subject.seed, **by_hand)
     generic = subject.fit(data, "nuts", subject.seed + 1, draws=draws, chains=chains)
     compared = compare_summaries(_summary(own), _summary(generic), names=(subject.method, "nuts"))
-    return Part(name=name, findings=tuple(compared.findings()), details=compared.table)
+    return tuple(compared.findings()), compared.table
 
 
 def _summary(fitted: Fit) -> Any:
@@ -248,21 +269,20 @@ def _summary(fitted: Fit) -> Any:
 # ---- 2. the joint distribution ----
 
 
-def _joint_distribution(subject: _Subject, num_chains: int) -> Part:
-    name, gibbs = "joint distribution", subject.member.gibbs
+def _joint_distribution(subject: _Subject, num_chains: int) -> tuple[Findings, Any]:
+    gibbs = subject.member.gibbs
     if subject.method != "gibbs" or gibbs is None:
-        return Part(name=name, skipped="for Gibbs samplers only")
+        raise _Skipped("for Gibbs samplers only")
     if gibbs.state_at is None:
-        return Part(name=name, skipped="the sampler cannot start at true values")
-    if reason := _not_simulated(subject):
-        return Part(name=name, skipped=reason)
+        raise _Skipped("the sampler cannot start at true values")
+    _need_replications(subject)
     found = joint_distribution_test(
         jax.random.key(subject.seed), *_joint_callables(subject, num_chains), rounds=_ROUNDS
     )
     worst = found.functions[int(np.abs(found.z).argmax())]
     figure = f"largest |z| of {len(found.functions)} functions, {num_chains:,} chains"
     finding = {"figure": figure, "value": found.largest, "bar": f"< {_LARGEST_Z}", "at": worst}
-    return Part(name=name, findings=({**finding, "passed": found.largest < _LARGEST_Z},), details=found.table)
+    return ({**finding, "passed": found.largest < _LARGEST_Z},), found.table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +324,7 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
         return _Chains(plausibility=plausibility, sites=gibbs.sites(state, problem), state=state, problem=problem), data
 
     def start(key: Key) -> tuple[_Chains, Any]:
-        data, values = member.simulate(key, subject.priors, num_items=num_chains, **options)
+        data, values = subject.simulate_with(key, num_chains)
         return at(values, data)
 
     def sweep(key: Key, chains: _Chains, data: Any) -> _Chains:
@@ -317,8 +337,7 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
 
     def resimulate(key: Key, chains: _Chains, data: Any) -> tuple[_Chains, Any]:
         # The likelihood sees shares alone: any total will do.
-        values = {"weight": chains.plausibility}
-        data, values = member.simulate(key, subject.priors, num_items=num_chains, values=values, **options)
+        data, values = subject.simulate_with(key, num_chains, values={"weight": chains.plausibility})
         return at(values, data)
 
     def functions(chains: _Chains, data: Any) -> dict[str, Any]:
@@ -336,16 +355,13 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
 # ---- 3. calibration ----
 
 
-def _calibration(subject: _Subject, replications: int) -> Part:
-    name = "calibration"
-    if reason := _not_simulated(subject):
-        return Part(name=name, skipped=reason)
+def _calibration(subject: _Subject, replications: int) -> tuple[Findings, Any]:
+    _need_replications(subject)
     data, values = subject.simulate(replications, stream=1)
     exact = subject.method == "exact"
     settings = {"draws": _RANKED_DRAWS} if exact else {"draws": _RANKED_DRAWS * _THINNING, "chains": 1}
     fitted = subject.fit(data, subject.method, subject.seed, **settings)
-    names, true, draws = _item_quantities(fitted, values)
-    draws = draws[:, :: 1 if exact else _THINNING]
+    names, true, draws = _item_quantities(fitted, values, every=1 if exact else _THINNING)
     ranks = rank_statistics(jax.random.fold_in(jax.random.key(subject.seed), 2), true, draws)
     uniform = uniformity(ranks, _RANKED_DRAWS)
     findings = [
@@ -364,43 +380,57 @@ def _calibration(subject: _Subject, replications: int) -> Part:
                 "at": names[int(correlation.argmax())],
             }
         )  # fmt: skip
-    return Part(name=name, findings=tuple(findings), details=_rank_table(names, ranks))
+    return tuple(findings), _rank_table(names, ranks)
 
 
-def _not_simulated(subject: _Subject) -> str | None:
-    """Say why simulated truths cannot be used, or return None."""
+def _need_replications(subject: _Subject) -> None:
+    """Raise unless the items of a simulation are replications of the model that is fitted."""
     if subject.member.simulate is None:
-        return "the member cannot simulate data"
+        raise _Skipped("the member cannot simulate data")
     if not subject.member.independent_items:
-        return "the items of the member share parameters, so that one data set is one replication only"
+        raise _Skipped("the items of the member share parameters, so that one data set is one replication only")
     if subject.options.get("reliability", 1.0) != 1.0:
-        return "with a reliability other than 1 the likelihood is no distribution of reports"
-    return None
+        raise _Skipped("with a reliability other than 1 the likelihood is no distribution of reports")
 
 
-def _item_quantities(fitted: Fit, values: Mapping[str, Any]) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _item_quantities(fitted: Fit, values: Mapping[str, Any], every: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return names, true values ``(item, quantity)`` and draws ``(item, draw, quantity)`` of what each item has."""
-    size = fitted.truth.num_items
-    true: dict[str, Any] = {}
-    draws: dict[str, Any] = {}
+    size, truth = fitted.truth.num_items, fitted.truth
+    pairs: dict[str, tuple[Any, Any]] = {}
     plausibility = values.get("plausibility")
-    if plausibility is not None and np.shape(plausibility) == (size, fitted.truth.num_classes):
-        drawn = _plausibilities(fitted.truth)
-        for k in range(min(_MOST_CLASSES, fitted.truth.num_classes)):
-            true[f"plausibility {k}"], draws[f"plausibility {k}"] = plausibility[:, k], drawn[:, :, k]
-        true["top class"], draws["top class"] = np.argmax(plausibility, axis=1), _leading(fitted.truth)
+    if plausibility is not None and np.shape(plausibility) == (size, truth.num_classes):
+        drawn = _plausibilities(truth)[:, ::every]
+        for k in range(min(_MOST_CLASSES, truth.num_classes)):
+            pairs[f"plausibility {k}"] = plausibility[:, k], drawn[:, :, k]
+        pairs["top class"] = np.argmax(plausibility, axis=1), _leading(truth)[:, ::every]
     else:
         at_true = {site: np.asarray(value)[None] for site, value in values.items()}
-        truth = fitted.member.truth(at_true, fitted.data, key=jax.random.key(0), num_draws=1, **fitted.options)
-        true["top class"], draws["top class"] = _leading(truth)[:, 0], _leading(fitted.truth)
+        right = fitted.member.truth(at_true, fitted.data, key=jax.random.key(0), num_draws=1, **fitted.options)
+        pairs["top class"] = _leading(right)[:, 0], _leading(truth)[:, ::every]
         for site, sampled in fitted.samples().items():
             if site in values and np.shape(values[site]) == (size,):
-                true[site], draws[site] = values[site], sampled[0].T
-    return list(true), _stacked(true), _stacked(draws)
+                pairs[site] = values[site], sampled[0].T[:, ::every]
+    gibbs = fitted.member.gibbs
+    if fitted.method == "gibbs" and gibbs and gibbs.state_at and fitted.member.log_likelihood:
+        pairs["log likelihood"] = _log_likelihoods(fitted, values, every)
+    true, draws = zip(*pairs.values(), strict=True)
+    return list(pairs), _stacked(true), _stacked(draws)
 
 
-def _stacked(parts: Mapping[str, Any]) -> np.ndarray:
-    return np.stack([np.asarray(part, float) for part in parts.values()], axis=-1)
+def _log_likelihoods(fitted: Fit, values: Mapping[str, Any], every: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log likelihood at the true values, ``(item,)``, and at the draws, ``(item, draw)``."""
+    member = fitted.member
+    gibbs: Any = member.gibbs
+    problem = gibbs.prepare(fitted.data, fitted.priors, **fitted.options)
+    true = gibbs.sites(gibbs.state_at(values, fitted.data, problem), problem)
+    draws = {site: fitted.samples()[site][0, ::every] for site in true}
+    evaluate = jax.jit(lambda sites, data: member.log_likelihood(sites, data, **fitted.options))
+    of_draws = jax.lax.map(lambda sites: evaluate(sites, fitted.data), draws)
+    return np.asarray(evaluate(true, fitted.data)), np.asarray(of_draws).T
+
+
+def _stacked(parts: Iterable[Any]) -> np.ndarray:
+    return np.stack([np.asarray(part, float) for part in parts], axis=-1)
 
 
 def _plausibilities(truth: Truth) -> np.ndarray:

@@ -147,4 +147,5 @@ MODEL = Model(
     tables={"labels": labels},
     dims={"share": ("item",)},
     simulate=simulate,
+    independent_items=True,
 )

@@ -61,11 +61,47 @@ def test_data_and_priors_of_the_users_own_are_used():
     assert "reliability" in result_of(found, "calibration").skipped
 
 
+@pytest.mark.slow
 def test_a_member_without_simulation_is_compared_on_data():
     cases = cs.load("stutz-2023-cases")
     found = cs.check("prirn", cases, reliability=20, alpha=1.0, **QUICK)
     assert found.passed
     assert result_of(found, "calibration").skipped == "the member cannot simulate data"
+
+
+# ---- a Gibbs sampler ----
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_plackett_luce_passes(seed):
+    found = cs.check("plackett-luce", seed=seed, progress=False)
+    assert found.passed, found
+    assert "passed 3 of 3 checks" in repr(found)
+    quantities = result_of(found, "calibration").details.columns
+    assert {"plausibility 0", "top class", "log likelihood"} <= set(quantities)
+
+
+@pytest.mark.slow
+def test_a_wrong_sweep_fails_the_joint_distribution():
+    gibbs = member("plackett-luce").gibbs
+
+    def sweep(key, state, problem):
+        return gibbs.sweep(key, state, problem._replace(shape=0.8 * problem.shape))
+
+    wrong = dataclasses.replace(member("plackett-luce"), gibbs=dataclasses.replace(gibbs, sweep=sweep))
+    found = cs.check(wrong, progress=False)
+    assert not result_of(found, "joint distribution").passed
+    assert result_of(found, "joint distribution").findings[0]["value"] > 8
+
+
+@pytest.mark.slow
+def test_priors_that_tell_no_story_of_the_reports_are_compared_on_data():
+    cases = cs.load("stutz-2023-cases")
+    found = cs.check("plackett-luce", cases, alpha=1.0, reliability=2, progress=False)
+    assert result_of(found, "gibbs against nuts").passed
+    assert "reliability" in result_of(found, "calibration").skipped
+    assert "one prior" in result_of(cs.check("plackett-luce", cases, alpha=0.7, progress=False), "calibration").skipped
 
 
 # ---- members that are wrong ----
@@ -101,6 +137,7 @@ def test_a_wrong_truth_fails_calibration_though_the_sites_are_right():
     assert not result_of(found, "calibration").passed
 
 
+@pytest.mark.slow
 def test_a_wrong_density_fails_against_nuts():
     def model(data, priors=None, *, reliability=1.0):
         dirichlet.model(data, priors, reliability=2 * reliability)
