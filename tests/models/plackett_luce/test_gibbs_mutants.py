@@ -32,7 +32,7 @@ class Reports(NamedTuple):
 # Few reports leave the prior its say; among many of few classes some are alike, and are merged in the tables.
 FEW = Reports(((2, 1), (3,), (1, 1)), 3, 5)
 ALIKE = Reports(((2,), (3,)), 8, 4)
-WITHOUT_TIES = Reports(((1, 1), (1, 1, 1)), 6, 5, num_items=40_000)
+WITHOUT_TIES = Reports(((1, 1), (1, 1, 1)), 6, 5, num_items=60_000)
 
 
 @functools.cache
@@ -214,7 +214,7 @@ FUNCTIONS = {
     "a tie races against itself": ("_tie_times", tie_races_itself, FEW),
     "nobody watched below ties": ("_exposure", unwatched_below_ties, FEW),
     "volume of the scaled times forgotten": ("_scale_shape", volume_forgotten, WITHOUT_TIES),
-    "scale without the prior": ("_scale_times", scale_without_prior, FEW),
+    "scale without the prior": ("_scale_times", scale_without_prior, FEW._replace(num_items=60_000)),
 }
 
 
