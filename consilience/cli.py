@@ -193,7 +193,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
 _CHECK_FLAGS: dict[str, dict[str, Any]] = {
     "method": {"help": "the hand-derived method (the first that the model lists)"},
     **{name: _FIT_FLAGS[name] for name in ("draws", "chains", "seed")},
-    "replications": {"type": int, "metavar": "N", "help": "simulated truths (1000 to rank, 20000 to start chains from)"},
+    "replications": {"type": int, "metavar": "N", "help": "simulated truths (1000 to rank, 20000 for chains)"},
     "long": {"action": "store_true", "help": "five times as many"},
     **{name: _FIT_FLAGS[name] for name in ("x64", "quiet", *commands.READING, "json")},
 }
