@@ -33,20 +33,27 @@ def program_identity(model: Callable | None, priors: Any) -> dict[str, str]:
     for name, prior in fields.items():
         digest.update(name.encode())
         for leaf in jax.tree.leaves(prior):
-            digest.update(_source(leaf).encode() + _bytes(leaf))
+            digest.update(_source(leaf).encode())
+            digest.update(b"" if callable(leaf) else _bytes(leaf))
     return {
         "model_source": _source(model), "prior_values": digest.hexdigest(), "precision": str(jnp.result_type(float)),
     }  # fmt: skip
 
 
-def _source(function: Any) -> str:
+def _source(function: Any, above: tuple[Any, ...] = ()) -> str:
+    """Digest the source of a function and what it has captured; ``above`` are the functions that captured it."""
     try:
         text = inspect.getsource(function)
     except (OSError, TypeError):  # no function, or one whose source is not in a file
         text = "unknown"
     digest = hashlib.sha256(text.encode())
-    for leaf in jax.tree.leaves(_captured(function)):
-        digest.update(_source(leaf).encode() if callable(leaf) else _bytes(leaf))
+    # What a decorator brought along is its own, such as that of a type checker.
+    inner = inspect.unwrap(function) if callable(function) else function
+    for leaf in jax.tree.leaves(_captured(inner)):
+        if not callable(leaf):
+            digest.update(_bytes(leaf))
+        elif not any(leaf is one for one in above):  # functions may refer to each other
+            digest.update(_source(leaf, (*above, leaf)).encode())
     return digest.hexdigest()
 
 
@@ -55,12 +62,14 @@ def _captured(function: Any) -> list[Any]:
     if isinstance(function, functools.partial):
         return [function.func, function.args, function.keywords]
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    own = [value for value in cells if value is not function]  # a function may refer to itself
-    return [own, getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)]
+    return [cells, getattr(function, "__defaults__", None), getattr(function, "__kwdefaults__", None)]
 
 
 def _bytes(leaf: Any) -> bytes:
-    values = np.asarray(leaf)
+    try:
+        values = np.asarray(leaf)
+    except TypeError:  # a random key, whose numbers are behind its type
+        values = np.asarray(jax.random.key_data(leaf))
     if values.dtype == object:  # its bytes would be an address in memory
         return str(type(leaf)).encode()
     return f"{values.dtype}{values.shape}".encode() + values.tobytes()
