@@ -181,7 +181,7 @@ def run(arguments: argparse.Namespace) -> None:
     human = _annotators(record, settings, arguments, cases)
     _systems(record, settings, systems)
     _figures(record, settings, cases, risk, human)
-    if "prirn equation-14" in variants:
+    if arguments.model == "prirn":
         _speed(record)
     _differences(record)
     record.write()
