@@ -97,7 +97,7 @@ def certainty_by_reliability(settings: Sequence[Any]) -> Any:
             for score in setting.top
         ]
         figures.certainty_by_reliability(pandas.DataFrame(rows), ax)
-        ax.set(title=variant, ylim=(0.5, 1.0))
+        ax.set(title=variant, ylim=(0.35, 1.0))
     return figure
 
 

@@ -4,7 +4,7 @@ import pytest
 import consilience as cs
 from benchmarks import __main__ as command
 from benchmarks import cifar10h
-from benchmarks.dermatology import MODELS, PRINTED, VARIANTS, read_scores
+from benchmarks.dermatology import MODELS, PRINTED, VARIANTS, only, read_scores
 from benchmarks.dermatology_figures import annotators_per_case, by_risk, conditions_per_case
 from consilience.data import Annotations, Rankings
 from consilience.errors import InputError
@@ -39,6 +39,17 @@ def test_original_labels_are_predictions():
     images = Annotations.from_counts([[3, 1], [0, 2]], labels=("cat", "dog"), gold=[1, 1])
     fit = cs.fit("dirichlet", images)
     assert cs.evaluate(fit, cifar10h.original_labels(images)).point == 0.5
+
+
+def test_some_cases_alone():
+    nested = {"0": {"A": [["a"], ["b"]]}, "1": {"A": [["b"]], "B": []}, "2": {"B": [["c", "a"]], "A": [["b"]]}}
+    cases = Rankings.from_nested(nested)
+    alone = only(cases, ["2", "1"])
+    expected = Rankings.from_nested({case: nested[case] for case in "12"}, classes=list("abc"))
+    assert alone.counts == expected.counts
+    assert alone.items.tolist() == ["1", "2"]
+    for name in ("report", "block", "entry", "entry_item", "entry_class"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(expected, name))
 
 
 def test_every_variant_is_complete():
