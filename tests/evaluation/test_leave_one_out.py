@@ -120,7 +120,7 @@ def test_dermatologists(weights, mean, record_property):
     path = Path(os.environ["CONSILIENCE_DATA"]) / "dermatology" / "dermatology_selectors.json"
     nested = json.loads(path.read_text())
     values = leave_one_out_agreement(make(nested, 419), weights)
-    record_property("mean agreement", np.nanmean(values))
+    record_property("mean agreement", float(np.nanmean(values)))
     np.testing.assert_array_equal(values, [brute_force(case, weights) for case in nested])
     assert np.isnan(values).sum() == 25
     assert np.nanmean(values) == pytest.approx(mean, abs=1e-6)
