@@ -243,11 +243,13 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
 
 def _say_if_poor(fitted: Fit, folder: Path) -> None:
     """Repeat what `fit` said of the run, from what is stored: what follows is no better than the fit."""
+    from consilience.inference.posterior import LEAST_ESS, MOST_R_HAT
+
     known = fitted.attributes
     poor = [f"its result is {fitted.result}"] if not fitted.result.complete else []
-    if known.get("worst_r_hat", 1.0) > 1.01:
+    if known.get("worst_r_hat", 1.0) > MOST_R_HAT:
         poor.append(f"its largest R-hat is {known['worst_r_hat']:.2f}")
-    if known.get("fewest_effective_draws", 400.0) < 400:
+    if known.get("fewest_effective_draws", LEAST_ESS) < LEAST_ESS:
         poor.append(f"a quantity has {known['fewest_effective_draws']:.0f} effective draws only")
     if poor:
         import warnings

@@ -11,13 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Key
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import GenericRun
-from consilience.inference.loop import Progress, run_chunks, scan_steps
+from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Ascent
 
 __all__ = ["run_ascent"]
@@ -94,8 +93,7 @@ def _programs(ascent: Ascent) -> tuple[Callable, Callable, Callable]:
 
     @jax.jit
     def start(key: Key, problem: Any) -> Any:
-        state = ascent.start(key, problem)
-        return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.result_type(leaf)), state)
+        return strongly_typed(ascent.start(key, problem))
 
     @jax.jit
     def advance(state: Any, problem: Any, start: Any, stop: Any) -> tuple[Any, Any]:

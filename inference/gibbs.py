@@ -17,7 +17,7 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import DrawStore, GenericRun
-from consilience.inference.loop import Progress, run_chunks, scan_steps
+from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Gibbs
 
 __all__ = ["run_gibbs"]
@@ -101,9 +101,7 @@ def _programs(sampler: Gibbs, length: int) -> tuple[Callable, Callable]:
 
     @jax.jit
     def start(keys: Key, problem: Any) -> Any:
-        state = jax.vmap(start_chain, (0, None))(keys, problem)
-        # A weakly typed leaf here would compile `advance` a second time, for its own strongly typed result.
-        return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+        return strongly_typed(jax.vmap(start_chain, (0, None))(keys, problem))
 
     @jax.jit
     def advance(state: Any, keys: Key, problem: Any, start: Any, stop: Any) -> tuple[Any, dict]:

@@ -23,7 +23,7 @@ import numpy as np
 from consilience.inference.checkpoints import Checkpoint, Restored
 from consilience.inference.results import Result
 
-__all__ = ["LoopOutcome", "Progress", "run_chunks", "scan_steps"]
+__all__ = ["LoopOutcome", "Progress", "run_chunks", "scan_steps", "strongly_typed"]
 
 Progress = bool | Callable[[int, int], None] | None
 
@@ -48,6 +48,15 @@ class LoopOutcome(NamedTuple):
     result: Result
     seconds: float
     message: str
+
+
+def strongly_typed(state: Any) -> Any:
+    """Return the state with the dtypes that a step returns; for the start of a run, inside ``jax.jit``.
+
+    A weakly typed leaf, such as a Python scalar, would compile the steps a second time, for their own strongly typed
+    result.
+    """
+    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.result_type(leaf)), state)
 
 
 def scan_steps(

@@ -23,7 +23,7 @@ from numpyro.infer.util import ParamInfo, constrain_fn, initialize_model, potent
 from consilience.arrays import Key
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import BoundModel, DrawStore, GenericRun, check_sites, nonfinite_start
-from consilience.inference.loop import Progress, run_chunks, scan_steps
+from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 
 __all__ = ["run_nuts"]
 
@@ -124,8 +124,7 @@ def _programs(
         gradient = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(start.z_grad)])
         valid = jnp.isfinite(start.potential_energy) & gradient.all()
         values = constrain_fn(model, (data,), {}, start.z)
-        # A weakly typed scalar here would compile `advance` a second time, for its own strongly typed result.
-        state = jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state._replace(rng_key=None))
+        state = strongly_typed(state._replace(rng_key=None))
         return state._replace(rng_key=key_chain), {"valid": valid, "values": values}
 
     def step_chain(state: HMCState, data: Any, index: Any) -> tuple[HMCState, dict]:

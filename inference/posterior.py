@@ -19,12 +19,15 @@ from consilience.inference import diagnostics
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
 
-__all__ = ["k_hat", "poor_diagnostics", "summarise", "to_arviz", "variable"]
+__all__ = ["LEAST_ESS", "MOST_R_HAT", "k_hat", "poor_diagnostics", "summarise", "to_arviz", "variable"]
 
 # Groups that hold one value where the others hold one a draw.
 _WITHOUT_DRAWS = frozenset({"observed_data", "constant_data", "variational"})
 _FEWEST_WEIGHTS = 25
-_MOST_R_HAT, _LEAST_ESS, _MOST_K_HAT = 1.01, 400, 0.7
+MOST_R_HAT, LEAST_ESS = 1.01, 400
+"""Beyond these a fit is said to be poor (Vehtari et al. 2021)."""
+
+_MOST_K_HAT = 0.7
 
 
 def to_arviz(
@@ -152,16 +155,16 @@ def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
     """
     problems = [*_ending(run), *_divergences(run), *_single_chain(run), *_too_few_draws(run)]
     worst = summary["r_hat"].idxmax() if summary["r_hat"].notna().any() else None
-    if worst is not None and summary["r_hat"][worst] > _MOST_R_HAT:
-        count = int((summary["r_hat"] > _MOST_R_HAT).sum())
+    if worst is not None and summary["r_hat"][worst] > MOST_R_HAT:
+        count = int((summary["r_hat"] > MOST_R_HAT).sum())
         problems.append(
-            f"the chains disagree: R-hat is above {_MOST_R_HAT} for {count} of {len(summary)} quantities (worst: "
+            f"the chains disagree: R-hat is above {MOST_R_HAT} for {count} of {len(summary)} quantities (worst: "
             f"{summary['quantity'][worst]}, {summary['r_hat'][worst]:.2f}); run longer, or look for several modes"
         )
     smallest = summary[["ess_bulk", "ess_tail"]].min(axis=1)
-    if (smallest < _LEAST_ESS).any():
+    if (smallest < LEAST_ESS).any():
         problems.append(
-            f"few effective draws: fewer than {_LEAST_ESS} for {int((smallest < _LEAST_ESS).sum())} of {len(summary)} "
+            f"few effective draws: fewer than {LEAST_ESS} for {int((smallest < LEAST_ESS).sum())} of {len(summary)} "
             f"quantities (fewest: {summary['quantity'][smallest.idxmin()]}, {smallest.min():.0f}); ask for more draws"
         )
     return problems + _far_guide(run)
