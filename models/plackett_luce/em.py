@@ -46,6 +46,7 @@ from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.models.interface import Ascent
+from consilience.models.plackett_luce.layout import layout
 from consilience.models.plackett_luce.likelihood import log_likelihood, log_sum
 from consilience.models.plackett_luce.priors import Priors, gamma_parameters, num_unnamed
 from consilience.models.truth import Entries, PointTruth
@@ -54,7 +55,6 @@ __all__ = [
     "EM",
     "Problem",
     "State",
-    "listed_counts",
     "maximum_likelihood",
     "point_truth",
     "prepare",
@@ -88,17 +88,6 @@ class State(NamedTuple):
     log_other: Float[Array, " item"]
 
 
-def listed_counts(data: Rankings) -> Float[np.ndarray, " entry"]:
-    """Count the reports that list each entry in a block that could have been another, shape ``(entry,)``.
-
-    The last block of a report that lists every class is all that remained; it says nothing.
-    """
-    rows_of_report = np.bincount(data.report, minlength=data.num_reports)
-    last_block = np.asarray(data.block)[np.maximum(np.cumsum(rows_of_report) - 1, 0)] if data.num_rows else np.zeros(0)
-    ends = (rows_of_report == data.num_classes)[data.report] & (data.block == last_block[data.report])
-    return np.bincount(np.asarray(data.entry)[~ends], minlength=data.num_entries).astype(float)
-
-
 def prepare(
     data: Rankings, priors: Priors, *, reliability: float, tempering: str = "likelihood", alpha_split: float = 1.0
 ) -> Problem:
@@ -123,7 +112,7 @@ def prepare(
             "give shapes of one or more, or sample the posterior with method='gibbs'"
         )
     dtype = jnp.result_type(float)
-    numbers = (listed_counts(data), shape - 1, np.where(has_other, other_shape - 1, 0.0))
+    numbers = (layout(data).wins, shape - 1, np.where(has_other, other_shape - 1, 0.0))
     listed, excess, other_excess = (jnp.asarray(n, dtype) for n in numbers)
     return Problem(data, listed, excess, other_excess, jnp.asarray(has_other), jnp.asarray(reliability, dtype))
 

@@ -342,7 +342,10 @@ def test_a_process_that_is_stopped_can_be_resumed(folder, run, tmp_path, number)
     settings = {"draws": 10000, "warmup": 5, "chains": 1}
     words = ["fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", "--method", "nuts", "--quiet"]
     words = [str(word) for word in (*words, *(f"--{name}={value}" for name, value in settings.items()))]
+    # A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
+    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen([sys.executable, "-m", "consilience", *words], stderr=subprocess.PIPE)
+    signal.signal(signal.SIGINT, earlier)
     while process.poll() is None and not (tmp_path / "run" / "checkpoint" / "checkpoint.json").exists():
         time.sleep(0.01)
     process.send_signal(signal.Signals[number])
