@@ -1,0 +1,198 @@
+r"""Sparse probability of agreement (SPA): how often two annotators of an item agree, whatever number annotated it.
+
+.. math:: \text{SPA} = \sum_i k_i P_i \Big/ \sum_i k_i, \qquad P_i = \frac{\sum_c n_{ic} (n_{ic} - 1)}{n_i (n_i - 1)}
+
+over the items with :math:`n_i \ge 2` (Nørregaard & Derczynski 2022). With all items annotated equally often
+every scheme gives the probability of agreement. The weights k depend on :math:`n_i` alone (`weighting`).
+
+Weights rest on an assumption: that the number of annotations has nothing to do with the agreement. Where an
+adjudicator is asked after two annotators differed, it fails, and every scheme estimates something else. `dependence`
+looks for that.
+
+References
+----------
+J. Nørregaard and L. Derczynski. Sparse probability of agreement. arXiv:2208.06161 (2022).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse, special
+
+from consilience.arrays import Float
+from consilience.evaluation.agreement.counts import LabelCounts, Patterns
+from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson_interval
+from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
+
+__all__ = ["Dependence", "SparseAgreement", "dependence", "left_out_items", "sparse_agreement", "specific_agreement"]
+
+# |z| above which the number of annotations is said to depend on the agreement.
+_MOST_Z = 2.0
+
+
+class SparseAgreement(NamedTuple):
+    """An estimate of SPA.
+
+    Parameters
+    ----------
+    value : NaN where no item has two annotations.
+    sd : jackknife standard error over items; NaN with fewer than two usable items.
+    lower, upper : Wilson interval at the effective sample size.
+    effective : Kish's effective number of items.
+    """
+
+    value: float
+    sd: float
+    lower: float
+    upper: float
+    effective: float
+
+
+def sparse_agreement(patterns: Patterns, weight: WeightFunction, level: float = 0.95) -> SparseAgreement:
+    """Estimate SPA with items random: these annotators, items like these.
+
+    Parameters
+    ----------
+    patterns : of a `LabelCounts`.
+    weight : k(n); see `weight_function`.
+    level : of the interval.
+    """
+    k, count = weight(patterns.size), patterns.multiplicity
+    total = (count * k).sum()
+    if not total > 0:
+        return SparseAgreement(*[float("nan")] * 5)
+    value = float((count * k * patterns.agreement).sum() / total)
+    effective = float(total**2 / (count * k**2).sum())
+    sd = jackknife_sd(left_out_items(patterns, weight), count)
+    return SparseAgreement(value, sd, *wilson_interval(value, sd, effective, level), effective)
+
+
+def left_out_items(patterns: Patterns, weight: WeightFunction) -> Float[np.ndarray, " pattern"]:
+    """Return SPA without one item of each pattern; NaN where no other item is left."""
+    k, count = weight(patterns.size), patterns.multiplicity
+    rest = (count * k).sum() - k
+    total = (count * k * patterns.agreement).sum() - k * patterns.agreement
+    return np.divide(total, rest, out=np.full(len(k), np.nan), where=rest > 1e-12 * k)
+
+
+class Dependence(NamedTuple):
+    """Whether the number of annotations of an item depends on their agreement: `edge` minus `flat`, in standard errors.
+
+    Parameters
+    ----------
+    difference : SPA with `edge` weights minus SPA with `flat` weights.
+    sd : its jackknife standard error.
+    z : difference / sd (a Hausman test: without dependence both estimate the same); NaN where all items are annotated
+        equally often.
+    single_items : items with one annotation, which have no agreement.
+    single_p : p-value of the test that their labels are those of the other items; NaN where there is nothing to test.
+    """
+
+    difference: float
+    sd: float
+    z: float
+    single_items: int
+    single_p: float
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a sign of dependence."""
+        return abs(self.z) > _MOST_Z or self.single_p < 0.01
+
+    def __str__(self) -> str:
+        single = ""
+        if self.single_p < 0.01:
+            single = (
+                f" The {self.single_items:,} items with a single annotation have other labels than the rest "
+                f"(p = {self.single_p:.2g}); nothing is known of the agreement on them."
+            )
+        if np.isnan(self.z):
+            return f"Every item that counts has as many annotations: weights make no difference.{single}"
+        if abs(self.z) > _MOST_Z:
+            way = "more" if self.z > 0 else "less"
+            return (
+                f"Items with more annotations agree {way} (edge - flat = {self.difference:+.4f}, z = {self.z:+.1f}): "
+                "weighting changes what is estimated here; use flat. If annotations were added because the first ones "
+                f"differed, no weighting repairs it; use the same number of first annotations for every item.{single}"
+            )
+        return (
+            "No sign that the number of annotations depends on the agreement "
+            f"(edge - flat = {self.difference:+.4f}, z = {self.z:+.1f}).{single}"
+        )
+
+
+def dependence(counts: LabelCounts) -> Dependence:
+    """Look for signs that the number of annotations depends on the agreement.
+
+    A rank correlation would not do: the shape of the distribution of P depends on n even where its mean does not.
+    """
+    patterns = counts.patterns
+    edge, flat = (weight_function(scheme, counts) for scheme in ("edge", "flat"))
+    difference = sparse_agreement(patterns, edge).value - sparse_agreement(patterns, flat).value
+    sd = jackknife_sd(left_out_items(patterns, edge) - left_out_items(patterns, flat), patterns.multiplicity)
+    varied = len(np.unique(patterns.size)) > 1 and sd > 0
+    single_items = int((counts.size == 1).sum())
+    z = difference / sd if varied else float("nan")
+    return Dependence(difference, sd, z, single_items, _single_p(counts, single_items))
+
+
+def _single_p(counts: LabelCounts, single_items: int) -> float:
+    """Test whether items with one annotation have the label shares of the others: Wald, with items as the units."""
+    num_usable = counts.patterns.num_items
+    if single_items < 10 or num_usable < 10 or counts.num_labels < 2:
+        return float("nan")
+    item, label, number = counts.entries
+    single = counts.size[item] == 1
+    single_share = np.bincount(label[single], minlength=counts.num_labels) / single_items
+    usable = counts.size[item] >= 2
+    share = number[usable] / counts.size[item[usable]]
+    mean = np.bincount(label[usable], share, counts.num_labels) / num_usable
+    rows = sparse.csr_array((share, (item[usable], label[usable])), (counts.num_items, counts.num_labels))
+    second = (rows.T @ rows).toarray() / num_usable
+    covariance = (second - np.outer(mean, mean)) / num_usable
+    covariance += (np.diag(single_share) - np.outer(single_share, single_share)) / single_items
+    gap = single_share - mean
+    rank = int(((mean + single_share) > 0).sum()) - 1
+    return float(special.chdtrc(rank, gap @ np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ gap))
+
+
+def specific_agreement(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> dict[str, np.ndarray]:
+    r"""Estimate for each label how often a second annotator gives it, when a first one did.
+
+    .. math:: \text{SA}(c) = \sum_i k_i \frac{n_{ic} (n_{ic} - 1)}{n_i (n_i - 1)} \Big/ \sum_i k_i \frac{n_{ic}}{n_i}
+
+    SPA is the mean of SA(c) over labels, weighted by their shares.
+
+    Returns
+    -------
+    Columns of a table with one row a label: ``label`` (code), ``annotations``, ``share`` (its weighted share),
+    ``agreement``, ``sd``, ``lower``, ``upper``; NaN for labels that no usable item has.
+    """
+    item, label, number = counts.entries
+    usable = counts.size[item] >= 2
+    item, label, number = item[usable], label[usable], number[usable]
+    size = counts.size[item].astype(float)
+    base = weight(size) * number / size
+    agreeing = base * (number - 1) / (size - 1)
+    num_labels = counts.num_labels
+    total, agreed, squares = (np.bincount(label, values, num_labels) for values in (base, agreeing, base**2))
+    value = np.divide(agreed, total, out=np.full(num_labels, np.nan), where=total > 0)
+    rest = total[label] - base
+    left_out = np.divide(agreed[label] - agreeing, rest, out=np.full(len(rest), np.nan), where=rest > 1e-12 * base)
+    num_items = counts.patterns.num_items
+    # Items without the label leave the estimate as it is: their deviations all equal minus the mean of the others'.
+    deviation = left_out - value[label]
+    mean = np.bincount(label, deviation, num_labels) / max(num_items, 1)
+    scatter = np.bincount(label, deviation**2, num_labels) - num_items * mean**2
+    sd = np.sqrt(np.maximum(scatter, 0) * (num_items - 1) / num_items) if num_items > 1 else np.full(num_labels, np.nan)
+    effective = np.divide(total**2, squares, out=np.zeros(num_labels), where=squares > 0)
+    ends = [wilson_interval(*row, level) for row in zip(value, sd, effective, strict=True)]
+    k_total = (counts.patterns.multiplicity * weight(counts.patterns.size)).sum()
+    return {
+        "label": np.arange(num_labels), "annotations": counts.label_totals,
+        "share": total / k_total if k_total > 0 else np.full(num_labels, np.nan), "agreement": value,
+        "sd": np.where(np.isnan(value), np.nan, sd), "lower": np.array([low for low, _ in ends]),
+        "upper": np.array([high for _, high in ends]),
+    }  # fmt: skip
