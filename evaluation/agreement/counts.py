@@ -14,8 +14,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 
@@ -96,9 +97,9 @@ class LabelCounts:
     @classmethod
     def of_codes(
         cls,
-        item: Int[Array, " annotation"],
-        label: Int[Array, " annotation"],
-        count: Array | None = None,
+        item: ArrayLike,
+        label: ArrayLike,
+        count: ArrayLike | None = None,
         *,
         num_items: int | None = None,
         num_labels: int | None = None,
@@ -119,11 +120,11 @@ class LabelCounts:
         UnsupportedRequest : for codes out of range, or counts that are not whole numbers.
         """
         item, label = _codes("item", item), _codes("label", label)
-        if len(item) != len(label) or (count is not None and len(count) != len(item)):
+        whole = None if count is None else _whole(np.asarray(count))
+        if len(item) != len(label) or (whole is not None and len(whole) != len(item)):
             raise UnsupportedRequest("item, label and count differ in length; give one entry per annotation")
         num_items = _size("item", item, num_items)
         num_labels = _size("label", label, num_labels)
-        whole = None if count is None else _whole(np.asarray(count))
         size, pairs, triples = (np.zeros(num_items, np.int64) for _ in range(3))
         totals = np.zeros(num_labels, np.int64)
         if num_items * num_labels <= _CELLS_PER_ROW * len(item) + _CELLS:
@@ -179,7 +180,7 @@ class LabelCounts:
         return _count_entries(*self.columns, self.num_labels)
 
 
-def _codes(name: str, values: Array) -> np.ndarray:
+def _codes(name: str, values: ArrayLike) -> np.ndarray:
     codes = np.asarray(values)
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise UnsupportedRequest(f"{name} is {codes.dtype} of shape {codes.shape}; give whole-number codes, one a row")

@@ -28,8 +28,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from consilience.arrays import Array, Float
+from consilience.arrays import Float
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts, Patterns
 
@@ -71,7 +72,7 @@ class Moments(NamedTuple):
     disjoint: float
 
 
-def weight_function(scheme: str, counts: LabelCounts, shares: Float[Array, " label"] | None = None) -> WeightFunction:
+def weight_function(scheme: str, counts: LabelCounts, shares: ArrayLike | None = None) -> WeightFunction:
     """Return the weights of a scheme as a function of the number of annotations.
 
     Parameters
@@ -118,7 +119,7 @@ def class_shares(counts: LabelCounts) -> Float[np.ndarray, " label"]:
     return counts.label_totals / max(1, counts.num_annotations)
 
 
-def rho(shares: Float[Array, " label"]) -> float:
+def rho(shares: ArrayLike) -> float:
     """Return ρ in [0, 1], all that `inv_var_class` depends on; 1 in the limit of a single class.
 
     Raises
@@ -133,14 +134,14 @@ def rho(shares: Float[Array, " label"]) -> float:
     return float(np.clip(2 * (third - second**2) / (second - second**2), 0, 1)) if second < 1 - 1e-12 else 1.0
 
 
-def agreement_variance(size: Float[Array, " size"], shares: Float[Array, " label"]) -> Float[np.ndarray, " size"]:
+def agreement_variance(size: ArrayLike, shares: ArrayLike) -> Float[np.ndarray, " size"]:
     """Return the variance of an item's agreement with n ≥ 2 annotations drawn from one class distribution."""
     size, shares = np.asarray(size, float), np.asarray(shares, float)
     second, third = (shares**2).sum(), (shares**3).sum()
     return (2 * (second - second**2) + 4 * (size - 2) * (third - second**2)) / (size * (size - 1))
 
 
-def exchangeable_variance(size: Float[Array, " size"], moments: Moments) -> Float[np.ndarray, " size"]:
+def exchangeable_variance(size: ArrayLike, moments: Moments) -> Float[np.ndarray, " size"]:
     r"""Return the variance of an item's agreement where items have class distributions of their own, n ≥ 2.
 
     .. math:: [A_2 + 2 (n - 2) A_1 + \tbinom{n-2}{2} A_0] / N
