@@ -15,8 +15,8 @@ import numpy as np
 import consilience as cs
 from benchmarks.exact import exact_accuracy
 from benchmarks.recording import Recording
-from consilience import figures
 from consilience.data import Annotations, Predictions
+from consilience.drawing import STYLE
 
 __all__ = ["add_arguments", "original_labels", "run"]
 
@@ -139,7 +139,7 @@ def _figure_3(images: Annotations, certainty: np.ndarray, accuracy: np.ndarray, 
 
     least = order[:_LEAST_CERTAIN]
     wrong = int(np.argmin(np.where(certainty >= 0.99, accuracy, np.inf)))
-    with matplotlib.rc_context(dict(figures.STYLE)):
+    with matplotlib.rc_context(dict(STYLE)):
         figure = Figure(figsize=(13, 3.6), layout="constrained")
         curve, *histograms = figure.subplots(1, 3, width_ratios=[2, 1, 1])
         place = np.arange(1, len(least) + 1)

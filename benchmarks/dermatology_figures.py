@@ -11,6 +11,7 @@ import numpy as np
 import consilience as cs
 from consilience import figures
 from consilience.data import ClassMap, Rankings
+from consilience.drawing import STYLE
 
 __all__ = [
     "annotators_per_case",
@@ -42,7 +43,7 @@ def _styled(draw: Callable[_Parameters, Any]) -> Callable[_Parameters, Any]:
     def styled(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
         import matplotlib
 
-        with matplotlib.rc_context(dict(figures.STYLE)):
+        with matplotlib.rc_context(dict(STYLE)):
             return draw(*args, **kwargs)
 
     return styled

@@ -123,7 +123,7 @@ class Recording:
         """Write ``results.md``, ``results.json`` and the figures."""
         import matplotlib
 
-        from consilience.figures import STYLE
+        from consilience.drawing import STYLE
 
         self.folder.mkdir(parents=True, exist_ok=True)
         described = "; ".join(f"{name} {value}" for name, value in self._content["machine"].items())

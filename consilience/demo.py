@@ -19,11 +19,12 @@ from scipy import stats
 import consilience as cs
 from consilience import figures
 from consilience.data import Annotations, Predictions
+from consilience.drawing import INK, STYLE
 from consilience.evaluation.comparison import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import dirichlet, normal_inverse_gamma
+from consilience.pages import Section, write_page
 from consilience.printing import rows_of, table_text
-from consilience.reporting import Section, write_page
 
 __all__ = [
     "STUDIES", "Simulated", "Study", "anaesthetists", "dermatologists", "leaderboard", "ratings", "run",
@@ -250,7 +251,7 @@ def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
     """Mark the true accuracy of each system in the figure of a leaderboard."""
     scores = simulated.true_scores[simulated.comparison.order]
     for row, score in enumerate(scores):
-        ax.plot(score, row - 0.18, "v", color=figures.INK, markersize=6)
+        ax.plot(score, row - 0.18, "v", color=INK, markersize=6)
         ax.annotate("truth", (score, row - 0.18), (0, 5), textcoords="offset points", ha="center", fontsize=8)
     ax.set_ylim(len(scores) - 0.4, -0.7)
     return ax
@@ -318,7 +319,7 @@ def _triangles(examples: dict[str, tuple[np.ndarray, np.ndarray]]) -> Any:
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(dict(figures.STYLE)):
+    with matplotlib.rc_context(dict(STYLE)):
         figure = Figure(figsize=(9.6, 3.3), layout="constrained")
         for (name, (draws, truth)), ax in zip(examples.items(), figure.subplots(1, len(examples)), strict=True):
             figures.simplex(draws, truth, _TOY_LABELS, ax)
@@ -330,7 +331,7 @@ def _certainty_over(x: np.ndarray, certainty: np.ndarray, plausibility: np.ndarr
     """Draw the true plausibilities over x, and below them the expected certainty at each reliability."""
     import matplotlib
 
-    with matplotlib.rc_context(dict(figures.STYLE)):
+    with matplotlib.rc_context(dict(STYLE)):
         above, below = _stacked()
         for values, name, colour in zip(plausibility.T, _TOY_LABELS, _COLOURS, strict=True):
             above.plot(x, values, color=colour, label=name)
@@ -394,11 +395,11 @@ def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
     order = np.argsort(means["mean"].to_numpy())
     place, shown = np.arange(1, len(order) + 1), means.iloc[order]
     colour = np.where(certainty[order] >= 0.95, _COLOURS[0], _COLOURS[2])
-    with matplotlib.rc_context(dict(figures.STYLE)):
+    with matplotlib.rc_context(dict(STYLE)):
         above, below = _stacked()
         above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
-        above.plot(place, truth[order], ".", color=figures.INK, markersize=4)
-        above.axhline(0, color=figures.INK, linewidth=0.8)
+        above.plot(place, truth[order], ".", color=INK, markersize=4)
+        above.axhline(0, color=INK, linewidth=0.8)
         title = "Mean of each item: 95 % interval (blue where the side is certain) and true value (dot)"
         above.set(title=title, ylabel="mean")
         below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)

@@ -14,13 +14,27 @@ Stutz et al. (2023).
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from consilience.drawing import (
+    BLUE,
+    GREEN,
+    GRID,
+    INK,
+    MOST_POINTS,
+    ORANGE,
+    VERMILLION,
+    axes_of,
+    colours_of,
+    count_items,
+    legend_below,
+    legend_columns,
+    shown_name,
+    styled,
+)
 from consilience.errors import UnknownName
 from consilience.evaluation.adjustment import truth_of
 from consilience.evaluation.comparison import Comparison
@@ -28,9 +42,6 @@ from consilience.evaluation.scores import Score, correlation
 from consilience.models.truth import Truth
 
 __all__ = [
-    "GRID",
-    "INK",
-    "STYLE",
     "beats_matrix",
     "certainty_by_agreement",
     "certainty_by_reliability",
@@ -45,108 +56,15 @@ __all__ = [
     "sorted_certainty",
 ]
 
-INK, GRID = "#262626", "#d9d9d9"
-"""Colours of text and of guiding lines; the report replaces them by those of the reader's light or dark page."""
-
-STYLE: dict[Any, Any] = {
-    "font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.titlepad": 8, "axes.labelsize": 9,
-    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.axisbelow": True,
-    "grid.color": GRID, "grid.linewidth": 0.6, "xtick.major.width": 0.7, "ytick.major.width": 0.7,
-    "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.5, "figure.facecolor": "none",
-    "axes.facecolor": "none", "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none",
-}  # fmt: skip
-"""Settings of matplotlib under which all figures are drawn."""
-
-_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-_OKABE_ITO = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY)
-
-# More points than this are drawn as a picture, and curves are thinned to it: an SVG lists every single one.
-_MOST_POINTS = 800
-
 # Classes without a row of their own get one together if their mean plausibility is at least this.
 _LEAST_REST = 0.005
-
-# Longer names are cut in the middle, where names of one family differ least.
-_LONGEST_NAME = 34
-
-_Parameters = ParamSpec("_Parameters")
-_Returned = TypeVar("_Returned")
-
-
-def _styled(draw: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """Draw in our style and leave the user's settings as they were."""
-
-    @functools.wraps(draw)
-    def styled(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
-        import matplotlib
-
-        with matplotlib.rc_context(STYLE):
-            return draw(*args, **kwargs)
-
-    return styled
-
-
-def _axes(ax: Any, width: float = 5.2, height: float = 3.2) -> Any:
-    """Return the given axes, or those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained").subplots()
-
-
-def _name(text: Any) -> str:
-    """Make an id fit for drawing: no characters that no file format knows, and not too long."""
-    name = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "\ufffd", str(text))
-    if len(name) > _LONGEST_NAME:
-        name = f"{name[: _LONGEST_NAME - 15]}…{name[-14:]}"
-    # Matplotlib hides legend entries that start with an underscore; an invisible space in front shows them.
-    return f"\u200b{name}" if name.startswith("_") else name
-
-
-def _count_items(axis: Any) -> None:
-    """Label an axis that counts items: whole numbers, thousands apart."""
-    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-
-    axis.set_major_locator(MaxNLocator(6, integer=True))
-    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-
-
-def _colours(number: int) -> list[Any]:
-    if number <= len(_OKABE_ITO):
-        return list(_OKABE_ITO[:number])
-    import matplotlib
-
-    return list(matplotlib.colormaps["viridis"](np.linspace(0, 0.92, number)))
 
 
 def _as_mapping(scores: Score | Mapping[str, Score]) -> Mapping[str, Score]:
     return {scores.title: scores} if isinstance(scores, Score) else scores
 
 
-def _legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """Place a legend under the axis label, at the same distance whatever the height of the axes."""
-    from matplotlib.transforms import ScaledTranslation
-
-    below = ax.transAxes + ScaledTranslation(0, -0.5, ax.figure.dpi_scale_trans)
-    # The layout is not known before drawing: most of the figure's width, less the names on the left.
-    share = ax.get_position().width / 0.775
-    left = 0.35 + 0.065 * max((len(tick.get_text()) for tick in ax.get_yticklabels()), default=0)
-    columns = _legend_columns(labels, ax.figure.get_figwidth() * share - left)
-    ax.legend(
-        handles, labels, loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, ncols=columns,
-        borderaxespad=0, borderpad=0, handlelength=1.6, columnspacing=1.4,
-    )  # fmt: skip
-
-
-def _legend_columns(labels: Sequence[str], inches: float) -> int:
-    """Return how many columns fit: a legend wider than the axes would squeeze them."""
-    characters = 16 * inches
-    return int(np.clip(characters // (max(map(len, labels), default=0) + 5), 1, 4))
-
-
-@_styled
+@styled
 def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None) -> Any:
     """Draw certainties of all items, each curve sorted (Figures 3, 7 left, 8 left and 14).
 
@@ -158,7 +76,7 @@ def sorted_certainty(scores: Score | Mapping[str, Score], ax: Any = None) -> Any
     return _sorted_curves(scores, ax, "Certainty of each item, each curve sorted", "certainty")
 
 
-@_styled
+@styled
 def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str | None = None) -> Any:
     """Draw the scores of single items, averaged over draws of the truth, each curve sorted (Figure 7 middle).
 
@@ -175,26 +93,26 @@ def item_scores(scores: Score | Mapping[str, Score], ax: Any = None, title: str 
 
 def _sorted_curves(scores: Score | Mapping[str, Score], ax: Any, title: str, ylabel: str) -> Any:
     scores = _as_mapping(scores)
-    names = [_name(label) for label in scores]
-    legend_rows = -(-len(names) // _legend_columns(names, 4.6))
-    ax = _axes(ax, height=3.2 + 0.17 * max(0, legend_rows - 1))
+    names = [shown_name(label) for label in scores]
+    legend_rows = -(-len(names) // legend_columns(names, 4.6))
+    ax = axes_of(ax, height=3.2 + 0.17 * max(0, legend_rows - 1))
     handles, longest = [], 1
-    for score, colour in zip(scores.values(), _colours(len(scores)), strict=True):
+    for score, colour in zip(scores.values(), colours_of(len(scores)), strict=True):
         values = np.sort(score.items[np.isfinite(score.items)])
-        kept = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MOST_POINTS)).round().astype(int))
+        kept = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).round().astype(int))
         marker = "o" if len(values) <= 30 else ""
         handles += ax.plot(kept + 1, values[kept], color=colour, marker=marker, markersize=4)
         longest = max(longest, len(values))
     ax.set(title=title, xlabel="items, lowest first", ylabel=ylabel, ylim=(-0.02, 1.02))
     ax.set_xlim(1 - 0.02 * longest, longest * 1.02)
-    _count_items(ax.xaxis)
+    count_items(ax.xaxis)
     ax.grid(axis="y")
     if len(scores) > 1:
-        _legend_below(ax, handles, names)
+        legend_below(ax, handles, names)
     return ax
 
 
-@_styled
+@styled
 def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: str | None = None) -> Any:
     """Draw how the score of a whole data set varies over draws of the truth (Figure 7 right).
 
@@ -208,11 +126,11 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
     from matplotlib.lines import Line2D
 
     scores = _as_mapping(scores)
-    ax = _axes(ax, height=1.5 + 0.42 * len(scores) if len(scores) > 1 else 2.6)
+    ax = axes_of(ax, height=1.5 + 0.42 * len(scores) if len(scores) > 1 else 2.6)
     draws = [score.draws if len(score.draws) else np.array([score.value]) for score in scores.values()]
     edges = _edges(np.concatenate(draws))
     rows = range(len(scores))[::-1]
-    for row, score, drawn, colour in zip(rows, scores.values(), draws, _colours(len(scores)), strict=True):
+    for row, score, drawn, colour in zip(rows, scores.values(), draws, colours_of(len(scores)), strict=True):
         counts, _ = np.histogram(drawn, edges)
         heights = row + 0.8 * counts / max(1, counts.max())
         ax.stairs(heights, edges, baseline=row, fill=True, color=colour, alpha=0.55, linewidth=0)
@@ -223,7 +141,7 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
     ax.set(title=title, xlabel="score of the data set")
     ax.set_ylim(-0.05, len(scores))
     if len(scores) > 1:
-        ax.set_yticks([row + 0.3 for row in rows], [_name(label) for label in scores])
+        ax.set_yticks([row + 0.3 for row in rows], [shown_name(label) for label in scores])
         ax.tick_params(axis="y", length=0)
     else:
         ax.set_yticks([])
@@ -231,7 +149,7 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
     ax.grid(axis="x")
     mean = Line2D([], [], color=INK, linewidth=1.2)
     cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
-    _legend_below(ax, [mean, cross], ["mean over draws", "against the point estimate"])
+    legend_below(ax, [mean, cross], ["mean over draws", "against the point estimate"])
     return ax
 
 
@@ -244,7 +162,7 @@ def _edges(values: np.ndarray) -> np.ndarray:
     return np.linspace(low, high, 1 + min(30, max(5, distinct)))
 
 
-@_styled
+@styled
 def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     """Draw the systems of a comparison, best first, with what is uncertain about their scores and why.
 
@@ -257,21 +175,21 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     from matplotlib.lines import Line2D
 
     order = comparison.order
-    ax = _axes(ax, width=7.2, height=1.3 + 0.46 * len(order))
+    ax = axes_of(ax, width=7.2, height=1.3 + 0.46 * len(order))
     rows = np.arange(len(order))
-    ax.hlines(rows, *_interval(comparison.draws[order]), color=_BLUE, linewidth=3.2, alpha=0.55)
-    ax.plot(comparison.values[order], rows, "o", color=_BLUE, markersize=6)
-    handles = [Line2D([], [], color=_BLUE, marker="o", markersize=5, linewidth=2)]
+    ax.hlines(rows, *_interval(comparison.draws[order]), color=BLUE, linewidth=3.2, alpha=0.55)
+    ax.plot(comparison.values[order], rows, "o", color=BLUE, markersize=6)
+    handles = [Line2D([], [], color=BLUE, marker="o", markersize=5, linewidth=2)]
     labels = ["value, with 95 % interval"]
     # Where the truth is a point there is one source, and the thick interval shows it.
     if comparison.truth_draws.shape[1] > 1:
-        handles += [ax.hlines(rows + 0.2, *_interval(comparison.truth_draws[order]), color=_VERMILLION, linewidth=1.4)]
-        handles += [ax.hlines(rows + 0.34, *_interval(comparison.item_draws[order]), color=_GREEN, linewidth=1.4)]
+        handles += [ax.hlines(rows + 0.2, *_interval(comparison.truth_draws[order]), color=VERMILLION, linewidth=1.4)]
+        handles += [ax.hlines(rows + 0.34, *_interval(comparison.item_draws[order]), color=GREEN, linewidth=1.4)]
         labels += ["truth alone uncertain", "items alone uncertain"]
     if comparison.points is not None:
         handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
         labels += ["against the point estimate"]
-    ax.set_yticks(rows, [_name(comparison.systems[place]) for place in order])
+    ax.set_yticks(rows, [shown_name(comparison.systems[place]) for place in order])
     ax.set_ylim(len(order) - 0.4, -0.5)
     low, high = ax.get_xlim()
     ax.set_xlim(min(low, (low + high) / 2 - 0.01), max(high, (low + high) / 2 + 0.01))
@@ -279,7 +197,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
     ax.set(title=f"Leaderboard: {comparison.title}, {comparison.num_items:,} items", xlabel=comparison.title)
-    _legend_below(ax, handles, labels)
+    legend_below(ax, handles, labels)
     return ax
 
 
@@ -287,7 +205,7 @@ def _interval(draws: np.ndarray) -> np.ndarray:
     return np.quantile(draws, [0.025, 0.975], axis=1)
 
 
-@_styled
+@styled
 def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
     """Draw the probability that one system beats another, for each pair; best first.
 
@@ -299,10 +217,10 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
     beats = comparison.beats
-    wins, names = beats.to_numpy(float), [_name(name) for name in beats.index]
+    wins, names = beats.to_numpy(float), [shown_name(name) for name in beats.index]
     side = 0.55 * len(names)
-    ax = _axes(ax, width=2.2 + side, height=1.6 + side)
-    colours = LinearSegmentedColormap.from_list("wins", [_VERMILLION, "#f7f7f7", _BLUE])
+    ax = axes_of(ax, width=2.2 + side, height=1.6 + side)
+    colours = LinearSegmentedColormap.from_list("wins", [VERMILLION, "#f7f7f7", BLUE])
     ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
     for row, column in np.argwhere(np.isfinite(wins)):
         light = np.dot(to_rgb(colours(wins[row, column])), (0.3, 0.59, 0.11)) > 0.55
@@ -319,7 +237,7 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
     return ax
 
 
-@_styled
+@styled
 def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -> Any:
     """Draw each item's certainty against the agreement of its annotators, with the least-squares line (Figure 13).
 
@@ -329,18 +247,18 @@ def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -
     agreement : of `consilience.annotator_agreement`; items with one annotator have none and are left out.
     ax : axes to draw into.
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     both = np.isfinite(certainty.items) & np.isfinite(agreement.items)
     x, y = agreement.items[both], certainty.items[both]
     # Agreement has few values: a little noise on the drawing, not on the regression, shows how many items are there.
     noise = np.random.default_rng(0).uniform(-0.012, 0.012, len(x))
     size, alpha = (9, 0.35) if len(x) > 200 else (26, 0.6)
-    ax.scatter(x + noise, y, s=size, color=_BLUE, alpha=alpha, linewidth=0, rasterized=len(x) > _MOST_POINTS)
+    ax.scatter(x + noise, y, s=size, color=BLUE, alpha=alpha, linewidth=0, rasterized=len(x) > MOST_POINTS)
     found = ""
     if len(x) > 1 and np.ptp(x) > 0 and np.ptp(y) > 0:
         slope, intercept = np.polyfit(x, y, 1)
         ends = np.array([x.min(), x.max()])
-        ax.plot(ends, intercept + slope * ends, color=_VERMILLION)
+        ax.plot(ends, intercept + slope * ends, color=VERMILLION)
         found = f", correlation {correlation(certainty, agreement):.2f}"
     ax.set(xlabel=agreement.title, ylabel=certainty.title, title=f"Certainty and agreement, {len(x):,} items{found}")
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.02, 1.03))
@@ -348,7 +266,7 @@ def certainty_by_agreement(certainty: Score, agreement: Score, ax: Any = None) -
     return ax
 
 
-@_styled
+@styled
 def expected_risk_histogram(score: Score, ax: Any = None) -> Any:
     """Draw the expected risk of the items as a histogram (Figure 8 right).
 
@@ -357,16 +275,16 @@ def expected_risk_histogram(score: Score, ax: Any = None) -> Any:
     score : of `consilience.expected_risk`.
     ax : axes to draw into.
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     values = score.items[np.isfinite(score.items)]
-    ax.hist(values, bins=_edges(np.append(values, [0.0])), color=_BLUE, alpha=0.75)
+    ax.hist(values, bins=_edges(np.append(values, [0.0])), color=BLUE, alpha=0.75)
     ax.set(title=f"Expected risk of {len(values):,} items", xlabel="expected risk", ylabel="items")
-    _count_items(ax.yaxis)
+    count_items(ax.yaxis)
     ax.grid(axis="y")
     return ax
 
 
-@_styled
+@styled
 def certainty_histogram(score: Score, ax: Any = None) -> Any:
     """Draw the certainties of the items as a histogram.
 
@@ -375,16 +293,16 @@ def certainty_histogram(score: Score, ax: Any = None) -> Any:
     score : of `consilience.certainty`.
     ax : axes to draw into.
     """
-    ax = _axes(ax)
+    ax = axes_of(ax)
     values = score.items[np.isfinite(score.items)]
-    ax.hist(values, bins=np.linspace(0, 1, 21), color=_BLUE, alpha=0.75)
+    ax.hist(values, bins=np.linspace(0, 1, 21), color=BLUE, alpha=0.75)
     ax.set(title=f"{score.title[:1].upper()}{score.title[1:]}", xlabel="certainty", ylabel="items", xlim=(0, 1))
-    _count_items(ax.yaxis)
+    count_items(ax.yaxis)
     ax.grid(axis="y")
     return ax
 
 
-@_styled
+@styled
 def certainty_by_reliability(frame: Any, ax: Any = None) -> Any:
     """Draw how certainty rises with the reliability that is granted to the annotators (Figure 6, first column).
 
@@ -395,11 +313,11 @@ def certainty_by_reliability(frame: Any, ax: Any = None) -> Any:
     """
     from matplotlib.ticker import FuncFormatter, NullLocator
 
-    ax = _axes(ax)
+    ax = axes_of(ax)
     frame = frame[(frame["system"] == "") & frame["score"].str.contains("certainty")]
     names = list(dict.fromkeys(frame["score"]))
     handles = []
-    for name, colour in zip(names, _colours(len(names)), strict=True):
+    for name, colour in zip(names, colours_of(len(names)), strict=True):
         rows = frame[frame["score"] == name].sort_values("reliability")
         handles += ax.plot(rows["reliability"], rows["value"], "o-", color=colour, markersize=4)
         ax.fill_between(rows["reliability"], rows["lower"], rows["upper"], color=colour, alpha=0.2, linewidth=0)
@@ -411,11 +329,11 @@ def certainty_by_reliability(frame: Any, ax: Any = None) -> Any:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set(title="Certainty at several reliabilities", xlabel="reliability", ylabel="certainty", ylim=(None, 1.01))
     ax.grid(axis="y")
-    _legend_below(ax, handles, names)
+    legend_below(ax, handles, names)
     return ax
 
 
-@_styled
+@styled
 def simplex(
     draws: np.ndarray, point: np.ndarray | None = None, labels: Sequence[Any] | None = None, ax: Any = None
 ) -> Any:
@@ -428,7 +346,7 @@ def simplex(
     labels : names of the three corners.
     ax : axes to draw into.
     """
-    ax = _axes(ax, 3.6, 3.4)
+    ax = axes_of(ax, 3.6, 3.4)
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
     draws = np.asarray(draws, float)
     if draws.ndim != 2 or draws.shape[1] != 3:
@@ -438,11 +356,11 @@ def simplex(
     for middle in (corners + np.roll(corners, 1, axis=0)) / 2:
         ax.plot(*np.array([corners.mean(axis=0), middle]).T, color=GRID, linewidth=0.9, zorder=0)
     dots = draws / draws.sum(axis=1, keepdims=True) @ corners
-    ax.scatter(*dots.T, s=7, color=_BLUE, alpha=0.4, linewidth=0, rasterized=len(dots) > _MOST_POINTS)
+    ax.scatter(*dots.T, s=7, color=BLUE, alpha=0.4, linewidth=0, rasterized=len(dots) > MOST_POINTS)
     if point is not None:
         place = np.asarray(point, float) / np.sum(point) @ corners
-        ax.plot(*place, "x", color=_VERMILLION, markersize=8, markeredgewidth=2)
-    names = [_name(label) for label in (labels if labels is not None else (1, 2, 3))]
+        ax.plot(*place, "x", color=VERMILLION, markersize=8, markeredgewidth=2)
+    names = [shown_name(label) for label in (labels if labels is not None else (1, 2, 3))]
     for corner, name, down in zip(corners, names, (True, True, False), strict=True):
         shift = (0, -6 if down else 6)
         ax.annotate(name, corner, shift, textcoords="offset points", ha="center", va="top" if down else "bottom")
@@ -451,7 +369,7 @@ def simplex(
     return ax
 
 
-@_styled
+@styled
 def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) -> Any:
     """Draw the plausibilities of the classes of one item (Figures 5 and 15).
 
@@ -471,29 +389,29 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
     (codes, draws), *_ = plausibility_draws(truth, [position])
     shown = np.argsort(-draws.mean(axis=0), kind="stable")[:most]
     names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
-    dots, labels = draws[:, shown], [_name(names[place]) for place in shown]
+    dots, labels = draws[:, shown], [shown_name(names[place]) for place in shown]
     rest = 1 - dots.sum(axis=1, keepdims=True)
     if rest.mean() >= _LEAST_REST:
         dots, labels = np.hstack([dots, rest]), [*labels, f"all others ({truth.num_classes - len(shown):,})"]
-    ax = _axes(ax, height=1.3 + 0.3 * len(labels))
+    ax = axes_of(ax, height=1.3 + 0.3 * len(labels))
     rows = np.arange(len(labels))
-    handles, kinds = [Line2D([], [], color=_BLUE, marker="o", markersize=3, linestyle="")], ["draws of the truth"]
+    handles, kinds = [Line2D([], [], color=BLUE, marker="o", markersize=3, linestyle="")], ["draws of the truth"]
     if truth.point is not None:
         (point_codes, point), *_ = plausibility_draws(truth.point, [position])
         heights = dict(zip(point_codes.tolist(), point[0], strict=True))
         widths = np.array([heights.get(int(code), 0.0) for code in codes[shown]])
         widths = np.append(widths, max(0.0, 1 - widths.sum()))[: len(rows)]
-        handles += [ax.barh(rows, widths, height=0.72, color=_ORANGE, alpha=0.55)]
+        handles += [ax.barh(rows, widths, height=0.72, color=ORANGE, alpha=0.55)]
         kinds += ["point estimate"]
     dots = dots[:200]
     noise = np.random.default_rng(0).uniform(-0.26, 0.26, dots.shape)
-    ax.scatter(dots, rows + noise, s=4, color=_BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > _MOST_POINTS)
+    ax.scatter(dots, rows + noise, s=4, color=BLUE, alpha=0.5, linewidth=0, rasterized=dots.size > MOST_POINTS)
     ax.set_yticks(rows, labels)
-    ax.set(title=f"Plausibilities of item {_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
+    ax.set(title=f"Plausibilities of item {shown_name(item)}", xlabel="plausibility", xlim=(-0.01, 1.01))
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x")
-    _legend_below(ax, handles, kinds)
+    legend_below(ax, handles, kinds)
     return ax
 
 

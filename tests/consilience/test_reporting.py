@@ -11,11 +11,12 @@ import pytest
 from markupsafe import Markup
 
 import consilience as cs
-from consilience import reporting
+from consilience import pages, reporting
 from consilience.errors import UnsupportedRequest
 from consilience.models import dirichlet
 from consilience.models.truth import OtherMass, PlausibilityDraws
-from consilience.reporting import Code, Section, report, write_page
+from consilience.pages import Code, Section, write_page
+from consilience.reporting import report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -239,7 +240,7 @@ def test_a_page_that_fails_leaves_the_earlier_one_and_no_rest(fit, tmp_path, mon
     path.write_text("earlier")
     with pytest.raises(UnsupportedRequest):
         write_page("t", [], [Section("s", [object()])], path)
-    monkeypatch.setattr(reporting.os, "replace", lambda *names: (_ for _ in ()).throw(OSError("full")))
+    monkeypatch.setattr(pages.os, "replace", lambda *names: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
         write_page("t", [], [], path)
     assert path.read_text() == "earlier"

@@ -1,0 +1,124 @@
+"""How the house draws: colours, settings of matplotlib, and what every figure needs."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "GRID",
+    "INK",
+    "MOST_POINTS",
+    "ORANGE",
+    "PURPLE",
+    "SKY",
+    "STYLE",
+    "VERMILLION",
+    "axes_of",
+    "colours_of",
+    "count_items",
+    "legend_below",
+    "legend_columns",
+    "shown_name",
+    "styled",
+]
+
+INK, GRID = "#262626", "#d9d9d9"
+"""Colours of text and of guiding lines; the report replaces them by those of the reader's light or dark page."""
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.titlepad": 8, "axes.labelsize": 9,
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.axisbelow": True,
+    "grid.color": GRID, "grid.linewidth": 0.6, "xtick.major.width": 0.7, "ytick.major.width": 0.7,
+    "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.5, "figure.facecolor": "none",
+    "axes.facecolor": "none", "text.parse_math": False, "text.usetex": False, "svg.fonttype": "none",
+}  # fmt: skip
+"""Settings of matplotlib under which all figures are drawn."""
+
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+_OKABE_ITO = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+
+# More points than this are drawn as a picture, and curves are thinned to it: an SVG lists every single one.
+MOST_POINTS = 800
+
+# Longer names are cut in the middle, where names of one family differ least.
+_LONGEST_NAME = 34
+
+_Parameters = ParamSpec("_Parameters")
+_Returned = TypeVar("_Returned")
+
+
+def styled(draw: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
+    """Draw in our style and leave the user's settings as they were."""
+
+    @functools.wraps(draw)
+    def drawn(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def axes_of(ax: Any, width: float = 5.2, height: float = 3.2) -> Any:
+    """Return the given axes, or those of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def shown_name(text: Any) -> str:
+    """Make an id fit for drawing: no characters that no file format knows, and not too long."""
+    name = re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", "\ufffd", str(text))
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[: _LONGEST_NAME - 15]}…{name[-14:]}"
+    # Matplotlib hides legend entries that start with an underscore; an invisible space in front shows them.
+    return f"\u200b{name}" if name.startswith("_") else name
+
+
+def count_items(axis: Any) -> None:
+    """Label an axis that counts items: whole numbers, thousands apart."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axis.set_major_locator(MaxNLocator(6, integer=True))
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def colours_of(number: int) -> list[Any]:
+    """Return colours of so many things: Okabe and Ito's, or viridis where they are many."""
+    if number <= len(_OKABE_ITO):
+        return list(_OKABE_ITO[:number])
+    import matplotlib
+
+    return list(matplotlib.colormaps["viridis"](np.linspace(0, 0.92, number)))
+
+
+def legend_below(ax: Any, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """Place a legend under the axis label, at the same distance whatever the height of the axes."""
+    from matplotlib.transforms import ScaledTranslation
+
+    below = ax.transAxes + ScaledTranslation(0, -0.5, ax.figure.dpi_scale_trans)
+    # The layout is not known before drawing: most of the figure's width, less the names on the left.
+    share = ax.get_position().width / 0.775
+    left = 0.35 + 0.065 * max((len(tick.get_text()) for tick in ax.get_yticklabels()), default=0)
+    columns = legend_columns(labels, ax.figure.get_figwidth() * share - left)
+    ax.legend(
+        handles, labels, loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, ncols=columns,
+        borderaxespad=0, borderpad=0, handlelength=1.6, columnspacing=1.4,
+    )  # fmt: skip
+
+
+def legend_columns(labels: Sequence[str], inches: float) -> int:
+    """Return how many columns fit: a legend wider than the axes would squeeze them."""
+    characters = 16 * inches
+    return int(np.clip(characters // (max(map(len, labels), default=0) + 5), 1, 4))
