@@ -1,0 +1,238 @@
+r"""Planning: how many annotations an item should have, and how many more items an interval of a given width takes.
+
+For items with exchangeable labels the variance of an item's agreement with r annotations is known up to three moments
+(`weighting.exchangeable_variance`). A budget of B annotations makes B / r items, hence a variance of the estimate
+proportional to
+
+.. math:: r \operatorname{Var} \hat P(r) = \frac{2}{r - 1} \left[ A_2 + 2 (r - 2) A_1 + \tbinom{r-2}{2} A_0 \right],
+    \qquad r^* = 1 + \sqrt{\frac{2 (A_2 - 2 A_1 + A_0)}{A_0}}.
+
+More annotations of an item help until r*; from there on, new items help more.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.jackknife import wilson_interval
+from consilience.evaluation.agreement.sparse_probability import sparse_agreement
+from consilience.evaluation.agreement.weighting import (
+    Moments,
+    exchangeable_moments,
+    exchangeable_variance,
+    weight_function,
+)
+
+__all__ = ["Design", "Plan", "best_annotations_per_item", "plan"]
+
+# More items than anybody can have annotated; a wanted interval that needs more is refused.
+_MOST_ITEMS = 2**50
+
+
+class Design(NamedTuple):
+    """A number of annotations per item, and what it leads to.
+
+    Parameters
+    ----------
+    per_item : r, annotations of each item.
+    items : items that the budget makes, ``None`` without one.
+    sd : standard error of SPA on them, ``None`` without a budget; NaN where the moments it takes are unknown.
+    width : of its interval.
+    more_items : items to add to the present ones, with r annotations each, for an interval of the wanted width;
+        ``None`` where none was wanted or the moments are unknown.
+    """
+
+    per_item: int
+    items: int | None
+    sd: float | None
+    width: float | None
+    more_items: int | None
+
+
+class Plan(NamedTuple):
+    """An answer of `plan`.
+
+    Parameters
+    ----------
+    best : the design with the best whole number of annotations per item.
+    asked : that with the number the caller asked about, or ``None``.
+    optimum : r*, not rounded; infinite where items do not differ in how much people agree on them.
+    moments : of the present items.
+    most_seen : the largest number of annotations of an item.
+    current_width : width of the present interval, with `flat` weights.
+    wanted_width : that the caller asked for, or ``None``.
+    level : of the intervals.
+    """
+
+    best: Design
+    asked: Design | None
+    optimum: float
+    moments: Moments
+    most_seen: int
+    current_width: float
+    wanted_width: float | None
+    level: float
+
+    def __str__(self) -> str:
+        lines = [self._best_text()]
+        lines += [_budget_text(design, self.level) for design in self._designs() if design.items is not None]
+        lines += [self._width_text(design) for design in self._designs() if self.wanted_width is not None]
+        return "\n".join(lines)
+
+    def _designs(self) -> list[Design]:
+        return (
+            [self.best] if self.asked is None or self.asked.per_item == self.best.per_item else [self.best, self.asked]
+        )
+
+    def _best_text(self) -> str:
+        best = self.best.per_item
+        if self.most_seen < 4:
+            return (
+                f"Of up to {self.most_seen} annotations per item, {best} tell most for their number; "
+                "whether more are better cannot be told without some items that have four."
+            )
+        if math.isinf(self.optimum):
+            return (
+                "Items do not seem to differ in how much people agree on them: the more annotations per item the "
+                f"better, at least up to the {best} seen here."
+            )
+        return (
+            f"On items like these, {best} annotations per item tell most about the agreement for their number "
+            f"(optimum {self.optimum:.1f}); with more, spend on new items instead."
+        )
+
+    def _width_text(self, design: Design) -> str:
+        now = f"the {self.level:.0%} interval is {self.current_width:.3g} wide now"
+        if design.more_items is None:
+            return f"{design.per_item} annotations per item: how the width of the interval goes down is not known."
+        if design.more_items == 0:
+            return f"No more items are needed: {now}, and {self.wanted_width:.3g} was wanted."
+        return (
+            f"{design.more_items:,} more items with {design.per_item} annotations each would bring it to "
+            f"{self.wanted_width:.3g}; {now}."
+        )
+
+
+def _budget_text(design: Design, level: float) -> str:
+    start = f"{design.per_item} annotations per item make {design.items:,} items of the budget"
+    if design.sd is None or design.width is None or math.isnan(design.width):
+        return f"{start}; the standard error on them is not known."
+    return f"{start}: standard error {design.sd:.3g}, {level:.0%} interval {design.width:.3g} wide."
+
+
+def best_annotations_per_item(moments: Moments) -> float:
+    """Return r*, the number of annotations per item that tells most for a number of annotations; two at least.
+
+    Infinite where A₀ is zero: items do not differ, or there is none with four annotations to tell. NaN without moments.
+    """
+    if math.isnan(moments.disjoint):
+        return float("nan")
+    if moments.disjoint <= 0:
+        return float("inf")
+    gain = 2 * (moments.same - 2 * moments.shared + moments.disjoint) / moments.disjoint
+    return max(2.0, 1 + math.sqrt(max(gain, 0.0)))
+
+
+def plan(
+    counts: LabelCounts,
+    budget: int | None = None,
+    width: float | None = None,
+    per_item: int | None = None,
+    level: float = 0.95,
+) -> Plan:
+    """Plan further annotation from the annotations at hand.
+
+    Assumed are items like these, labels of an item that do not depend on its number of annotations or on each other,
+    `flat` weights, and items as what is random: these annotators. The moments are estimates from these data; how much
+    items differ can be seen only on items with four annotations or more, and r* is rough where those are few.
+
+    Parameters
+    ----------
+    counts : annotations at hand.
+    budget : annotations that could be bought, for new items only.
+    width : wanted full width of the interval, with the present items counted in.
+    per_item : a number of annotations per item to compare with the best one.
+    level : of the intervals.
+
+    Raises
+    ------
+    UnsupportedRequest : for fewer than two items with two annotations, or a budget, width, number of annotations per
+        item or level that makes no sense.
+    """
+    patterns = counts.patterns
+    if patterns.num_items < 2:
+        raise UnsupportedRequest("to plan from annotations, two items with two annotations each are needed at least")
+    _check(budget, width, per_item, level)
+    moments, most_seen = exchangeable_moments(patterns), int(patterns.size.max())
+    optimum = best_annotations_per_item(moments) if most_seen >= 4 else float("nan")
+    now = sparse_agreement(patterns, weight_function("flat", counts), level)
+
+    def design(number: int) -> Design:
+        variance = _variance(number, moments, most_seen)
+        items = None if budget is None else budget // number
+        sd = None if items is None else math.sqrt(variance / items) if items else float("nan")
+        expected = None if sd is None or items is None else _width(moments.mean, sd, items, level)
+        more = (
+            None if width is None else _more_items(width, variance, now.value, now.sd, int(patterns.num_items), level)
+        )
+        return Design(number, items, sd, expected, more)
+
+    best = design(_best_whole(optimum, moments, most_seen))
+    asked = None if per_item is None else design(per_item)
+    return Plan(best, asked, optimum, moments, most_seen, now.upper - now.lower, width, level)
+
+
+def _check(budget: int | None, width: float | None, per_item: int | None, level: float) -> None:
+    if budget is not None and budget < 2:
+        raise UnsupportedRequest(f"a budget of {budget} annotations shows no agreement; give two at least")
+    if width is not None and not 0 < width < 1:
+        raise UnsupportedRequest(f"an interval {width:g} wide makes no sense; give a full width between 0 and 1")
+    if per_item is not None and per_item < 2:
+        raise UnsupportedRequest(f"{per_item} annotations per item show no agreement; give two at least")
+    if not 0 < level < 1:
+        raise UnsupportedRequest(f"level={level:g} is no level of an interval; give a number between 0 and 1")
+
+
+def _variance(number: int, moments: Moments, most_seen: int) -> float:
+    """Return the variance of an item's agreement; NaN where it takes moments that need more annotations than seen."""
+    if number > most_seen and most_seen < 4:
+        return float("nan")
+    return float(exchangeable_variance(np.array([float(number)]), moments)[0])
+
+
+def _best_whole(optimum: float, moments: Moments, most_seen: int) -> int:
+    """Return the best whole number of annotations per item, among those whose variance is known."""
+    if most_seen < 4:
+        candidates = list(range(2, most_seen + 1))
+    elif math.isinf(optimum):
+        candidates = [most_seen]
+    else:
+        candidates = [math.floor(optimum), math.ceil(optimum)]
+    return min(candidates, key=lambda number: number * _variance(number, moments, most_seen))
+
+
+def _width(value: float, sd: float, items: int, level: float) -> float:
+    lower, upper = wilson_interval(value, sd, float(items), level)
+    return upper - lower
+
+
+def _more_items(wanted: float, variance: float, value: float, sd: float, items: int, level: float) -> int | None:
+    """Return the least number of new items that makes the interval narrow enough, old and new ones alike in weight."""
+    if math.isnan(variance):
+        return None
+
+    def narrow_enough(more: int) -> bool:
+        joint = math.sqrt((items * sd) ** 2 + more * variance) / (items + more)
+        return _width(value, joint, items + more, level) <= wanted
+
+    # New items with few annotations can widen the interval at first; from where it is narrow enough it stays so.
+    more = bisect.bisect_left(range(_MOST_ITEMS), True, key=narrow_enough)
+    if more == _MOST_ITEMS:
+        raise UnsupportedRequest(f"no number of items makes an interval only {wanted:g} wide; ask for a wider one")
+    return more
