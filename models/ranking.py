@@ -20,8 +20,11 @@ from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxim
 __all__ = [
     "LargestShares",
     "PaddedBlock",
+    "agreement_probability",
     "draw_dirichlet",
+    "draw_log_weights",
     "group_weights",
+    "normalise_weights",
     "pad",
     "rank_dirichlet",
     "rank_weights",
@@ -255,3 +258,62 @@ def group_weights(
     # Without any mass nothing is known of an item: all classes are alike.
     share = jnp.bincount(group, length=num_groups) / group.shape[0]
     return jnp.where(total > 0, stacked / jnp.where(total > 0, total, 1.0), share)
+
+
+@functools.partial(jax.jit, static_argnames="num_draws")
+def draw_log_weights(
+    key: Key, concentration: Float[Array, " entry"], other_concentration: Float[Array, " item"], num_draws: int
+) -> tuple[Float[Array, "entry draw"], Float[Array, "item draw"]]:
+    """Draw the weights of Dirichlet variables, those of the unnamed classes in one; -inf where these have none."""
+    # One call for all: what takes the time is to compile it.
+    concentration = jnp.concatenate([concentration, other_concentration])
+    shape = (concentration.shape[0], num_draws)
+    exists = concentration > 0
+    drawn = log_gamma(key, jnp.broadcast_to(jnp.where(exists, concentration, 1.0)[:, None], shape))
+    log_weight = jnp.where(exists[:, None], drawn, -jnp.inf)
+    num_items = other_concentration.shape[0]
+    return log_weight[:-num_items], log_weight[-num_items:]
+
+
+@jax.jit
+def normalise_weights(
+    log_weight: Float[Array, "entry draw"],
+    log_other: Float[Array, "item draw"],
+    concentration: Float[Array, ""],
+    block: PaddedBlock,
+) -> tuple[Float[Array, "entry draw"], Float[Array, "item draw"], Float[Array, "item draw"]]:
+    """Return the plausibilities of named classes, of the unnamed ones together, and how often two of these agree.
+
+    ``concentration`` is that of each unnamed class; `consilience.models.truth.Plausibilities` explains all three.
+    """
+    num_items = block.num_named.shape[0]
+    segment_max = functools.partial(jax.ops.segment_max, num_segments=num_items + 1, indices_are_sorted=True)
+    segment_sum = functools.partial(jax.ops.segment_sum, num_segments=num_items + 1, indices_are_sorted=True)
+    highest = segment_max(log_weight, block.segment).at[:num_items].max(log_other)
+    highest = jnp.where(jnp.isfinite(highest), highest, 0.0)
+    weight, other = jnp.exp(log_weight - highest[block.segment]), jnp.exp(log_other - highest[:num_items])
+    total = segment_sum(weight, block.segment).at[:num_items].add(other)
+    # Without any mass nothing is known of an item: all classes are alike.
+    known = total > 0
+    unnamed = block.num_unnamed[:, None]
+    alike = 1 / jnp.maximum(block.num_named[:, None] + unnamed, 1).astype(total.dtype)
+    alike = jnp.concatenate([alike, jnp.ones((1, 1), alike.dtype)])
+    scale = 1 / jnp.where(known, total, 1.0)
+    named = jnp.where(known[block.segment], weight * scale[block.segment], alike[block.segment])
+    other = jnp.where(known[:num_items], other * scale[:num_items], unnamed * alike[:num_items])
+    number = jnp.maximum(unnamed, 1)
+    divided = (concentration + 1) / (number * concentration + 1)
+    return named, other, jnp.where(known[:num_items], divided, 1 / number)
+
+
+@jax.jit
+def agreement_probability(
+    named: Float[Array, "entry draw"],
+    other: Float[Array, "item draw"],
+    other_agreement: Float[Array, "item draw"],
+    segment: Int[Array, " entry"],
+) -> Float[Array, "item draw"]:
+    """Return the probability that two independent annotations of an item are of one class."""
+    num_items = other.shape[0]
+    squares = jax.ops.segment_sum(named**2, segment, num_items + 1, indices_are_sorted=True)
+    return squares[:num_items] + other**2 * other_agreement

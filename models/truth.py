@@ -1,10 +1,11 @@
 """Draws of the truth: what a member's `truth` returns and all that an evaluation ever sees of a fit.
 
-A truth answers two questions, for a block of items and all draws at a time: which classes lead (`ranked`), and how
-the mass falls on groups of classes (`grouped`). An array of draws × items × classes is never built: plausibilities
-are kept for the classes that somebody named (*entries*, sorted by item and class, the entries of item i at
-``first[i]:first[i + 1]``), and the classes of an item that nobody named are exchangeable: only the largest of them
-are kept, and which classes those are is drawn at random.
+A truth answers questions for a block of items and all draws at a time: which classes lead (`ranked`), how the mass
+falls on groups of classes (`grouped`), and how often two annotators would agree (`agreement`), for which it shows its
+`plausibilities`. An array of draws × items × classes is never built: plausibilities are kept for the classes that
+somebody named (*entries*, sorted by item and class, the entries of item i at ``first[i]:first[i + 1]``). The classes of
+an item that nobody named are exchangeable: only the largest of them are kept, or their sum, and which classes those are
+is drawn at random.
 
 Equal values are ordered by the lowest class code. Where an item has fewer classes with positive mass than a ranking
 needs, the ranking is filled with the lowest remaining class codes.
@@ -34,8 +35,11 @@ from consilience.models.random import GammaQuantiles, log_largest_shares
 from consilience.models.ranking import (
     LargestShares,
     PaddedBlock,
+    agreement_probability,
     draw_dirichlet,
+    draw_log_weights,
     group_weights,
+    normalise_weights,
     pad,
     rank_dirichlet,
     rank_weights,
@@ -48,6 +52,7 @@ __all__ = [
     "Entries",
     "LabelDraws",
     "OtherMass",
+    "Plausibilities",
     "PlausibilityDraws",
     "PointTruth",
     "TopProbabilities",
@@ -86,6 +91,36 @@ class Block(NamedTuple):
     def num_items(self) -> int:
         """How many items of the block are real."""
         return self.items.stop - self.items.start
+
+
+class Plausibilities(NamedTuple):
+    r"""Plausibilities of the classes of some items in all draws, which sum to one within an item and draw.
+
+    A padded block: the first ``len(items)`` items and ``len(entries)`` entries are real, and blocks of one pass have
+    one shape.
+
+    Parameters
+    ----------
+    items, entries : slices of the items, and of their entries.
+    segment : shape ``(entry,)``; the item within the block of each entry, and their padded number at the padding.
+    named : shape ``(entry, draw)``; the plausibility of each named class.
+    other : shape ``(item, draw)``; that of the item's unnamed classes together.
+    other_agreement : shape ``(item, draw)``; the probability that two annotations, both of unnamed classes, are of one
+        class. U classes that divide their mass as a symmetric Dirichlet variable of concentration a agree with
+        probability :math:`(a + 1) / (U a + 1)`, the expected sum of their squared shares: how that sum varies from draw
+        to draw is left out. Where nothing is known of an item it is 1/U.
+    """
+
+    items: slice
+    entries: slice
+    segment: Array
+    named: Array
+    other: Array
+    other_agreement: Array
+
+    def agreement(self) -> Float[Array, "item draw"]:
+        r"""Return the probability that two annotations agree, :math:`\sum_c \lambda_{ic}^2`; padded as ``other``."""
+        return agreement_probability(self.named, self.other, self.other_agreement, self.segment)
 
 
 class TopProbabilities(NamedTuple):
@@ -212,6 +247,21 @@ class Truth(ABC):
     def grouped(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
         """Yield blocks of the plausibility of each group, ``(item, draw, group)``; ``group`` maps class to group."""
 
+    def plausibilities(self) -> Iterator[Plausibilities]:
+        """Yield blocks of the plausibilities, where the truth is made of them; the same at every pass."""
+        raise UnsupportedRequest(
+            "the truth of this fit is one label per item, which does not say how often annotators agree: that takes "
+            "their errors too; use a model of plausibilities, such as dirichlet or plackett-luce"
+        )
+
+    def agreement(self) -> Iterator[Block]:
+        """Yield blocks of the probability that two annotations of an item agree, ``(item, draw)``.
+
+        A truth of labels that knows the errors of the annotators answers in a way of its own.
+        """
+        for block in self.plausibilities():
+            yield Block(block.items, block.agreement())
+
     def top_probabilities(self) -> TopProbabilities:
         """Return exact probabilities of leading, where a quadrature exists."""
         raise UnsupportedRequest(
@@ -273,6 +323,16 @@ class DirichletTruth(Truth):
             items = slice(start, min(start + num_rows, self.num_items))
             key = jax.random.fold_in(jax.random.fold_in(self.key, 1 << 30), start)
             yield Block(items, draw_dirichlet(key, pad(concentration[items], num_rows, 1.0), self.num_draws))
+
+    def plausibilities(self) -> Iterator[Plausibilities]:
+        """Yield plausibilities; see `Truth.plausibilities`. They are independent of what `ranked` draws."""
+        for number, (items, slots, num_items, num_entries) in enumerate(self.entries.blocks(self.num_draws)):
+            padded = _pad_block(self.entries, items, slots, num_items, num_entries)
+            concentration = pad(self.concentration[slots], num_entries, 1.0)
+            other = self.unnamed * pad(np.asarray(padded.num_unnamed, float), num_items, 0.0)
+            key = jax.random.fold_in(jax.random.fold_in(self.key, 1 << 29), number)
+            log_weight, log_other = draw_log_weights(key, concentration, other, self.num_draws)
+            yield _plausibilities(items, slots, padded, log_weight, log_other, self.unnamed)
 
     def group_concentration(self, group: Int[np.ndarray, " class"], num_groups: int) -> Float[np.ndarray, "item group"]:
         """Return the Dirichlet concentration of groups of classes, float64 ``(item, group)``."""
@@ -361,6 +421,13 @@ class PlausibilityDraws(Truth):
             log_other = self._padded_other(items, padded)
             split = self._split(number, padded, np.asarray(group), num_groups)
             yield Block(items, group_weights(log_weight, log_other, split, padded, jnp.asarray(group), num_groups))
+
+    def plausibilities(self) -> Iterator[Plausibilities]:
+        """Yield plausibilities; see `Truth.plausibilities`."""
+        for items, padded, log_weight in self._padded(self.num_draws):
+            slots = slice(int(self.entries.first[items.start]), int(self.entries.first[items.stop]))
+            concentration = 1.0 if self.other is None else float(self.other.concentration)
+            yield _plausibilities(items, slots, padded, log_weight, self._padded_other(items, padded), concentration)
 
     def leading(self) -> dict[str, np.ndarray]:
         """Tabulate the leading class of each item; see `Truth.leading`."""
@@ -564,3 +631,10 @@ def _pad_block(entries: Entries, items: slice, slots: slice, num_items: int, num
         num_named=pad(counts.astype(np.int32), num_items, 0),
         num_unnamed=pad((entries.num_classes - counts).astype(np.int32), num_items, 0),
     )
+
+
+def _plausibilities(
+    items: slice, slots: slice, padded: PaddedBlock, log_weight: Array, log_other: Array, concentration: float
+) -> Plausibilities:
+    of_each = jnp.asarray(concentration, jnp.result_type(float))
+    return Plausibilities(items, slots, padded.segment, *normalise_weights(log_weight, log_other, of_each, padded))
