@@ -1,0 +1,170 @@
+r"""Agreement beyond chance where each annotator has class shares of their own: Conger, and Cohen and Scott for two.
+
+With the share :math:`p_{gc}` of class c among the annotations of annotator g and A annotators, chance agreement is that
+of two different annotators who label any two items,
+
+.. math:: P_e = \frac{\sum_c (\sum_g p_{gc})^2 - \sum_c \sum_g p_{gc}^2}{A (A - 1)}
+          = \operatorname{mean}_{g \ne h} \sum_c p_{gc} p_{hc}.
+
+Conger's kappa sets it against SPA with flat weights, and takes the shares over all items that an annotator labelled;
+with two annotators and full data it is Cohen's. Cohen's kappa and Scott's pi look at the items that both labelled, and
+take the shares there; Scott's are the mean of the two.
+
+References
+----------
+A. J. Conger. Integration and generalization of kappas for multiple raters. Psychological Bulletin 88 (1980).
+J. Cohen. A coefficient of agreement for nominal scales. Educational and Psychological Measurement 20 (1960).
+W. A. Scott. Reliability of content analysis: the case of nominal scale coding. Public Opinion Quarterly 19 (1955).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from consilience.arrays import Int
+from consilience.data.annotations import Annotations
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement.chance import Coefficient, beyond_chance, left_out_agreement, with_jackknife
+from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.weighting import weight_function
+
+__all__ = ["conger_kappa", "present_annotators", "two_annotators"]
+
+
+def present_annotators(annotations: Annotations) -> Int[np.ndarray, " present"]:
+    """Return the codes of the annotators who occur; none where an annotation has no known annotator."""
+    present = np.unique(_columns(annotations)[1])
+    return present if (present >= 0).all() else present[:0]
+
+
+def conger_kappa(annotations: Annotations, level: float = 0.95) -> Coefficient:
+    """Estimate Conger's kappa, with the jackknife over items.
+
+    Without an item the shares of its annotators change too, exactly, and an annotator of that item alone is gone. It
+    takes a step for each annotation and each class that its annotator ever used.
+
+    Raises
+    ------
+    UnsupportedRequest : where annotators are unknown.
+    """
+    if not len(present_annotators(annotations)):
+        raise UnsupportedRequest("these data do not say who annotated; read a table with an annotator column")
+    counts = LabelCounts.of_annotations(annotations)
+    annotated = counts.size > 0
+    observed, left_observed = left_out_agreement(counts, weight_function("flat", counts), annotated)
+    expected, left_expected = _conger_chance(annotations)
+    value = float(beyond_chance(observed, expected))
+    left_out = beyond_chance(left_observed, left_expected[annotated])
+    return with_jackknife("Conger's kappa", "", value, left_out, observed, expected, level)
+
+
+def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coefficient]:
+    """Estimate Cohen's kappa and Scott's pi on the items that both annotators labelled, the units of the jackknife.
+
+    An annotator who labelled an item several times has shares of classes there; the two agree as often as a label of
+    one, taken at random, is that of the other.
+
+    Raises
+    ------
+    UnsupportedRequest : unless exactly two annotators occur.
+    """
+    present = present_annotators(annotations)
+    if len(present) != 2:
+        raise UnsupportedRequest(f"{len(present)} known annotators occur; Cohen's kappa and Scott's pi are of two")
+    first, second = (_item_shares(annotations, int(annotator)) for annotator in present)
+    both = (first.sum(axis=1) > 0) & (second.sum(axis=1) > 0)
+    first, second = first[both], second[both]
+    agreeing = first.multiply(second).sum(axis=1)
+    one, two = first.sum(axis=0), second.sum(axis=0)
+    number = int(both.sum())
+    observed, left_observed = _mean(agreeing.sum(), number), _mean(agreeing.sum() - agreeing, number - 1)
+    coefficients = []
+    for name, a, b, total_a, total_b in (
+        ("Cohen's kappa", first, second, one, two),
+        ("Scott's pi", (first + second) / 2, (first + second) / 2, (one + two) / 2, (one + two) / 2),
+    ):
+        own = a.multiply(b).sum(axis=1)
+        expected = _mean(total_a @ total_b, number**2)
+        left_expected = _mean(total_a @ total_b - a @ total_b - b @ total_a + own, (number - 1) ** 2)
+        value = float(beyond_chance(observed, expected))
+        left_out = beyond_chance(left_observed, left_expected)
+        coefficients.append(with_jackknife(name, "", value, left_out, float(observed), float(expected), level))
+    return coefficients
+
+
+def _conger_chance(annotations: Annotations) -> tuple[float, np.ndarray]:
+    """Return P_e, and P_e without each item."""
+    item, annotator, label, weight = _columns(annotations)
+    num_items, num_labels = annotations.num_items, annotations.num_labels
+    whose = LabelCounts.of_codes(annotator, label, weight, num_labels=num_labels)
+    shares = _rows(whose, 1 / np.maximum(whose.size, 1))
+    # A cell is what an annotator said of an item; usually it holds a single label.
+    key, cell = np.unique(item.astype(np.int64) * whose.num_items + annotator, return_inverse=True)
+    cell_item, cell_annotator = key // whose.num_items, key % whose.num_items
+    said = LabelCounts.of_codes(cell, label, weight, num_items=len(key), num_labels=num_labels)
+    rest = (whose.size[cell_annotator] - said.size).astype(float)
+    stays = rest > 0
+    inverse = np.divide(1, rest, out=np.zeros(len(rest)), where=stays)
+
+    # Without the item, annotator g has the shares (n_gc - x_gc) / rest: p_gc plus said / rest * p_gc - x_gc / rest.
+    grown = sparse.csr_array(
+        (np.where(stays, said.size * inverse, -1.0), (cell_item, cell_annotator)), (num_items, whose.num_items)
+    )
+    entry_cell, entry_label, number = said.entries
+    place = (cell_item[entry_cell], entry_label)
+    gone = sparse.csr_array((number * inverse[entry_cell], place), (num_items, num_labels))
+    change = grown @ shares - gone
+    sums = shares.sum(axis=0)
+    left_total = sums @ sums + 2 * (change @ sums) + change.multiply(change).sum(axis=1)
+
+    squares = (whose.pairs + whose.size).astype(float)
+    own = np.divide(squares, whose.size.astype(float) ** 2, out=np.zeros(len(squares)), where=whose.size > 0)
+    meets = np.bincount(entry_cell, number * _look_up(whose, cell_annotator[entry_cell], entry_label), len(key))
+    left_squares = squares[cell_annotator] - 2 * meets + said.pairs + said.size
+    left_own = own.sum() + np.bincount(cell_item, left_squares * inverse**2 - own[cell_annotator], num_items)
+
+    present = int((whose.size > 0).sum())
+    left_present = present - np.bincount(cell_item[~stays], minlength=num_items)
+    expected = _mean(sums @ sums - own.sum(), present * (present - 1))
+    return float(expected), _mean(left_total - left_own, left_present * (left_present - 1))
+
+
+def _columns(annotations: Annotations) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return item, annotator and label of the rows that count, and how often each does."""
+    columns = [np.asarray(values) for values in (annotations.item, annotations.annotator, annotations.label)]
+    weight = np.asarray(annotations.weight)
+    if (weight == 1).all():
+        return columns[0], columns[1], columns[2], None
+    item, annotator, label = (values[weight > 0] for values in columns)
+    return item, annotator, label, weight[weight > 0]
+
+
+def _item_shares(annotations: Annotations, annotator: int) -> sparse.csr_array:
+    """Return the class shares of one annotator on each item, shape ``(item, label)``; zero where there are none."""
+    item, who, label, weight = _columns(annotations)
+    own = who == annotator
+    counts = LabelCounts.of_codes(
+        item[own], label[own], None if weight is None else weight[own],
+        num_items=annotations.num_items, num_labels=annotations.num_labels,
+    )  # fmt: skip
+    return _rows(counts, 1 / np.maximum(counts.size, 1))
+
+
+def _rows(counts: LabelCounts, scale: np.ndarray) -> sparse.csr_array:
+    """Return counts as a sparse matrix, each row times its scale."""
+    row, label, number = counts.entries
+    return sparse.csr_array((number * scale[row], (row, label)), (counts.num_items, counts.num_labels))
+
+
+def _look_up(counts: LabelCounts, row: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Return the counts of cells that are not empty."""
+    entries = counts.entries
+    keys = entries.item * counts.num_labels + entries.label
+    return entries.number[np.searchsorted(keys, row * counts.num_labels + label)]
+
+
+def _mean(total: float | np.ndarray, number: int | np.ndarray) -> np.ndarray:
+    """Divide; NaN where there is nothing to take the mean of."""
+    total, divisor = np.broadcast_arrays(np.asarray(total, float), np.asarray(number, float))
+    return np.divide(total, divisor, out=np.full(total.shape, np.nan), where=divisor > 0)
