@@ -24,6 +24,7 @@ _HOME = {
     "consilience.inference.fitting": ("Fit", "fit"),
     "consilience.inference.saved": ("load_fit",),
     "consilience.evaluation.adjustment": ("adjusted", "evaluate"),
+    "consilience.evaluation.agreement": ("Agreement", "PosteriorAgreement", "agreement"),
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),
     "consilience.evaluation.comparison": ("Comparison", "compare"),
     "consilience.evaluation.metrics": ("Metric",),

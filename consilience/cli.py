@@ -208,6 +208,15 @@ def _renamed(text: str) -> dict[str, str]:
     return {role.strip(): name.strip() for role, name in pairs}
 
 
+def _numbered(text: str) -> str | dict[str, float]:
+    if text == "labels":
+        return text
+    try:
+        return {label: float(number) for label, number in (pair.rsplit("=", 1) for pair in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write label=number,label=number or labels") from None
+
+
 def _add_columns(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--columns", type=_renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
 
@@ -299,6 +308,29 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html)")
 
 
+def _build_agreement(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("file", metavar="FILE", help="annotations, or the name of public data; or a fit's folder")
+    shown = ", ".join(commands.AGREEMENT_TABLES)
+    sub.add_argument("--table", metavar="NAME", choices=commands.AGREEMENT_TABLES, help=f"print this table: {shown}")
+    sub.add_argument("--weights", choices=commands.WEIGHTS, help="by the number of annotations (annotations_m1)")
+    sub.add_argument("--annotators", choices=("fixed", "random"), help="these, or annotators like these (fixed)")
+    sub.add_argument("--level", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
+    sub.add_argument("--values", type=_numbered, metavar="LABEL=X,…", help=_VALUES_HELP)
+    sub.add_argument("--ordinal", action="store_true", help="the labels have an order, that of --labels; for alpha")
+    sub.add_argument("--budget", type=int, metavar="N", help="plan for N further annotations")
+    sub.add_argument("--width", type=float, metavar="X", help="plan for an interval of this width")
+    sub.add_argument(
+        "--per-item", type=int, metavar="N", help="plan with N annotations per item, beside the best number"
+    )
+    sub.add_argument("-o", "--output", metavar="PAGE", help="write a page with figures, such as agreement.html")
+    repeats = {"choices": ("keep", "first", "error"), "help": "an annotator who labels an item again (error)"}
+    _add_flags(sub, {**{name: _FIT_FLAGS[name] for name in commands.READING}, "duplicates": repeats, "json": {}})
+    sub.add_argument("--csv", metavar="FILE", help="write the table that is printed to a CSV file")
+
+
+_VALUES_HELP = "numbers behind the labels, for alpha on a scale; 'labels' if they are numbers"
+
+
 def _build_table(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
@@ -331,6 +363,11 @@ _COMMANDS = {
     "certainty": (_build_certainty, commands.certainty, "say how certain the annotations make the truth of each item"),
     "evaluate": (_build_evaluate, commands.evaluate, "score the predictions of systems against an uncertain truth"),
     "compare": (_build_compare, commands.compare, "rank systems, with how sure one may be of the ranking"),
+    "agreement": (
+        _build_agreement,
+        commands.agreement,
+        "say how often annotators agree, and how sure one may be of it",
+    ),
     "report": (_build_report, commands.report, "write one HTML page about a fit and its evaluation"),
     "check": (_build_check, commands.check, "test the hand-derived inference of a model against generic inference"),
     "models": (_build_models, commands.models, "list the models, or describe one"),

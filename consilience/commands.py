@@ -12,12 +12,13 @@ import difflib
 import inspect
 import os
 import shlex
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience import models as registry
-from consilience.errors import InputError, InputProblem, InvalidFit, UnknownName, UnsupportedRequest
+from consilience.errors import InputError, InputProblem, InputWarning, InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
 
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from consilience.models.interface import Model
 
 __all__ = [
+    "AGREEMENT_TABLES",
     "READING",
+    "WEIGHTS",
+    "agreement",
     "certainty",
     "check",
     "cite",
@@ -45,6 +49,10 @@ Arguments = argparse.Namespace
 
 READING = ("missing", "duplicates", "unknown", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
+
+AGREEMENT_TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
+WEIGHTS = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_class", "exch")
+"""Names of `consilience.evaluation.agreement`, which takes half a second to import."""
 
 _POOR, _INTERRUPTED = 3, 130
 _COLUMNS = {
@@ -252,8 +260,6 @@ def _say_if_poor(fitted: Fit, folder: Path) -> None:
     if known.get("fewest_effective_draws", LEAST_ESS) < LEAST_ESS:
         poor.append(f"a quantity has {known['fewest_effective_draws']:.0f} effective draws only")
     if poor:
-        import warnings
-
         from consilience.errors import ConsilienceWarning
 
         warnings.warn(f"the fit in {folder} is poor: {'; '.join(poor)}", ConsilienceWarning, stacklevel=2)
@@ -418,6 +424,87 @@ def _score_row(score: Any) -> dict[str, Any]:
 def _write_items(items: Rows, arguments: Arguments) -> None:
     if arguments.csv:
         write_csv(items, arguments.csv)
+
+
+# ---- agreement ----
+
+
+def agreement(arguments: Arguments) -> None:
+    """Print how often the annotators of a file agree, or how often a fit implies it."""
+    if holds_fit(Path(arguments.file)):
+        _agreement_of_fit(arguments)
+        return
+    policy = arguments.duplicates or "error"
+    arguments.model = "agreement"
+    # Of files the reader names the lines; public data are read as published, and repeats are judged here.
+    arguments.duplicates = policy if Path(arguments.file).exists() else None
+    with warnings.catch_warnings():
+        if arguments.duplicates is None:
+            warnings.simplefilter("ignore", InputWarning)
+        content = _read(arguments, "Annotations")
+    from consilience.evaluation.agreement import agreement as measure
+
+    found = measure(
+        content, arguments.weights or "annotations_m1", annotators=arguments.annotators or "fixed",
+        values=_label_values(arguments.values, content.labels), level=arguments.level, duplicates=policy,
+    )  # fmt: skip
+    rows = _agreement_rows(found, arguments)
+    plan = _agreement_plan(found, arguments)
+    if arguments.csv:
+        write_csv(rows, arguments.csv)
+    if arguments.output:
+        from consilience.reporting import report as write
+
+        write(found, path=arguments.output)
+    if arguments.json:
+        planned = {} if plan is None else {"plan": {"words": str(plan), **plan._asdict()}}
+        print(json_text(rows if arguments.table else {**found.row(), "schemes": rows, **planned}))
+        return
+    if not arguments.table:
+        print(f"{found!r}\n")
+    print(table_text(rows, limit=20 if arguments.table else None, hint="use --json or --csv FILE"))
+    for line in [] if plan is None else ["", *str(plan).splitlines()]:
+        print(line)
+    if arguments.output:
+        print(f"\nwritten  {arguments.output}")
+
+
+def _agreement_rows(found: Any, arguments: Arguments) -> Rows:
+    if arguments.table == "coefficients":
+        return rows_of(found.coefficients(ordinal=arguments.ordinal))
+    return rows_of(found.tabulate(arguments.table or "schemes"))
+
+
+def _agreement_plan(found: Any, arguments: Arguments) -> Any:
+    asked = {name: getattr(arguments, name) for name in ("budget", "width", "per_item")}
+    return None if all(value is None for value in asked.values()) else found.plan(**asked)
+
+
+def _label_values(given: str | Mapping[str, float] | None, labels: Any) -> str | list[float] | None:
+    """Bring numbers by label into the order of the labels."""
+    if given is None or isinstance(given, str):
+        return given
+    if unknown := [name for name in given if name not in set(labels)]:
+        raise UnsupportedRequest(f"--values names {unknown[0]!r}; the labels are {', '.join(map(str, labels))}")
+    if missing := [str(label) for label in labels if label not in given]:
+        raise UnsupportedRequest(f"--values lacks {', '.join(missing)}; give a number for every label")
+    return [given[label] for label in labels]
+
+
+def _agreement_of_fit(arguments: Arguments) -> None:
+    """Print the agreement that a fit implies."""
+    taken = ("table", "annotators", "values", "budget", "width", "per_item", "output", *READING)
+    if unfit := [name for name in taken if getattr(arguments, name)]:
+        named = _flags(name.replace("_", "-") for name in unfit)
+        raise UnsupportedRequest(f"{named} has no meaning for a fit; give the table of annotations")
+    arguments.folder = arguments.file
+    fitted, _ = _load(arguments)
+    from consilience.evaluation.agreement import agreement as measure
+
+    found = measure(fitted, arguments.weights or "annotations_m1", level=arguments.level)
+    if arguments.csv:
+        write_csv(rows_of(found.table), arguments.csv)
+    print(json_text(found.row()) if arguments.json else found)
 
 
 # ---- is it right ----

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from consilience import figures
+from consilience.agreement_page import agreement_lead, agreement_sections, predictive_section
 from consilience.data import Annotations, ClassMap, Predictions, Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.agreement import Agreement, agreement
 from consilience.evaluation.annotator_scores import annotator_agreement
 from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.comparison import Comparison, compare
@@ -34,7 +36,7 @@ _MOST_REMEMBERED = 1 << 26
 
 
 def report(
-    fit: Fit,
+    fit: Fit | Agreement,
     predictions: Predictions | Mapping[str, Predictions] | None = None,
     *,
     path: str | os.PathLike = "report.html",
@@ -49,7 +51,7 @@ def report(
 
     Parameters
     ----------
-    fit : of `consilience.fit`.
+    fit : of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
     predictions : of one system, or of several by name.
     path : file to write; it appears when it is complete, in place of an earlier one.
     metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
@@ -63,6 +65,11 @@ def report(
     -------
     The path that was written.
     """
+    if isinstance(fit, Agreement):
+        if predictions is not None or risk is not None:
+            raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
+        about = [*agreement_sections(fit), *sections]
+        return write_page(title or "Agreement of annotators", agreement_lead(fit), about, path)
     systems = {predictions.name: predictions} if isinstance(predictions, Predictions) else dict(predictions or {})
     truth = _remembering(fit.truth)
     certainties = _certainties(truth)
@@ -82,8 +89,7 @@ def report(
     if risk is not None:
         by_group = {name: results[metrics[0].name] for name, results in scores.items()} if systems else {}
         parts.append(_risk_section(truth, risk, certainties[0], by_group))
-    agreement = _agreement_section(fit, truth, exact or certainties[0])
-    parts += [agreement] if agreement else []
+    parts += _agreement_parts(fit, truth, exact or certainties[0])
     parts += [*sections, _run_section(fit, systems)]
     lead = [_about(fit), _key_figures(fit, exact or certainties[0])]
     return write_page(title or "Evaluation under uncertain ground truth", lead, parts, path)
@@ -394,22 +400,35 @@ def _group_scores(scores: Mapping[str, Score]) -> list[Any]:
     return [words, frame]
 
 
-def _agreement_section(fit: Fit, truth: Truth, top: Score) -> Section | None:
-    """Set the agreement of annotators beside the certainty, where items have several annotators."""
+def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
+    """Say how annotators agree: each with the others together, in pairs, and as the fit expects."""
     if not isinstance(fit.data, Rankings | Annotations):
-        return None
-    agreement = annotator_agreement(fit.data, fit.options.get("weights", "equation-14"))
-    several = int(np.isfinite(agreement.items).sum())
+        return []
+    left_out = annotator_agreement(fit.data, fit.options.get("weights", "equation-14"))
+    several = int(np.isfinite(left_out.items).sum())
     if not several:
-        return None
+        return []
     words = (
         f"Leave-one-out agreement is how often an annotator names the class that the other annotators of the item put "
-        f"first. It is {agreement.value:.4f} on average over {_count(several, 'item')} with two annotators or more."
+        f"first. It is {left_out.value:.4f} on average over {_count(several, 'item')} with two annotators or more."
     )
-    if truth.num_draws == 1:
-        return Section("Agreement of the annotators", [words])
-    words += " It uses no model, so it is a check on the certainty, which should rise with it."
-    return Section("Agreement of the annotators", [words, figures.certainty_by_agreement(top, agreement)])
+    blocks: list[Any] = [words]
+    if truth.num_draws > 1:
+        blocks[0] += " It uses no model, so it is a check on the certainty, which should rise with it."
+        blocks.append(figures.certainty_by_agreement(top, left_out))
+    return [Section("Agreement of the annotators", blocks), *_pairwise_agreement(fit)]
+
+
+def _pairwise_agreement(fit: Fit) -> list[Section]:
+    if not isinstance(fit.data, Annotations):
+        return []
+    try:
+        # The model was fitted to every row; the report is about the same ones.
+        found = agreement(fit.data, duplicates="keep")
+        expected = agreement(fit)
+    except UnsupportedRequest:
+        return []
+    return [*agreement_sections(found), predictive_section(expected)] if found.num_usable else []
 
 
 def _run_section(fit: Fit, systems: Mapping[str, Predictions]) -> Section:

@@ -1,1 +1,130 @@
-"""How often annotators agree: the sparse probability of agreement, and the coefficients that people compare it to."""
+"""How often annotators agree: the sparse probability of agreement, and the coefficients that people compare it to.
+
+`agreement` is the front; what it returns computes its tables from the files below, each of which can be used alone.
+
+| file | what it holds |
+|---|---|
+| `counts` | label counts of items from columns of codes, 10⁸ of them |
+| `weighting` | how much an item counts, by its number of annotations |
+| `sparse_probability` | SPA, by label too, and whether weights may be used |
+| `jackknife` | standard errors and intervals |
+| `annotators` | annotators as random, one by one, and in pairs |
+| `chance`, `coefficients` | corrections for chance: kappa, Fleiss, Conger, Cohen, Scott, AC1, alpha |
+| `monitoring`, `planning` | while annotations arrive, and before more are bought |
+| `posterior` | agreement as draws of the truth imply it |
+| `result` | what `agreement` returns |
+
+References
+----------
+J. Nørregaard and L. Derczynski. Sparse probability of agreement. arXiv:2208.06161 (2022).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consilience.data.annotations import Annotations
+from consilience.data.tables import check_option
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import truth_of
+from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.posterior import PosteriorAgreement, posterior_agreement
+from consilience.evaluation.agreement.result import TABLES, Agreement
+from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
+from consilience.models.truth import Truth
+
+__all__ = ["SCHEMES", "TABLES", "Agreement", "LabelCounts", "PosteriorAgreement", "agreement"]
+
+
+def agreement(
+    source: Any,
+    weights: str = "annotations_m1",
+    *,
+    annotators: str = "fixed",
+    shares: Any = None,
+    values: Any = None,
+    level: float = 0.95,
+    duplicates: str = "error",
+    num_predictive: int = 200,
+    seed: int = 0,
+) -> Any:
+    """Measure how often annotators agree.
+
+    Parameters
+    ----------
+    source : annotations; or `LabelCounts`, for columns too large to be anything else; or a fit (or `Truth`) of
+        plausibilities, for the agreement that its draws imply.
+    weights : how much an item counts by its number of annotations: ``flat``, ``annotations``, ``annotations_m1``,
+        ``edge``, ``inv_var`` (the same as ``edge``), ``inv_var_class``, or ``exch``, which knows that items differ and
+        wants a few hundred of them. `flat` is always reported beside it.
+    annotators : ``fixed``, the standard error over items, for what these annotators do; or ``random``, over items and
+        annotators, for what annotators like these would do. The second can be ten times as large.
+    shares : class distribution for ``inv_var_class``, shape ``(label,)``; the pooled shares by default.
+    values : numbers that the labels stand for, shape ``(label,)``, or ``labels`` where they are numbers themselves; for
+        Krippendorff's alpha on an ordinal, interval or ratio scale.
+    level : of the intervals.
+    duplicates : what to do when an annotator labels an item again: "error" refuses, "first" keeps the first, "keep"
+        counts every row.
+    num_predictive, seed : of a fit: how many data sets are drawn from the posterior predictive, and from which seed.
+
+    Returns
+    -------
+    Agreement, or PosteriorAgreement for a fit.
+
+    Raises
+    ------
+    UnsupportedRequest : for repeated annotations, weights that are not whole numbers, or what the source does not hold.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> found = cs.agreement(cs.load("dawid-skene-1979"), duplicates="first")
+    >>> bool(found.interval[0] < found.value < found.interval[1])
+    True
+    """
+    if isinstance(source, LabelCounts):
+        return Agreement(source, weights=weights, annotators=annotators, shares=shares, values=values, level=level)
+    if isinstance(source, Annotations):
+        kept = _without_repeats(source, duplicates)
+        return Agreement(
+            LabelCounts.of_annotations(kept), kept, weights=weights, annotators=annotators, shares=shares,
+            values=values, level=level,
+        )  # fmt: skip
+    if not isinstance(source, Truth) and not hasattr(source, "truth"):
+        raise UnsupportedRequest(
+            f"agreement is measured of annotations or of a fit, not of {type(source).__name__}; read the table with "
+            "read_annotations"
+        )
+    data = getattr(source, "data", None)
+    counts = LabelCounts.of_annotations(data) if isinstance(data, Annotations) else None
+    weight = None if counts is None else weight_function(weights, counts, shares)
+    return posterior_agreement(
+        truth_of(source), counts, weight, scheme=weights, num_predictive=num_predictive, seed=seed, level=level
+    )
+
+
+def _without_repeats(annotations: Annotations, duplicates: str) -> Annotations:
+    """Apply the policy for annotators who label an item again."""
+    check_option("duplicates", duplicates, ("error", "first", "keep"))
+    item, annotator = np.asarray(annotations.item), np.asarray(annotations.annotator)
+    if duplicates == "keep" or (annotator < 0).any():
+        return annotations
+    pair = item.astype(np.int64) * annotations.num_annotators + annotator
+    _, first = np.unique(pair, return_index=True)
+    repeats = len(pair) - len(first)
+    if not repeats:
+        return annotations
+    if duplicates == "error":
+        place = np.setdiff1d(np.arange(len(pair)), first)[0]
+        items, names = annotations.items, annotations.annotators
+        whose = f"annotator {annotator[place] if names is None else repr(names[annotator[place]])}"
+        what = f"item {item[place] if items is None else repr(items[item[place]])}"
+        raise UnsupportedRequest(
+            f"{repeats:,} annotations repeat an annotator on an item (the first: {whose} on {what}), who would agree "
+            "with herself; pass duplicates='first' to keep the first of each, or duplicates='keep' to count every row"
+        )
+    kept = np.sort(first)
+    columns = {name: np.asarray(getattr(annotations, name))[kept] for name in ("item", "annotator", "label", "weight")}
+    return annotations.replace(**columns, num_annotations=len(kept))

@@ -1,0 +1,146 @@
+"""What a report says of the agreement of annotators: sections for a page of its own, or for that of a fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consilience import agreement_figures
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement import Agreement, PosteriorAgreement
+from consilience.pages import Section
+
+__all__ = ["agreement_lead", "agreement_sections", "predictive_section"]
+
+# A page shows so many rows of a table; the library and the command have them all.
+_MOST_ROWS = 30
+
+
+def agreement_lead(found: Agreement) -> list[Any]:
+    """Return what a page of agreement begins with."""
+    counts, low, high = found.counts, *found.interval
+    facts = {"items": counts.num_items, "annotations": counts.num_annotations, "labels": counts.num_labels}
+    if found.annotations is not None and found.annotations.num_annotators:
+        facts["annotators"] = found.annotations.num_annotators
+    words = "How often two annotators give an item the same label, with any number of annotations an item."
+    if not found.num_usable:
+        return [words, facts, "No item has two annotations, so that nothing is known of the agreement."]
+    return [
+        words,
+        {**facts, f"SPA, {found.weights}": f"{found.value:.3f}", "95 % interval": f"{low:.3f} to {high:.3f}"},
+    ]
+
+
+def agreement_sections(found: Agreement) -> list[Section]:
+    """Return the sections on agreement: by scheme, label, annotator and time, corrected for chance, and planned.
+
+    Parts that the data cannot give, such as those on annotators where only counts are known, are left out.
+    """
+    if not found.num_usable:
+        return []
+    parts = [_schemes(found), _labels(found), _annotators(found), _arrival(found), _chance(found), _planning(found)]
+    return [part for part in parts if part is not None]
+
+
+def _schemes(found: Agreement) -> Section:
+    schemes = found.schemes()
+    words = (
+        f"The sparse probability of agreement (SPA) averages the agreement of the {found.num_usable:,} items with two "
+        f"annotations or more, of {found.counts.num_items:,}. Schemes differ in how much an item counts by its number "
+        "of annotations; flat counts all items alike. Intervals are for items like these and "
+        + ("annotators like these." if found.annotators_random else "these annotators.")
+    )
+    drawn = agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme")
+    return Section("Agreement", [words, str(found.dependence), _words(schemes), drawn])
+
+
+def _labels(found: Agreement) -> Section:
+    labels = found.labels()
+    ordered = labels.sort_values("annotations", ascending=False, kind="stable")
+    words = (
+        "How often a second annotator gives a label when a first one did. Rare labels agree less by chance alone: "
+        "what two annotators who label at random would reach is the share of the label."
+    )
+    drawn = agreement_figures.agreement_by_name(
+        ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first"
+    )
+    return Section("Agreement by label", [words, _words(_first(ordered)), drawn, *_left_out(ordered, "labels")])
+
+
+def _annotators(found: Agreement) -> Section | None:
+    try:
+        annotators, pairs = found.annotators(), found.pairs()
+    except UnsupportedRequest:
+        return None
+    busiest = annotators[annotators["pairs"] > 0].sort_values("pairs", ascending=False, kind="stable")
+    ordered = _first(busiest).sort_values("agreement", kind="stable")
+    words = (
+        "How often each annotator agrees with the other annotators of the same items, lowest first. An annotator who "
+        "agrees with few need not be wrong."
+    )
+    spread = found.two_way
+    random = (
+        f"For these annotators the standard error is {spread.item_sd:.4f}; for annotators like these it is "
+        f"{spread.sd:.4f}, from {spread.num_annotators:,} of them."
+    )
+    drawn = [
+        agreement_figures.agreement_by_name(ordered, "annotator", "agreement", "Agreement of annotators, lowest first"),
+        agreement_figures.annotator_matrix(pairs),
+    ]
+    rest = _left_out(busiest, "annotators, with fewer annotations,")
+    return Section("Annotators", [words, random, _words(ordered), *rest, drawn])
+
+
+def _arrival(found: Agreement) -> Section | None:
+    try:
+        curve, monitor = found.curve(), found.monitor()
+    except UnsupportedRequest:
+        return None
+    words = (
+        "The rows of the data, taken as the order of arrival. The confidence sequence on the right holds at all times "
+        "at once: one may look at it as often as one likes, and stop when it is narrow enough."
+    )
+    drawn = [agreement_figures.learning_curve(curve)]
+    if np.isfinite(monitor["lower"]).any():
+        drawn.append(agreement_figures.monitoring(monitor, level=found.level))
+    else:
+        words = words.partition(" The confidence")[0]
+    return Section("As annotations arrived", [words, drawn])
+
+
+def _chance(found: Agreement) -> Section:
+    words = (
+        "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
+        "in how they treat items with few annotations; compare values of one coefficient only."
+    )
+    return Section("Corrected for chance", [words, _words(found.coefficients())])
+
+
+def _planning(found: Agreement) -> Section | None:
+    try:
+        return Section("What more annotations would give", str(found.plan()).splitlines())
+    except UnsupportedRequest:
+        return None
+
+
+def predictive_section(found: PosteriorAgreement) -> Section:
+    """Return the section that sets the observed agreement beside what a fitted model expects."""
+    blocks: list[Any] = [line for line in str(found).splitlines() if line]
+    if found.predictive is not None and np.isfinite(found.predictive).all() and np.isfinite(found.observed or np.nan):
+        blocks.append(agreement_figures.predictive_check(found))
+    return Section("Whether the model expects this agreement", blocks)
+
+
+def _words(frame: Any) -> Any:
+    """Return a table with words for a header."""
+    names = {"lower": "95 % from", "upper": "to", "sd": "standard error"}
+    return frame.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
+
+
+def _first(frame: Any) -> Any:
+    return frame.head(_MOST_ROWS)
+
+
+def _left_out(frame: Any, what: str) -> list[str]:
+    return [f"{len(frame) - _MOST_ROWS:,} more {what} are not shown."] if len(frame) > _MOST_ROWS else []

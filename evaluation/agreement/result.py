@@ -1,0 +1,289 @@
+"""What `consilience.agreement` returns for annotations: the headline, how far to trust it, and the tables behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from consilience.data.annotations import Annotations
+from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.evaluation.agreement.annotators import TwoWay, annotator_table, pair_table, two_way_sd
+from consilience.evaluation.agreement.coefficients import coefficients
+from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.jackknife import wilson_interval
+from consilience.evaluation.agreement.monitoring import confidence_sequence, learning_curve
+from consilience.evaluation.agreement.planning import Plan, plan
+from consilience.evaluation.agreement.sparse_probability import (
+    Dependence,
+    SparseAgreement,
+    dependence,
+    sparse_agreement,
+    specific_agreement,
+)
+from consilience.evaluation.agreement.weighting import PAPER_SCHEMES, SCHEMES, WeightFunction, weight_function
+
+__all__ = ["TABLES", "Agreement"]
+
+TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
+"""Names of the tables of an `Agreement`."""
+
+
+class Agreement:
+    """The agreement of annotators: the sparse probability of agreement (SPA) under one scheme, and all around it.
+
+    Made by `consilience.agreement`. Everything beyond the headline is computed when it is asked for.
+
+    Parameters
+    ----------
+    counts : label counts of the items.
+    annotations : one row per annotation, in order of arrival; ``None`` where only counts are at hand.
+    weights : one of `SCHEMES`.
+    annotators : ``fixed``, these annotators; or ``random``, annotators like these.
+    shares : class distribution of the scheme `inv_var_class`, shape ``(label,)``.
+    values : numbers that the labels stand for, shape ``(label,)``, or ``labels`` where they are numbers themselves; for
+        alpha on an ordinal, interval or ratio scale.
+    level : of the intervals.
+    """
+
+    def __init__(
+        self,
+        counts: LabelCounts,
+        annotations: Annotations | None = None,
+        *,
+        weights: str = "annotations_m1",
+        annotators: str = "fixed",
+        shares: Any = None,
+        values: Any = None,
+        level: float = 0.95,
+    ) -> None:
+        if weights not in SCHEMES:
+            raise UnknownName(f"no weights are called {weights!r}; choose one of {', '.join(SCHEMES)}")
+        if annotators not in ("fixed", "random"):
+            raise UnsupportedRequest(f"annotators is {annotators!r}; give 'fixed' or 'random'")
+        if not 0 < level < 1:
+            raise UnsupportedRequest(f"level is {level}; give a number between 0 and 1, such as 0.95")
+        self.counts, self.annotations, self.weights, self.level = counts, annotations, weights, level
+        self.annotators_random = annotators == "random"
+        self._shares, self._values = shares, _checked_values(values, counts)
+        if self.annotators_random:
+            self._identified("annotators='random'")
+
+    # ---- the headline ----
+
+    @property
+    def value(self) -> float:
+        """SPA under the chosen weights; NaN where no item has two annotations."""
+        return self._estimate.value
+
+    @property
+    def sd(self) -> float:
+        """Standard error: over items, or over items and annotators."""
+        return self._estimate.sd
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson interval at the effective sample size."""
+        return self._estimate.lower, self._estimate.upper
+
+    @cached_property
+    def flat(self) -> SparseAgreement:
+        """SPA with equal weights, which needs no assumption on the number of annotations."""
+        return self._of_scheme("flat")
+
+    @cached_property
+    def dependence(self) -> Dependence:
+        """Whether the number of annotations of an item depends on their agreement; look before weights are used."""
+        return dependence(self.counts)
+
+    @cached_property
+    def two_way(self) -> TwoWay:
+        """Standard errors over items, over annotators, and over both."""
+        return two_way_sd(self.counts, self._identified("a standard error over annotators"), self._weight(self.weights))
+
+    @cached_property
+    def num_usable(self) -> int:
+        """How many items have two annotations or more."""
+        return int((self.counts.size >= 2).sum())
+
+    # ---- tables ----
+
+    @property
+    def table(self) -> Any:
+        """Data frame with one row an item: ``item, annotations, agreement, weight``."""
+        size = self.counts.size
+        columns = {
+            "item": np.arange(len(size)), "annotations": size, "agreement": self.counts.agreement,
+            "weight": self._weight(self.weights)(size.astype(float)),
+        }  # fmt: skip
+        return self._named(columns, item=self.counts.items)
+
+    def schemes(self) -> Any:
+        """Tabulate SPA under every weighting scheme: ``scheme, value, sd, lower, upper, effective_items``."""
+        import pandas
+
+        rows = [(scheme, *self._of_scheme(scheme)) for scheme in SCHEMES]
+        return pandas.DataFrame(rows, columns=["scheme", "value", "sd", "lower", "upper", "effective_items"])
+
+    def labels(self) -> Any:
+        """Tabulate the specific agreement of each label: how often a second annotator gives it when a first one did.
+
+        Columns ``label, annotations, share, agreement, sd, lower, upper``; intervals over items.
+        """
+        columns = specific_agreement(self.counts, self._weight(self.weights), self.level)
+        return self._named(columns, label=self.counts.labels)
+
+    def annotators(self) -> Any:
+        """Tabulate how often each annotator agrees with the others of an item."""
+        annotations = self._identified("the table of annotators")
+        columns = annotator_table(self.counts, annotations, self.level)
+        return self._named(columns, annotator=annotations.annotators)
+
+    def pairs(self) -> Any:
+        """Tabulate every two annotators with items in common: agreement, Cohen's kappa, Scott's pi."""
+        annotations = self._identified("the table of pairs of annotators")
+        names = annotations.annotators
+        return self._named(pair_table(annotations, self.level), annotator_a=names, annotator_b=names)
+
+    def items(self) -> Any:
+        """Return the table of items; see ``table``."""
+        return self.table
+
+    def coefficients(self, *, ordinal: bool = False) -> Any:
+        """Tabulate the classical coefficients.
+
+        Columns ``coefficient, convention, value, sd, lower, upper, observed, expected``. All values are
+        (observed - expected) / (1 - expected); standard errors are over items. Alpha on an interval or ratio scale
+        needs ``values``, on an ordinal one values or an order.
+
+        Parameters
+        ----------
+        ordinal : whether the labels have an order, that in which they are listed.
+        """
+        import pandas
+
+        rows = coefficients(self.counts, self.annotations, self._values, self.level, ordinal=ordinal)
+        return pandas.DataFrame(rows).rename(columns={"name": "coefficient"})
+
+    def curve(self, schemes: Sequence[str] = PAPER_SCHEMES[:4], num_points: int = 200) -> Any:
+        """Tabulate SPA as annotations arrived, in the order of their rows.
+
+        Columns ``annotations``, ``items`` (those with two annotations so far), and one for each scheme.
+        """
+        annotations = self._in_order("the learning curve")
+        weights = {scheme: self._weight(scheme) for scheme in schemes}
+        return self._named(learning_curve(annotations, weights, num_points))
+
+    def monitor(self, tightest_at: int = 500, num_points: int = 200) -> Any:
+        """Tabulate a confidence sequence over items in their order, valid however often one looks.
+
+        Parameters
+        ----------
+        tightest_at : the number of items at which the band is narrowest relative to a fixed-sample interval.
+        num_points : rows of the table.
+        """
+        annotations = self._in_order("monitoring")
+        weight = self._weight(self.weights)
+        columns = confidence_sequence(annotations, weight, self.level, tightest_at, num_points)
+        return self._named(columns)
+
+    def plan(self, budget: int | None = None, width: float | None = None, per_item: int | None = None) -> Plan:
+        """Say how to spend further annotations; see `planning.plan`."""
+        return plan(self.counts, budget, width, per_item, self.level)
+
+    def tabulate(self, name: str) -> Any:
+        """Return a table by its name, one of `TABLES`."""
+        if name not in TABLES:
+            raise UnknownName(f"no table is called {name!r}; choose one of {', '.join(TABLES)}")
+        return getattr(self, name)()
+
+    def row(self) -> dict[str, Any]:
+        """Return the headline as one row of a table."""
+        low, high = self.interval
+        return {
+            "weights": self.weights, "value": self.value, "sd": self.sd, "lower": low, "upper": high,
+            "annotators": "random" if self.annotators_random else "fixed", "usable_items": self.num_usable,
+            "items": self.counts.num_items, "annotations": self.counts.num_annotations,
+            "flat": self.flat.value, "flat_lower": self.flat.lower, "flat_upper": self.flat.upper,
+            "dependence_z": self.dependence.z, "verdict": str(self.dependence),
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        usable = f"{self.num_usable:,} of {self.counts.num_items:,} items have two annotations or more"
+        if not self.num_usable:
+            return f"sparse probability of agreement: undefined; {usable}"
+        lines = [f"{self.weights}: {self._text(self._estimate)}"]
+        if self.weights != "flat":
+            lines.append(f"flat: {self._text(self.flat)}")
+        whom = "these annotators and annotators like them" if self.annotators_random else "these annotators"
+        lines.append(f"{usable}; intervals for items like these and {whom}")
+        return "\n".join(["sparse probability of agreement", *lines, str(self.dependence)])
+
+    def _text(self, estimate: SparseAgreement) -> str:
+        ends = f"[{estimate.lower:.4f}, {estimate.upper:.4f}]"
+        return f"{estimate.value:.4f} ± {estimate.sd:.4f}, {100 * self.level:.4g} % in {ends}"
+
+    # ---- how it is computed ----
+
+    @cached_property
+    def _estimate(self) -> SparseAgreement:
+        return self._of_scheme(self.weights)
+
+    def _weight(self, scheme: str) -> WeightFunction:
+        return weight_function(scheme, self.counts, self._shares)
+
+    def _of_scheme(self, scheme: str) -> SparseAgreement:
+        weight = self._weight(scheme)
+        estimate = sparse_agreement(self.counts.patterns, weight, self.level)
+        if not self.annotators_random or np.isnan(estimate.value):
+            return estimate
+        both = two_way_sd(self.counts, self._identified("a standard error over annotators"), weight)
+        # The fewer of items and annotators limit what is known of the standard error.
+        effective = min(estimate.effective, both.num_annotators)
+        low, high = wilson_interval(estimate.value, both.sd, effective, self.level)
+        return estimate._replace(sd=both.sd, lower=low, upper=high)
+
+    def _in_order(self, what: str) -> Annotations:
+        if self.annotations is None or (np.asarray(self.annotations.weight) != 1).any():
+            raise UnsupportedRequest(
+                f"{what} needs one row per annotation, in order of arrival; only counts are at hand"
+            )
+        return self.annotations
+
+    def _identified(self, what: str) -> Annotations:
+        if self.annotations is None or (np.asarray(self.annotations.annotator) < 0).any():
+            raise UnsupportedRequest(f"{what} needs to know who gave each label; only counts are at hand")
+        return self.annotations
+
+    @staticmethod
+    def _named(columns: dict[str, Any], **ids: Any) -> Any:
+        """Make a data frame, with the user's ids in place of codes."""
+        import pandas
+
+        named = {name: np.asarray(names)[columns[name]] for name, names in ids.items() if names is not None}
+        return pandas.DataFrame({**columns, **named})
+
+
+def _checked_values(values: Any, counts: LabelCounts) -> np.ndarray | None:
+    """Return the numbers that labels stand for, one a label."""
+    if values is None:
+        return None
+    if isinstance(values, str):
+        if values != "labels":
+            raise UnsupportedRequest(f"values is {values!r}; give 'labels', or one number for each label")
+        values = _numbers(counts)
+    numbers = np.asarray(values, float)
+    if numbers.shape != (counts.num_labels,) or not np.isfinite(numbers).all():
+        raise UnsupportedRequest(f"values needs {counts.num_labels} finite numbers, one a label in their order")
+    return numbers
+
+
+def _numbers(counts: LabelCounts) -> list[float]:
+    names = range(counts.num_labels) if counts.labels is None else counts.labels
+    try:
+        return [float(name) for name in names]
+    except ValueError:
+        words = ", ".join(map(str, names[:5]))
+        raise UnsupportedRequest(f"the labels are no numbers: {words}; give a number for each of them") from None
