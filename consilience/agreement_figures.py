@@ -94,14 +94,14 @@ def learning_curve(frame: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    frame : data frame of `Agreement.curve`: ``annotations``, ``items``, and one column a scheme.
+    frame : data frame of `Agreement.curve`: ``num_annotations``, ``num_items``, and one column a scheme.
     ax : axes to draw into.
     """
     ax = axes_of(ax)
-    schemes = [name for name in frame.columns if name not in ("annotations", "items")]
+    schemes = [name for name in frame.columns if name not in ("num_annotations", "num_items")]
     handles = []
     for scheme, colour in zip(schemes, colours_of(len(schemes)), strict=True):
-        handles += ax.plot(frame["annotations"], frame[scheme], color=colour)
+        handles += ax.plot(frame["num_annotations"], frame[scheme], color=colour)
     ax.set(title="Agreement as annotations arrived", xlabel="annotations so far", ylabel="SPA")
     count_items(ax.xaxis)
     ax.grid(axis="y")

@@ -11,6 +11,7 @@ others, is taken off once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -263,17 +264,17 @@ def pair_table(annotations: Annotations, level: float = 0.95) -> dict[str, np.nd
     _check_pairs(cells, annotations)
     shape = (annotations.num_annotators, annotations.num_items)
     labelled = sparse.csr_array((np.ones(len(cells.item)), (cells.annotator, cells.item)), shape)
+    share = cells.number / np.bincount(cells.cell, cells.number)[cells.cell]
     keys, items = _upper(labelled @ labelled.T)
-    agreeing, cohen, scott = (np.zeros(len(keys)) for _ in range(3))
-    for given in _share_matrices(cells, annotations):
-        _add(agreeing, keys, _upper(given @ given.T))
+    order = np.argsort(keys)
+    keys, items = keys[order], items[order]
+    agreement = _values_at(keys, _same_labels(cells, share, shape[0])) / items
+    cohen, scott = np.zeros(len(keys)), np.zeros(len(keys))
+    for given in _label_matrices(cells, share, shape):
         margin = given @ labelled.T
-        first, second = np.zeros(len(keys)), np.zeros(len(keys))
-        _add(first, keys, _upper(margin))
-        _add(second, keys, _upper(margin.T))
+        first, second = _values_at(keys, margin), _values_at(keys, margin.T)
         cohen += first * second
         scott += ((first + second) / 2) ** 2
-    agreement = agreeing / items
     lower, upper = _wilson(agreement, items, special.ndtri((1 + level) / 2))
     return {
         "annotator_a": keys // max(1, shape[0]), "annotator_b": keys % max(1, shape[0]),
@@ -293,30 +294,36 @@ def _check_pairs(cells: _Cells, annotations: Annotations) -> None:
         )
 
 
-def _share_matrices(cells: _Cells, annotations: Annotations) -> list[sparse.csr_array]:
-    """Return for each label which share of an annotator's annotations of an item it is; shape (annotator, item)."""
-    share = cells.number / np.bincount(cells.cell, cells.number)[cells.cell]
+def _same_labels(cells: _Cells, share: np.ndarray, num_annotators: int) -> sparse.csr_array:
+    """Return on how many items annotators agree, shape (annotator, annotator)."""
+    num_labels = cells.label.max(initial=0) + 1
+    said, column = np.unique(cells.item[cells.cell] * num_labels + cells.label, return_inverse=True)
+    shares = sparse.csr_array((share, (cells.annotator[cells.cell], column)), (num_annotators, len(said)))
+    return shares @ shares.T
+
+
+def _label_matrices(cells: _Cells, share: np.ndarray, shape: tuple[int, int]) -> Iterator[sparse.csr_array]:
+    """Yield for each label which share of an annotator's annotations of an item it is, shape (annotator, item)."""
     by_label = np.argsort(cells.label, kind="stable")
-    bounds = np.searchsorted(cells.label[by_label], np.arange(annotations.num_labels + 1))
-    matrices = []
-    for label in np.flatnonzero(np.diff(bounds)):
-        entry = by_label[bounds[label] : bounds[label + 1]]
+    starts = np.flatnonzero(np.diff(cells.label[by_label], prepend=-1))
+    for entry in np.split(by_label, starts[1:]):
         place = (cells.annotator[cells.cell[entry]], cells.item[cells.cell[entry]])
-        matrices.append(sparse.csr_array((share[entry], place), (annotations.num_annotators, annotations.num_items)))
-    return matrices
+        yield sparse.csr_array((share[entry], place), shape)
 
 
 def _upper(product: sparse.sparray) -> tuple[Int[np.ndarray, " pair"], Float[np.ndarray, " pair"]]:
-    """Return the entries above the diagonal and their places, row × columns + column, in order of place."""
+    """Return the places above the diagonal, row × columns + column, and what is there."""
     entries = product.tocoo()
     above = entries.row < entries.col
-    place = entries.row[above].astype(np.int64) * product.shape[1] + entries.col[above]
-    order = np.argsort(place)
-    return place[order], entries.data[above][order]
+    return entries.row[above].astype(np.int64) * product.shape[1] + entries.col[above], entries.data[above]
 
 
-def _add(total: np.ndarray, keys: np.ndarray, entries: tuple[np.ndarray, np.ndarray]) -> None:
-    total[np.searchsorted(keys, entries[0])] += entries[1]
+def _values_at(keys: np.ndarray, product: sparse.sparray) -> Float[np.ndarray, " pair"]:
+    """Return what a product has at these places, zero where it has nothing."""
+    place, data = _upper(product)
+    values = np.zeros(len(keys))
+    values[np.searchsorted(keys, place)] = data
+    return values
 
 
 def _corrected(agreement: np.ndarray, expected: np.ndarray) -> np.ndarray:

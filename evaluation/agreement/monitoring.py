@@ -62,8 +62,8 @@ def learning_curve(
 
     Returns
     -------
-    Columns of a table with one row a point: ``annotations``, ``items`` (those with two annotations or more so far), and
-    one column of SPA per scheme, NaN while there are no such items.
+    Columns of a table with one row a point: ``num_annotations``, ``num_items`` (those with two annotations or more so
+    far), and one column of SPA per scheme, NaN while there are no such items. (`annotations` is a scheme.)
     """
     grid = _grid(len(annotations.item), num_points)
     item, number = np.asarray(annotations.item), np.asarray(annotations.weight)
@@ -80,7 +80,7 @@ def learning_curve(
         return np.bincount(point, _steps(values, first), len(grid)).cumsum()
 
     arrived = np.bincount(point, number, len(grid)).cumsum()
-    columns = {"annotations": arrived.astype(np.int64), "items": curve(size >= 2).astype(np.int64)}
+    columns = {"num_annotations": arrived.astype(np.int64), "num_items": curve(size >= 2).astype(np.int64)}
     for scheme, weight in weights.items():
         k = weight(size)
         total = curve(k)

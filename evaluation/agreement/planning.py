@@ -94,17 +94,17 @@ class Plan(NamedTuple):
         best = self.best.per_item
         if self.most_seen < 4:
             return (
-                f"Of up to {self.most_seen} annotations per item, {best} tell most for their number; "
-                "whether more are better cannot be told without some items that have four."
+                f"Of up to {self.most_seen} annotations per item, {best} make the most of a budget. Whether more would "
+                "be better cannot be told without some items that have four."
             )
         if math.isinf(self.optimum):
             return (
-                "Items do not seem to differ in how much people agree on them: the more annotations per item the "
-                f"better, at least up to the {best} seen here."
+                "Items do not seem to differ in how much people agree on them: more annotations per item make more of "
+                f"a budget, at least up to the {best} seen here."
             )
         return (
-            f"On items like these, {best} annotations per item tell most about the agreement for their number "
-            f"(optimum {self.optimum:.1f}); with more, spend on new items instead."
+            f"On items like these, {best} annotations per item make the most of a budget (optimum {self.optimum:.1f}); "
+            "beyond that, more items tell more than more annotations per item."
         )
 
     def _width_text(self, design: Design) -> str:

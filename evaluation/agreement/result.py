@@ -170,7 +170,7 @@ class Agreement:
     def curve(self, schemes: Sequence[str] = PAPER_SCHEMES[:4], num_points: int = 200) -> Any:
         """Tabulate SPA as annotations arrived, in the order of their rows.
 
-        Columns ``annotations``, ``items`` (those with two annotations so far), and one for each scheme.
+        Columns ``num_annotations``, ``num_items`` (those with two annotations so far), and one for each scheme.
         """
         annotations = self._in_order("the learning curve")
         weights = {scheme: self._weight(scheme) for scheme in schemes}
