@@ -43,7 +43,7 @@ def jackknife_value(
     return float(number * value - (number - 1) * (count * left_out).sum() / number) if number >= 2 else float("nan")
 
 
-def wilson_interval(value: float, sd: float, effective: float, level: float = 0.95) -> tuple[float, float]:
+def wilson_interval(value: float, sd: float, effective: float | int, level: float = 0.95) -> tuple[float, float]:
     """Return the Wilson interval of a share at its effective sample size :math:`n^* = S (1 - S) / SE^2`.
 
     Parameters
@@ -67,7 +67,7 @@ def wilson_interval(value: float, sd: float, effective: float, level: float = 0.
     return float(max(0.0, centre - half)), float(min(1.0, centre + half))
 
 
-def t_interval(value: float, sd: float, number: float, level: float = 0.95) -> tuple[float, float]:
+def t_interval(value: float, sd: float, number: float | int, level: float = 0.95) -> tuple[float, float]:
     """Return value ± t sd with ``number - 1`` degrees of freedom, cut at 1, above which no coefficient can be."""
     if not (np.isfinite(value) and np.isfinite(sd) and number > 1):
         return float("nan"), float("nan")

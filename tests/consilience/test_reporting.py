@@ -245,3 +245,52 @@ def test_a_page_that_fails_leaves_the_earlier_one_and_no_rest(fit, tmp_path, mon
         write_page("t", [], [], path)
     assert path.read_text() == "earlier"
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+# ---- agreement ----
+
+
+def crowd(num_items=60, num_annotators=6):
+    random = np.random.default_rng(0)
+    rows = []
+    for item in range(num_items):
+        for who in random.choice(num_annotators, random.integers(1, num_annotators), replace=False):
+            label = EVIL if random.random() < 0.7 + 0.2 * (item % 2) else DOLLAR
+            rows.append((f"item {item}", f"{EVIL}{who}", label))
+    return cs.read_annotations(pd.DataFrame(rows, columns=["item", "annotator", "label"]))
+
+
+AGREEMENT_PARTS = ["Agreement", "Agreement by label", "Annotators", "As annotations arrived", "Corrected for chance",
+                   "What more annotations would give"]  # fmt: skip
+
+
+def test_a_page_of_agreement(tmp_path):
+    found = cs.agreement(crowd())
+    page = checked(cs.report(found, path=tmp_path / "agreement.html"))
+    assert page.headings == AGREEMENT_PARTS
+    assert page.tags.count("svg") == 6
+    assert f"{found.value:.3f}" in page.text["dd"]
+    assert str(found.dependence) in page.text["p"]
+    with pytest.raises(UnsupportedRequest, match="report a fit"):
+        cs.report(found, predictions(cs.fit("dirichlet", crowd(), draws=8)), path=tmp_path / "no.html")
+
+
+def test_a_page_of_agreement_shows_what_counts_can_tell(tmp_path):
+    counts = cs.data.Annotations.from_counts(np.random.default_rng(0).integers(0, 4, (50, 3)))
+    page = checked(cs.report(cs.agreement(counts), path=tmp_path / "agreement.html"))
+    assert page.headings == [part for part in AGREEMENT_PARTS if part not in ("Annotators", "As annotations arrived")]
+
+
+def test_a_page_of_agreement_without_any_pair(tmp_path):
+    alone = cs.read_annotations({"item": ["i", "j"], "annotator": ["r", "r"], "label": ["a", "b"]})
+    page = checked(cs.report(cs.agreement(alone), path=tmp_path / "agreement.html"))
+    assert page.headings == []
+    assert any("nothing is known of the agreement" in text for text in page.text["p"])
+
+
+def test_a_fit_is_checked_by_the_agreement(tmp_path):
+    fit = cs.fit("dirichlet", crowd(), draws=64)
+    page = checked(report(fit, path=tmp_path / "report.html"))
+    place = page.headings.index("Agreement of the annotators")
+    assert page.headings[place + 1 : -1] == [*AGREEMENT_PARTS, "Whether the model expects this agreement"]
+    assert cs.agreement(fit).verdict in page.text["p"]

@@ -1,0 +1,166 @@
+"""`consilience.agreement`: what its parts say together; each part has tests of its own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import consilience as cs
+from consilience.data import Annotations
+from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.evaluation.agreement import SCHEMES, TABLES, LabelCounts
+
+LONG = pd.DataFrame(
+    [
+        (f"i{item}", f"a{annotator}", label)
+        for item, labels in enumerate(["ppq", "pqq", "qq", "r", "ppp", "qrq", "pp", "rq"])
+        for annotator, label in enumerate(labels)
+    ],
+    columns=["item", "annotator", "label"],
+)
+
+
+def annotations():
+    return cs.read_annotations(LONG)
+
+
+def test_all_layouts_agree(tmp_path):
+    wide = LONG.pivot_table(index="item", columns="annotator", values="label", aggfunc="first").reset_index()
+    counts = LONG.pivot_table(index="item", columns="label", aggfunc="size", fill_value=0).reset_index()
+    found = []
+    for layout, table in (("long", LONG), ("wide", wide), ("counts", counts)):
+        table.to_csv(tmp_path / f"{layout}.csv", index=False)
+        found.append(cs.agreement(cs.read_annotations(tmp_path / f"{layout}.csv", layout=layout)))
+    pd.testing.assert_frame_equal(found[0].schemes(), found[1].schemes())
+    pd.testing.assert_frame_equal(found[0].schemes(), found[2].schemes())
+    pd.testing.assert_frame_equal(found[0].coefficients(), found[1].coefficients())
+    assert found[0].pairs().drop(columns="items").equals(found[1].pairs().drop(columns="items"))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_headline_is_its_row_among_the_schemes(scheme):
+    found = cs.agreement(annotations(), weights=scheme)
+    row = found.schemes().set_index("scheme").loc[scheme]
+    np.testing.assert_allclose([found.value, found.sd, *found.interval], row[["value", "sd", "lower", "upper"]])
+    table = found.table.dropna()
+    assert found.value == pytest.approx(np.average(table["agreement"], weights=table["weight"]))
+    assert found.row()["flat"] == pytest.approx(found.table["agreement"].mean())
+
+
+def test_tables_bear_the_users_names():
+    found = cs.agreement(annotations())
+    assert found.table["item"].tolist() == [f"i{item}" for item in range(8)]
+    assert found.labels()["label"].tolist() == ["p", "q", "r"]
+    assert set(found.annotators()["annotator"]) == {"a0", "a1", "a2"}
+    assert set(found.pairs()["annotator_a"]) | set(found.pairs()["annotator_b"]) == {"a0", "a1", "a2"}
+    for name in TABLES:
+        assert len(found.tabulate(name)) > 0
+    with pytest.raises(UnknownName, match="no table is called 'label'; choose one of schemes, labels"):
+        found.tabulate("label")
+
+
+def test_counts_know_nothing_of_annotators_and_order():
+    table = np.array([[3, 1], [1, 2], [0, 2]])
+    item, label = np.nonzero(table)
+    of_codes = cs.agreement(LabelCounts.of_codes(item, label, table[item, label]))
+    found = cs.agreement(Annotations.from_counts(table))
+    assert of_codes.value == found.value
+    for ask, words in (
+        (found.annotators, "the table of annotators needs to know who gave each label"),
+        (found.pairs, "the table of pairs of annotators needs to know"),
+        (found.curve, "the learning curve needs one row per annotation"),
+        (found.monitor, "monitoring needs one row per annotation"),
+    ):
+        with pytest.raises(UnsupportedRequest, match=words):
+            ask()
+    with pytest.raises(UnsupportedRequest, match="annotators='random' needs to know who gave each label"):
+        cs.agreement(Annotations.from_counts(table), annotators="random")
+
+
+def test_random_annotators_widen_the_interval():
+    rng = np.random.default_rng(0)
+    num_items, num_annotators = 200, 8
+    good = rng.random(num_annotators) < 0.5
+    truth = rng.integers(0, 2, num_items)
+    who = np.array([rng.choice(num_annotators, 3, replace=False) for _ in range(num_items)])
+    right = rng.random((num_items, 3)) < np.where(good[who], 0.98, 0.6)
+    label = np.where(right, truth[:, None], 1 - truth[:, None])
+    data = Annotations.from_codes(np.repeat(np.arange(num_items), 3), who.ravel(), label.ravel())
+    fixed, random = cs.agreement(data), cs.agreement(data, annotators="random")
+    assert random.value == fixed.value
+    assert random.sd == pytest.approx(fixed.two_way.sd)
+    assert random.sd > 1.5 * fixed.sd
+    assert random.interval[0] < fixed.interval[0] < fixed.interval[1] < random.interval[1]
+    assert "these annotators and annotators like them" not in repr(fixed)
+    assert "these annotators and annotators like them" in repr(random)
+
+
+def test_an_annotator_who_repeats_has_to_be_decided_on():
+    with pytest.warns(UserWarning, match="1 rows have the same item and annotator"):
+        data = cs.read_annotations(pd.concat([LONG, LONG.iloc[[0]].assign(label="r")]))
+    words = r"1 annotations repeat an annotator on an item \(the first: annotator 'a0' on item 'i0'\)"
+    with pytest.raises(UnsupportedRequest, match=words):
+        cs.agreement(data)
+    first, kept = cs.agreement(data, duplicates="first"), cs.agreement(data, duplicates="keep")
+    assert first.value == cs.agreement(annotations()).value
+    assert kept.counts.num_annotations == first.counts.num_annotations + 1
+
+
+def test_adjudication_is_reported_beside_the_number():
+    rng = np.random.default_rng(0)
+    rows = []
+    for item, labels in enumerate(rng.integers(0, 2, (300, 3))):
+        rows += [(item, who, labels[who]) for who in range(2 if labels[0] == labels[1] else 3)]
+    found = cs.agreement(Annotations.from_codes(*np.array(rows).T), weights="edge")
+    assert found.dependence.found
+    assert "use flat" in repr(found)
+    assert "flat: " in repr(found)
+    assert found.row()["verdict"] == str(found.dependence)
+
+
+def test_nothing_to_compare():
+    found = cs.agreement(cs.read_annotations(LONG.groupby("item").head(1)))
+    assert np.isnan([found.value, found.sd, *found.interval]).all()
+    assert "undefined; 0 of 8 items have two annotations or more" in repr(found)
+    assert found.schemes()["value"].isna().all()
+
+
+def test_values_of_labels_have_to_be_numbers():
+    assert "interval" not in set(cs.agreement(annotations()).coefficients()["convention"])
+    scaled = cs.agreement(annotations(), values=[1.0, 2.0, 4.0]).coefficients()
+    assert {"ordinal", "interval", "ratio"} <= set(scaled["convention"])
+    ordered = cs.agreement(annotations()).coefficients(ordinal=True)
+    assert "ordinal" in set(ordered["convention"])
+    numbers = cs.read_annotations(LONG.replace({"label": {"p": "1", "q": "2", "r": "4"}}))
+    same = cs.agreement(numbers, values="labels").coefficients()
+    np.testing.assert_allclose(same["value"], scaled["value"])
+    for values, words in (
+        ("labels", "the labels are no numbers: p, q, r"),
+        ("label", "give 'labels', or one number"),
+        ([1.0], "values needs 3 finite numbers"),
+    ):
+        with pytest.raises(UnsupportedRequest, match=words):
+            cs.agreement(annotations(), values=values)
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"weights": "edges"}, UnknownName, "no weights are called 'edges'"),
+    ({"annotators": "both"}, UnsupportedRequest, "annotators is 'both'"),
+    ({"level": 95.0}, UnsupportedRequest, "level is 95.0; give a number between 0 and 1"),
+])  # fmt: skip
+def test_wrong_options(options, error, words):
+    with pytest.raises(error, match=words):
+        cs.agreement(annotations(), **options)
+
+
+def test_a_table_has_to_be_read_first():
+    with pytest.raises(UnsupportedRequest, match="not of DataFrame; read the table with read_annotations"):
+        cs.agreement(LONG)
+
+
+def test_a_fit_implies_an_agreement():
+    fit = cs.fit("dirichlet", annotations(), draws=400)
+    found = cs.agreement(fit, weights="edge")
+    assert found.observed == pytest.approx(cs.agreement(annotations(), weights="edge").value)
+    assert found.scheme == "edge"
+    assert found.interval[0] < found.value < found.interval[1]
+    assert found.table["item"].tolist() == [f"i{item}" for item in range(8)]
