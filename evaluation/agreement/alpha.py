@@ -77,8 +77,7 @@ def coincidences(counts: LabelCounts, weight: WeightFunction | None = None) -> F
     rows, scaled_rows = (sparse.csr_array((values, (item, label)), shape) for values in (number, scaled))
     matrix = (scaled_rows.T @ rows).toarray()
     # An annotation does not meet itself.
-    matrix[np.diag_indices(counts.num_labels)] -= np.bincount(label, scaled, counts.num_labels)
-    return matrix
+    return matrix - np.diag(np.bincount(label, scaled, counts.num_labels))
 
 
 def krippendorff_alpha(
@@ -110,6 +109,8 @@ def krippendorff_alpha(
     if metric == "ordinal":
         counts = _in_order(counts, numbers)
     entries, size = _pairable(counts)
+    if not len(size):
+        return Coefficient("Krippendorff's alpha", metric, *[float("nan")] * 6)
     margins = np.bincount(entries.label, entries.number, counts.num_labels)
     if metric == "nominal":
         disagreement = _nominal(entries, margins, size)
@@ -152,7 +153,7 @@ def _means(
 
 def _one_minus_ratio(observed: np.ndarray, expected: np.ndarray) -> np.ndarray:
     nowhere = np.full(np.shape(expected), np.nan)
-    return 1 - np.divide(observed, expected, out=nowhere, where=expected > _LEAST_DISAGREEMENT)
+    return np.asarray(1 - np.divide(observed, expected, out=nowhere, where=expected > _LEAST_DISAGREEMENT))
 
 
 # ---- the metrics ----
@@ -231,8 +232,6 @@ def _later(values: np.ndarray) -> np.ndarray:
 def _centred(margins: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return values with mean zero over the annotations and range one over the classes that occur."""
     used = margins > 0
-    if not used.any():
-        return values
     centred = np.where(used, values, 0.0) - np.average(values[used], weights=margins[used])
     return centred / (np.ptp(values[used]) or 1.0)
 

@@ -129,7 +129,7 @@ def kappa(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> K
     value = float(beyond_chance(observed, expected))
     left_out = beyond_chance(left_observed, left_expected[annotated])
     bias_reduced, sd = jackknife_value(value, left_out), jackknife_sd(left_out)
-    interval = t_interval(bias_reduced, sd, len(left_out), level)
+    interval = t_interval(bias_reduced, sd, float(len(left_out)), level)
     return Kappa(value, bias_reduced, sd, *interval, observed, expected)
 
 
@@ -192,7 +192,7 @@ def with_jackknife(
 ) -> Coefficient:
     """Return a coefficient with its standard error and t interval from the values without one unit each."""
     sd = jackknife_sd(left_out)
-    interval = t_interval(value, sd, len(left_out), level)
+    interval = t_interval(value, sd, float(len(left_out)), level)
     return Coefficient(name, convention, float(value), sd, *interval, float(observed), float(expected))
 
 
@@ -240,7 +240,8 @@ def _different_items(counts: LabelCounts) -> tuple[float, np.ndarray]:
 def _squared_shares(counts: LabelCounts, amount: np.ndarray) -> tuple[float, np.ndarray]:
     """Return the sum of the squared class shares where an entry counts by an amount, and that without each item."""
     item, label, _ = counts.entries
-    totals = np.bincount(label, amount, counts.num_labels)
+    # Of no entries at all, `bincount` makes whole numbers.
+    totals = np.bincount(label, amount, counts.num_labels).astype(float)
     own, shared, squares = (
         np.bincount(item, values, counts.num_items) for values in (amount, totals[label] * amount, amount**2)
     )
