@@ -60,7 +60,8 @@ def wilson_interval(value: float, sd: float, effective: float | int, level: floa
     """
     if not (np.isfinite(value) and np.isfinite(sd) and effective > 1):
         return float("nan"), float("nan")
-    number = value * (1 - value) / sd**2 if sd > 0 and 0 < value < 1 else effective
+    # Equal items leave a standard error of rounding alone.
+    number = value * (1 - value) / sd**2 if sd > 1e-12 and 0 < value < 1 else effective
     z = special.stdtrit(effective - 1, (1 + level) / 2)
     centre = (value + z**2 / (2 * number)) / (1 + z**2 / number)
     half = z / (1 + z**2 / number) * np.sqrt(value * (1 - value) / number + z**2 / (4 * number**2))

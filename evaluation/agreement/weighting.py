@@ -115,8 +115,10 @@ def _inverse(size: np.ndarray, variance: np.ndarray) -> np.ndarray:
 
 
 def class_shares(counts: LabelCounts) -> Float[np.ndarray, " label"]:
-    """Return the share of each label among all annotations."""
-    return counts.label_totals / max(1, counts.num_annotations)
+    """Return the share of each label among all annotations; equal shares where there are none."""
+    if not counts.num_annotations:
+        return np.full(counts.num_labels, 1 / max(1, counts.num_labels))
+    return counts.label_totals / counts.num_annotations
 
 
 def rho(shares: ArrayLike) -> float:

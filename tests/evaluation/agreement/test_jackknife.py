@@ -45,6 +45,10 @@ def test_unanimous_items_do_not_prove_perfect_agreement():
     assert wilson_interval(0.0, 0.0, 20.0) == pytest.approx((1 - high, 1 - low))
 
 
+def test_equal_items_have_a_width():
+    assert wilson_interval(1 / 3, 1e-17, 50.0) == wilson_interval(1 / 3, 0.0, 50.0)
+
+
 def test_without_a_standard_error_there_is_no_interval():
     nothing = float("nan")
     for ends in (wilson_interval(0.5, nothing, 10.0), wilson_interval(0.5, 0.1, 1.0), t_interval(0.5, nothing, 10.0)):

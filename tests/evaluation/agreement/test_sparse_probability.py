@@ -142,7 +142,9 @@ def test_means_of_subsets_are_the_whole():
 
 
 def test_what_cannot_be_estimated_is_not_a_number():
-    assert np.isnan(spa([[1, 0], [0, 1]], "flat")).all()
+    for scheme in SCHEMES:
+        assert np.isnan(spa([[1, 0], [0, 1]], scheme)).all()
+        assert np.isnan(spa([[0, 0], [0, 0]], scheme)).all()
     one_item = spa([[2, 1], [1, 0]], "edge")
     assert one_item.value == pytest.approx(1 / 3)
     assert np.isnan(one_item[1:4]).all()
