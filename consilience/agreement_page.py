@@ -99,7 +99,8 @@ def _arrival(found: Agreement) -> Section | None:
         return None
     words = (
         "The rows of the data, taken as the order of arrival. The confidence sequence on the right holds at all times "
-        "at once: one may look at it as often as one likes, and stop when it is narrow enough."
+        "at once, provided that items come in random order: one may look as often as one likes, and stop when it is "
+        "narrow enough."
     )
     drawn = [agreement_figures.learning_curve(curve)]
     if np.isfinite(monitor["lower"]).any():

@@ -201,8 +201,9 @@ def annotator_table(counts: LabelCounts, annotations: Annotations, level: float 
     lower, upper = _wilson(value, number_of_items, special.stdtrit(effective - 1, (1 + level) / 2))
     unknown = np.isnan(sd)
     return {
-        "annotator": np.arange(num_annotators), "annotations": np.bincount(annotator, own, num_annotators),
-        "pairs": total, "agreement": value, "sd": sd, "lower": np.where(unknown, np.nan, lower),
+        "annotator": np.arange(num_annotators),
+        "annotations": np.rint(np.bincount(annotator, own, num_annotators)).astype(np.int64),
+        "pairs": np.rint(total).astype(np.int64), "agreement": value, "sd": sd, "lower": np.where(unknown, np.nan, lower),
         "upper": np.where(unknown, np.nan, upper),
     }  # fmt: skip
 
