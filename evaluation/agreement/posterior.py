@@ -2,13 +2,16 @@ r"""How often annotators agree as a model's posterior implies it, and whether th
 
 Two annotators who give class c with plausibility :math:`\lambda_{ic}`, independently, agree on item i with probability
 :math:`\sum_c \lambda_{ic}^2`. Each draw of the truth implies such a probability for each item, and overall their mean,
-in which items count alike. Unlike the observed agreement it takes no second annotation of an item.
+in which items count alike. It takes no second annotation of an item, and it stays right, if the model is, where SPA
+does not: where more annotations were asked for because the first ones differed.
 
 Where the model was fitted to annotations, it can be checked. For a draw of the truth, as many annotations as each item
 has are simulated from its plausibilities, and their sparse probability of agreement is computed as the observed one is.
 Over draws that gives the posterior predictive distribution of SPA. The classes of an item that nobody named are
 simulated as one: the pairs of annotations within it that agree are taken as a binomial number with the right mean,
-which leaves out that pairs depend on each other.
+which leaves out that pairs depend on each other. Whatever decided on the numbers of annotations, the simulation takes
+them as given. Where it was the agreement of the first ones, SPA is higher than the model expects with `flat` weights
+and lower with `edge` weights.
 
 The p-value of this check is cautious. The data are used twice, so that under a true model it lies closer to 1/2 than a
 uniform number does, and below a with a probability of at most 2a (Meng 1994). With a truth of a single draw from the
@@ -120,11 +123,12 @@ class PosteriorAgreement:
         if self.predictive_p > 0.5:
             return (
                 f"The annotators agree more than the model expects: {numbers}. Its prior spreads the plausibilities "
-                "too far, the reliability is too low, or the annotations are not independent."
+                "too far, the reliability is too low, annotations are not independent, or how many annotations an item "
+                "has depended on their agreement."
             )
         return (
             f"The annotators agree less than the model expects: {numbers}. Its prior makes the plausibilities too "
-            "sharp, the reliability is too high, or more annotations were asked for where the first ones differed."
+            "sharp, the reliability is too high, or how many annotations an item has depended on their agreement."
         )
 
     def table(self) -> dict[str, np.ndarray]:

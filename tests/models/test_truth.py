@@ -443,3 +443,142 @@ def test_most_frequent(rows):
         counts = {code: row.count(code) for code in row}
         assert value == min(code for code, number in counts.items() if number == max(counts.values()))
         assert part == max(counts.values()) / len(row)
+
+
+# ---- plausibilities, and how often two annotators would agree ----
+
+
+def dense_blocks(truth):
+    """Return named plausibilities ``(draw, entry)``, the other mass ``(draw, item)`` and the agreement alike."""
+    named, other, agreement = [], [], []
+    for block in truth.plausibilities():
+        num_entries, num_items = (part.stop - part.start for part in (block.entries, block.items))
+        named.append(np.asarray(block.named)[:num_entries].T)
+        other.append(np.asarray(block.other)[:num_items].T)
+        agreement.append(np.asarray(block.agreement())[:num_items].T)
+    np.testing.assert_array_equal(values(truth.agreement()).T, np.concatenate(agreement, axis=1))
+    return tuple(np.concatenate(parts, axis=1) for parts in (named, other, agreement))
+
+
+@settings(deadline=None, max_examples=30)
+@given(stored_draws())
+def test_plausibilities_of_stored_draws(case):
+    entries, log_weight = case
+    weight = np.zeros((3, entries.num_items, entries.num_classes))
+    weight[:, entries.item, entries.class_] = np.exp(log_weight)
+    weight[weight.sum(-1) == 0] = 1.0  # nothing is known: all classes alike
+    expected = weight / weight.sum(-1, keepdims=True)
+    named, other, agreement = dense_blocks(PlausibilityDraws(entries, log_weight))
+    np.testing.assert_allclose(named, expected[:, entries.item, entries.class_], atol=1e-6)
+    rest = 1 - np.stack([np.bincount(entries.item, row, entries.num_items) for row in named])
+    np.testing.assert_allclose(other, rest, atol=1e-6)
+    np.testing.assert_allclose(agreement, (expected**2).sum(-1), atol=1e-6)
+
+
+def dirichlet_moments(entries, concentration, unnamed):
+    """Return per item E Σ λ² in closed form, and per entry the mean and the variance."""
+    num_unnamed = entries.num_unnamed
+    total = np.bincount(entries.item, concentration, entries.num_items) + unnamed * num_unnamed
+    squares = np.bincount(entries.item, concentration * (concentration + 1), entries.num_items)
+    agreement = (squares + num_unnamed * unnamed * (unnamed + 1)) / (total * (total + 1))
+    mean = concentration / total[entries.item]
+    return agreement, mean, mean * (1 - mean) / (total[entries.item] + 1)
+
+
+@pytest.mark.parametrize("unnamed", [0.05, 0.6])
+@pytest.mark.parametrize("limit", [1 << 18, 70_000])
+def test_dirichlet_plausibilities_have_their_moments(monkeypatch, unnamed, limit):
+    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", limit)
+    truth = dirichlet_truth(unnamed)
+    named, other, agreement = dense_blocks(truth)
+    expected, mean, variance = dirichlet_moments(ENTRIES, truth.concentration, unnamed)
+    root = np.sqrt(truth.num_draws)
+    assert np.all(np.abs(agreement.mean(0) - expected) < 5 * agreement.std(0) / root + 1e-6)
+    assert np.all(np.abs(named.mean(0) - mean) < 5 * np.sqrt(variance) / root)
+    squared = (named - mean) ** 2
+    assert np.all(np.abs(squared.mean(0) - variance) < 5 * squared.std(0) / root)
+    np.testing.assert_allclose(agreement[:, 2], expected[2], rtol=1e-5)  # nobody named a class: what is left is known
+    np.testing.assert_allclose(other[:, 2], 1)
+    for again, first in zip(dense_blocks(truth), (named, other, agreement), strict=True):
+        np.testing.assert_array_equal(again, first)
+
+
+def test_without_unnamed_classes_an_item_without_entries_is_alike_in_all_classes():
+    named, other, agreement = dense_blocks(dirichlet_truth(0.0, num_draws=50))
+    np.testing.assert_allclose(other, np.broadcast_to([0, 0, 1, 0], (50, 4)))
+    np.testing.assert_allclose(agreement[:, 1:3], np.broadcast_to([1, 1 / NUM_CLASSES], (50, 2)), rtol=1e-6)
+    np.testing.assert_allclose(named[:, 3], 1)
+
+
+def test_no_block_of_plausibilities_repeats_another(monkeypatch):
+    num_items, num_draws = 30, 100
+    entries = Entries.of(np.repeat(np.arange(num_items), 2), np.tile([0, 2], num_items), num_items, 4)
+    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", 7 * num_draws)
+    truth = dirichlet_truth(0.3, num_draws, entries, np.tile([1.0, 1.4], num_items))
+    assert len(list(truth.plausibilities())) > 3
+    named, other, _ = dense_blocks(truth)
+    assert len(np.unique(np.vstack([named.T, other.T]), axis=0)) == 3 * num_items
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_small_concentrations_leave_plausibilities_that_sum_to_one(double):
+    with jax.enable_x64(double):
+        named, other, agreement = dense_blocks(dirichlet_truth(1e-4, 500, ENTRIES, np.full(6, 1e-3)))
+    assert named.dtype == (np.float64 if double else np.float32)
+    sums = np.stack([np.bincount(ENTRIES.item, row, 4) for row in named]) + other
+    np.testing.assert_allclose(sums, 1, rtol=1e-6)
+    assert agreement.min() > 0.16  # 1/6 at the least
+    assert agreement.max() < 1 + 1e-6
+
+
+@pytest.mark.parametrize("concentration", [0.2, 1.5])
+def test_agreement_with_other_mass_is_that_of_complete_draws(concentration):
+    num_draws = 20_000
+    log_weight, log_other = random_weights(num_draws)
+    named, other, agreement = dense_blocks(with_other(concentration, log_weight, log_other))
+    plausibility = dense_plausibility(PARTLY_NAMED, log_weight, log_other, concentration)
+    np.testing.assert_allclose(named, plausibility[:, PARTLY_NAMED.item, PARTLY_NAMED.class_], atol=1e-6)
+    rest = 1 - np.stack([named[:, PARTLY_NAMED.item == item].sum(1) for item in range(4)], axis=1)
+    np.testing.assert_allclose(other, rest, atol=1e-6)
+    difference = (plausibility**2).sum(-1) - agreement
+    error = difference.std(0) / np.sqrt(num_draws)
+    assert np.all(np.abs(difference.mean(0)) < 5 * error + 1e-7)
+    assert error[0] > 0  # how the unnamed classes divide their mass varies
+
+
+def test_nothing_known_beside_other_mass_is_alike_in_all_classes():
+    log_weight = np.array([[-np.inf, -np.inf], [0.0, 0.0]])
+    entries = Entries.of(np.array([0, 0]), np.array([0, 2]), 1, 5)
+    named, other, agreement = dense_blocks(with_other(2.0, log_weight, np.array([[-np.inf], [np.log(2.0)]]), entries))
+    np.testing.assert_allclose(named, [[0.2, 0.2], [0.25, 0.25]], rtol=1e-6)
+    np.testing.assert_allclose(other, [[0.6], [0.5]], rtol=1e-6)
+    np.testing.assert_allclose(agreement, [[0.2], [2 / 16 + 0.25 * 3 / 7]], rtol=1e-6)
+
+
+def test_plausibilities_of_a_point_estimate():
+    entries = Entries.of(np.array([0, 0, 2]), np.array([1, 3, 0]), 3, 4)
+    named, other, agreement = dense_blocks(PointTruth(entries, np.array([3.0, 1.0, 2.0])))
+    np.testing.assert_allclose(named, [[0.75, 0.25, 1]], rtol=1e-6)
+    np.testing.assert_allclose(other, [[0, 1, 0]])
+    np.testing.assert_allclose(agreement, [[0.625, 0.25, 1]], rtol=1e-6)
+
+
+def test_labels_do_not_say_how_often_annotators_agree():
+    truth = LabelDraws(np.array([[0, 1], [0, 2]]), 3)
+    with pytest.raises(UnsupportedRequest, match="errors"):
+        truth.plausibilities()
+    with pytest.raises(UnsupportedRequest, match="errors"):
+        list(truth.agreement())
+
+
+def test_plausibilities_of_a_million_classes_need_little_memory():
+    entries = Entries.of(np.array([0, 1, 1]), np.array([999_999, 3, 4]), 3, 10**6)
+    truth = DirichletTruth(entries, np.ones(3), 1e-3, key=jax.random.key(0), num_draws=100)
+    tracemalloc.start()
+    agreement = values(truth.agreement())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8  # an array of draws × items × classes would be 1.2 GB
+    expected, *_ = dirichlet_moments(entries, truth.concentration, 1e-3)
+    error = agreement.std(1) / np.sqrt(truth.num_draws)
+    assert np.all(np.abs(agreement.mean(1) - expected) < 5 * error + 1e-6 * expected)
