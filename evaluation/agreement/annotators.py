@@ -203,8 +203,8 @@ def annotator_table(counts: LabelCounts, annotations: Annotations, level: float 
     return {
         "annotator": np.arange(num_annotators),
         "annotations": np.rint(np.bincount(annotator, own, num_annotators)).astype(np.int64),
-        "pairs": np.rint(total).astype(np.int64), "agreement": value, "sd": sd, "lower": np.where(unknown, np.nan, lower),
-        "upper": np.where(unknown, np.nan, upper),
+        "pairs": np.rint(total).astype(np.int64), "agreement": value, "sd": sd,
+        "lower": np.where(unknown, np.nan, lower), "upper": np.where(unknown, np.nan, upper),
     }  # fmt: skip
 
 
