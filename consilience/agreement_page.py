@@ -128,7 +128,7 @@ def _planning(found: Agreement) -> Section | None:
 def predictive_section(found: PosteriorAgreement) -> Section:
     """Return the section that sets the observed agreement beside what a fitted model expects."""
     blocks: list[Any] = [line for line in str(found).splitlines() if line]
-    if found.predictive is not None and np.isfinite(found.predictive).all() and np.isfinite(found.observed or np.nan):
+    if len(found.predictive) and np.isfinite(found.observed):
         blocks.append(agreement_figures.predictive_check(found))
     return Section("Whether the model expects this agreement", blocks)
 

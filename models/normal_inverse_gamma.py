@@ -39,7 +39,7 @@ import numpyro
 import numpyro.distributions as dist
 from scipy import stats
 
-from consilience.arrays import Array, Bool, Float, Int, Key
+from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models.dirichlet import MODEL as DIRICHLET
@@ -227,15 +227,19 @@ class SideOfThreshold(Truth):
         side = np.stack([mean < threshold, mean >= threshold], axis=1).astype(float)
         self.point = PointTruth(self.entries, side.ravel())
 
-    def _sides(self) -> Iterator[Block]:
-        """Yield 0 for below and 1 for above, ``(item, draw)``."""
+    def _normals(self) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield draws of μ and σ², ``(item, draw)``."""
         parameters = np.stack(self.posterior[:4], axis=1)
         rows = block_rows(self.num_items, self.num_draws)
         for start in range(0, self.num_items, rows):
             items = slice(start, min(start + rows, self.num_items))
             key = jax.random.fold_in(self.key, start)
-            padded = pad(parameters[items], rows, 1.0)
-            yield Block(items, _draw_sides(key, padded, jnp.asarray(self.threshold, padded.dtype), self.num_draws))
+            yield items, *_draw_normals(key, pad(parameters[items], rows, 1.0), self.num_draws)
+
+    def _sides(self) -> Iterator[Block]:
+        """Yield 0 for below and 1 for above, ``(item, draw)``."""
+        for items, mean, _ in self._normals():
+            yield Block(items, (mean >= self.threshold).astype(jnp.int32))
 
     def ranked(self, depth: int) -> Iterator[Block]:
         """Yield the side of each draw, then the other one."""
@@ -247,6 +251,11 @@ class SideOfThreshold(Truth):
         """Yield indicators of the group of each draw's side."""
         for items, side in self._sides():
             yield Block(items, jax.nn.one_hot(jnp.asarray(group)[side], num_groups))
+
+    def agreement(self) -> Iterator[Block]:
+        """Yield the probability that two ratings lie on the same side; see `Truth.agreement`."""
+        for items, mean, variance in self._normals():
+            yield Block(items, _same_side(mean, variance, self.threshold))
 
     def top_probabilities(self) -> TopProbabilities:
         """Return P(μ < t) and P(μ >= t) of each item, by the Student t distribution function."""
@@ -263,17 +272,49 @@ class SideOfThreshold(Truth):
         }  # fmt: skip
 
 
+class SampledSides(LabelDraws):
+    """The same from stored draws.
+
+    Parameters
+    ----------
+    mean, variance : shape ``(draw, item)``.
+    threshold : in the units of the ratings.
+    """
+
+    def __init__(self, mean: Array, variance: Array, threshold: float) -> None:
+        super().__init__(mean >= threshold, len(CLASSES))
+        self.mean, self.variance, self.threshold = np.asarray(mean), np.asarray(variance), threshold
+        self.classes = np.array(CLASSES, object)
+
+    def agreement(self) -> Iterator[Block]:
+        """Yield the probability that two ratings lie on the same side; see `Truth.agreement`."""
+        rows = block_rows(self.num_items, self.num_draws)
+        for start in range(0, self.num_items, rows):
+            items = slice(start, min(start + rows, self.num_items))
+            mean, variance = (pad(draws[:, items].T, rows, 1.0) for draws in (self.mean, self.variance))
+            yield Block(items, _same_side(mean, variance, self.threshold))
+
+
 @functools.partial(jax.jit, static_argnames="num_draws")
-def _draw_sides(
-    key: Key, parameters: Float[Array, "item 4"], threshold: Float[Array, ""], num_draws: int
-) -> Int[Array, "item draw"]:
-    """Draw on which side μ lies, for rows of m, κ, α, β."""
+def _draw_normals(
+    key: Key, parameters: Float[Array, "item 4"], num_draws: int
+) -> tuple[Float[Array, "item draw"], Float[Array, "item draw"]]:
+    """Draw μ and σ², for rows of m, κ, α, β."""
     location, strength, shape, scale = (column[:, None] for column in parameters.T)
     key_variance, key_mean = jax.random.split(key)
     size = (parameters.shape[0], num_draws)
     variance = scale * jnp.exp(-log_gamma(key_variance, jnp.broadcast_to(shape, size)))
     mean = location + jnp.sqrt(variance / strength) * jax.random.normal(key_mean, size, parameters.dtype)
-    return (mean >= threshold).astype(jnp.int32)
+    return mean, variance
+
+
+@jax.jit
+def _same_side(
+    mean: Float[Array, "item draw"], variance: Float[Array, "item draw"], threshold: float | Array
+) -> Float[Array, "item draw"]:
+    """Return the probability that two ratings with this mean and variance lie on the same side of the threshold."""
+    below = jax.scipy.special.ndtr((threshold - mean) / jnp.sqrt(variance))
+    return below**2 + (1 - below) ** 2
 
 
 def _student(posterior: Posterior) -> Any:
@@ -286,10 +327,9 @@ def truth(posterior: Any, data: Ratings, *, key: Key, num_draws: int, threshold:
     """Return the side of the threshold, from the exact posterior or from stored draws of the site ``mean``."""
     if isinstance(posterior, Posterior):
         return SideOfThreshold(posterior, threshold, key=key, num_draws=num_draws)
-    draws = LabelDraws(posterior["mean"] >= threshold, len(CLASSES))
+    draws = SampledSides(posterior["mean"], posterior["variance"], threshold)
     conjugate = exact(data, Priors(), threshold=threshold)
     draws.point = SideOfThreshold(conjugate, threshold, key=key, num_draws=1).point
-    draws.classes = np.array(CLASSES, object)
     return draws
 
 

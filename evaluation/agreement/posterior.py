@@ -131,11 +131,22 @@ class PosteriorAgreement:
             "sharp, the reliability is too high, or how many annotations an item has depended on their agreement."
         )
 
-    def table(self) -> dict[str, np.ndarray]:
-        """Tabulate the items: ``item`` (code), ``agreement``, ``lower``, ``upper``."""
+    @property
+    def table(self) -> Any:
+        """Data frame with one row an item: ``item, agreement, lower, upper``."""
+        import pandas
+
+        ids = np.arange(len(self.items)) if self.ids is None else self.ids
+        columns = {"item": ids, "agreement": self.items, "lower": self.item_lower, "upper": self.item_upper}
+        return pandas.DataFrame(columns)
+
+    def row(self) -> dict[str, Any]:
+        """Return the figures as one row of a table."""
+        (low, high), expected = self.interval, self.predictive_interval
         return {
-            "item": np.arange(len(self.items)), "agreement": self.items, "lower": self.item_lower,
-            "upper": self.item_upper,
+            "value": self.value, "sd": self.sd, "lower": low, "upper": high, "items": self.num_items,
+            "weights": self.scheme, "observed": self.observed, "expected_lower": expected[0],
+            "expected_upper": expected[1], "p": self.two_sided_p, "verdict": self.verdict,
         }  # fmt: skip
 
     def __repr__(self) -> str:

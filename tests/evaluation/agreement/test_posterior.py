@@ -17,6 +17,7 @@ from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.posterior import PosteriorAgreement, posterior_agreement
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement
 from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
+from consilience.models.normal_inverse_gamma import SampledSides
 from consilience.models.truth import Block, DirichletTruth, Entries, LabelDraws, OtherMass, PlausibilityDraws
 
 RANKINGS = Rankings.from_nested(
@@ -82,7 +83,7 @@ def test_dirichlet_posteriors_imply_the_closed_form():
     np.testing.assert_allclose(without.draws, draws.mean(1), rtol=1e-5)
     assert without.num_items == 45
     assert found.interval[0] < without.interval[0] < without.interval[1]
-    assert list(found.table()) == ["item", "agreement", "lower", "upper"]
+    assert list(found.table) == ["item", "agreement", "lower", "upper"]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3])
@@ -141,13 +142,30 @@ def test_a_function_of_ones_own_implies_the_agreement_of_its_draws():
 
 
 def test_a_truth_of_labels_says_that_it_lacks_the_errors_of_the_annotators():
-    ratings = Ratings.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [1.0, 2.0, -1.5, -1.0])
     counts = LabelCounts.of_codes(np.array([0, 1]), np.array([0, 1]))
-    for truth in (cs.fit("normal-inverse-gamma", ratings, threshold=0.0).truth, LabelDraws(np.zeros((3, 2), int), 2)):
-        with pytest.raises(UnsupportedRequest, match="errors"):
-            posterior_agreement(truth)
-        with pytest.raises(UnsupportedRequest, match="errors"):
-            posterior_agreement(truth, counts)
+    truth = LabelDraws(np.zeros((3, 2), int), 2)
+    with pytest.raises(UnsupportedRequest, match="errors"):
+        posterior_agreement(truth)
+    with pytest.raises(UnsupportedRequest, match="errors"):
+        posterior_agreement(truth, counts)
+
+
+def test_ratings_agree_when_they_lie_on_the_same_side():
+    ratings = Ratings.from_codes([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [1.0, 2.0, 0.5, -1.5, -1.0])
+    fit = cs.fit("normal-inverse-gamma", ratings, threshold=0.8, draws=4000)
+    found = cs.agreement(fit)
+    location, strength, shape, scale = (np.asarray(column)[:, None] for column in fit.posterior[:4])
+    random = np.random.default_rng(0)
+    variance = scale / random.gamma(shape, size=(2, 100_000))
+    below = stats.norm.cdf(0.8, random.normal(location, np.sqrt(variance / strength)), np.sqrt(variance))
+    same = below**2 + (1 - below) ** 2
+    error = same.std(1) * np.sqrt(1 / 4000 + 1 / 100_000)
+    assert (np.abs(found.items - same.mean(1)) < 5 * error).all()
+    assert not len(found.predictive)
+    draws = {"mean": np.asarray(fit.samples()["mean"]), "variance": np.asarray(fit.samples()["variance"])}
+    stored = SampledSides(*(value.reshape(-1, 2) for value in draws.values()), 0.8)
+    stored_items = posterior_agreement(stored).items
+    assert (np.abs(stored_items - same.mean(1)) < 5 * error).all()
 
 
 def test_a_truth_of_labels_may_say_how_often_annotators_agree():
