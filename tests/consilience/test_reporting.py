@@ -19,6 +19,8 @@ from consilience.pages import Code, Section, write_page
 from consilience.reporting import report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
+AGREEMENT_PARTS = ["Agreement", "Agreement by label", "Annotators", "As annotations arrived", "Corrected for chance",
+                   "What more annotations would give"]  # fmt: skip
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
@@ -97,7 +99,8 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     page = checked(path)
     assert page.headings == [
         "Leaderboard", "How far the ground truth can be trusted", "Scores of each system", "Risk",
-        "Agreement of the annotators", "An extra part", "What was run",
+        "Agreement of the annotators", *AGREEMENT_PARTS, "Whether the model expects this agreement", "An extra part",
+        "What was run",
     ]  # fmt: skip
     assert EVIL in page.text["h1"]
     assert EVIL in page.text["td"]
@@ -259,9 +262,6 @@ def crowd(num_items=60, num_annotators=6):
             rows.append((f"item {item}", f"{EVIL}{who}", label))
     return cs.read_annotations(pd.DataFrame(rows, columns=["item", "annotator", "label"]))
 
-
-AGREEMENT_PARTS = ["Agreement", "Agreement by label", "Annotators", "As annotations arrived", "Corrected for chance",
-                   "What more annotations would give"]  # fmt: skip
 
 
 def test_a_page_of_agreement(tmp_path):
