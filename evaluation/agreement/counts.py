@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 
@@ -178,6 +178,14 @@ class LabelCounts:
     def entries(self) -> Entries:
         """The counts that are not zero."""
         return _count_entries(*self.columns, self.num_labels)
+
+    def entries_of(self, chosen: Bool[np.ndarray, " item"]) -> Entries:
+        """Return the entries of some items, without sorting the rows of all others."""
+        item, label, count = self.columns
+        starts = range(0, len(item), _ROWS)
+        kept = [start + np.flatnonzero(chosen[item[start : start + _ROWS]]) for start in starts]
+        rows = np.concatenate([np.zeros(0, np.int64), *kept])
+        return _count_entries(item[rows], label[rows], None if count is None else count[rows], self.num_labels)
 
 
 def _codes(name: str, values: ArrayLike) -> np.ndarray:

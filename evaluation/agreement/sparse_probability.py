@@ -21,12 +21,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse, special
 
-from consilience.arrays import Float
+from consilience.arrays import Bool, Float
 from consilience.evaluation.agreement.counts import LabelCounts, Patterns
 from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson_interval
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
 
 __all__ = ["Dependence", "SparseAgreement", "dependence", "left_out_items", "sparse_agreement", "specific_agreement"]
+
+# Fewest and most items of either kind for the test of items with one annotation: more than a million tell no more.
+_FEWEST_TESTED, _MOST_TESTED = 10, 1 << 20
+
+# The test inverts a matrix of labels by labels.
+_MOST_LABELS = 1000
 
 # |z| above which the number of annotations is said to depend on the agreement.
 _MOST_Z = 2.0
@@ -87,7 +93,8 @@ class Dependence(NamedTuple):
     z : difference / sd (a Hausman test: without dependence both estimate the same); NaN where all items are annotated
         equally often.
     single_items : items with one annotation, which have no agreement.
-    single_p : p-value of the test that their labels are those of the other items; NaN where there is nothing to test.
+    single_p : p-value of the test that their labels are those of the other items; NaN where there is nothing to test,
+        and with more than 1,000 labels.
     """
 
     difference: float
@@ -135,27 +142,37 @@ def dependence(counts: LabelCounts) -> Dependence:
     varied = len(np.unique(patterns.size)) > 1 and sd > 0
     single_items = int((counts.size == 1).sum())
     z = difference / sd if varied else float("nan")
-    return Dependence(difference, sd, z, single_items, _single_p(counts, single_items))
+    return Dependence(difference, sd, z, single_items, _single_p(counts))
 
 
-def _single_p(counts: LabelCounts, single_items: int) -> float:
+def _single_p(counts: LabelCounts) -> float:
     """Test whether items with one annotation have the label shares of the others: Wald, with items as the units."""
-    num_usable = counts.patterns.num_items
-    if single_items < 10 or num_usable < 10 or counts.num_labels < 2:
+    usable, single = _spread(counts.size >= 2), _spread(counts.size == 1)
+    num_usable, num_single = int(usable.sum()), int(single.sum())
+    if min(num_usable, num_single) < _FEWEST_TESTED or not 2 <= counts.num_labels <= _MOST_LABELS:
         return float("nan")
-    item, label, number = counts.entries
-    single = counts.size[item] == 1
-    single_share = np.bincount(label[single], minlength=counts.num_labels) / single_items
-    usable = counts.size[item] >= 2
-    share = number[usable] / counts.size[item[usable]]
-    mean = np.bincount(label[usable], share, counts.num_labels) / num_usable
-    rows = sparse.csr_array((share, (item[usable], label[usable])), (counts.num_items, counts.num_labels))
-    second = (rows.T @ rows).toarray() / num_usable
-    covariance = (second - np.outer(mean, mean)) / num_usable
-    covariance += (np.diag(single_share) - np.outer(single_share, single_share)) / single_items
+    item, label, number = counts.entries_of(usable | single)
+    single_share = np.bincount(label[single[item]], minlength=counts.num_labels) / num_single
+    of_usable = usable[item]
+    item, label, number = item[of_usable], label[of_usable], number[of_usable]
+    share = number / counts.size[item]
+    mean = np.bincount(label, share, counts.num_labels) / num_usable
+    rows = sparse.csr_array((share, (item, label)), (counts.num_items, counts.num_labels))
+    covariance = ((rows.T @ rows).toarray() / num_usable - np.outer(mean, mean)) / num_usable
+    covariance += (np.diag(single_share) - np.outer(single_share, single_share)) / num_single
     gap = single_share - mean
     rank = int(((mean + single_share) > 0).sum()) - 1
     return float(special.chdtrc(rank, gap @ np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ gap))
+
+
+def _spread(items: Bool[np.ndarray, " item"]) -> Bool[np.ndarray, " item"]:
+    """Keep some of these items, evenly spread, where there are more than a test can use."""
+    step = -(-int(items.sum()) // _MOST_TESTED)
+    if step <= 1:
+        return items
+    kept = np.zeros_like(items)
+    kept[np.flatnonzero(items)[::step]] = True
+    return kept
 
 
 def specific_agreement(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> dict[str, np.ndarray]:

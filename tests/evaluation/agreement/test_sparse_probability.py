@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from consilience.evaluation.agreement import sparse_probability
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.sparse_probability import (
     dependence,
@@ -210,6 +211,16 @@ def test_items_with_one_annotation_are_compared():
     found = dependence(counts_of(np.vstack([usable, unlike])))
     assert found.single_p < 1e-6
     assert "The 100 items with a single annotation have other labels" in str(found)
+
+
+def test_many_items_are_tested_by_some_of_them(monkeypatch):
+    rng = np.random.default_rng(3)
+    table = np.vstack([rng.multinomial(3, [0.5, 0.5], 4000), rng.multinomial(1, [0.8, 0.2], 1000)])
+    every = dependence(counts_of(table)).single_p
+    monkeypatch.setattr(sparse_probability, "_MOST_TESTED", 300)
+    some = dependence(counts_of(table))
+    assert every < some.single_p < 1e-4
+    assert some.single_items == 1000
 
 
 def test_p_values_of_items_with_one_annotation_are_uniform():
