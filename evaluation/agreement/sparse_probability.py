@@ -28,8 +28,8 @@ from consilience.evaluation.agreement.weighting import WeightFunction, weight_fu
 
 __all__ = ["Dependence", "SparseAgreement", "dependence", "left_out_items", "sparse_agreement", "specific_agreement"]
 
-# Fewest and most items of either kind for the test of items with one annotation: more than a million tell no more.
-_FEWEST_TESTED, _MOST_TESTED = 10, 1 << 20
+# Fewest and most items of either kind for the test of items with one annotation: more tell no more.
+_FEWEST_TESTED, _MOST_TESTED = 10, 1 << 17
 
 # The test inverts a matrix of labels by labels.
 _MOST_LABELS = 1000
