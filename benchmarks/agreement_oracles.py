@@ -160,8 +160,8 @@ def _compare(record: Recording, peers: list[tuple[str, str]]) -> None:
     record.say(
         "Data: Krippendorff's example of four coders and twelve units; a simulated table of 500 items that all four "
         "annotators labelled; six public crowds. Values of the classes are 1, 2, … in the order of the labels, which "
-        "means nothing for most of the crowds, but is the same for everyone. Where an annotator labelled an item again, "
-        "the first label counts."
+        "means nothing for most of the crowds, but is the same for everyone. Where an annotator labelled an item "
+        "again, the first label counts."
     )
     record.table("data", [_described(name, annotations) for name, annotations in data.items()])
     rows = [_row(peer, ours[peer["data"]]) for peer in _ask(peers, data)]
