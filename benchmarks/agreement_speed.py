@@ -85,7 +85,8 @@ def _ours(record: Recording, rows: list[dict[str, Any]]) -> None:
     record.say(
         "'Count': `LabelCounts.of_codes` and the patterns of sizes and agreeing pairs. 'Schemes': SPA, its jackknife "
         "standard error and interval under the paper's six schemes. 'Diagnostic': whether the number of annotations "
-        "depends on the agreement (`dependence`), with the comparison of the labels of items with one annotation."
+        "depends on the agreement (`dependence`), with the comparison of the labels of items with one annotation, "
+        "which looks at a million items of each kind at most."
     )
     columns = ("annotations", "design", "count, CPU s", "schemes, CPU s", "diagnostic, CPU s", "all, CPU s",
                "least, CPU s", "all, wall s", "columns, MB", "peak, MB")  # fmt: skip
