@@ -6,6 +6,7 @@ It chooses the method, runs its driver and records what was run. It knows member
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import numbers
 import os
@@ -51,12 +52,13 @@ _INFERENCE, _TRUTH, _EXPORT = range(3)
 
 _ASKED = "asked for"
 
-_HAND_WRITTEN = {"exact": "exact posterior", "gibbs": "Gibbs sampler", "em": "EM"}
+_HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, options or data, in words."""
 
 # What each driver is told of the arguments of `fit`; None leaves it the driver's own default.
 _TOLD: dict[str, tuple[str, ...]] = {
     "exact": (),
+    "cavi": ("max_steps", "tolerance"),
     "gibbs": ("draws", "chains", "warmup"),
     "nuts": ("draws", "chains", "warmup"),
     "svi": ("draws", "max_steps", "tolerance"),
@@ -149,7 +151,7 @@ def fit(
         seconds += kept.earlier_seconds
         attributes["resumed_at_step"] = kept.resumed_at
     attributes["seconds"] = round(seconds, 3)
-    posterior = prepared if run is None else run.samples
+    posterior = prepared if run is None else _posterior(chosen, method, run)
     result = Fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
         posterior=posterior, result=run.result if run else Result.converged, run=run, attributes=attributes,
@@ -171,7 +173,8 @@ class Fit:
     member, data, priors, options : what was fitted.
     method, reason : how, and why so.
     seed, draws : of the run; ``draws`` per chain.
-    posterior : the exact posterior's parameters, or a dict of draws ``(chain, draw, …)`` by site.
+    posterior : the parameters of a posterior in closed form (exact, or of CAVI), or a dict of draws
+        ``(chain, draw, …)`` by site.
     result : how the run ended.
     run : the driver's own account; None for an exact posterior and after loading.
     attributes : settings of the driver (chains, warm-up, limits), versions, data hash, seconds, worst diagnostics.
@@ -210,9 +213,14 @@ class Fit:
         return truth
 
     @property
+    def closed_form(self) -> bool:
+        """Whether the posterior is the parameters of distributions, from which draws are made when they are needed."""
+        return not isinstance(self.posterior, dict)
+
+    @property
     def _drawn(self) -> Any:
-        """The exact posterior, or the draws of all chains, ``(draw, …)`` by site."""
-        if self.method == "exact":
+        """The posterior in closed form, or the draws of all chains, ``(draw, …)`` by site."""
+        if self.closed_form:
             return self.posterior
         drawn = _flat_draws(self.posterior)
         if any(len(values) == 0 for values in drawn.values()):
@@ -224,9 +232,10 @@ class Fit:
 
         Parameters
         ----------
-        draws : how many to make of an exact posterior; those of the fit by default. Stored draws are all returned.
+        draws : how many to make of a posterior in closed form; those of the fit by default. Stored draws are all
+            returned.
         """
-        if self.method != "exact":
+        if not self.closed_form:
             return self.posterior
         if self.member.draw is None:
             raise UnsupportedRequest(f"'{self.member.name}' has no draws of its sites; use fit.posterior")
@@ -290,7 +299,7 @@ class Fit:
             return []
         from consilience.inference import posterior
 
-        return posterior.poor_diagnostics(self._summary, self.run)
+        return posterior.poor_diagnostics(None if self.closed_form else self._summary, self.run)
 
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, options, priors, seed, result, versions, data hash, seconds."""
@@ -436,7 +445,7 @@ def _prepared(member: Model, method: str, data: Contract, priors: Any, settings:
     """Return the exact posterior, or what the method's driver takes; raises `NotConjugate` before anything is run."""
     if method == "exact":
         return member.exact(data, priors, **settings)
-    if method in ("gibbs", "em"):
+    if method in ("cavi", "gibbs", "em"):
         kernel = getattr(member, method)
         return kernel, kernel.prepare(data, priors, **settings)
     return member.model, data, priors, settings
@@ -466,14 +475,22 @@ def _driver(method: str) -> Callable[..., GenericRun]:
     from consilience.inference.svi import run_svi
 
     drivers: dict[str, Callable[..., GenericRun]] = {
-        "gibbs": run_gibbs, "nuts": run_nuts, "svi": run_svi, "em": run_ascent,
+        "cavi": functools.partial(run_ascent, label="CAVI"), "gibbs": run_gibbs, "nuts": run_nuts, "svi": run_svi,
+        "em": run_ascent,
     }  # fmt: skip
     return drivers[method]
 
 
+def _posterior(member: Model, method: str, run: GenericRun) -> Any:
+    """Return the draws of a run; of CAVI, which ends with parameters, the posterior in closed form."""
+    if method != "cavi":
+        return run.samples
+    return member.posterior(**{name: values[0, 0] for name, values in run.samples.items()})
+
+
 def _worst(result: Fit) -> dict[str, float]:
     """Return the largest R-hat and the fewest effective draws of all quantities; nothing where there is one chain."""
-    if result.run is None or (summary := result.summary())["r_hat"].isna().all():
+    if result.run is None or result.closed_form or (summary := result.summary())["r_hat"].isna().all():
         return {}
     fewest = summary[["ess_bulk", "ess_tail"]].min(axis=None)
     return {"worst_r_hat": float(summary["r_hat"].max()), "fewest_effective_draws": float(fewest)}

@@ -146,13 +146,15 @@ def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
 
     Parameters
     ----------
-    summary : data frame of `summarise`.
+    summary : data frame of `summarise`; ``None`` of a posterior in closed form.
     run : the run behind it; ``None`` for draws from a closed form.
 
     Returns
     -------
     one sentence a problem; empty when there is none.
     """
+    if summary is None:
+        return _ending(run)
     problems = [*_ending(run), *_divergences(run), *_single_chain(run), *_too_few_draws(run)]
     worst = summary["r_hat"].idxmax() if summary["r_hat"].notna().any() else None
     if worst is not None and summary["r_hat"][worst] > MOST_R_HAT:

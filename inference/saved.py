@@ -173,7 +173,7 @@ def _data(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Contract:
 
 
 def _posterior(member: Any, method: str, stored: dict[str, np.ndarray]) -> Any:
-    return member.posterior(**stored) if method == "exact" else stored
+    return member.posterior(**stored) if method in ("exact", "cavi") else stored
 
 
 def _run(
@@ -181,7 +181,6 @@ def _run(
 ) -> GenericRun | None:
     if text is None:
         return None
-    return GenericRun(
-        posterior, _part(arrays, "stats"), result, text["steps"], text["seconds"], text["message"],
-        arrays.get("elbo"), text["k_hat"],
-    )  # fmt: skip
+    samples = posterior if isinstance(posterior, dict) else {}
+    stats, elbo = _part(arrays, "stats"), arrays.get("elbo")
+    return GenericRun(samples, stats, result, text["steps"], text["seconds"], text["message"], elbo, text["k_hat"])

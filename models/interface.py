@@ -103,14 +103,15 @@ class Gibbs:
 
 @dataclass(frozen=True, kw_only=True)
 class Ascent:
-    """Hand-written steps that raise an objective until it stands still: EM now, coordinate ascent (CAVI) alike.
+    """Hand-written steps that raise an objective until it stands still: EM, or coordinate ascent (CAVI).
 
     Parameters
     ----------
     prepare : ``prepare(data, priors, **options)`` -> problem, as in `Gibbs`.
     start : ``start(key, problem)`` -> state.
     step : ``step(state, problem)`` -> (state, the objective at the state that came in). The objective never decreases.
-    sites : ``sites(state, problem)`` -> dict of the sites of the estimate.
+    sites : ``sites(state, problem)`` -> dict of the sites of the estimate; of CAVI, the fields of the member's
+        ``posterior``, parameters of the distribution that approximates it.
     truth : ``truth(sites, data)`` -> `Truth` without uncertainty, of an estimate; None where there is no estimate but a
         posterior, which the member's own ``truth`` takes.
     """
@@ -137,17 +138,18 @@ class Model:
     prior_options : scalar shorthands for priors: name -> (help, function of the value that returns the fields of
         `priors` that it sets).
     options : its settings.
-    posterior : class of what ``exact`` returns, a NamedTuple of arrays.
+    posterior : class of what ``exact`` returns or ``cavi`` ends with: a NamedTuple of arrays, a posterior in closed
+        form.
     exact : ``exact(data, priors, **options)`` -> posterior, the conjugate update; raises `NotConjugate` for other
         priors.
-    gibbs, em : hand-written sampler and estimator, of members that have these methods.
-    truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is what ``exact``
-        returned, or a dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of an exact one.
+    cavi, gibbs, em : hand-written coordinate ascent, sampler and estimator, of members that have these methods.
+    truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is a `posterior`, or a
+        dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of a closed form.
     tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label,
         …) holds codes.
     dims : site -> dimension names, for ArviZ.
-    draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of an
-        exact posterior.
+    draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of a
+        posterior in closed form.
     simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior
         predictive. A member with a Gibbs sampler also takes ``values``, true values from which the data alone are to be
         drawn anew.
@@ -175,6 +177,7 @@ class Model:
     posterior: Any = None
     exact: Any = None
     draw: Any = None
+    cavi: Ascent | None = None
     gibbs: Gibbs | None = None
     em: Ascent | None = None
     tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
