@@ -31,11 +31,14 @@ __all__ = ["Dependence", "SparseAgreement", "dependence", "left_out_items", "spa
 # Fewest and most items of either kind for the test of items with one annotation: more tell no more.
 _FEWEST_TESTED, _MOST_TESTED = 10, 1 << 17
 
-# The test inverts a matrix of labels by labels.
+# The test takes a matrix of labels by labels.
 _MOST_LABELS = 1000
 
 # |z| above which the number of annotations is said to depend on the agreement.
 _MOST_Z = 2.0
+
+# A difference between two schemes that is smaller is none.
+_ROUNDING = 1e-12
 
 
 class SparseAgreement(NamedTuple):
@@ -91,7 +94,7 @@ class Dependence(NamedTuple):
     difference : SPA with `edge` weights minus SPA with `flat` weights.
     sd : its jackknife standard error.
     z : difference / sd (a Hausman test: without dependence both estimate the same); NaN where all items are annotated
-        equally often.
+        equally often or agree equally often, or are too few.
     single_items : items with one annotation, which have no agreement.
     single_p : p-value of the test that their labels are those of the other items; NaN where there is nothing to test,
         and with more than 1,000 labels.
@@ -115,8 +118,10 @@ class Dependence(NamedTuple):
                 f" The {self.single_items:,} items with a single annotation have other labels than the rest "
                 f"(p = {self.single_p:.2g}); nothing is known of the agreement on them."
             )
+        if np.isnan(self.z) and abs(self.difference) < _ROUNDING:
+            return f"Weights make no difference: items that count are annotated, or agree, equally often.{single}"
         if np.isnan(self.z):
-            return f"Every item that counts has as many annotations: weights make no difference.{single}"
+            return f"Too few items tell whether the number of annotations depends on the agreement; use flat.{single}"
         if abs(self.z) > _MOST_Z:
             way = "more" if self.z > 0 else "less"
             return (
@@ -139,14 +144,18 @@ def dependence(counts: LabelCounts) -> Dependence:
     edge, flat = (weight_function(scheme, counts) for scheme in ("edge", "flat"))
     difference = sparse_agreement(patterns, edge).value - sparse_agreement(patterns, flat).value
     sd = jackknife_sd(left_out_items(patterns, edge) - left_out_items(patterns, flat), patterns.multiplicity)
-    varied = len(np.unique(patterns.size)) > 1 and sd > 0
+    varied = len(np.unique(patterns.size)) > 1 and sd > _ROUNDING
     single_items = int((counts.size == 1).sum())
     z = difference / sd if varied else float("nan")
     return Dependence(difference, sd, z, single_items, _single_p(counts))
 
 
 def _single_p(counts: LabelCounts) -> float:
-    """Test whether items with one annotation have the label shares of the others: Wald, with items as the units."""
+    """Test whether items with one annotation have the label shares of the others, with items as the units.
+
+    The squared distance of the shares is set against a multiple of a chi-square with its mean and its variance under
+    equal shares. A Wald test, which inverts the covariance, rejects far too often where some labels are rare.
+    """
     usable, single = _spread(counts.size >= 2), _spread(counts.size == 1)
     num_usable, num_single = int(usable.sum()), int(single.sum())
     if min(num_usable, num_single) < _FEWEST_TESTED or not 2 <= counts.num_labels <= _MOST_LABELS:
@@ -158,11 +167,13 @@ def _single_p(counts: LabelCounts) -> float:
     share = number / counts.size[item]
     mean = np.bincount(label, share, counts.num_labels) / num_usable
     rows = sparse.csr_array((share, (item, label)), (counts.num_items, counts.num_labels))
+    pooled = (num_usable * mean + num_single * single_share) / (num_usable + num_single)
     covariance = ((rows.T @ rows).toarray() / num_usable - np.outer(mean, mean)) / num_usable
-    covariance += (np.diag(single_share) - np.outer(single_share, single_share)) / num_single
-    gap = single_share - mean
-    rank = int(((mean + single_share) > 0).sum()) - 1
-    return float(special.chdtrc(rank, gap @ np.linalg.pinv(covariance, rcond=1e-10, hermitian=True) @ gap))
+    covariance += (np.diag(pooled) - np.outer(pooled, pooled)) / num_single
+    expected, squares = np.trace(covariance), (covariance**2).sum()
+    if not squares > 0:
+        return float("nan")
+    return float(special.chdtrc(expected**2 / squares, ((single_share - mean) ** 2).sum() * expected / squares))
 
 
 def _spread(items: Bool[np.ndarray, " item"]) -> Bool[np.ndarray, " item"]:

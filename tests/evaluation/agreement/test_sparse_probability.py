@@ -200,7 +200,18 @@ def test_false_alarms_are_rare():
 def test_equal_numbers_need_no_test():
     found = dependence(counts_of([[2, 1], [1, 2], [3, 0]]))
     assert not found.found
-    assert str(found) == "Every item that counts has as many annotations: weights make no difference."
+    assert str(found) == "Weights make no difference: items that count are annotated, or agree, equally often."
+
+
+def test_where_there_is_no_z_the_words_say_why():
+    unanimous = dependence(counts_of([[2, 0], [0, 3], [5, 0], [7, 0]]))
+    two_items = dependence(counts_of([[2, 0], [1, 3]]))
+    assert np.isnan(unanimous.z)
+    assert np.isnan(two_items.z)
+    assert "agree, equally often" in str(unanimous)
+    assert abs(two_items.difference) > 0.1
+    assert "Too few items" in str(two_items)
+    assert "Too few items" in str(dependence(counts_of([[1, 0]])))
 
 
 def test_items_with_one_annotation_are_compared():
@@ -233,3 +244,22 @@ def test_p_values_of_items_with_one_annotation_are_uniform():
     p = np.array(p)
     for level in (0.05, 0.5):
         assert abs((p < level).mean() - level) < 5 * np.sqrt(level * (1 - level) / 300)
+
+
+@pytest.mark.parametrize("num_labels", [2, 20])
+def test_few_items_with_one_annotation_raise_no_false_alarm(num_labels):
+    # Most labels are then absent from them, which a covariance of their own would take for certain.
+    rng = np.random.default_rng(0)
+    shares = np.arange(1.0, num_labels + 1) ** -1.5
+    false = 0
+    for _ in range(200):
+        shares_of_items = rng.dirichlet(2 * shares / shares.sum(), 220)
+        table = rng.multinomial(np.where(np.arange(220) < 20, 1, 3), shares_of_items)
+        false += dependence(counts_of(table)).single_p < 0.05
+    assert abs(false / 200 - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_other_labels_are_found_where_they_do_not_vary():
+    # Every usable item has one annotation of each label, every other one the first label.
+    assert dependence(counts_of([[1, 1]] * 30 + [[1, 0]] * 20)).single_p < 0.01
+    assert np.isnan(dependence(counts_of([[2, 0]] * 30 + [[1, 0]] * 20)).single_p)
