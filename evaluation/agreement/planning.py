@@ -231,7 +231,9 @@ def _more_items(wanted: float, variance: float, value: float, sd: float, items: 
         joint = math.sqrt((items * sd) ** 2 + more * variance) / (items + more)
         return _width(value, joint, items + more, level) <= wanted
 
-    # New items with few annotations can widen the interval at first; from where it is narrow enough it stays so.
+    if narrow_enough(0):
+        return 0
+    # New items with few annotations can widen the interval at first, but once it is narrower than now it stays so.
     more = bisect.bisect_left(range(_MOST_ITEMS), True, key=narrow_enough)
     if more == _MOST_ITEMS:
         raise UnsupportedRequest(f"no number of items makes an interval only {wanted:g} wide; ask for a wider one")

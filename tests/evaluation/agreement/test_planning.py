@@ -137,6 +137,13 @@ def test_an_interval_that_is_narrow_enough_takes_no_items():
     assert "No more items are needed" in str(found)
 
 
+def test_no_items_are_needed_even_where_new_ones_would_widen_the_interval():
+    counts = of_table([[10, 10], [19, 1]] * 30)
+    now = plan(counts).current_width
+    assert plan(counts, width=1.001 * now, per_item=2).asked.more_items == 0
+    assert plan(counts, width=0.999 * now, per_item=2).asked.more_items > 10
+
+
 def test_the_same_number_is_not_told_twice():
     counts = heterogeneous(400, 6)
     best = plan(counts).best.per_item
