@@ -22,7 +22,7 @@ from consilience.evaluation.agreement import PosteriorAgreement
 
 __all__ = ["agreement_by_name", "annotator_matrix", "learning_curve", "monitoring", "predictive_check"]
 
-# A matrix of more annotators cannot be read; those with most annotations are drawn.
+# A matrix of more annotators cannot be read; those who share most items with others are drawn.
 _MOST_ANNOTATORS = 30
 
 

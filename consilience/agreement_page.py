@@ -28,7 +28,7 @@ def agreement_lead(found: Agreement) -> list[Any]:
         return [words, facts, "No item has two annotations, so that nothing is known of the agreement."]
     return [
         words,
-        {**facts, f"SPA, {found.weights}": f"{found.value:.3f}", "95 % interval": f"{low:.3f} to {high:.3f}"},
+        {**facts, f"SPA, {found.weights}": f"{found.value:.3f}", _interval_name(found): f"{low:.3f} to {high:.3f}"},
     ]
 
 
@@ -52,7 +52,7 @@ def _schemes(found: Agreement) -> Section:
         + ("annotators like these." if found.annotators_random else "these annotators.")
     )
     drawn = agreement_figures.agreement_by_name(schemes, "scheme", "value", "Agreement by weighting scheme")
-    return Section("Agreement", [words, str(found.dependence), _words(schemes), drawn])
+    return Section("Agreement", [words, str(found.dependence), _words(schemes, found), drawn])
 
 
 def _labels(found: Agreement) -> Section:
@@ -65,13 +65,15 @@ def _labels(found: Agreement) -> Section:
     drawn = agreement_figures.agreement_by_name(
         ordered.head(_MOST_ROWS), "label", "agreement", "Agreement on each label, most frequent first"
     )
-    return Section("Agreement by label", [words, _words(_first(ordered)), drawn, *_left_out(ordered, "labels")])
+    return Section("Agreement by label", [words, _words(_first(ordered), found), drawn, *_left_out(ordered, "labels")])
 
 
 def _annotators(found: Agreement) -> Section | None:
     try:
         annotators, pairs = found.annotators(), found.pairs()
     except UnsupportedRequest:
+        return None
+    if not len(pairs):
         return None
     busiest = annotators[annotators["pairs"] > 0].sort_values("pairs", ascending=False, kind="stable")
     ordered = _first(busiest).sort_values("agreement", kind="stable")
@@ -89,7 +91,7 @@ def _annotators(found: Agreement) -> Section | None:
         agreement_figures.annotator_matrix(pairs),
     ]
     rest = _left_out(busiest, "annotators, with fewer annotations,")
-    return Section("Annotators", [words, random, _words(ordered), *rest, drawn])
+    return Section("Annotators", [words, random, _words(ordered, found), *rest, drawn])
 
 
 def _arrival(found: Agreement) -> Section | None:
@@ -115,7 +117,7 @@ def _chance(found: Agreement) -> Section:
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
         "in how they treat items with few annotations; compare values of one coefficient only."
     )
-    return Section("Corrected for chance", [words, _words(found.coefficients())])
+    return Section("Corrected for chance", [words, _words(found.coefficients(), found)])
 
 
 def _planning(found: Agreement) -> Section | None:
@@ -133,9 +135,13 @@ def predictive_section(found: PosteriorAgreement) -> Section:
     return Section("Whether the model expects this agreement", blocks)
 
 
-def _words(frame: Any) -> Any:
+def _interval_name(found: Agreement) -> str:
+    return f"{100 * found.level:g} % interval"
+
+
+def _words(frame: Any, found: Agreement) -> Any:
     """Return a table with words for a header."""
-    names = {"lower": "95 % from", "upper": "to", "sd": "standard error"}
+    names = {"lower": f"{100 * found.level:g} % from", "upper": "to", "sd": "standard error"}
     return frame.rename(columns=lambda name: names.get(name, name.replace("_", " ")))
 
 

@@ -457,7 +457,7 @@ def agreement(arguments: Arguments) -> None:
 
         write(found, path=arguments.output)
     if arguments.json:
-        planned = {} if plan is None else {"plan": {"words": str(plan), **plan._asdict()}}
+        planned = {} if plan is None else {"plan": {"words": str(plan), **_nested(plan)}}
         print(json_text(rows if arguments.table else {**found.row(), "schemes": rows, **planned}))
         return
     if not arguments.table:
@@ -478,6 +478,11 @@ def _agreement_rows(found: Any, arguments: Arguments) -> Rows:
 def _agreement_plan(found: Any, arguments: Arguments) -> Any:
     asked = {name: getattr(arguments, name) for name in ("budget", "width", "per_item")}
     return None if all(value is None for value in asked.values()) else found.plan(**asked)
+
+
+def _nested(record: Any) -> dict[str, Any]:
+    """Return a named tuple, and those within it, as dicts."""
+    return {name: _nested(value) if hasattr(value, "_asdict") else value for name, value in record._asdict().items()}
 
 
 def _label_values(given: str | Mapping[str, float] | None, labels: Any) -> str | list[float] | None:

@@ -81,7 +81,11 @@ def test_a_plan_on_demand(file, run):
     shown = run(file, "--budget", "600", "--width", "0.1", "--per-item", "3")[1]
     assert "items of the budget" in shown
     assert "more items with" in shown
-    assert json.loads(run(file, "--width", "0.1", "--json")[1])["plan"]["best"]
+    planned = json.loads(run(file, "--width", "0.1", "--json")[1])["plan"]
+    found = cs.agreement(cs.read_annotations(file)).plan(width=0.1)
+    assert planned["best"]["more_items"] == found.best.more_items > 0
+    assert planned["moments"]["mean"] == found.moments.mean
+    assert planned["asked"] is None
     assert "makes no sense" in run(file, "--width", "2")[2]
 
 
@@ -89,7 +93,22 @@ def test_a_page(file, run, tmp_path):
     code, shown, _ = run(file, "-o", tmp_path / "page.html")
     assert code == ExitCode.success
     assert shown.endswith(f"written  {tmp_path / 'page.html'}\n")
-    assert "<svg" in (tmp_path / "page.html").read_text()
+    written = (tmp_path / "page.html").read_text()
+    assert "<svg" in written
+    assert "95 % interval" in written
+    assert "90 %" not in written
+    run(file, "-o", tmp_path / "page.html", "--level", "0.9")
+    written = (tmp_path / "page.html").read_text()
+    assert "90 % interval" in written
+    assert "90 % from" in written
+    assert "95 %" not in written
+
+
+def test_a_page_where_nobody_shares_an_item_with_anybody(run, tmp_path):
+    (tmp_path / "one.csv").write_text("item,annotator,label\n1,a,p\n1,a,q\n2,a,q\n2,a,q\n")
+    code = run(tmp_path / "one.csv", "--duplicates", "keep", "-o", tmp_path / "page.html")[0]
+    assert code == ExitCode.success
+    assert "<h2>Annotators" not in (tmp_path / "page.html").read_text()
 
 
 def test_repeated_annotations_are_refused_with_their_line(file, run, tmp_path):
