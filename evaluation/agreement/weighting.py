@@ -129,7 +129,7 @@ def rho(shares: ArrayLike) -> float:
     UnsupportedRequest : unless the shares are not negative and sum to one.
     """
     shares = np.asarray(shares, float)
-    if (shares < 0).any() or abs(shares.sum() - 1) > 1e-6:
+    if not (shares >= 0).all() or abs(shares.sum() - 1) > 1e-6:
         raise UnsupportedRequest(f"class shares sum to {shares.sum():g}; give shares, not negative, with the sum 1")
     second, third = (shares**2).sum(), (shares**3).sum()
     # Rounding can put s₃ below s₂², which it never is, or s₂ above one.
