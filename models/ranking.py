@@ -22,6 +22,7 @@ __all__ = [
     "PaddedBlock",
     "agreement_probability",
     "draw_dirichlet",
+    "draw_labels",
     "draw_log_weights",
     "group_weights",
     "normalise_weights",
@@ -317,3 +318,16 @@ def agreement_probability(
     num_items = other.shape[0]
     squares = jax.ops.segment_sum(named**2, segment, num_items + 1, indices_are_sorted=True)
     return squares[:num_items] + other**2 * other_agreement
+
+
+@functools.partial(jax.jit, static_argnames="num_draws")
+def draw_labels(
+    key: Key, lowest: Float[Array, " entry"], block: PaddedBlock, num_draws: int
+) -> Int[Array, "item draw"]:
+    """Draw one entry per item, and return its class; ``lowest`` is the probability of the entries before it."""
+    num_items = block.num_named.shape[0]
+    uniform = jax.random.uniform(key, (num_items + 1, num_draws), lowest.dtype)
+    reached = (lowest[:, None] <= uniform[block.segment]).astype(jnp.int32)
+    count = jax.ops.segment_sum(reached, block.segment, num_items + 1)[:num_items]
+    first = jnp.cumsum(block.num_named) - block.num_named
+    return block.class_[first[:, None] + jnp.maximum(count, 1) - 1]

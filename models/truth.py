@@ -15,6 +15,7 @@ needs, the ranking is filled with the lowest remaining class codes.
 | `DirichletTruth` | plausibilities | a Dirichlet posterior per item, drawn anew at each pass, the same each time |
 | `PlausibilityDraws` | plausibilities | stored draws, of Gibbs, NUTS or SVI |
 | `LabelDraws` | labels | stored draws |
+| `LabelProbabilities` | labels | probabilities per item, drawn anew at each pass, the same each time |
 | `PointTruth` | plausibilities | a point estimate, one draw |
 """
 
@@ -37,6 +38,7 @@ from consilience.models.ranking import (
     PaddedBlock,
     agreement_probability,
     draw_dirichlet,
+    draw_labels,
     draw_log_weights,
     group_weights,
     normalise_weights,
@@ -48,9 +50,12 @@ from consilience.models.ranking import (
 
 __all__ = [
     "Block",
+    "Crowd",
     "DirichletTruth",
     "Entries",
     "LabelDraws",
+    "LabelProbabilities",
+    "LabelTruth",
     "OtherMass",
     "Plausibilities",
     "PlausibilityDraws",
@@ -501,19 +506,35 @@ class PlausibilityDraws(Truth):
         return draw_dirichlet(key, pad(concentration, len(concentration), 1.0), self.num_draws)
 
 
-class LabelDraws(Truth):
-    """Labels of which draws are stored: only the leading class of an item is known.
+class Crowd(NamedTuple):
+    """How a crowd labels items whose true label is known, draw by draw.
 
     Parameters
     ----------
-    label : integer codes, shape ``(draw, item)``.
-    num_classes : how many labels there are.
+    agreement : shape ``(draw, class)``; the probability that two different annotators give an item of that class the
+        same label, annotators taken by how much they annotate.
+    annotate : ``annotate(random, draw, label)`` -> labels ``(annotation,)``: the annotations that the annotators of the
+        data would give, were ``label``, shape ``(item,)``, the truth and the draw-th draw their errors. ``random`` is a
+        NumPy generator.
     """
 
-    def __init__(self, label: Array, num_classes: int) -> None:
-        self.draws = np.asarray(label, np.int32)
-        self.num_draws, self.num_items = self.draws.shape
-        self.num_classes = num_classes
+    agreement: Float[np.ndarray, "draw class"]
+    annotate: Callable[[np.random.Generator, int, np.ndarray], np.ndarray]
+
+
+class LabelTruth(Truth):
+    """Labels: only the leading class of an item is known.
+
+    Attributes
+    ----------
+    crowd : what is known of the annotators' errors, or None.
+    """
+
+    crowd: Crowd | None = None
+
+    @abstractmethod
+    def labels(self) -> Iterator[Block]:
+        """Yield labels, ``(item, draw)``."""
 
     def ranked(self, depth: int) -> Iterator[Block]:
         """Yield the labels; a depth above one has no answer."""
@@ -522,15 +543,94 @@ class LabelDraws(Truth):
                 f"the truth of this fit is one label per item, so the {depth} most plausible classes are not defined; "
                 "use top=1 or a metric of the top label (top-k)"
             )
-        rows = block_rows(self.num_items, self.num_draws)
-        for start in range(0, self.num_items, rows):
-            items = slice(start, min(start + rows, self.num_items))
-            yield Block(items, jnp.asarray(pad(self.draws[:, items].T[:, :, None], rows, 0)))
+        for block in self.labels():
+            yield Block(block.items, block.values[:, :, None])
 
     def grouped(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
         """Yield indicators of the label's group."""
-        for block in self.ranked(1):
-            yield Block(block.items, jax.nn.one_hot(jnp.asarray(group)[block.values[:, :, 0]], num_groups))
+        for block in self.labels():
+            yield Block(block.items, jax.nn.one_hot(jnp.asarray(group)[block.values], num_groups))
+
+    def agreement(self) -> Iterator[Block]:
+        """Yield how often two annotators agree on an item with each draw's label; see `Truth.agreement`."""
+        if self.crowd is None:
+            yield from super().agreement()
+            return
+        by_class = jnp.asarray(self.crowd.agreement)
+        for block in self.labels():
+            yield Block(block.items, by_class[jnp.arange(self.num_draws), block.values])
+
+
+class LabelDraws(LabelTruth):
+    """Labels of which draws are stored.
+
+    Parameters
+    ----------
+    label : integer codes, shape ``(draw, item)``.
+    num_classes : how many labels there are.
+    crowd : how annotators err, in the same draws.
+    """
+
+    def __init__(self, label: Array, num_classes: int, crowd: Crowd | None = None) -> None:
+        self.draws, self.crowd = np.asarray(label, np.int32), crowd
+        self.num_draws, self.num_items = self.draws.shape
+        self.num_classes = num_classes
+
+    def labels(self) -> Iterator[Block]:
+        """Yield the stored labels."""
+        rows = block_rows(self.num_items, self.num_draws)
+        for start in range(0, self.num_items, rows):
+            items = slice(start, min(start + rows, self.num_items))
+            yield Block(items, jnp.asarray(pad(self.draws[:, items].T, rows, 0)))
+
+
+class LabelProbabilities(LabelTruth):
+    """Labels with known probabilities, independent between items: what CAVI and EM end with.
+
+    Parameters
+    ----------
+    entries : the candidates of each item.
+    probability : float64, shape ``(entry,)``, not negative; normalised over the candidates of an item.
+    key, num_draws : the draws are a function of these, so that every pass sees the same ones.
+    crowd : how annotators err, in as many draws.
+    """
+
+    def __init__(
+        self, entries: Entries, probability: np.ndarray, *, key: Key, num_draws: int, crowd: Crowd | None = None
+    ) -> None:
+        total = np.bincount(entries.item, probability, entries.num_items)
+        self.entries, self.probability = entries, np.asarray(probability, float) / total[entries.item]
+        self.key, self.num_draws, self.crowd = key, num_draws, crowd
+        self.num_items, self.num_classes = entries.num_items, entries.num_classes
+
+    @classmethod
+    def dense(cls, probability: Float[np.ndarray, "item class"], **more: Any) -> LabelProbabilities:
+        """Wrap probabilities of all classes, shape ``(item, class)``."""
+        return cls(Entries.dense(*probability.shape), np.ravel(probability), **more)
+
+    def labels(self) -> Iterator[Block]:
+        """Yield labels, by the inverse of the distribution function."""
+        before = np.cumsum(self.probability) - self.probability
+        start = before[np.minimum(self.entries.first[:-1], len(before) - 1)]
+        for number, (items, slots, num_items, num_entries) in enumerate(self.entries.blocks(self.num_draws)):
+            padded = _pad_block(self.entries, items, slots, num_items, num_entries)
+            lowest = pad(before[slots] - start[self.entries.item[slots]], num_entries, 2.0)
+            key = jax.random.fold_in(self.key, number)
+            yield Block(items, draw_labels(key, jnp.asarray(lowest, jnp.result_type(float)), padded, self.num_draws))
+
+    def top_probabilities(self) -> TopProbabilities:
+        """Return the probabilities themselves."""
+        return TopProbabilities(self.probability, np.zeros(self.num_items))
+
+    def leading(self) -> dict[str, np.ndarray]:
+        """Tabulate the most probable label of each item, exactly; of equal ones the lowest code."""
+        order = np.lexsort((self.entries.class_, -self.probability, self.entries.item))
+        best = order[self.entries.first[:-1]]
+        probability = self.probability[best]
+        return {
+            "item": np.arange(self.num_items), "label": self.entries.class_[best], "probability": probability,
+            "certainty": probability,
+        }  # fmt: skip
 
 
 class PointTruth(PlausibilityDraws):

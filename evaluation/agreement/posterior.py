@@ -11,7 +11,8 @@ Over draws that gives the posterior predictive distribution of SPA. The classes 
 simulated as one: the pairs of annotations within it that agree are taken as a binomial number with the right mean,
 which leaves out that pairs depend on each other. Whatever decided on the numbers of annotations, the simulation takes
 them as given. Where it was the agreement of the first ones, SPA is higher than the model expects with `flat` weights
-and lower with `edge` weights.
+and lower with `edge` weights. Where the truth is one label an item and the model knows the errors of the annotators,
+each of them labels their items anew, given the labels of the draw.
 
 The p-value of this check is cautious. The data are used twice, so that under a true model it lies closer to 1/2 than a
 uniform number does, and below a with a probability of at most 2a (Meng 1994). With a truth of a single draw from the
@@ -35,7 +36,7 @@ from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
-from consilience.models.truth import Plausibilities, Truth
+from consilience.models.truth import LabelTruth, Plausibilities, Truth
 
 __all__ = ["PosteriorAgreement", "posterior_agreement"]
 
@@ -182,7 +183,8 @@ def posterior_agreement(
 
     Parameters
     ----------
-    truth : of plausibilities; a point estimate is a truth of one draw.
+    truth : of plausibilities, or of labels that knows the errors of its annotators; a point estimate is a truth of one
+        draw.
     counts : of the annotations that the model was fitted to, labels being the classes of the truth. None where reports
         are no single labels: then nothing is checked.
     weight : k(n) of SPA; by default that of the scheme. Weights that depend on the data are those of the observed data
@@ -195,7 +197,7 @@ def posterior_agreement(
 
     Raises
     ------
-    UnsupportedRequest : for a truth of labels, or counts of other items or classes.
+    UnsupportedRequest : for a truth of labels without annotators' errors, or counts of other items or classes.
     UnknownName : for another scheme.
     """
     if counts is None:
@@ -206,15 +208,36 @@ def posterior_agreement(
     _require_same_sizes(truth, counts)
     implied = _Implied(truth, counts.size > 0, level)
     pair_weight = _pair_weight(counts, weight or weight_function(scheme, counts))
-    predictive = _Predictive(truth.num_draws, counts.size, pair_weight, num_predictive, seed)
-    for plausibilities in truth.plausibilities():
-        items = plausibilities.items
-        implied.add(items, np.asarray(plausibilities.agreement())[: items.stop - items.start])
-        predictive.add(plausibilities)
+    if isinstance(truth, LabelTruth):
+        for block in truth.agreement():
+            implied.add(block.items, np.asarray(block.values)[: block.num_items])
+        total = _annotated_again(truth, counts, pair_weight, num_predictive, seed)
+    else:
+        predictive = _Predictive(truth.num_draws, counts.size, pair_weight, num_predictive, seed)
+        for plausibilities in truth.plausibilities():
+            items = plausibilities.items
+            implied.add(items, np.asarray(plausibilities.agreement())[: items.stop - items.start])
+            predictive.add(plausibilities)
+        total = predictive.total
     if not pair_weight.any():
         return implied.result(truth.items, scheme=scheme)
     observed = float(pair_weight @ counts.pairs)
-    return implied.result(truth.items, scheme=scheme, observed=observed, predictive=predictive.total)
+    return implied.result(truth.items, scheme=scheme, observed=observed, predictive=total)
+
+
+def _annotated_again(
+    truth: LabelTruth, counts: LabelCounts, pair_weight: np.ndarray, number: int, seed: int
+) -> Float[np.ndarray, " replicate"]:
+    """Let the annotators of the data label the items of each draw anew, and return SPA of what they say."""
+    assert truth.crowd is not None  # or it would not have said how often annotators agree
+    draws = np.arange(number) * truth.num_draws // number
+    label = np.empty((number, truth.num_items), np.int32)
+    for block in truth.labels():
+        label[:, block.items] = np.asarray(block.values)[: block.num_items, draws].T
+    random, (item, _, count) = np.random.default_rng(seed), counts.columns
+    sizes = {"num_items": counts.num_items, "num_labels": counts.num_labels}
+    again = (truth.crowd.annotate(random, int(draw), label[place]) for place, draw in enumerate(draws))
+    return np.array([pair_weight @ LabelCounts.of_codes(item, given, count, **sizes).pairs for given in again])
 
 
 def _require_same_sizes(truth: Truth, counts: LabelCounts) -> None:

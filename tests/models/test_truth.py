@@ -11,13 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import consilience as cs
 from consilience.errors import UnsupportedRequest
 from consilience.models import truth as truth_module
 from consilience.models.dirichlet_quadrature import top_probabilities
 from consilience.models.truth import (
+    Crowd,
     DirichletTruth,
     Entries,
     LabelDraws,
+    LabelProbabilities,
     OtherMass,
     PlausibilityDraws,
     PointTruth,
@@ -582,3 +585,42 @@ def test_plausibilities_of_a_million_classes_need_little_memory():
     expected, *_ = dirichlet_moments(entries, truth.concentration, 1e-3)
     error = agreement.std(1) / np.sqrt(truth.num_draws)
     assert np.all(np.abs(agreement.mean(1) - expected) < 5 * error + 1e-6 * expected)
+
+
+# ---- labels with known probabilities ----
+
+
+def test_label_probabilities_are_drawn_as_they_are():
+    entries = Entries.of(np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 3, 2, 0, 1]), 3, 4)
+    truth = LabelProbabilities(entries, np.array([0.2, 0.0, 0.6, 1.0, 3.0, 1.0]), key=jax.random.key(0), num_draws=20_000)
+    expected = np.array([[0.25, 0, 0, 0.75], [0, 0, 1, 0], [0.75, 0.25, 0, 0]])
+    for _ in range(2):
+        (block,) = list(truth.ranked(1))
+        labels = np.asarray(block.values)[: block.num_items, :, 0]
+        share = (labels[:, :, None] == np.arange(4)).mean(1)
+        assert (np.abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / 20_000)).all()
+    np.testing.assert_allclose(truth.top_probabilities().entry, [0.25, 0, 0.75, 1, 0.75, 0.25])
+    table = truth.leading()
+    assert table["label"].tolist() == [3, 2, 0]
+    np.testing.assert_allclose(table["certainty"], [0.75, 1, 0.75])
+    with pytest.raises(UnsupportedRequest, match="one label per item"):
+        next(iter(truth.ranked(2)))
+
+
+def test_label_probabilities_in_many_blocks_are_those_of_one(monkeypatch):
+    probability = np.random.default_rng(0).dirichlet(np.ones(3), 500)
+    truth = LabelProbabilities.dense(probability, key=jax.random.key(1), num_draws=400)
+    monkeypatch.setattr("consilience.models.truth._BLOCK_NUMBERS", 1 << 12)
+    labels = np.concatenate([np.asarray(block.values)[: block.num_items] for block in truth.labels()])
+    share = (labels[:, :, None] == np.arange(3)).mean(1)
+    z = (share - probability) / np.sqrt(probability * (1 - probability) / 400)
+    assert np.abs(z).max() < 5.5
+    np.testing.assert_allclose(cs.certainty(truth, exact=True).items, probability.max(1))
+
+
+def test_a_crowd_says_how_often_annotators_agree():
+    by_class = np.array([[0.9, 0.6], [0.8, 0.5]])
+    label = np.array([[0, 1, 1], [1, 1, 0]])
+    crowd = Crowd(by_class, lambda random, draw, label: label)
+    (block,) = list(LabelDraws(label, 2, crowd).agreement())
+    np.testing.assert_allclose(block.values[:3], [[0.9, 0.5], [0.6, 0.5], [0.6, 0.8]])

@@ -18,7 +18,7 @@ from consilience.evaluation.agreement.posterior import PosteriorAgreement, poste
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement
 from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
 from consilience.models.normal_inverse_gamma import SampledSides
-from consilience.models.truth import Block, DirichletTruth, Entries, LabelDraws, OtherMass, PlausibilityDraws
+from consilience.models.truth import Block, Crowd, DirichletTruth, Entries, LabelDraws, OtherMass, PlausibilityDraws
 
 RANKINGS = Rankings.from_nested(
     [[[[0], [1, 2]], [[1, 2, 3]], [[4], [0]]], [[[0, 1], [2]], [[1]]], [[[3]], [[3]], [[0], [3]]]],
@@ -356,3 +356,20 @@ def test_cifar10h_annotators_agree_more_than_a_tenth_of_an_annotation_a_class_al
     found = posterior_agreement(fit.truth, LabelCounts.of_annotations(annotations), num_predictive=50)
     assert_mean(found.draws, dirichlet_agreement(fit.truth).mean())
     assert "agree more than the model expects" in found.verdict
+
+
+def test_annotators_with_errors_are_simulated_one_by_one():
+    """One annotator is always right, the other always wrong: they never agree, whatever the labels."""
+    label = np.random.default_rng(0).integers(0, 2, (30, 50))
+    data = Annotations.from_codes(np.repeat(np.arange(50), 2), np.tile([0, 1], 50), np.tile([0, 1], 50))
+    flips = np.asarray(data.annotator)
+
+    def annotate(random, draw, true):
+        assert (true == label[draw]).all()
+        return true[np.asarray(data.item)] ^ flips
+
+    truth = LabelDraws(label, 2, Crowd(np.zeros((30, 2)), annotate))
+    found = posterior_agreement(truth, LabelCounts.of_annotations(data), num_predictive=60)
+    assert found.value == found.observed == 0
+    assert (found.predictive == 0).all()
+    assert "as the model expects" in found.verdict
