@@ -27,7 +27,7 @@ import numpy as np
 
 from consilience.data.annotations import Annotations
 from consilience.data.tables import check_option
-from consilience.errors import UnsupportedRequest
+from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.adjustment import truth_of
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.posterior import PosteriorAgreement, posterior_agreement
@@ -75,7 +75,9 @@ def agreement(
 
     Raises
     ------
-    UnsupportedRequest : for repeated annotations, weights that are not whole numbers, or what the source does not hold.
+    UnsupportedRequest : for repeated annotations, weights that are not whole numbers, or what the source does not hold
+        or has no meaning for it.
+    UnknownName : for a name of weights or a policy that there is none of.
 
     Examples
     --------
@@ -97,12 +99,23 @@ def agreement(
             f"agreement is measured of annotations or of a fit, not of {type(source).__name__}; read the table with "
             "read_annotations"
         )
+    _refuse_for_fit(weights, level, annotators=annotators != "fixed", values=values is not None)
     data = getattr(source, "data", None)
     counts = LabelCounts.of_annotations(data) if isinstance(data, Annotations) else None
     weight = None if counts is None else weight_function(weights, counts, shares)
     return posterior_agreement(
         truth_of(source), counts, weight, scheme=weights, num_predictive=num_predictive, seed=seed, level=level
     )
+
+
+def _refuse_for_fit(weights: str, level: float, **given: bool) -> None:
+    """Refuse what makes no sense of a fit; ``given`` says which options of annotations were."""
+    if weights not in SCHEMES:
+        raise UnknownName(f"no weights are called {weights!r}; choose one of {', '.join(SCHEMES)}")
+    if not 0 < level < 1:
+        raise UnsupportedRequest(f"level is {level}; give a number between 0 and 1, such as 0.95")
+    if meaningless := [name for name, is_given in given.items() if is_given]:
+        raise UnsupportedRequest(f"no meaning for a fit: {', '.join(meaningless)}; give the annotations instead")
 
 
 def _without_repeats(annotations: Annotations, duplicates: str) -> Annotations:

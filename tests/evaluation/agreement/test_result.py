@@ -90,8 +90,8 @@ def test_random_annotators_widen_the_interval():
     assert random.sd == pytest.approx(fixed.two_way.sd)
     assert random.sd > 1.5 * fixed.sd
     assert random.interval[0] < fixed.interval[0] < fixed.interval[1] < random.interval[1]
-    assert "these annotators and annotators like them" not in repr(fixed)
-    assert "these annotators and annotators like them" in repr(random)
+    assert "items like these and annotators like these" not in repr(fixed)
+    assert "items like these and annotators like these" in repr(random)
 
 
 def test_an_annotator_who_repeats_has_to_be_decided_on():
@@ -134,7 +134,7 @@ def test_values_of_labels_have_to_be_numbers():
     same = cs.agreement(numbers, values="labels").coefficients()
     np.testing.assert_allclose(same["value"], scaled["value"])
     for values, words in (
-        ("labels", "the labels are no numbers: p, q, r"),
+        ("labels", "the labels are not numbers: p, q, r"),
         ("label", "give 'labels', or one number"),
         ([1.0], "values needs 3 finite numbers"),
     ):
@@ -164,3 +164,14 @@ def test_a_fit_implies_an_agreement():
     assert found.scheme == "edge"
     assert found.interval[0] < found.value < found.interval[1]
     assert found.table["item"].tolist() == [f"i{item}" for item in range(8)]
+
+
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"annotators": "random", "values": "labels"}, UnsupportedRequest, "no meaning for a fit: annotators, values;"),
+    ({"level": 95.0}, UnsupportedRequest, "level is 95.0; give a number between 0 and 1"),
+    ({"weights": "edges"}, UnknownName, "no weights are called 'edges'"),
+])  # fmt: skip
+def test_wrong_options_for_a_fit(options, error, words):
+    truth = cs.fit("dirichlet", annotations(), draws=2).truth
+    with pytest.raises(error, match=words):
+        cs.agreement(truth, **options)
