@@ -592,7 +592,8 @@ def test_plausibilities_of_a_million_classes_need_little_memory():
 
 def test_label_probabilities_are_drawn_as_they_are():
     entries = Entries.of(np.array([0, 0, 0, 1, 2, 2]), np.array([0, 1, 3, 2, 0, 1]), 3, 4)
-    truth = LabelProbabilities(entries, np.array([0.2, 0.0, 0.6, 1.0, 3.0, 1.0]), key=jax.random.key(0), num_draws=20_000)
+    probability = np.array([0.2, 0.0, 0.6, 1.0, 3.0, 1.0])
+    truth = LabelProbabilities(entries, probability, key=jax.random.key(0), num_draws=20_000)
     expected = np.array([[0.25, 0, 0, 0.75], [0, 0, 1, 0], [0.75, 0.25, 0, 0]])
     for _ in range(2):
         (block,) = list(truth.ranked(1))
