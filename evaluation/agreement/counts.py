@@ -208,8 +208,8 @@ def _whole(count: np.ndarray) -> np.ndarray:
     if (whole != count).any() or (whole < 0).any():
         first = count[(whole != count) | (whole < 0)][0]
         raise UnsupportedRequest(
-            f"the weight {first:g} is no number of annotations; agreement counts pairs of them: leave weights out, or "
-            "give whole numbers"
+            f"the weight {first:g} is not a number of annotations, and agreement counts pairs of them: remove the "
+            "column of weights, or give whole numbers"
         )
     return whole
 

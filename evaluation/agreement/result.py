@@ -217,11 +217,13 @@ class Agreement:
         lines = [f"{self.weights}: {self._text(self._estimate)}"]
         if self.weights != "flat":
             lines.append(f"flat: {self._text(self.flat)}")
-        whom = "these annotators and annotators like them" if self.annotators_random else "these annotators"
+        whom = "annotators like these" if self.annotators_random else "these annotators"
         lines.append(f"{usable}; intervals for items like these and {whom}")
         return "\n".join(["sparse probability of agreement", *lines, str(self.dependence)])
 
     def _text(self, estimate: SparseAgreement) -> str:
+        if np.isnan(estimate.sd):
+            return f"{estimate.value:.4f}, no interval from so few items"
         ends = f"[{estimate.lower:.4f}, {estimate.upper:.4f}]"
         return f"{estimate.value:.4f} ± {estimate.sd:.4f}, {100 * self.level:.4g} % in {ends}"
 
@@ -286,4 +288,4 @@ def _numbers(counts: LabelCounts) -> list[float]:
         return [float(name) for name in names]
     except ValueError:
         words = ", ".join(map(str, names[:5]))
-        raise UnsupportedRequest(f"the labels are no numbers: {words}; give a number for each of them") from None
+        raise UnsupportedRequest(f"the labels are not numbers: {words}; give a number for each of them") from None

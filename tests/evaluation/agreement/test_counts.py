@@ -99,7 +99,7 @@ def test_wrong_columns_are_refused(given_columns, words):
 
 
 def test_weights_have_to_be_numbers_of_annotations():
-    with pytest.raises(UnsupportedRequest, match="the weight 1.5 is no number of annotations"):
+    with pytest.raises(UnsupportedRequest, match="the weight 1.5 is not a number of annotations"):
         LabelCounts.of_annotations(Annotations.from_counts([[2.0, 1.5]]))
 
 
