@@ -108,13 +108,13 @@ class Plan(NamedTuple):
         )
 
     def _width_text(self, design: Design) -> str:
-        now = f"the {self.level:.0%} interval is {self.current_width:.3g} wide now"
+        now = f"with flat weights the {100 * self.level:g} % interval is {self.current_width:.3g} wide now"
         if design.more_items is None:
             return f"{design.per_item} annotations per item: how the width of the interval goes down is not known."
         if design.more_items == 0:
             return f"No more items are needed: {now}, and {self.wanted_width:.3g} was wanted."
         return (
-            f"{design.more_items:,} more items with {design.per_item} annotations each would bring it to "
+            f"{design.more_items:,} more items with {design.per_item} annotations each would bring the interval to "
             f"{self.wanted_width:.3g}; {now}."
         )
 
@@ -123,7 +123,10 @@ def _budget_text(design: Design, level: float) -> str:
     start = f"{design.per_item} annotations per item make {design.items:,} items of the budget"
     if design.sd is None or design.width is None or math.isnan(design.width):
         return f"{start}; the standard error on them is not known."
-    return f"{start}: standard error {design.sd:.3g}, {level:.0%} interval {design.width:.3g} wide."
+    return (
+        f"{start}; from them alone, with these annotators: standard error {design.sd:.3g}, {100 * level:g} % interval "
+        f"{design.width:.3g} wide."
+    )
 
 
 def best_annotations_per_item(moments: Moments) -> float:

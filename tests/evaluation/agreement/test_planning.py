@@ -114,7 +114,7 @@ def test_one_item_fewer_would_not_be_enough(wanted, per_item):
     more = found.asked.more_items
     assert width(more) <= wanted < width(more - 1)
     np.testing.assert_allclose(found.current_width, width(0))
-    assert f"{more:,} more items with {per_item} annotations each would bring it to {wanted}" in str(found)
+    assert f"{more:,} more items with {per_item} annotations each would bring the interval to {wanted}" in str(found)
 
 
 def test_the_wanted_interval_is_had_on_new_items():
