@@ -23,7 +23,7 @@ def agreement_lead(found: Agreement) -> list[Any]:
     facts = {"items": counts.num_items, "annotations": counts.num_annotations, "labels": counts.num_labels}
     if found.annotations is not None and found.annotations.num_annotators:
         facts["annotators"] = found.annotations.num_annotators
-    words = "How often two annotators give an item the same label, with any number of annotations an item."
+    words = "How often two annotators give an item the same label, with any number of annotations per item."
     if not found.num_usable:
         return [words, facts, "No item has two annotations, so that nothing is known of the agreement."]
     return [

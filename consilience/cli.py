@@ -312,13 +312,13 @@ def _build_agreement(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("file", metavar="FILE", help="annotations, or the name of public data; or a fit's folder")
     shown = ", ".join(commands.AGREEMENT_TABLES)
     sub.add_argument("--table", metavar="NAME", choices=commands.AGREEMENT_TABLES, help=f"print this table: {shown}")
-    sub.add_argument("--weights", choices=commands.WEIGHTS, help="by the number of annotations (annotations_m1)")
-    sub.add_argument("--annotators", choices=("fixed", "random"), help="these, or annotators like these (fixed)")
+    sub.add_argument("--weights", choices=commands.WEIGHTS, help="of items, by number of annotations (annotations_m1)")
+    sub.add_argument("--annotators", choices=("fixed", "random"), help="intervals for these, or any like them (fixed)")
     sub.add_argument("--level", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     sub.add_argument("--values", type=_numbered, metavar="LABEL=X,…", help=_VALUES_HELP)
-    sub.add_argument("--ordinal", action="store_true", help="the labels have an order, that of --labels; for alpha")
-    sub.add_argument("--budget", type=int, metavar="N", help="plan for N further annotations")
-    sub.add_argument("--width", type=float, metavar="X", help="plan for an interval of this width")
+    sub.add_argument("--ordinal", action="store_true", help=_ORDINAL_HELP)
+    sub.add_argument("--budget", type=int, metavar="N", help="say what N further annotations would tell by themselves")
+    sub.add_argument("--width", type=float, metavar="X", help="say how many more items an interval of this width takes")
     sub.add_argument(
         "--per-item", type=int, metavar="N", help="plan with N annotations per item, beside the best number"
     )
@@ -328,7 +328,8 @@ def _build_agreement(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--csv", metavar="FILE", help="write the table that is printed to a CSV file")
 
 
-_VALUES_HELP = "numbers behind the labels, for alpha on a scale; 'labels' if they are numbers"
+_ORDINAL_HELP = "the labels have the order of --labels; for alpha, in --table coefficients"
+_VALUES_HELP = "numbers behind the labels, for alpha on a scale, in --table coefficients; 'labels' if they are numbers"
 
 
 def _build_table(sub: argparse.ArgumentParser) -> None:
