@@ -145,7 +145,7 @@ def fit(
     if method != "exact":
         loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
         with kept or contextlib.nullcontext():
-            run = _driver(method)(*prepared, **loop, **own)
+            run = _canonical(chosen, _driver(method)(*prepared, **loop, **own), data, priors, settings)
     seconds = time.perf_counter() - began
     if kept is not None and kept.resumed_at is not None:
         seconds += kept.earlier_seconds
@@ -479,6 +479,13 @@ def _driver(method: str) -> Callable[..., GenericRun]:
         "em": run_ascent,
     }  # fmt: skip
     return drivers[method]
+
+
+def _canonical(member: Model, run: GenericRun, data: Contract, priors: Any, settings: dict[str, Any]) -> GenericRun:
+    """Map mirror modes to one, before chains are pooled or compared."""
+    if member.canonical is None or not all(np.size(values) for values in run.samples.values()):
+        return run
+    return run._replace(samples=member.canonical(run.samples, data, priors, **settings))
 
 
 def _posterior(member: Model, method: str, run: GenericRun) -> Any:

@@ -161,7 +161,8 @@ class Model:
         annotator.
     log_likelihood : ``log_likelihood(sites, data, **options)`` -> ``(item,)``, log probability of the reports given one
         draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
-    canonical : maps mirror modes to one; None where the prior already does.
+    canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
+        ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
     """
 
     name: str

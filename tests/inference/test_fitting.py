@@ -1,5 +1,8 @@
 """`fit`: choices of method with their reasons, errors that say what to do, functions of the user's own."""
 
+from typing import Any, NamedTuple
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -11,6 +14,8 @@ from consilience.data import Annotations, Rankings, Ratings
 from consilience.errors import ConsilienceWarning, DiagnosticWarning, NotConjugate, UnknownName, UnsupportedRequest
 from consilience.inference.results import Result
 from consilience.models import dirichlet, member
+from consilience.models.interface import Ascent, Model
+from consilience.models.truth import LabelProbabilities
 
 ANNOTATIONS = Annotations.from_codes(
     [0, 0, 0, 1, 1, 2], [0, 1, 2, 0, 1, 0], [0, 0, 1, 2, 2, 1], items=["a", "b", "c"], labels=["x", "y", "z"]
@@ -216,3 +221,74 @@ def test_the_worst_diagnostics_come_with_the_fit():
     assert "worst_r_hat" not in cs.fit("plackett-luce", data, method="em").describe()
     summary["mean"] = 0.0
     assert fit.summary()["mean"].max() > 0
+
+
+# ---- a posterior in closed form, by coordinate ascent ----
+
+
+class Shares(NamedTuple):
+    votes: Any  # (item, label)
+
+
+def _towards(state, problem):
+    return state + 0.5 * (problem - state), -((problem - state) ** 2)
+
+
+def _draw_shares(posterior, data, *, key, num_draws):
+    return {"share": jax.random.dirichlet(key, jnp.asarray(posterior.votes), (num_draws, data.num_items))}
+
+
+SHARES = Model(
+    name="shares", title="votes, approached by halves", citation="", data=Annotations, methods=("cavi",),
+    posterior=Shares,
+    cavi=Ascent(
+        prepare=lambda data, priors: 1.0 + jnp.zeros((3, 3)).at[data.item, data.label].add(1.0),
+        start=lambda key, problem: jnp.ones_like(problem), step=_towards, sites=lambda state, problem: {"votes": state},
+    ),
+    draw=_draw_shares,
+    truth=lambda posterior, data, *, key, num_draws: LabelProbabilities.dense(
+        np.asarray(posterior.votes, float), key=key, num_draws=num_draws
+    ),
+    tables={"labels": lambda posterior, data, truth: truth.leading()},
+)  # fmt: skip
+
+
+def test_cavi_ends_with_a_posterior_in_closed_form(tmp_path):
+    fit = cs.fit(SHARES, ANNOTATIONS, draws=100, max_steps=500)
+    assert (fit.method, fit.result, fit.closed_form) == ("cavi", Result.converged, True)
+    np.testing.assert_allclose(fit.posterior.votes, [[3, 2, 1], [1, 1, 3], [1, 2, 1]], atol=1e-4)
+    assert (np.diff(fit.elbo) >= 0).all()
+    assert len(fit.elbo) == fit.run.steps
+    assert fit.labels()["label"].tolist() == ["x", "z", "y"]
+    assert fit.samples()["share"].shape == (1, 100, 3, 3)
+    assert len(fit.summary()) == 9
+    fit.save(tmp_path / "run")
+    again = cs.load_fit(tmp_path / "run", model=SHARES)
+    np.testing.assert_array_equal(again.posterior.votes, fit.posterior.votes)
+    np.testing.assert_array_equal(again.elbo, fit.elbo)
+    np.testing.assert_array_equal(again.samples()["share"], fit.samples()["share"])
+    assert again.diagnostics() == []
+
+
+def test_cavi_that_has_not_settled_says_so(tmp_path):
+    with pytest.warns(DiagnosticWarning, match="had not settled after 3 steps"):
+        fit = cs.fit(SHARES, ANNOTATIONS, max_steps=3, checkpoint=tmp_path / "kept")
+    assert fit.result is Result.max_steps
+    whole = cs.fit(SHARES, ANNOTATIONS, max_steps=500)
+    assert fit.posterior.votes[0, 0] < whole.posterior.votes[0, 0]
+
+
+def test_mirror_modes_are_mapped_to_one():
+    def model(data):
+        numpyro.sample("sign", dist.Normal(0, 1))
+
+    def canonical(samples, data, priors):
+        return {"sign": np.abs(samples["sign"])}
+
+    mirrored = Model(
+        name="mirrored", title="", citation="", data=Annotations, methods=("nuts",), model=model,
+        truth=lambda *args, **options: None, canonical=canonical,
+    )  # fmt: skip
+    with pytest.warns(DiagnosticWarning):
+        fit = cs.fit(mirrored, ANNOTATIONS, draws=50, warmup=50, chains=2)
+    assert (fit.samples()["sign"] >= 0).all()
