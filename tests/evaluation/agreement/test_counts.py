@@ -47,6 +47,15 @@ def test_counts_are_those_of_the_table(table, sparse):
         check(LabelCounts.of_codes(item, label, table[item, label], num_items=len(table), num_labels=3), table)
 
 
+@pytest.mark.parametrize("num_labels", [3, 10_000_000])
+def test_narrow_codes_of_items_do_not_overflow(num_labels):
+    # Cells are numbered beyond what the items' own type holds: in a table, and sorted where that would be too large.
+    item, label = np.repeat(np.arange(200, dtype=np.uint8), 2), np.zeros(400, np.int8)
+    counts = LabelCounts.of_codes(item, label, num_labels=num_labels)
+    np.testing.assert_array_equal(counts.size, np.full(200, 2))
+    np.testing.assert_array_equal(counts.entries.item, np.arange(200))
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.int32, np.int64])
 def test_narrow_columns_in_any_order(kind):
     item, label = codes(np.tile(TABLE, (20, 1)))
