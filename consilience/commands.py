@@ -498,7 +498,7 @@ def _label_values(given: str | Mapping[str, float] | None, labels: Any) -> str |
 
 def _agreement_of_fit(arguments: Arguments) -> None:
     """Print the agreement that a fit implies."""
-    taken = ("table", "annotators", "values", "budget", "width", "per_item", "output", *READING)
+    taken = ("table", "annotators", "values", "ordinal", "budget", "width", "per_item", "output", *READING)
     if unfit := [name for name in taken if getattr(arguments, name)]:
         named = _flags(name.replace("_", "-") for name in unfit)
         raise UnsupportedRequest(f"{named} has no meaning for a fit; give the table of annotations")

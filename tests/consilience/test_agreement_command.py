@@ -147,6 +147,7 @@ def test_of_a_fit(file, run, tmp_path):
     assert described["observed"] == found.observed
     assert len((tmp_path / "items.csv").read_text().splitlines()) == 1 + len(_LABELS)
     assert run(tmp_path / "run", "--budget", "100")[2].startswith("error: --budget has no meaning for a fit")
+    assert run(tmp_path / "run", "--ordinal")[2].startswith("error: --ordinal has no meaning for a fit")
 
 
 def test_no_such_file(run):
