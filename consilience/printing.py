@@ -56,7 +56,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.0f}" if 9999.5 <= abs(value) < 1e12 else f"{value:.4g}"
     if isinstance(value, list):
         return f"[{', '.join(map(_cell, value))}]"
     return str(value)
