@@ -109,11 +109,15 @@ class Ascent:
     ----------
     prepare : ``prepare(data, priors, **options)`` -> problem, as in `Gibbs`.
     start : ``start(key, problem)`` -> state.
-    step : ``step(state, problem)`` -> (state, the objective at the state that came in). The objective never decreases.
+    step : ``step(state, problem)`` -> (state, the objective at the state that came in, or always at the one that it
+        returns). The objective never decreases.
     sites : ``sites(state, problem)`` -> dict of the sites of the estimate; of CAVI, the fields of the member's
         ``posterior``, parameters of the distribution that approximates it.
     truth : ``truth(sites, data)`` -> `Truth` without uncertainty, of an estimate; None where there is no estimate but a
         posterior, which the member's own ``truth`` takes.
+    settled : ``settled(state, problem)`` -> whether the state is the last, by a rule of the member's own in the place
+        of the driver's and exact to the step; None for problems of which the driver decides, which the structure of the
+        problem must tell.
     """
 
     prepare: Callable[..., Any]
@@ -121,6 +125,7 @@ class Ascent:
     step: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
     truth: Callable[..., Any] | None = None
+    settled: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

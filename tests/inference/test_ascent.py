@@ -71,3 +71,38 @@ def test_a_chunk_may_begin_with_a_number_that_is_not_finite():
 
     result = run(Ascent(prepare=prepare, start=start, step=broken, sites=sites))
     assert (result.result, result.steps, result.elbo.size) == (Result.nonfinite, 0, 0)
+
+
+# ---- a member's own rule of when to stop ----
+
+
+def near(state, problem):
+    """Stop at the first state within 0.1 of the goal, where the problem has three numbers."""
+    return jnp.abs(state - problem).max() < 0.1 if len(problem) == 3 else None
+
+
+def test_a_rule_of_the_member_stops_at_its_step():
+    one = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=near)
+    result = run(one, tolerance=1e9)
+    assert result.result is Result.converged
+    assert result.steps == len(result.elbo) == 6  # the largest distance, 4, is halved six times
+    np.testing.assert_array_equal(result.samples["place"][0, 0], GOAL * (1 - 1 / 64))
+    np.testing.assert_array_equal(result.elbo, run(max_steps=6).elbo)
+
+
+def test_a_rule_of_the_member_may_need_several_chunks_or_be_cut_short():
+    def never_quite(state, problem):
+        return jnp.abs(state - problem).max() < 4 * 0.5**24.5
+
+    one = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=never_quite)
+    with jax.enable_x64(True):
+        result, cut = run(one, tolerance=1e9), run(one, max_steps=10)
+    assert (result.result, result.steps, len(result.elbo)) == (Result.converged, 25, 25)
+    assert (cut.result, cut.steps, len(cut.elbo)) == (Result.max_steps, 10, 10)
+
+
+def test_without_a_rule_for_the_problem_the_driver_decides():
+    one = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=near)
+    result, plain = (run_ascent(which, GOAL[:2], key=jax.random.key(0)) for which in (one, ASCENT))
+    assert result.result is plain.result is Result.converged
+    assert result.steps == plain.steps
