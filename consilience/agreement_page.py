@@ -20,16 +20,16 @@ _MOST_ROWS = 30
 def agreement_lead(found: Agreement) -> list[Any]:
     """Return what a page of agreement begins with."""
     counts, low, high = found.counts, *found.interval
-    facts = {"items": counts.num_items, "annotations": counts.num_annotations, "labels": counts.num_labels}
+    facts: dict[str, Any] = {"items": counts.num_items, "annotations": counts.num_annotations, "labels": counts.num_labels}
     if found.annotations is not None and found.annotations.num_annotators:
         facts["annotators"] = found.annotations.num_annotators
     words = "How often two annotators give an item the same label, with any number of annotations per item."
     if not found.num_usable:
         return [words, facts, "No item has two annotations, so that nothing is known of the agreement."]
-    return [
-        words,
-        {**facts, f"SPA, {found.weights}": f"{found.value:.3f}", _interval_name(found): f"{low:.3f} to {high:.3f}"},
-    ]
+    facts |= {f"SPA, {found.weights}": f"{found.value:.3f}", _interval_name(found): f"{low:.3f} to {high:.3f}"}
+    if found.dependence.found and found.weights != "flat":
+        facts["SPA, flat, which is the one to use"] = f"{found.flat.value:.3f}"
+    return [words, facts]
 
 
 def agreement_sections(found: Agreement) -> list[Section]:

@@ -44,7 +44,9 @@ from consilience.printing import rows_of, table_text
 
 __all__ = ["Check", "Part", "check"]
 
-_GENERIC = ("nuts", "svi", "em")
+_GENERIC = ("nuts", "svi")
+# What is derived by hand and does not claim to be the posterior has other means and spreads.
+_APPROXIMATE = ("cavi", "em")
 # Items of the simulated data on which NUTS runs, where the user gives no data.
 _ITEMS_FOR_NUTS = 20
 _RANKED_DRAWS = 99
@@ -195,6 +197,11 @@ def check(
     member = as_member(model, None)
     if method in _GENERIC:
         raise UnsupportedRequest(f"'{method}' is not derived by hand for one model; there is nothing to check")
+    if method in _APPROXIMATE:
+        raise UnsupportedRequest(
+            f"'{method}' is no draw from the posterior, whose means and spreads it does not claim to have; check exact "
+            "posteriors and samplers"
+        )
     given = priors is not None or any(options.get(name) is not None for name in member.prior_options)
     priors, options = resolve_priors(member, priors, options)
     subject = _Subject(
@@ -228,9 +235,11 @@ def _part(name: str, test: Callable[..., tuple[Findings, Any]], *arguments: Any)
 
 def _hand_derived(member: Model) -> str:
     for method in member.methods:
-        if method not in _GENERIC:
+        if method not in (*_GENERIC, *_APPROXIMATE):
             return method
-    raise UnsupportedRequest(f"'{member.name}' has no hand-derived method; it has {', '.join(member.methods)}")
+    raise UnsupportedRequest(
+        f"'{member.name}' has no exact posterior or sampler derived by hand; it has {', '.join(member.methods)}"
+    )
 
 
 def _check_replications(replications: int | None) -> None:

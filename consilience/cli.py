@@ -314,6 +314,7 @@ def _build_agreement(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--table", metavar="NAME", choices=commands.AGREEMENT_TABLES, help=f"print this table: {shown}")
     sub.add_argument("--weights", choices=commands.WEIGHTS, help="of items, by number of annotations (annotations_m1)")
     sub.add_argument("--annotators", choices=("fixed", "random"), help="intervals for these, or any like them (fixed)")
+    sub.add_argument("--first", type=int, metavar="N", help="the first N annotations of each item alone")
     sub.add_argument("--level", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
     sub.add_argument("--values", type=_numbered, metavar="LABEL=X,…", help=_VALUES_HELP)
     sub.add_argument("--ordinal", action="store_true", help=_ORDINAL_HELP)

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import difflib
 import inspect
+import math
 import os
 import shlex
 import warnings
@@ -434,6 +435,7 @@ def agreement(arguments: Arguments) -> None:
     if holds_fit(Path(arguments.file)):
         _agreement_of_fit(arguments)
         return
+    _require_sense(arguments)
     policy = arguments.duplicates or "error"
     arguments.model = "agreement"
     # Of files the reader names the lines; public data are read as published, and repeats are judged here.
@@ -442,11 +444,15 @@ def agreement(arguments: Arguments) -> None:
         if arguments.duplicates is None:
             warnings.simplefilter("ignore", InputWarning)
         content = _read(arguments, "Annotations")
+    if arguments.ordinal and not (arguments.labels or arguments.classes) and not _are_numbers(content.labels):
+        words = ",".join(map(str, content.labels[:4]))
+        raise UnsupportedRequest(f"--ordinal needs the order of the labels; give them in it, as --labels {words}")
     from consilience.evaluation.agreement import agreement as measure
 
     found = measure(
         content, arguments.weights or "annotations_m1", annotators=arguments.annotators or "fixed",
-        values=_label_values(arguments.values, content.labels), level=arguments.level, duplicates=policy,
+        values=arguments.values, ordinal=arguments.ordinal, level=arguments.level, duplicates=policy,
+        first=arguments.first,
     )  # fmt: skip
     rows = _agreement_rows(found, arguments)
     plan = _agreement_plan(found, arguments)
@@ -461,8 +467,9 @@ def agreement(arguments: Arguments) -> None:
         print(json_text(rows if arguments.table else {**found.row(), "schemes": rows, **planned}))
         return
     if not arguments.table:
-        print(f"{found!r}\n")
-    print(table_text(rows, limit=20 if arguments.table else None, hint="use --json or --csv FILE"))
+        print(f"{found!r}" + ("\n" if found.num_usable else ""))
+    if arguments.table or found.num_usable:
+        print(table_text(rows, limit=20 if arguments.table else None, hint="use --json or --csv FILE"))
     for line in [] if plan is None else ["", *str(plan).splitlines()]:
         print(line)
     if arguments.output:
@@ -470,8 +477,6 @@ def agreement(arguments: Arguments) -> None:
 
 
 def _agreement_rows(found: Any, arguments: Arguments) -> Rows:
-    if arguments.table == "coefficients":
-        return rows_of(found.coefficients(ordinal=arguments.ordinal))
     return rows_of(found.tabulate(arguments.table or "schemes"))
 
 
@@ -485,20 +490,25 @@ def _nested(record: Any) -> dict[str, Any]:
     return {name: _nested(value) if hasattr(value, "_asdict") else value for name, value in record._asdict().items()}
 
 
-def _label_values(given: str | Mapping[str, float] | None, labels: Any) -> str | list[float] | None:
-    """Bring numbers by label into the order of the labels."""
-    if given is None or isinstance(given, str):
-        return given
-    if unknown := [name for name in given if name not in set(labels)]:
-        raise UnsupportedRequest(f"--values names {unknown[0]!r}; the labels are {', '.join(map(str, labels))}")
-    if missing := [str(label) for label in labels if label not in given]:
-        raise UnsupportedRequest(f"--values lacks {', '.join(missing)}; give a number for every label")
-    return [given[label] for label in labels]
+def _are_numbers(labels: Any) -> bool:
+    with contextlib.suppress(ValueError):
+        return all(math.isfinite(float(label)) for label in labels)
+    return False
+
+
+def _require_sense(arguments: Arguments) -> None:
+    """Refuse flags that would be dropped in silence."""
+    if arguments.table not in (None, "schemes") and arguments.annotators == "random":
+        raise UnsupportedRequest(
+            f"--table {arguments.table} has intervals for these annotators only; leave out --annotators random"
+        )
+    if arguments.table and any(getattr(arguments, name) is not None for name in ("budget", "width", "per_item")):
+        raise UnsupportedRequest("a plan stands under the summary; leave out --table")
 
 
 def _agreement_of_fit(arguments: Arguments) -> None:
     """Print the agreement that a fit implies."""
-    taken = ("table", "annotators", "values", "ordinal", "budget", "width", "per_item", "output", *READING)
+    taken = ("table", "annotators", "first", "values", "ordinal", "budget", "width", "per_item", "output", *READING)
     if unfit := [name for name in taken if getattr(arguments, name)]:
         named = _flags(name.replace("_", "-") for name in unfit)
         raise UnsupportedRequest(f"{named} has no meaning for a fit; give the table of annotations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -422,13 +423,14 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
 def _pairwise_agreement(fit: Fit) -> list[Section]:
     if not isinstance(fit.data, Annotations):
         return []
-    try:
+    parts: list[Section] = []
+    # Weights of rows may be no numbers of annotations, and a truth may not say how often annotators agree.
+    with contextlib.suppress(UnsupportedRequest):
         # The model was fitted to every row; the report is about the same ones.
-        found = agreement(fit.data, duplicates="keep")
-        expected = agreement(fit)
-    except UnsupportedRequest:
-        return []
-    return [*agreement_sections(found), predictive_section(expected)] if found.num_usable else []
+        parts += agreement_sections(agreement(fit.data, duplicates="keep"))
+    with contextlib.suppress(UnsupportedRequest):
+        parts.append(predictive_section(agreement(fit)))
+    return parts
 
 
 def _run_section(fit: Fit, systems: Mapping[str, Predictions]) -> Section:
@@ -449,6 +451,12 @@ def _diagnosis(fit: Fit) -> str:
     if fit.run is None:
         return "The driver's own account of this run is not at hand; its diagnostics were shown when it was fitted."
     problems = fit.diagnostics()
+    if fit.method == "cavi" and not problems:
+        return (
+            "The posterior is approximated by independent factors, whose spread is as a rule too small; "
+            f"{fit.run.steps:,} sweeps raised the bound until it stood still. A sampler of the same model shows how "
+            "much that matters."
+        )
     if problems:
         return "Diagnostics: " + "; ".join(problems)
     return f"The run ended with the result “{fit.result}”, and none of its diagnostics is poor."

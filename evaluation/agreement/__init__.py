@@ -21,11 +21,15 @@ J. Nørregaard and L. Derczynski. Sparse probability of agreement. arXiv:2208.06
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from consilience.data.annotations import Annotations
+from consilience.data.annotations import Annotations, read_annotations
+from consilience.data.rankings import Rankings
+from consilience.data.ratings import Ratings
 from consilience.data.tables import check_option
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.adjustment import truth_of
@@ -45,8 +49,10 @@ def agreement(
     annotators: str = "fixed",
     shares: Any = None,
     values: Any = None,
+    ordinal: bool = False,
     level: float = 0.95,
     duplicates: str = "error",
+    first: int | None = None,
     num_predictive: int = 200,
     seed: int = 0,
 ) -> Any:
@@ -54,8 +60,8 @@ def agreement(
 
     Parameters
     ----------
-    source : annotations; or `LabelCounts`, for columns too large to be anything else; or a fit (or `Truth`) of
-        plausibilities, for the agreement that its draws imply.
+    source : annotations, or a file or data frame of them in the long layout; or `LabelCounts`, for columns too large to
+        be anything else; or a fit (or `Truth`) of plausibilities, for the agreement that its draws imply.
     weights : how much an item counts by its number of annotations: ``flat``, ``annotations``, ``annotations_m1``,
         ``edge``, ``inv_var`` (the same as ``edge``), ``inv_var_class``, or ``exch``, which knows that items differ and
         wants a few hundred of them. `flat` is always reported beside it.
@@ -63,10 +69,14 @@ def agreement(
         annotators, for what annotators like these would do. The second can be ten times as large.
     shares : class distribution for ``inv_var_class``, shape ``(label,)``; the pooled shares by default.
     values : numbers that the labels stand for, shape ``(label,)``, or ``labels`` where they are numbers themselves; for
-        Krippendorff's alpha on an ordinal, interval or ratio scale.
+        Krippendorff's alpha on an ordinal, interval or ratio scale. A mapping gives them by label.
+    ordinal : whether the labels have an order, that in which they are listed, for alpha on an ordinal scale. Read words
+        with ``labels=`` in their order, or they are in that of the alphabet.
     level : of the intervals.
     duplicates : what to do when an annotator labels an item again: "error" refuses, "first" keeps the first, "keep"
         counts every row.
+    first : measure the first so many annotations of each item alone, rows being in order of arrival. Where further ones
+        were asked for because the first differed, these are the ones that say how often annotators agree.
     num_predictive, seed : of a fit: how many data sets are drawn from the posterior predictive, and from which seed.
 
     Returns
@@ -86,22 +96,36 @@ def agreement(
     >>> bool(found.interval[0] < found.value < found.interval[1])
     True
     """
+    settings: dict[str, Any] = {
+        "weights": weights, "annotators": annotators, "shares": shares, "values": values, "ordinal": ordinal,
+        "level": level,
+    }  # fmt: skip
     if isinstance(source, LabelCounts):
-        return Agreement(source, weights=weights, annotators=annotators, shares=shares, values=values, level=level)
+        return Agreement(source, **settings)
+    if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "columns"):
+        source = read_annotations(source, duplicates=duplicates)
     if isinstance(source, Annotations):
-        kept = _without_repeats(source, duplicates)
-        return Agreement(
-            LabelCounts.of_annotations(kept), kept, weights=weights, annotators=annotators, shares=shares,
-            values=values, level=level,
-        )  # fmt: skip
+        kept = _first_annotations(_without_repeats(source, duplicates), first)
+        return Agreement(LabelCounts.of_annotations(kept), kept, **settings)
+    if isinstance(source, Rankings | Ratings):
+        raise UnsupportedRequest(
+            f"the agreement of {type(source).__name__} is not that of labels; see annotator_agreement and "
+            "annotator_overlap for rankings, or give a fit of them"
+        )
     if not isinstance(source, Truth) and not hasattr(source, "truth"):
         raise UnsupportedRequest(
-            f"agreement is measured of annotations or of a fit, not of {type(source).__name__}; read the table with "
-            "read_annotations"
+            f"agreement is measured of annotations or of a fit, not of {type(source).__name__}; give a table that "
+            "read_annotations takes"
         )
-    _refuse_for_fit(weights, level, annotators=annotators != "fixed", values=values is not None)
+    _refuse_for_fit(
+        weights, level, annotators=annotators != "fixed", values=values is not None, ordinal=ordinal,
+        first=first is not None, duplicates=duplicates != "error",
+    )  # fmt: skip
     data = getattr(source, "data", None)
-    counts = LabelCounts.of_annotations(data) if isinstance(data, Annotations) else None
+    # Weights that are no numbers of annotations cannot be annotated again: nothing is checked.
+    counts = None
+    if isinstance(data, Annotations) and not (np.asarray(data.weight) % 1).any():
+        counts = LabelCounts.of_annotations(data)
     weight = None if counts is None else weight_function(weights, counts, shares)
     return posterior_agreement(
         truth_of(source), counts, weight, scheme=weights, num_predictive=num_predictive, seed=seed, level=level
@@ -126,11 +150,13 @@ def _without_repeats(annotations: Annotations, duplicates: str) -> Annotations:
         return annotations
     pair = item.astype(np.int64) * annotations.num_annotators + annotator
     _, first = np.unique(pair, return_index=True)
-    repeats = len(pair) - len(first)
+    # A row of weight 2 is an annotator who said the same twice.
+    heavy = np.flatnonzero(np.asarray(annotations.weight) > 1)
+    repeats = len(pair) - len(first) + len(heavy)
     if not repeats:
         return annotations
     if duplicates == "error":
-        place = np.setdiff1d(np.arange(len(pair)), first)[0]
+        place = np.concatenate([np.setdiff1d(np.arange(len(pair)), first), heavy])[0]
         items, names = annotations.items, annotations.annotators
         whose = f"annotator {annotator[place] if names is None else repr(names[annotator[place]])}"
         what = f"item {item[place] if items is None else repr(items[item[place]])}"
@@ -138,6 +164,24 @@ def _without_repeats(annotations: Annotations, duplicates: str) -> Annotations:
             f"{repeats:,} annotations repeat an annotator on an item (the first: {whose} on {what}), who would agree "
             "with herself; pass duplicates='first' to keep the first of each, or duplicates='keep' to count every row"
         )
-    kept = np.sort(first)
+    kept = _rows(annotations, np.sort(first))
+    return kept.replace(weight=np.minimum(kept.weight, 1.0))
+
+
+def _first_annotations(annotations: Annotations, first: int | None) -> Annotations:
+    """Keep the first so many annotations of each item."""
+    if first is None:
+        return annotations
+    if first < 2:
+        raise UnsupportedRequest(f"first is {first}; give a whole number, 2 or more: one annotation agrees with nobody")
+    if (np.asarray(annotations.annotator) < 0).any() or (np.asarray(annotations.weight) != 1).any():
+        raise UnsupportedRequest("first needs one row per annotation, in order of arrival; only counts are at hand")
+    item = np.asarray(annotations.item)
+    order = np.argsort(item, kind="stable")
+    place = np.arange(len(item)) - np.searchsorted(item[order], item[order])
+    return _rows(annotations, np.sort(order[place < first]))
+
+
+def _rows(annotations: Annotations, kept: np.ndarray) -> Annotations:
     columns = {name: np.asarray(getattr(annotations, name))[kept] for name in ("item", "annotator", "label", "weight")}
     return annotations.replace(**columns, num_annotations=len(kept))

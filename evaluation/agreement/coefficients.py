@@ -70,10 +70,13 @@ def coefficients(
 
 def _kappas(counts: LabelCounts, level: float) -> list[Coefficient]:
     estimate = kappa(counts, weight_function("flat", counts), level)
-    shared = (estimate.sd, estimate.lower, estimate.upper, estimate.observed, estimate.expected)
+    chance = (estimate.observed, estimate.expected)
+    half = estimate.bias_reduced - estimate.lower
+    plain = (estimate.value - half, float(np.minimum(1.0, estimate.value + half)))
+    reduced = (estimate.lower, estimate.upper)
     return [
-        Coefficient("kappa", "different items", estimate.value, *shared),
-        Coefficient("kappa", "different items, bias-reduced", estimate.bias_reduced, *shared),
+        Coefficient("kappa", "different items", estimate.value, estimate.sd, *plain, *chance),
+        Coefficient("kappa", "different items, bias-reduced", estimate.bias_reduced, estimate.sd, *reduced, *chance),
     ]
 
 

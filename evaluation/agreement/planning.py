@@ -79,6 +79,9 @@ class Plan(NamedTuple):
     wanted_width: float | None
     level: float
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         lines = [self._best_text()]
         lines += [_budget_text(design, self.level) for design in self._designs() if design.items is not None]

@@ -46,8 +46,6 @@ _NUMBERS = 1 << 18
 # Two values of SPA that differ by less are equal: the order of a sum may change the last digits.
 _TIE = 1e-12
 
-# Two-sided p-value from which on the observed agreement is said to fit to the model.
-_LEAST_P = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -119,7 +117,7 @@ class PosteriorAgreement:
             return ""
         (low, high), p = self.predictive_interval, self.two_sided_p
         numbers = f"observed {self.observed:.4f} ({self.scheme}), expected {low:.4f} to {high:.4f}, p = {p:.2g}"
-        if p >= _LEAST_P:
+        if p >= 1 - self.level:
             return f"The annotators agree as the model expects: {numbers}."
         if self.predictive_p > 0.5:
             return (
@@ -206,6 +204,8 @@ def posterior_agreement(
             implied.add(block.items, np.asarray(block.values)[: block.num_items])
         return implied.result(truth.items)
     _require_same_sizes(truth, counts)
+    if num_predictive < 0:
+        raise UnsupportedRequest(f"num_predictive is {num_predictive}; give a whole number, 0 for no check")
     implied = _Implied(truth, counts.size > 0, level)
     pair_weight = _pair_weight(counts, weight or weight_function(scheme, counts))
     if isinstance(truth, LabelTruth):

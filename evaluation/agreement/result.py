@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,10 @@ TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "
 """Names of the tables of an `Agreement`."""
 
 
+# The standard error over annotators takes about a second for so many annotations.
+_QUICKLY_SUMMED = 10**6
+
+
 class Agreement:
     """The agreement of annotators: the sparse probability of agreement (SPA) under one scheme, and all around it.
 
@@ -44,7 +48,8 @@ class Agreement:
     annotators : ``fixed``, these annotators; or ``random``, annotators like these.
     shares : class distribution of the scheme `inv_var_class`, shape ``(label,)``.
     values : numbers that the labels stand for, shape ``(label,)``, or ``labels`` where they are numbers themselves; for
-        alpha on an ordinal, interval or ratio scale.
+        alpha on an ordinal, interval or ratio scale. A mapping gives them by label.
+    ordinal : whether the labels have an order, that in which they are listed; for alpha on an ordinal scale.
     level : of the intervals.
     """
 
@@ -57,6 +62,7 @@ class Agreement:
         annotators: str = "fixed",
         shares: Any = None,
         values: Any = None,
+        ordinal: bool = False,
         level: float = 0.95,
     ) -> None:
         if weights not in SCHEMES:
@@ -67,7 +73,12 @@ class Agreement:
             raise UnsupportedRequest(f"level is {level}; give a number between 0 and 1, such as 0.95")
         self.counts, self.annotations, self.weights, self.level = counts, annotations, weights, level
         self.annotators_random = annotators == "random"
-        self._shares, self._values = shares, _checked_values(values, counts)
+        self._shares, self._values, self._ordinal = shares, _checked_values(values, counts), ordinal
+        if shares is not None and (weights != "inv_var_class" or np.shape(shares) != (counts.num_labels,)):
+            raise UnsupportedRequest(
+                f"shares are those of the {counts.num_labels} classes, one a label, for weights='inv_var_class'; leave "
+                "them out for other weights"
+            )
         if self.annotators_random:
             self._identified("annotators='random'")
 
@@ -151,20 +162,16 @@ class Agreement:
         """Return the table of items; see ``table``."""
         return self.table
 
-    def coefficients(self, *, ordinal: bool = False) -> Any:
+    def coefficients(self) -> Any:
         """Tabulate the classical coefficients.
 
         Columns ``coefficient, convention, value, sd, lower, upper, observed, expected``. All values are
         (observed - expected) / (1 - expected); standard errors are over items. Alpha on an interval or ratio scale
         needs ``values``, on an ordinal one values or an order.
-
-        Parameters
-        ----------
-        ordinal : whether the labels have an order, that in which they are listed.
         """
         import pandas
 
-        rows = coefficients(self.counts, self.annotations, self._values, self.level, ordinal=ordinal)
+        rows = coefficients(self.counts, self.annotations, self._values, self.level, ordinal=self._ordinal)
         return pandas.DataFrame(rows).rename(columns={"name": "coefficient"})
 
     def curve(self, schemes: Sequence[str] = PAPER_SCHEMES[:4], num_points: int = 200) -> Any:
@@ -178,6 +185,9 @@ class Agreement:
 
     def monitor(self, tightest_at: int = 500, num_points: int = 200) -> Any:
         """Tabulate a confidence sequence over items in their order, valid however often one looks.
+
+        Weights that are learnt from the data (`inv_var_class`, `exch`) are those of all data at every point: for a
+        decision that is to be taken on the way, choose one of the others.
 
         Parameters
         ----------
@@ -219,7 +229,16 @@ class Agreement:
             lines.append(f"flat: {self._text(self.flat)}")
         whom = "annotators like these" if self.annotators_random else "these annotators"
         lines.append(f"{usable}; intervals for items like these and {whom}")
+        if not self.annotators_random and self._tells_annotators:
+            lines.append(f"for annotators like these the standard error is {self.two_way.sd:.4f} (annotators='random')")
         return "\n".join(["sparse probability of agreement", *lines, str(self.dependence)])
+
+    @property
+    def _tells_annotators(self) -> bool:
+        """Whether a summary says what other annotators would change: where they are known, and it takes no time."""
+        data = self.annotations
+        known = data is not None and (np.asarray(data.annotator) >= 0).all()
+        return bool(known) and self.counts.num_annotations <= _QUICKLY_SUMMED
 
     def _text(self, estimate: SparseAgreement) -> str:
         if np.isnan(estimate.sd):
@@ -272,14 +291,29 @@ def _checked_values(values: Any, counts: LabelCounts) -> np.ndarray | None:
     """Return the numbers that labels stand for, one a label."""
     if values is None:
         return None
+    if isinstance(values, Mapping):
+        values = _of_labels(values, counts)
     if isinstance(values, str):
         if values != "labels":
             raise UnsupportedRequest(f"values is {values!r}; give 'labels', or one number for each label")
         values = _numbers(counts)
-    numbers = np.asarray(values, float)
+    try:
+        numbers = np.asarray(values, float)
+    except ValueError:
+        numbers = np.full(1, np.nan)
     if numbers.shape != (counts.num_labels,) or not np.isfinite(numbers).all():
         raise UnsupportedRequest(f"values needs {counts.num_labels} finite numbers, one a label in their order")
     return numbers
+
+
+def _of_labels(values: Mapping[Any, float], counts: LabelCounts) -> list[float]:
+    """Bring numbers by label into the order of the labels."""
+    labels = list(range(counts.num_labels) if counts.labels is None else counts.labels)
+    if unknown := [name for name in values if name not in labels]:
+        raise UnsupportedRequest(f"values names {unknown[0]!r}; the labels are {', '.join(map(str, labels))}")
+    if missing := [str(label) for label in labels if label not in values]:
+        raise UnsupportedRequest(f"values lacks {', '.join(missing)}; give a number for every label")
+    return [values[label] for label in labels]
 
 
 def _numbers(counts: LabelCounts) -> list[float]:

@@ -111,6 +111,9 @@ class Dependence(NamedTuple):
         """Whether there is a sign of dependence."""
         return abs(self.z) > _MOST_Z or self.single_p < 0.01
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         single = ""
         if self.single_p < 0.01:
@@ -127,7 +130,7 @@ class Dependence(NamedTuple):
             return (
                 f"Items with more annotations agree {way} (edge - flat = {self.difference:+.4f}, z = {self.z:+.1f}): "
                 "weighting changes what is estimated here; use flat. If annotations were added because the first ones "
-                f"differed, no weighting repairs it; use the same number of first annotations for every item.{single}"
+                f"differed, no weighting repairs it; measure the first two of every item (first=2).{single}"
             )
         return (
             "No sign that the number of annotations depends on the agreement "

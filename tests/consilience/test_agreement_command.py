@@ -70,11 +70,32 @@ def test_numbers_behind_labels(file, run):
     assert "ratio" in conventions("--values", "labels")
     assert conventions("--values", "1=1,2=2,3=3") == conventions("--values", "labels")
     assert "ordinal" in conventions("--ordinal")
-    assert run(file, "--values", "1=1,2=2")[2] == "error: --values lacks 3; give a number for every label\n"
-    assert run(file, "--values", "4=1")[2] == "error: --values names '4'; the labels are 1, 2, 3\n"
+    assert run(file, "--values", "1=1,2=2")[2] == "error: values lacks 3; give a number for every label\n"
+    assert run(file, "--values", "4=1")[2] == "error: values names '4'; the labels are 1, 2, 3\n"
     code, _, errors = run(file, "--values", "one")
     assert code == ExitCode.usage
     assert "write label=number,label=number or labels" in errors
+
+
+def test_words_need_an_order_of_their_own(run, tmp_path):
+    (tmp_path / "words.csv").write_text("item,annotator,label\na,x,low\na,y,high\nb,x,medium\nb,y,medium\n")
+    asked = (tmp_path / "words.csv", "--ordinal", "--table", "coefficients")
+    code, _, errors = run(*asked)
+    assert code == ExitCode.error
+    assert errors == "error: --ordinal needs the order of the labels; give them in it, as --labels high,low,medium\n"
+    assert "ordinal" in run(*asked, "--labels", "low,medium,high")[1]
+
+
+def test_flags_are_not_dropped_in_silence(file, run):
+    assert "has intervals for these annotators only" in run(file, "--table", "labels", "--annotators", "random")[2]
+    assert "leave out --table" in run(file, "--table", "labels", "--budget", "100")[2]
+
+
+def test_nothing_to_compare(run, tmp_path):
+    (tmp_path / "alone.csv").write_text("item,annotator,label\na,x,p\nb,x,q\n")
+    code, shown, _ = run(tmp_path / "alone.csv")
+    assert code == ExitCode.success
+    assert shown == "sparse probability of agreement: undefined; 0 of 2 items have two annotations or more\n"
 
 
 def test_a_plan_on_demand(file, run):
@@ -132,8 +153,9 @@ def test_repeats_in_public_data_are_refused_too(run):
 def test_other_layouts(run, tmp_path):
     (tmp_path / "wide.csv").write_text("item,x,y,z\na,p,p,q\nb,q,q,\n")
     (tmp_path / "counts.csv").write_text("item,p,q\na,2,1\nb,0,2\n")
-    wide = run(tmp_path / "wide.csv", "--layout", "wide")[1]
-    assert wide == run(tmp_path / "counts.csv", "--layout", "counts")[1]
+    wide = run(tmp_path / "wide.csv", "--layout", "wide")[1].splitlines()
+    counts = run(tmp_path / "counts.csv", "--layout", "counts")[1].splitlines()
+    assert [line for line in wide if "annotators='random'" not in line] == counts
     assert run(tmp_path / "counts.csv", "--layout", "counts", "--table", "pairs")[0] == ExitCode.error
 
 

@@ -157,6 +157,7 @@ def test_a_wrong_density_fails_against_nuts():
         ("prirn", {}, "nothing to check.*give some"),
         ("dirichlet", {"method": "gibbs"}, "has no method 'gibbs'"),
         ("dirichlet", {"method": "nuts"}, "not derived by hand"),
+        ("plackett-luce", {"method": "em"}, "no draw from the posterior"),
         ("dirichlet", {"replications": 3}, "give 100 or more"),
         ("normal-inverse-gamma", {}, "needs the option 'threshold'"),
     ],

@@ -105,6 +105,28 @@ def test_an_annotator_who_repeats_has_to_be_decided_on():
     assert kept.counts.num_annotations == first.counts.num_annotations + 1
 
 
+def test_a_row_that_counts_twice_is_a_repeat():
+    data = annotations().replace(weight=np.where(np.arange(annotations().num_annotations) == 3, 2.0, 1.0))
+    with pytest.raises(UnsupportedRequest, match="1 annotations repeat an annotator on an item .*'a0' on item 'i1'"):
+        cs.agreement(data)
+    assert cs.agreement(data, duplicates="first").value == cs.agreement(annotations()).value
+    assert cs.agreement(data, duplicates="keep").counts.num_annotations == annotations().num_annotations + 1
+
+
+def test_the_first_annotations_alone():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, (300, 3))
+    rows = [(item, who, row[who]) for item, row in enumerate(labels) for who in range(2 if row[0] == row[1] else 3)]
+    shuffled = np.array(rows)[np.argsort(rng.random(len(rows)) + np.array(rows)[:, 1])]  # each item's in order
+    found = cs.agreement(Annotations.from_codes(*shuffled.T), first=2)
+    assert found.value == pytest.approx((labels[:, 0] == labels[:, 1]).mean())
+    assert np.isnan(found.dependence.z)
+    with pytest.raises(UnsupportedRequest, match="first is 1; give a whole number, 2 or more"):
+        cs.agreement(annotations(), first=1)
+    with pytest.raises(UnsupportedRequest, match="first needs one row per annotation"):
+        cs.agreement(Annotations.from_counts([[2, 1]]), first=2)
+
+
 def test_adjudication_is_reported_beside_the_number():
     rng = np.random.default_rng(0)
     rows = []
@@ -113,6 +135,7 @@ def test_adjudication_is_reported_beside_the_number():
     found = cs.agreement(Annotations.from_codes(*np.array(rows).T), weights="edge")
     assert found.dependence.found
     assert "use flat" in repr(found)
+    assert "measure the first two of every item (first=2)" in repr(found)
     assert "flat: " in repr(found)
     assert found.row()["verdict"] == str(found.dependence)
 
@@ -128,15 +151,20 @@ def test_values_of_labels_have_to_be_numbers():
     assert "interval" not in set(cs.agreement(annotations()).coefficients()["convention"])
     scaled = cs.agreement(annotations(), values=[1.0, 2.0, 4.0]).coefficients()
     assert {"ordinal", "interval", "ratio"} <= set(scaled["convention"])
-    ordered = cs.agreement(annotations()).coefficients(ordinal=True)
+    ordered = cs.agreement(annotations(), ordinal=True).coefficients()
     assert "ordinal" in set(ordered["convention"])
     numbers = cs.read_annotations(LONG.replace({"label": {"p": "1", "q": "2", "r": "4"}}))
     same = cs.agreement(numbers, values="labels").coefficients()
     np.testing.assert_allclose(same["value"], scaled["value"])
+    by_label = cs.agreement(annotations(), values={"r": 4.0, "p": 1.0, "q": 2.0}).coefficients()
+    np.testing.assert_allclose(by_label["value"], scaled["value"])
     for values, words in (
         ("labels", "the labels are not numbers: p, q, r"),
         ("label", "give 'labels', or one number"),
         ([1.0], "values needs 3 finite numbers"),
+        (["a", "b", "c"], "values needs 3 finite numbers"),
+        ({"p": 1.0, "q": 2.0}, "values lacks r; give a number for every label"),
+        ({"s": 1.0}, "values names 's'; the labels are p, q, r"),
     ):
         with pytest.raises(UnsupportedRequest, match=words):
             cs.agreement(annotations(), values=values)
@@ -152,9 +180,23 @@ def test_wrong_options(options, error, words):
         cs.agreement(annotations(), **options)
 
 
-def test_a_table_has_to_be_read_first():
-    with pytest.raises(UnsupportedRequest, match="not of DataFrame; read the table with read_annotations"):
-        cs.agreement(LONG)
+def test_tables_are_read(tmp_path):
+    LONG.to_csv(tmp_path / "long.csv", index=False)
+    expected = cs.agreement(annotations())
+    for source in (LONG, tmp_path / "long.csv", str(tmp_path / "long.csv"), LONG.to_dict("list")):
+        pd.testing.assert_frame_equal(cs.agreement(source).schemes(), expected.schemes())
+    with pytest.raises(UnsupportedRequest, match="of annotations or of a fit, not of int"):
+        cs.agreement(3)
+    with pytest.raises(UnsupportedRequest, match="the agreement of Rankings is not that of labels"):
+        cs.agreement(cs.load("stutz-2023-cases"))
+
+
+def test_shares_are_for_one_scheme():
+    found = cs.agreement(annotations(), weights="inv_var_class", shares=[0.5, 0.25, 0.25])
+    assert found.value != cs.agreement(annotations(), weights="inv_var_class").value
+    for options in ({"weights": "edge", "shares": [0.5, 0.25, 0.25]}, {"weights": "inv_var_class", "shares": [1.0]}):
+        with pytest.raises(UnsupportedRequest, match="shares are those of the 3 classes"):
+            cs.agreement(annotations(), **options)
 
 
 def test_a_fit_implies_an_agreement():
@@ -175,3 +217,12 @@ def test_wrong_options_for_a_fit(options, error, words):
     truth = cs.fit("dirichlet", annotations(), draws=2).truth
     with pytest.raises(error, match=words):
         cs.agreement(truth, **options)
+
+
+def test_a_fit_to_weights_that_are_no_numbers_of_annotations_is_not_checked():
+    data = annotations().replace(weight=np.full(annotations().num_annotations, 0.5))
+    found = cs.agreement(cs.fit("dirichlet", data, draws=50))
+    assert 0 < found.value < 1
+    assert not len(found.predictive)
+    with pytest.raises(UnsupportedRequest, match="no meaning for a fit: first, duplicates"):
+        cs.agreement(cs.fit("dirichlet", data, draws=50), first=2, duplicates="first")
