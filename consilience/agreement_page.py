@@ -20,7 +20,8 @@ _MOST_ROWS = 30
 def agreement_lead(found: Agreement) -> list[Any]:
     """Return what a page of agreement begins with."""
     counts, low, high = found.counts, *found.interval
-    facts: dict[str, Any] = {"items": counts.num_items, "annotations": counts.num_annotations, "labels": counts.num_labels}
+    facts: dict[str, Any] = {"items": counts.num_items, "annotations": counts.num_annotations}
+    facts["labels"] = counts.num_labels
     if found.annotations is not None and found.annotations.num_annotators:
         facts["annotators"] = found.annotations.num_annotators
     words = "How often two annotators give an item the same label, with any number of annotations per item."
