@@ -1,0 +1,267 @@
+r"""Who could be right: the labels of each item that may be true, and who was asked about them (Paun et al. 2018).
+
+The candidates of an item are the distinct labels that it got. Each annotation is one decision per candidate of its
+item: yes for the label that it names, no for the others. A candidate with its item is a *pair*, and the pairs of an
+item that share a class are a *group*, such as all antecedents (DO) of a mention.
+
+Decisions are many and repetitive: all that an annotation says about a group is that its annotator was asked, once for
+each pair in it, and which pair was chosen. The tables therefore have one row per annotation and group (*asked*), and
+one per annotation (*chosen*), not one per decision; with that a sum over decisions of a pair is
+
+.. math::
+
+    \sum_n (y_n\, w^1_{j_n} + (1 - y_n)\, w^0_{j_n})
+    = \sum_{n \text{ asked}} w^0_{j_n} + \sum_{n \text{ chose it}} (w^1_{j_n} - w^0_{j_n}) .
+
+Decisions on single pairs, such as validations of somebody else's label, are groups of one pair each (`of_decisions`).
+
+All of this runs on the host, and returns NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Array, Float, Int
+from consilience.data.annotations import Annotations
+from consilience.data.mentions import MENTION_TYPES, Mentions
+from consilience.errors import UnsupportedRequest
+
+__all__ = ["Candidates", "Tables", "candidates_of", "check_data", "class_names", "num_classes", "of_decisions"]
+
+
+class Tables(NamedTuple):
+    """What the kernels read.
+
+    Parameters
+    ----------
+    pair_class : int32, shape ``(pair,)``; position in ``classes``.
+    pair_group : int32, shape ``(pair,)``, increasing where pairs are sorted by item and class.
+    pair_counts : shape ``(pair,)``; 1, or 0 for a candidate of an item without annotations: that it could be true says
+        nothing about how often such candidates are.
+    group_size : shape ``(group,)``; number of its pairs.
+    asked_group, asked_cell : int32, shape ``(asked,)``; the cell of an annotator and class is
+        ``annotator * len(classes) + class``.
+    asked_weight : shape ``(asked,)``.
+    chosen_pair, chosen_cell : int32, shape ``(chosen,)``.
+    chosen_weight : shape ``(chosen,)``.
+    yes, no : shape ``(annotator, class)``; weighted number of decisions.
+    classes : int32, shape ``(class,)``; codes of the classes that some candidate has.
+    """
+
+    pair_class: Int[Array, " pair"]
+    pair_group: Int[Array, " pair"]
+    pair_counts: Float[Array, " pair"]
+    group_size: Float[Array, " group"]
+    asked_group: Int[Array, " asked"]
+    asked_cell: Int[Array, " asked"]
+    asked_weight: Float[Array, " asked"]
+    chosen_pair: Int[Array, " chosen"]
+    chosen_cell: Int[Array, " chosen"]
+    chosen_weight: Float[Array, " chosen"]
+    yes: Float[Array, "annotator class"]
+    no: Float[Array, "annotator class"]
+    classes: Int[Array, " class"]
+
+
+class Candidates(NamedTuple):
+    """The candidates of all items.
+
+    Parameters
+    ----------
+    item, label : int32, shape ``(pair,)``, sorted by item and label; the candidates.
+    seen : int64, shape ``(pair,)``; the row of the data that first names the candidate, -1 where none does.
+    votes : float64, shape ``(pair,)``; weighted number of annotations that name it.
+    asked : float64, shape ``(pair,)``; weighted number of annotations of its item.
+    labels : object array of the names of the labels, in code order.
+    num_items : how many items there are.
+    tables : what the kernels read.
+    """
+
+    item: Int[np.ndarray, " pair"]
+    label: Int[np.ndarray, " pair"]
+    seen: Int[np.ndarray, " pair"]
+    votes: Float[np.ndarray, " pair"]
+    asked: Float[np.ndarray, " pair"]
+    labels: Any
+    num_items: int
+    tables: Tables
+
+
+class _Rows(NamedTuple):
+    """Annotations of either kind, as codes; ``class_of`` and ``names`` are those of the labels."""
+
+    item: Int[np.ndarray, " annotation"]
+    annotator: Int[np.ndarray, " annotation"]
+    label: Int[np.ndarray, " annotation"]
+    weight: Float[np.ndarray, " annotation"]
+    class_of: Int[np.ndarray, " label"]
+    names: Any
+    bare: Int[np.ndarray, " bare"]
+    num_items: int
+    num_annotators: int
+
+
+def candidates_of(data: Mentions | Annotations, candidates: str = "observed") -> Candidates:
+    """Return the candidates of all items.
+
+    Parameters
+    ----------
+    data : annotated mentions; or annotations, each label of which is a class of its own.
+    candidates : "observed", the labels that an item got; or "closed", all labels, which only `Annotations` can have.
+
+    An item without annotations has the labels without antecedent as candidates, all of prior probability.
+    """
+    check_data(data, candidates)
+    rows = _of_mentions(data) if isinstance(data, Mentions) else _of_annotations(data)
+    asked = np.bincount(rows.item, rows.weight, rows.num_items).astype(float)
+    num_labels = len(rows.class_of)
+    if candidates == "closed":
+        pair = np.arange(rows.num_items * num_labels)
+    else:
+        blank = np.flatnonzero(np.bincount(rows.item, minlength=rows.num_items) == 0)
+        every_label = (blank[:, None] * num_labels + rows.bare).ravel()
+        pair = np.unique(np.concatenate([rows.item * num_labels + rows.label, every_label]))
+    item, label = (part.astype(np.int32) for part in np.divmod(pair, num_labels))
+    pair_of_row = np.searchsorted(pair, rows.item * num_labels + rows.label)
+    seen = np.full(len(pair), len(rows.item))
+    np.minimum.at(seen, pair_of_row, np.arange(len(rows.item)))
+    return Candidates(
+        item=item, label=label, seen=np.where(seen < len(rows.item), seen, -1),
+        votes=np.bincount(pair_of_row, rows.weight, len(pair)).astype(float), asked=asked[item], labels=rows.names,
+        num_items=rows.num_items, tables=_tables(rows, item, label, pair_of_row),
+    )  # fmt: skip
+
+
+def _of_annotations(data: Annotations) -> _Rows:
+    counted = np.asarray(data.weight) > 0
+    item, annotator, label = (
+        np.asarray(codes)[counted].astype(np.int64) for codes in (data.item, data.annotator, data.label)
+    )
+    every_label = np.arange(data.num_labels)
+    return _Rows(
+        item, annotator, label, np.asarray(data.weight, float)[counted], every_label, data.labels, every_label,
+        data.num_items, data.num_annotators,
+    )  # fmt: skip
+
+
+def _of_mentions(data: Mentions) -> _Rows:
+    """Number the labels that occur, by type and antecedent; DN is among them where a mention has no annotation."""
+    item, type_, antecedent = (np.asarray(codes, np.int64) for codes in (data.mention, data.type, data.antecedent))
+    key = type_ * (data.num_mentions + 1) + antecedent + 1
+    needed = [MENTION_TYPES.index("DN") * (data.num_mentions + 1)] * (len(np.unique(item)) < data.num_mentions)
+    labels = np.union1d(key, np.array(needed, np.int64))
+    class_of, target = np.divmod(labels, data.num_mentions + 1)
+    return _Rows(
+        item, np.asarray(data.annotator, np.int64), np.searchsorted(labels, key), np.ones(len(item)), class_of,
+        _label_names(class_of, target - 1, data.mentions), np.flatnonzero(target == 0), data.num_mentions,
+        data.num_annotators,
+    )  # fmt: skip
+
+
+def _label_names(class_of: np.ndarray, antecedent: np.ndarray, mentions: Any) -> np.ndarray:
+    """Write labels as they are read: the class, and the antecedent in brackets where there is one."""
+    types = np.array(MENTION_TYPES)[class_of]
+    ids = np.arange(antecedent.max(initial=0) + 1) if mentions is None else np.asarray(mentions)
+    pointing = np.char.add(np.char.add(np.char.add(types, "("), ids[np.maximum(antecedent, 0)].astype(str)), ")")
+    return np.where(antecedent < 0, types, pointing).astype(object)
+
+
+def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.ndarray) -> Tables:
+    classes, pair_class = np.unique(rows.class_of[label], return_inverse=True)
+    group, pair_group = np.unique(item.astype(np.int64) * len(classes) + pair_class, return_inverse=True)
+    group_item, group_class = np.divmod(group, len(classes))
+    # One row for each annotation and each group of its item.
+    first = np.searchsorted(group_item, np.arange(rows.num_items + 1))
+    groups = np.diff(first)[rows.item]
+    row = np.repeat(np.arange(len(rows.item)), groups)
+    asked_group = first[rows.item][row] + np.arange(len(row)) - np.repeat(np.cumsum(groups) - groups, groups)
+    order = np.argsort(asked_group, kind="stable")
+    row, asked_group = row[order], asked_group[order]
+    annotated = np.bincount(rows.item, minlength=rows.num_items) > 0
+    return _finish(
+        pair_class, pair_group, annotated[item], np.bincount(pair_group, minlength=len(group)),
+        (asked_group, rows.annotator[row] * len(classes) + group_class[asked_group], rows.weight[row]),
+        (pair_of_row, rows.annotator * len(classes) + pair_class[pair_of_row], rows.weight),
+        classes, rows.num_annotators,
+    )  # fmt: skip
+
+
+def of_decisions(
+    pair_class: Int[np.ndarray, " pair"],
+    pair: Int[np.ndarray, " decision"],
+    annotator: Int[np.ndarray, " decision"],
+    agrees: Int[np.ndarray, " decision"],
+    weight: Float[np.ndarray, " decision"] | None = None,
+    *,
+    num_annotators: int,
+    num_classes: int,
+) -> Tables:
+    """Return the tables of decisions, each by one annotator on one pair.
+
+    Parameters
+    ----------
+    pair_class : class of each pair.
+    pair, annotator : codes.
+    agrees : 1 where the annotator says that the label is true, else 0.
+    weight : how many times the decision counts; one where absent.
+    num_annotators, num_classes : sizes.
+    """
+    weight = np.ones(len(pair)) if weight is None else np.asarray(weight, float)
+    cell = annotator * num_classes + pair_class[pair]
+    order = np.argsort(pair, kind="stable")
+    num_pairs = len(pair_class)
+    return _finish(
+        pair_class, np.arange(num_pairs), np.ones(num_pairs), np.ones(num_pairs),
+        (pair[order], cell[order], weight[order]), (pair, cell, weight * agrees), np.arange(num_classes),
+        num_annotators,
+    )  # fmt: skip
+
+
+def _finish(
+    pair_class: np.ndarray, pair_group: np.ndarray, pair_counts: np.ndarray, group_size: np.ndarray,
+    asked: tuple, chosen: tuple, classes: np.ndarray, num_annotators: int,
+) -> Tables:  # fmt: skip
+    shape = num_annotators, len(classes)
+    (asked_group, asked_cell, asked_weight), (chosen_pair, chosen_cell, chosen_weight) = asked, chosen
+    yes = np.bincount(chosen_cell, chosen_weight, shape[0] * shape[1]).astype(float)
+    both = np.bincount(asked_cell, asked_weight * group_size[asked_group], shape[0] * shape[1])
+    codes = {
+        "pair_class": pair_class, "pair_group": pair_group, "asked_group": asked_group, "asked_cell": asked_cell,
+        "chosen_pair": chosen_pair, "chosen_cell": chosen_cell, "classes": classes,
+    }  # fmt: skip
+    numbers = {
+        "pair_counts": pair_counts, "group_size": group_size, "asked_weight": asked_weight,
+        "chosen_weight": chosen_weight, "yes": yes.reshape(shape), "no": np.maximum(both - yes, 0).reshape(shape),
+    }  # fmt: skip
+    return Tables(
+        **{name: np.asarray(values, np.int32) for name, values in codes.items()},
+        **{name: np.asarray(values, float) for name, values in numbers.items()},
+    )
+
+
+def check_data(data: Mentions | Annotations, candidates: str) -> None:
+    """Refuse data that do not say who labelled, and closed lists of labels that point to other mentions."""
+    if isinstance(data, Mentions) and candidates == "closed":
+        raise UnsupportedRequest(
+            "the labels of a mention are an open list, its possible antecedents; use candidates='observed'"
+        )
+    if data.num_annotators == 0:
+        raise UnsupportedRequest(
+            "'mpa' learns how reliable each annotator is, and these data do not say who labelled; "
+            "use a model without annotators, such as dirichlet"
+        )
+
+
+def num_classes(data: Mentions | Annotations) -> int:
+    """Return how many classes the parameters are for, whether or not they occur."""
+    return len(MENTION_TYPES) if isinstance(data, Mentions) else int(data.num_labels)
+
+
+def class_names(data: Mentions | Annotations) -> Any:
+    """Return the names of the classes; codes where the names are not known."""
+    if isinstance(data, Mentions):
+        return np.array(MENTION_TYPES, object)
+    return np.arange(data.num_labels) if data.labels is None else np.asarray(data.labels, object)

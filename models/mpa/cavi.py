@@ -1,0 +1,247 @@
+r"""Coordinate ascent for the mention-pair model (Paun et al. 2018, section 4).
+
+The posterior is approximated by independent q(c), q(π), q(α), q(β). A sweep updates q(c) given the rest (`log_odds`),
+then the rest given q(c): the parameters of the Beta distributions are those of the prior plus expected counts. Right
+after that the bound collapses to
+
+.. math::
+
+    \sum H(\varphi) + \sum_h \ln \frac{B(\lambda_h, \eta_h)}{B(a, b)}
+    + \sum_{jh} \ln \frac{B(\gamma_{jh}, \mu_{jh})}{B(d, e)}
+    + \sum_{jh} \ln \frac{B(\theta_{jh}, \epsilon_{jh})}{B(t, u)} .
+
+With priors that are the same from both sides, true and false of each class could exchange their names and the bound
+would not change. What picks the sensible side is the start: a tenth of a decision in favour of every annotator.
+
+The author's program ends when a sweep raises the bound by less than 1e-6, which float32 cannot see in a bound of -7e4:
+with ``author=True`` a run needs float64, and ends at the same sweep. The candidates of a mention are tried in order of
+their first appearance, and the last of equal ones is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import digamma, gammaln
+
+from consilience.arrays import Array, Bool, Float, Key
+from consilience.errors import UnsupportedRequest
+from consilience.models.interface import Ascent
+from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
+from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters
+from consilience.models.mpa.updates import counts, log_odds
+
+__all__ = [
+    "CAVI",
+    "Posterior",
+    "Problem",
+    "State",
+    "bound",
+    "expected_log_odds",
+    "prepare",
+    "problem_of",
+    "settled",
+    "sites",
+    "start",
+    "step",
+]
+
+# The author's start, and the author's stop.
+_HEAD_START = 1.1
+_LEAST_GAIN = 1e-6
+
+# B_2k / (2k (2k - 1)), the highest order first.
+_STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+
+
+class Posterior(NamedTuple):
+    """Parameters of q: two of a Beta distribution in the last axis, and log-odds.
+
+    Parameters
+    ----------
+    prevalence : shape ``(class, 2)``; λ and η.
+    sensitivity : shape ``(annotator, class, 2)``; γ and μ.
+    specificity : shape ``(annotator, class, 2)``; θ and ε.
+    log_odds : shape ``(pair,)``; of φ, the probability that a candidate is true.
+    """
+
+    prevalence: Float[Array, "class 2"]
+    sensitivity: Float[Array, "annotator class 2"]
+    specificity: Float[Array, "annotator class 2"]
+    log_odds: Float[Array, " pair"]
+
+
+class Problem(NamedTuple):
+    """What the sweeps read.
+
+    Parameters
+    ----------
+    tables : pairs and decisions.
+    prior : of the classes that occur.
+    other : of all classes.
+    stop : gain of the bound below which the run ends, where the author's rule holds; else None.
+    """
+
+    tables: Tables
+    prior: BetaParameters
+    other: BetaParameters
+    stop: Float[Array, ""] | None
+
+
+class State(NamedTuple):
+    """What the next sweep needs.
+
+    Parameters
+    ----------
+    q : Beta parameters of the classes that occur, and the log-odds from which they were made.
+    bound, gain : of the last sweep, where the author's rule holds; else None.
+    """
+
+    q: Posterior
+    bound: Float[Array, ""] | None
+    gain: Float[Array, ""] | None
+
+
+def prepare(data: Any, priors: Priors, *, candidates: str = "observed", author: int = 0) -> Problem:
+    """Return pairs, decisions and prior parameters.
+
+    Raises
+    ------
+    NotConjugate : a prior is no Beta distribution.
+    UnsupportedRequest : the author's rules are asked for in float32.
+    """
+    if author and jnp.result_type(float) != jnp.float64:
+        raise UnsupportedRequest(
+            "author=True ends where a sweep gains less than 1e-6, which float32 cannot see; "
+            "fit inside `with jax.enable_x64(True):`, or give --x64 on the command line"
+        )
+    parameters = beta_parameters(priors, data, num_classes(data))
+    return problem_of(candidates_of(data, candidates).tables, parameters, author=bool(author))
+
+
+def problem_of(tables: Tables, parameters: BetaParameters, *, author: bool = False) -> Problem:
+    """Return the problem in JAX's default float type."""
+    dtype = jnp.result_type(float)
+
+    def typed(part: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, part)
+
+    own = BetaParameters(*(values[tables.classes] for values in parameters))
+    stop = np.asarray(_LEAST_GAIN, dtype) if author else None
+    return Problem(typed(tables), typed(own), typed(parameters), stop)
+
+
+def start(key: Key, problem: Problem) -> State:
+    """Return the author's start: no candidate is more likely than not, and annotators are a little better than chance.
+
+    It has no random part.
+    """
+    tables = problem.tables
+    one, head_start = jnp.ones_like(tables.yes), jnp.full_like(tables.yes, _HEAD_START)
+    profile = jnp.stack([head_start, one], axis=-1)
+    q = Posterior(jnp.ones_like(problem.prior.prevalence), profile, profile, jnp.zeros_like(tables.pair_counts))
+    if problem.stop is None:
+        return State(q, None, None)
+    return State(q, -jnp.full_like(problem.stop, jnp.inf), jnp.full_like(problem.stop, jnp.inf))
+
+
+def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
+    """Sweep once: the candidates given prevalence and profiles, then these given the candidates.
+
+    Returns
+    -------
+    the state, and the terms of its bound.
+    """
+    tables, prior = problem.tables, problem.prior
+    odds = expected_log_odds(state.q, tables)
+    expected = counts(jax.nn.sigmoid(odds), tables)
+    q = Posterior(
+        prevalence=prior.prevalence + jnp.stack([expected.true, expected.false], axis=-1),
+        sensitivity=prior.sensitivity + jnp.stack([expected.true_yes, expected.true_no], axis=-1),
+        specificity=prior.specificity + jnp.stack([expected.false_no, expected.false_yes], axis=-1),
+        log_odds=odds,
+    )
+    terms = bound(q, problem)
+    if problem.stop is None or state.bound is None:
+        return State(q, None, None), terms
+    total = jnp.sum(terms)
+    return State(q, total, total - state.bound), terms
+
+
+def expected_log_odds(q: Posterior, tables: Tables) -> Float[Array, " pair"]:
+    """Return the log-odds of the candidates from expected logarithms (Paun et al. 2018, equations 8 and 9)."""
+    true_yes, true_no, true_both = _digammas(q.sensitivity)
+    false_no, false_yes, false_both = _digammas(q.specificity)
+    true, false, _ = _digammas(q.prevalence)
+    yes = true_yes - true_both - (false_yes - false_both)
+    no = true_no - true_both - (false_no - false_both)
+    return log_odds(true - false, yes, no, tables)
+
+
+def _digammas(beta: Float[Array, "*cells 2"]) -> tuple[Array, Array, Array]:
+    """Return ψ of both parameters and of their sum."""
+    return digamma(beta[..., 0]), digamma(beta[..., 1]), digamma(beta.sum(-1))
+
+
+def bound(q: Posterior, problem: Problem) -> Float[Array, " term"]:
+    """Return the terms of the collapsed bound, which holds right after a sweep."""
+    entropy = problem.tables.pair_counts * _entropy(q.log_odds)
+    gains = (
+        _log_beta(posterior) - _log_beta(prior)
+        for posterior, prior in zip(q[:3], problem.prior, strict=True)
+    )
+    return jnp.concatenate([entropy, *(jnp.ravel(gain) for gain in gains)])
+
+
+def _log_beta(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
+    """Return ln B(a, b) by Stirling's formula and what it leaves out.
+
+    Logarithms of large gammas would cancel in float32, and `jax.scipy.special.betaln` is good to 1e-6 in float64.
+    """
+    a, b = parameters[..., 0], parameters[..., 1]
+    main = -a * jnp.log1p(b / a) - b * jnp.log1p(a / b) + (jnp.log1p(b / a) - jnp.log(b) + jnp.log(2 * jnp.pi)) / 2
+    return main + _beyond_stirling(a) + _beyond_stirling(b) - _beyond_stirling(a + b)
+
+
+def _beyond_stirling(x: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
+    """Return ln Γ(x) less Stirling's formula: the series in 1/x from 10 on, where it is good to 1e-16."""
+    small, large = jnp.minimum(x, 10.0), jnp.maximum(x, 10.0)
+    exact = gammaln(small) - (small - 0.5) * jnp.log(small) + small - jnp.log(2 * jnp.pi) / 2
+    square = 1 / large**2
+    series = jnp.polyval(jnp.asarray(_STIRLING_SERIES, x.dtype), square) / large
+    return jnp.where(x < 10, exact, series)
+
+
+def _entropy(odds: Float[Array, " pair"]) -> Float[Array, " pair"]:
+    """Return the entropy of a yes or no with these log-odds; precise also where one of the two is almost sure."""
+    size = jnp.abs(odds)
+    return jnp.log1p(jnp.exp(-size)) + size * jax.nn.sigmoid(-size)
+
+
+def settled(state: State, problem: Problem) -> Bool[Array, ""] | None:
+    """Tell whether the last sweep gained as little as the author asks for; None where another rule holds."""
+    if problem.stop is None or state.gain is None:
+        return None
+    return jnp.abs(state.gain) < problem.stop
+
+
+def sites(state: State, problem: Problem) -> dict[str, Array]:
+    """Return the fields of `Posterior`, with the prior at classes that do not occur."""
+    num_annotators = len(problem.tables.yes)
+
+    def everywhere(prior: Array, values: Array) -> Array:
+        return jnp.tile(prior, (num_annotators, 1, 1)).at[:, problem.tables.classes].set(values)
+
+    other, q = problem.other, state.q
+    return {
+        "prevalence": other.prevalence.at[problem.tables.classes].set(q.prevalence),
+        "sensitivity": everywhere(other.sensitivity, q.sensitivity),
+        "specificity": everywhere(other.specificity, q.specificity),
+        "log_odds": q.log_odds,
+    }
+
+
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled)

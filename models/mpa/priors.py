@@ -1,0 +1,110 @@
+"""What the mention-pair model believes of candidates and annotators before any annotation: Beta distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+from consilience.arrays import Array, Float
+from consilience.errors import InvalidPrior, NotConjugate
+from consilience.models.interface import checked_prior
+
+__all__ = ["SITES", "BetaParameters", "BetaPrior", "Priors", "beta_parameters", "is_symmetric", "site_prior"]
+
+SITES = ("prevalence", "sensitivity", "specificity")
+
+
+@dataclass(frozen=True)
+class BetaPrior:
+    """Beta(a, b) for all classes, as a function of the data.
+
+    Parameters
+    ----------
+    a, b : positive.
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+
+    def __call__(self, data: Any) -> dist.Beta:
+        """Return the distribution."""
+        return dist.Beta(jnp.asarray(self.a, jnp.result_type(float)), jnp.asarray(self.b, jnp.result_type(float)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priors:
+    """What the model believes before any annotation; each is uniform by default, as in the paper.
+
+    Parameters
+    ----------
+    prevalence : how often a candidate of a class is true; batch shape ``()``, or ``(class,)`` for a prior per class.
+    sensitivity : how often an annotator chooses a candidate that is true; the same shapes.
+    specificity : how often an annotator does not choose one that is false; the same shapes.
+    """
+
+    prevalence: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior()
+    sensitivity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior()
+    specificity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior()
+
+
+class BetaParameters(NamedTuple):
+    """Parameters of the Beta priors, each of shape ``(class, 2)``."""
+
+    prevalence: Float[Array, "class 2"]
+    sensitivity: Float[Array, "class 2"]
+    specificity: Float[Array, "class 2"]
+
+
+def site_prior(site: str, priors: Priors, data: Any, num_classes: int) -> dist.Distribution:
+    """Return the prior of a site.
+
+    Raises
+    ------
+    InvalidPrior : it is no distribution of single numbers, one for all classes or one per class.
+    """
+    prior = checked_prior(site, getattr(priors, site), data, ())
+    if prior.batch_shape not in ((), (num_classes,)):
+        raise InvalidPrior(
+            f"the prior of site '{site}' has batch shape {prior.batch_shape}; give one distribution for all classes, "
+            f"or one for each of the {num_classes}"
+        )
+    return prior
+
+
+def beta_parameters(priors: Priors, data: Any, num_classes: int) -> BetaParameters:
+    """Return the parameters of Beta priors, float64, on the host.
+
+    Raises
+    ------
+    NotConjugate : the prior of some site is no Beta distribution.
+    """
+    parameters = []
+    with jax.enable_x64(True):
+        for site in SITES:
+            prior = site_prior(site, priors, data, num_classes)
+            if not isinstance(prior, dist.Beta):
+                raise NotConjugate(
+                    f"site '{site}': the updates need a Beta prior, not {type(prior).__name__}"
+                )
+            both = np.stack([np.asarray(prior.concentration1, float), np.asarray(prior.concentration0, float)], axis=-1)
+            parameters.append(np.broadcast_to(both, (num_classes, 2)))
+    return BetaParameters(*parameters)
+
+
+def is_symmetric(priors: Priors, data: Any, num_classes: int) -> np.ndarray:
+    """Return for which classes the density is the same when true and false exchange their names, ``(class,)``.
+
+    Sensitivity then becomes one minus specificity, so that a sensitivity of Beta(d, e) needs a specificity of
+    Beta(e, d).
+    """
+    try:
+        prevalence, sensitivity, specificity = beta_parameters(priors, data, num_classes)
+    except NotConjugate:
+        return np.zeros(num_classes, bool)
+    return (prevalence[:, 0] == prevalence[:, 1]) & (sensitivity == specificity[:, ::-1]).all(axis=1)
