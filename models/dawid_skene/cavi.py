@@ -1,0 +1,98 @@
+r"""Coordinate ascent on the evidence lower bound of the Dawid-Skene model.
+
+The approximation is :math:`q(T)\, q(p)\, q(\Theta)` with :math:`q(p) = \mathrm{Dir}(\nu)` and
+:math:`q(\Theta_{jt}) = \mathrm{Dir}(\chi_{jt})`. One step, from responsibilities :math:`q_i(t) = q(T_i = t)`:
+
+.. math::
+
+    \nu_t = a_t + \sum_i q_i(t), \qquad \chi_{jtl} = A_{tl} + \sum_{n: j_n = j, l_n = l} w_n\, q_{i_n}(t), \qquad
+    \log q_i(t) = \mathrm{E} \log p_t + \sum_n w_n \mathrm{E} \log \Theta_{j_n t l_n} + \text{const}.
+
+With :math:`\mathrm{E} \log x_k = \psi(c_k) - \psi(\sum c)` for :math:`x \sim \mathrm{Dir}(c)`. Given the best ν and χ
+for some responsibilities the bound is, with H the entropy and B the normaliser of a Dirichlet distribution,
+
+.. math::
+
+    \sum_i H(q_i) + \log \frac{B(\nu)}{B(a)} + \sum_{jt} \log \frac{B(\chi_{jt})}{B(A_t)},
+
+which is what a step returns. It starts from vote shares, which name every class by the label that it is.
+
+| symbol | name | shape |
+|---|---|---|
+| q_i(t) | ``responsibility`` | (item, class) |
+| ν | ``prevalence`` | (class,) |
+| χ | ``confusion`` | (annotator, class, label) |
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import digamma, entr, gammaln
+
+from consilience.arrays import Array, Float, Key
+from consilience.models.dawid_skene.layout import Problem, confusion_counts, log_joint, prepare, vote_shares
+from consilience.models.interface import Ascent
+
+__all__ = ["CAVI", "Concentrations", "concentrations", "sites", "start", "step"]
+
+
+class Concentrations(NamedTuple):
+    """Parameters of q(p) and q(Θ)."""
+
+    prevalence: Float[Array, " class"]
+    confusion: Float[Array, "annotator class label"]
+
+
+def start(key: Key | None, problem: Problem) -> Float[Array, "item class"]:
+    """Return the vote shares as responsibilities."""
+    return vote_shares(problem.rows, len(problem.prevalence))
+
+
+def step(
+    responsibility: Float[Array, "item class"], problem: Problem
+) -> tuple[Float[Array, "item class"], Float[Array, " term"]]:
+    """Update ν and χ, then the responsibilities.
+
+    Returns
+    -------
+    the next responsibilities, and the terms of the bound between the two updates. It never decreases.
+    """
+    best = concentrations(responsibility, problem)
+    joint = log_joint(_expected_log(best.prevalence), _expected_log(best.confusion), problem.rows)
+    return jax.nn.softmax(joint, axis=-1), _bound(responsibility, best, problem)
+
+
+def concentrations(responsibility: Float[Array, "item class"], problem: Problem) -> Concentrations:
+    """Return the best ν and χ for given responsibilities."""
+    num_annotators = len(problem.confusion)
+    return Concentrations(
+        problem.prevalence + responsibility.sum(axis=0),
+        problem.confusion + confusion_counts(responsibility, problem.rows, num_annotators),
+    )
+
+
+def sites(responsibility: Float[Array, "item class"], problem: Problem) -> dict[str, Array]:
+    """Return the fields of `consilience.models.dawid_skene.Posterior`."""
+    return {**concentrations(responsibility, problem)._asdict(), "responsibility": responsibility}
+
+
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+
+
+def _expected_log(concentration: Float[Array, "*axes label"]) -> Float[Array, "*axes label"]:
+    return digamma(concentration) - digamma(concentration.sum(axis=-1, keepdims=True))
+
+
+def _bound(
+    responsibility: Float[Array, "item class"], best: Concentrations, problem: Problem
+) -> Float[Array, " term"]:
+    prevalence = _log_normaliser(best.prevalence) - _log_normaliser(problem.prevalence)
+    confusion = _log_normaliser(best.confusion) - _log_normaliser(problem.confusion)
+    return jnp.concatenate([entr(responsibility).sum(axis=-1), prevalence[None], confusion.ravel()])
+
+
+def _log_normaliser(concentration: Float[Array, "*axes label"]) -> Float[Array, "*axes"]:
+    return gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1))

@@ -1,0 +1,95 @@
+r"""Gibbs sampler of the Dawid-Skene model: labels given parameters, parameters given labels.
+
+.. math::
+
+    T_i \propto p_t \prod_n \Theta_{j_n t l_n}^{w_n}, \qquad
+    p \sim \mathrm{Dir}(a + \text{counts of } T), \qquad
+    \Theta_{jt} \sim \mathrm{Dir}(A_t + \text{counts of } l_n \text{ over j's rows with } T = t).
+
+The labels are drawn anew in every sweep and not kept: given the parameters of a draw the items are independent, so that
+`truth` draws them when somebody asks, and a run needs no memory for draws × items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.data.annotations import Annotations
+from consilience.models.dawid_skene.cavi import concentrations
+from consilience.models.dawid_skene.layout import Problem, log_joint, prepare, vote_shares
+from consilience.models.interface import Gibbs
+from consilience.models.random import log_gamma
+
+__all__ = ["GIBBS", "State", "draw_labels", "draw_log_shares", "sites", "start", "state_at", "sweep"]
+
+
+class State(NamedTuple):
+    """Logarithms of the class shares and of the confusion matrices."""
+
+    log_prevalence: Float[Array, " class"]
+    log_confusion: Float[Array, "annotator class label"]
+
+
+def start(key: Key, problem: Problem) -> State:
+    """Return parameters drawn given labels that were drawn from the vote shares, every item with one vote more for all.
+
+    Chains start apart in this way, but with classes that bear the names of their labels.
+    """
+    key_label, key_parameters = jax.random.split(key)
+    num_labels = len(problem.prevalence)
+    rows = problem.rows
+    size = jax.ops.segment_sum(rows.weight, rows.item, len(rows.gold))[:, None]
+    smoothed = jnp.where(
+        rows.gold[:, None] < 0, (size * vote_shares(rows, num_labels) + 1 / num_labels) / (size + 1),
+        vote_shares(rows, num_labels),
+    )  # fmt: skip
+    return _draw_parameters(key_parameters, draw_labels(key_label, jnp.log(smoothed)), problem)
+
+
+def sweep(key: Key, state: State, problem: Problem) -> State:
+    """Draw the labels of all items given the parameters, and the parameters given the labels."""
+    key_label, key_parameters = jax.random.split(key)
+    label = draw_labels(key_label, log_joint(state.log_prevalence, state.log_confusion, problem.rows))
+    return _draw_parameters(key_parameters, label, problem)
+
+
+def sites(state: State, problem: Problem) -> dict[str, Array]:
+    """Return ``prevalence`` and ``confusion``."""
+    return {"prevalence": jnp.exp(state.log_prevalence), "confusion": jnp.exp(state.log_confusion)}
+
+
+def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> State:
+    """Return the state at true values ``prevalence`` and ``confusion``."""
+    dtype = problem.prevalence.dtype
+    logs = (jnp.log(jnp.maximum(jnp.asarray(values[name], dtype), jnp.finfo(dtype).tiny)) for name in _PARAMETERS)
+    return State(*logs)
+
+
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at)
+
+_PARAMETERS = ("prevalence", "confusion")
+
+
+def draw_labels(key: Key, log_weight: Float[Array, "item class"]) -> Int[Array, " item"]:
+    """Draw a class for each item, by the inverse of its distribution function."""
+    weight = jnp.exp(log_weight - log_weight.max(axis=-1, keepdims=True))
+    below = jnp.cumsum(weight, axis=-1)
+    uniform = jax.random.uniform(key, (len(weight), 1), weight.dtype)
+    return (uniform * below[:, -1:] >= below[:, :-1]).sum(axis=-1)
+
+
+def draw_log_shares(key: Key, concentration: Float[Array, "*axes label"]) -> Float[Array, "*axes label"]:
+    """Draw logarithms of Dirichlet variables, one for each row."""
+    return jax.nn.log_softmax(log_gamma(key, concentration), axis=-1)
+
+
+def _draw_parameters(key: Key, label: Int[Array, " item"], problem: Problem) -> State:
+    key_prevalence, key_confusion = jax.random.split(key)
+    one_hot = jax.nn.one_hot(label, len(problem.prevalence), dtype=problem.prevalence.dtype)
+    given = concentrations(one_hot, problem)
+    return State(draw_log_shares(key_prevalence, given.prevalence), draw_log_shares(key_confusion, given.confusion))

@@ -1,0 +1,73 @@
+r"""Mirror modes: which true class bears which name (`canonical`).
+
+Where the prior does not tell the classes apart, renaming the true classes leaves the density as it is, so that the
+posterior has C! mirror modes, and chains that start at random end in any of them. The labelling of a draw is the
+permutation s with the largest trace,
+
+.. math:: \sum_j n_j \sum_t \Theta_{j\, s(t)\, t},
+
+n_j being how much annotator j annotated: annotators taken together are right as often as possible. What is left is the
+posterior under a prior that excludes all other labellings. A chain that stays in one mode is renamed as a whole by this,
+and one that jumps between modes is put together again.
+
+Nothing is renamed
+
+* by less than rounding errors: the identity is preferred;
+* where the prior tells the classes apart, as `Diagonal` does, or gold labels do: another name is another density there;
+* of CAVI and EM, which start from vote shares, where every class has the name of its label, and never leave their mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Float, Int
+from consilience.data.annotations import Annotations
+from consilience.models.dawid_skene.priors import Priors, knows_no_class
+
+__all__ = ["best_names", "canonical"]
+
+# Gains below this many times the spacing of floats are rounding errors of sums over annotators.
+_ROUNDING = 100
+
+
+def canonical(samples: Mapping[str, Array], data: Annotations, priors: Priors, *, gold: str) -> dict[str, Array]:
+    """Rename the true classes of every draw so that annotators are right as often as possible.
+
+    Parameters
+    ----------
+    samples : ``prevalence`` ``(chain, draw, class)`` and ``confusion`` ``(chain, draw, annotator, class, label)``.
+    data, priors, gold : of the fit.
+    """
+    estimated = "responsibility" in samples
+    has_gold = gold == "use" and np.any(np.asarray(data.gold) >= 0)
+    if estimated or has_gold or not knows_no_class(priors, data):
+        return dict(samples)
+    prevalence, confusion = (np.asarray(samples[site]) for site in ("prevalence", "confusion"))
+    amount = np.bincount(np.asarray(data.annotator), np.asarray(data.weight), data.num_annotators)
+    agreement = np.einsum("cdjtl,j->cdtl", confusion, amount.astype(confusion.dtype))
+    source = best_names(agreement.reshape(-1, *agreement.shape[2:])).reshape(prevalence.shape)
+    return {
+        **samples,
+        "prevalence": np.take_along_axis(prevalence, source, axis=2),
+        "confusion": np.take_along_axis(confusion, source[:, :, None, :, None], axis=3),
+    }
+
+
+def best_names(agreement: Float[np.ndarray, "draw class label"]) -> Int[np.ndarray, "draw label"]:
+    """Return which class is to have the name of each label: the largest sum, and the identity where it is as large."""
+    from optax.assignment import hungarian_algorithm
+
+    num_draws, num_labels, _ = agreement.shape
+    class_, label = jax.jit(jax.vmap(hungarian_algorithm))(-jnp.asarray(agreement))
+    source = np.empty((num_draws, num_labels), int)
+    np.put_along_axis(source, np.asarray(label), np.asarray(class_), axis=1)
+    identity = np.arange(num_labels)
+    renamed = np.take_along_axis(agreement, source[:, None, :], axis=1)[:, 0].sum(axis=1)
+    own = agreement[:, identity, identity].sum(axis=1)
+    gains = renamed - own > _ROUNDING * np.finfo(agreement.dtype).eps * agreement.sum(axis=(1, 2))
+    return np.where(gains[:, None], source, identity)

@@ -1,0 +1,124 @@
+"""Tables of a Dawid-Skene fit: who is reliable at what, with central 95 % intervals.
+
+The functions take what inference ended with: the `Posterior` of CAVI, draws of a sampler, or the one estimate of EM,
+which has no intervals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from consilience.arrays import Float
+from consilience.data.annotations import Annotations
+from consilience.models.truth import LabelProbabilities, Truth
+
+__all__ = ["accuracy", "annotators", "confusion", "labels", "prevalence"]
+
+_ENDS = np.array([0.025, 0.975])
+
+
+def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+    """Table of the most probable label of each item."""
+    return truth.leading()
+
+
+def annotators(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+    """Table of how much each annotator annotated, and how often she is right on an item drawn by the prevalence."""
+    amount = np.bincount(np.asarray(data.annotator), np.asarray(data.weight, float), data.num_annotators)
+    mean, lower, upper = accuracy(posterior)
+    return {
+        "annotator": np.arange(data.num_annotators), "annotations": amount,
+        "accuracy": mean, "lower": lower, "upper": upper,
+    }  # fmt: skip
+
+
+def confusion(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+    """Table of all confusion matrices: how probably the annotator gives an item of the class the label.
+
+    ``annotations`` is how many items of the class she is expected to have annotated: where it is zero, the row is the
+    prior, and of EM, which has none, uniform.
+    """
+    mean, lower, upper = _site(posterior, "confusion")
+    annotator, class_, label = np.indices(mean.shape).reshape(3, -1)
+    number = _annotations_by_class(data, truth)[annotator, class_]
+    columns = {"probability": mean, "lower": lower, "upper": upper}
+    codes = {"annotator": annotator, "class": class_, "label": label, "annotations": number}
+    return codes | {name: values.ravel() for name, values in columns.items()}
+
+
+def prevalence(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+    """Table of the shares of the classes among items."""
+    mean, lower, upper = _site(posterior, "prevalence")
+    return {"label": np.arange(data.num_labels), "share": mean, "lower": lower, "upper": upper}
+
+
+def accuracy(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Return mean and interval of :math:`\sum_t p_t \Theta_{jtt}`, each float64 of shape ``(annotator,)``.
+
+    Under CAVI mean and variance are exact, and the interval is that of the Beta distribution that has them.
+    """
+    if isinstance(posterior, dict):
+        right = np.einsum("djtt,dt->dj", posterior["confusion"], posterior["prevalence"], dtype=float)
+        return _of_draws(right)
+    first, second = _moments(np.asarray(posterior.prevalence, float))
+    rows = np.asarray(posterior.confusion, float)
+    own, total = np.einsum("jtt->jt", rows), rows.sum(axis=-1)
+    right = own / total
+    variance_of_right = right * (1 - right) / (total + 1)
+    mean = right @ first
+    square = np.einsum("js,jt,st->j", right, right, second) + variance_of_right @ np.diag(second)
+    variance = np.maximum(square - mean**2, 0.0)
+    size = np.divide(mean * (1 - mean), variance, out=np.full(len(mean), np.inf), where=variance > 0) - 1
+    lower, upper = _beta_ends(mean * size, (1 - mean) * size, mean)
+    return mean, lower, upper
+
+
+def _moments(concentration: Float[np.ndarray, " class"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the means, and the means of all products, of a Dirichlet variable."""
+    total = concentration.sum()
+    mean = concentration / total
+    return mean, (total * np.outer(mean, mean) + np.diag(mean)) / (total + 1)
+
+
+def _site(posterior: Any, site: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean and interval of each probability of a site."""
+    if isinstance(posterior, dict):
+        return _of_draws(np.asarray(posterior[site]))
+    own = np.asarray(getattr(posterior, site), float)
+    total = own.sum(axis=-1, keepdims=True)
+    mean = own / total
+    return mean, *_beta_ends(own, total - own, mean)
+
+
+def _beta_ends(a: np.ndarray, b: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals; the mean where the distribution is a point."""
+    spread = np.isfinite(a) & (a > 0) & (b > 0)
+    usable = [np.where(spread, values, 1.0) for values in (a, b)]
+    lower, upper = (np.where(spread, special.betaincinv(*usable, end), mean) for end in _ENDS)
+    return lower, upper
+
+
+def _of_draws(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    mean = draws.mean(axis=0, dtype=float)
+    if len(draws) == 1:  # a point estimate
+        return mean, np.full(mean.shape, np.nan), np.full(mean.shape, np.nan)
+    lower, upper = np.quantile(draws, _ENDS, axis=0)
+    return mean, lower, upper
+
+
+def _annotations_by_class(data: Annotations, truth: Truth) -> Float[np.ndarray, "annotator class"]:
+    probability = _label_probabilities(truth)
+    counts = np.zeros((data.num_annotators, data.num_labels))
+    of_rows = np.asarray(data.weight, float)[:, None] * probability[np.asarray(data.item)]
+    np.add.at(counts, np.asarray(data.annotator), of_rows)
+    return counts
+
+
+def _label_probabilities(truth: Truth) -> Float[np.ndarray, "item class"]:
+    if isinstance(truth, LabelProbabilities):
+        return truth.probability.reshape(truth.num_items, truth.num_classes)
+    blocks = truth.grouped(np.arange(truth.num_classes), truth.num_classes)
+    return np.concatenate([np.asarray(block.values).mean(axis=1)[: block.num_items] for block in blocks])
