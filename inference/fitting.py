@@ -282,7 +282,8 @@ class Fit:
         if name not in self.member.tables:
             raise UnknownName(f"'{self.member.name}' has no table '{name}'; it has {', '.join(self.member.tables)}")
         columns = self.member.tables[name](self._drawn, self.data, self.truth)
-        ids = {"item": self.truth.items, "label": self.truth.classes}
+        classes, annotators = self.truth.classes, getattr(self.data, "annotators", None)
+        ids = {"item": self.truth.items, "label": classes, "class": classes, "annotator": annotators}
         named = {column: _named(values, ids.get(column)) for column, values in columns.items()}
         return pandas.DataFrame(named)
 

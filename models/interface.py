@@ -151,7 +151,7 @@ class Model:
     truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is a `posterior`, or a
         dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of a closed form.
     tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label,
-        …) holds codes.
+        class, annotator) holds codes.
     dims : site -> dimension names, for ArviZ.
     draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of a
         posterior in closed form.
