@@ -5,8 +5,8 @@ r"""Dawid and Skene (1979): annotators with a confusion matrix each, and items w
     p \sim \mathrm{Dir}(a), \qquad \Theta_{jt} \sim \mathrm{Dir}(A_t), \qquad
     T_i \sim \mathrm{Cat}(p), \qquad l_n \sim \mathrm{Cat}(\Theta_{j_n, T_{i_n}}).
 
-Annotation n says that annotator :math:`j_n` gave item :math:`i_n` the label :math:`l_n`. An annotator who labels an item
-several times has several rows, and a row of weight w counts w times.
+Annotation n says that annotator :math:`j_n` gave item :math:`i_n` the label :math:`l_n`. An annotator who labels an
+item several times has several rows, and a row of weight w counts w times.
 
 | symbol | name | shape |
 |---|---|---|
@@ -74,14 +74,15 @@ def model(data: Annotations, priors: Priors | None = None, *, gold: str = "ignor
     annotators = numpyro.plate("annotator", data.num_annotators, dim=-2)
     with annotators, numpyro.plate("class", data.num_labels, dim=-1):
         confusion = numpyro.sample("confusion", confusion_prior)
+    sites = {"prevalence": prevalence, "confusion": confusion}
     with numpyro.plate("item", data.num_items):
-        numpyro.factor("annotations", log_likelihood({"prevalence": prevalence, "confusion": confusion}, data, gold=gold))
+        numpyro.factor("annotations", log_likelihood(sites, data, gold=gold))
 
 
 def log_likelihood(sites: Mapping[str, Array], data: Annotations, *, gold: str = "ignore") -> Float[Array, " item"]:
     """Return the log probability of each item's annotations, and of its gold label where that is used."""
-    logs = [_log(jnp.asarray(sites[name])) for name in ("prevalence", "confusion")]
-    return jax.nn.logsumexp(log_joint(*logs, rows_of(data, gold)), axis=-1)
+    prevalence, confusion = (_log(jnp.asarray(sites[name])) for name in ("prevalence", "confusion"))
+    return jax.nn.logsumexp(log_joint(prevalence, confusion, rows_of(data, gold)), axis=-1)
 
 
 def _log(probability: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
@@ -144,8 +145,8 @@ def _labels_of_draws(
     rows: Rows,
 ) -> Int[Array, "draw item"]:
     def of_draw(one: tuple) -> Array:
-        key, *sites = one
-        return draw_labels(key, log_joint(*map(_log, sites), rows))
+        key, prevalence, confusion = one
+        return draw_labels(key, log_joint(_log(prevalence), _log(confusion), rows))
 
     return jax.lax.map(of_draw, (keys, prevalence, confusion))
 
@@ -168,7 +169,7 @@ MODEL = Model(
     model=model,
     priors=Priors,
     prior_options={
-        "diagonal": ("concentration of the right label in the rows of confusion matrices, others having 1: 1", _diagonal),
+        "diagonal": ("concentration of the right label in a row of a confusion matrix; others have 1: 1", _diagonal),
     },
     options=(
         Option(

@@ -33,7 +33,14 @@ import jax.numpy as jnp
 from jax.scipy.special import digamma, entr, gammaln
 
 from consilience.arrays import Array, Float, Key
-from consilience.models.dawid_skene.layout import Problem, confusion_counts, log_joint, prepare, vote_shares
+from consilience.models.dawid_skene.layout import (
+    Problem,
+    class_by_class,
+    confusion_counts,
+    log_joint,
+    prepare,
+    vote_shares,
+)
 from consilience.models.interface import Ascent
 
 __all__ = ["CAVI", "Concentrations", "concentrations", "sites", "start", "step"]
@@ -61,7 +68,12 @@ def step(
     the next responsibilities, and the terms of the bound between the two updates. It never decreases.
     """
     best = concentrations(responsibility, problem)
-    joint = log_joint(_expected_log(best.prevalence), _expected_log(best.confusion), problem.rows)
+    total = best.prevalence.sum()
+
+    def expected_logs(prevalence: Array, rows: Array) -> tuple[Array, Array]:
+        return digamma(prevalence) - digamma(total), digamma(rows) - digamma(rows.sum(axis=-1, keepdims=True))
+
+    joint = log_joint(*class_by_class(expected_logs, *best), problem.rows)
     return jax.nn.softmax(joint, axis=-1), _bound(responsibility, best, problem)
 
 
@@ -82,13 +94,7 @@ def sites(responsibility: Float[Array, "item class"], problem: Problem) -> dict[
 CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites)
 
 
-def _expected_log(concentration: Float[Array, "*axes label"]) -> Float[Array, "*axes label"]:
-    return digamma(concentration) - digamma(concentration.sum(axis=-1, keepdims=True))
-
-
-def _bound(
-    responsibility: Float[Array, "item class"], best: Concentrations, problem: Problem
-) -> Float[Array, " term"]:
+def _bound(responsibility: Float[Array, "item class"], best: Concentrations, problem: Problem) -> Float[Array, " term"]:
     prevalence = _log_normaliser(best.prevalence) - _log_normaliser(problem.prevalence)
     confusion = _log_normaliser(best.confusion) - _log_normaliser(problem.confusion)
     return jnp.concatenate([entr(responsibility).sum(axis=-1), prevalence[None], confusion.ravel()])

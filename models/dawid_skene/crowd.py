@@ -25,12 +25,10 @@ __all__ = ["agreement_by_class", "crowd_of_draws", "crowd_of_posterior", "draw_c
 
 def several_annotators(data: Annotations) -> bool:
     """Return whether there are two annotators who could agree."""
-    return np.count_nonzero(_shares(data)) > 1
+    return bool(np.count_nonzero(_shares(data)) > 1)
 
 
-def crowd_of_draws(
-    confusion: Float[Array, "draw annotator class label"], data: Annotations, num_draws: int
-) -> Crowd:
+def crowd_of_draws(confusion: Float[Array, "draw annotator class label"], data: Annotations, num_draws: int) -> Crowd:
     """Return the crowd of stored draws, or of one estimate that stands for all draws."""
     agreement = _agreement_of_draws(jnp.asarray(confusion), jnp.asarray(_shares(data), jnp.result_type(float)))
     of_draw = functools.partial(_stored, np.asarray(confusion))
@@ -84,7 +82,9 @@ def _shares(data: Annotations) -> Float[np.ndarray, " annotator"]:
     return amount / max(amount.sum(), np.finfo(float).tiny)
 
 
-def _stored(confusion: Float[np.ndarray, "draw annotator class label"], draw: int) -> Float[np.ndarray, "annotator class label"]:
+def _stored(
+    confusion: Float[np.ndarray, "draw annotator class label"], draw: int
+) -> Float[np.ndarray, "annotator class label"]:
     return confusion[draw % len(confusion)]
 
 

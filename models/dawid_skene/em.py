@@ -9,8 +9,8 @@ r"""EM as Dawid and Skene published it in 1979: maximum likelihood, from vote sh
 The objective is :math:`\sum_i \log \sum_t p_t \prod_n \Theta_{j_n t l_n}^{w_n}`.
 
 * Zeros are legitimate and final: a label that an annotator never gave to a class has probability zero.
-* The rows of an annotator who saw no item of a class decide nothing. They are set uniform; the table ``confusion`` shows
-  them by ``annotations`` of zero.
+* The rows of an annotator who saw no item of a class decide nothing. They are set uniform; the table ``confusion``
+  shows them by ``annotations`` of zero.
 * The estimate is that of this start and not always the global maximum. On the 1979 data it has log likelihood -192.89,
   and random starts find -191.57.
 """
@@ -26,7 +26,7 @@ from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.dawid_skene import layout
 from consilience.models.dawid_skene.cavi import start
-from consilience.models.dawid_skene.layout import Problem, confusion_counts, log_joint
+from consilience.models.dawid_skene.layout import Problem, class_by_class, confusion_counts, log_joint
 from consilience.models.dawid_skene.priors import Priors
 from consilience.models.interface import Ascent
 
@@ -57,7 +57,9 @@ def step(
     -------
     the next responsibilities, and each item's log likelihood at the p and Θ between. Their sum never decreases.
     """
-    joint = log_joint(*(jnp.log(value) for value in _shares(responsibility, problem)), problem.rows)
+    shares = _shares(responsibility, problem)
+    logs = class_by_class(lambda prevalence, rows: (jnp.log(prevalence), jnp.log(rows)), *shares)
+    joint = log_joint(*logs, problem.rows)
     log_likelihood = jax.nn.logsumexp(joint, axis=-1)
     return jnp.exp(joint - log_likelihood[:, None]), log_likelihood
 

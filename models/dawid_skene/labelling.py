@@ -7,8 +7,8 @@ permutation s with the largest trace,
 .. math:: \sum_j n_j \sum_t \Theta_{j\, s(t)\, t},
 
 n_j being how much annotator j annotated: annotators taken together are right as often as possible. What is left is the
-posterior under a prior that excludes all other labellings. A chain that stays in one mode is renamed as a whole by this,
-and one that jumps between modes is put together again.
+posterior under a prior that excludes all other labellings. A chain that stays in one mode is renamed as a whole by
+this, and one that jumps between modes is put together again.
 
 Nothing is renamed
 

@@ -40,7 +40,7 @@ def simulate(
     """
     size = num_annotators if annotations_per_item is None else annotations_per_item
     if size > num_annotators:
-        raise UnsupportedRequest(f"{size} annotations of one item need as many annotators, and there are {num_annotators}")
+        raise UnsupportedRequest(f"{size} annotations of one item need as many annotators, not {num_annotators}")
     key_prevalence, key_confusion, key_who, key_label = jax.random.split(key, 4)
     if values is None:
         one = Annotations.from_codes(
