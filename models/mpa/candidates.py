@@ -148,7 +148,7 @@ def _of_annotations(data: Annotations) -> _Rows:
 
 
 def _of_mentions(data: Mentions) -> _Rows:
-    """Number the labels that occur, by type and antecedent; DN is among them where a mention has no annotation."""
+    """Give codes to the labels that occur, by type and antecedent; to DN too where a mention has no annotation."""
     item, type_, antecedent = (np.asarray(codes, np.int64) for codes in (data.mention, data.type, data.antecedent))
     key = type_ * (data.num_mentions + 1) + antecedent + 1
     needed = [MENTION_TYPES.index("DN") * (data.num_mentions + 1)] * (len(np.unique(item)) < data.num_mentions)

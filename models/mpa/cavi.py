@@ -237,7 +237,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
 
     other, q = problem.other, state.q
     return {
-        "prevalence": other.prevalence.at[problem.tables.classes].set(q.prevalence),
+        "prevalence": jnp.asarray(other.prevalence).at[problem.tables.classes].set(q.prevalence),
         "sensitivity": everywhere(other.sensitivity, q.sensitivity),
         "specificity": everywhere(other.specificity, q.specificity),
         "log_odds": q.log_odds,

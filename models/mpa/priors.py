@@ -107,4 +107,5 @@ def is_symmetric(priors: Priors, data: Any, num_classes: int) -> np.ndarray:
         prevalence, sensitivity, specificity = beta_parameters(priors, data, num_classes)
     except NotConjugate:
         return np.zeros(num_classes, bool)
-    return (prevalence[:, 0] == prevalence[:, 1]) & (sensitivity == specificity[:, ::-1]).all(axis=1)
+    same = (prevalence[:, 0] == prevalence[:, 1]) & (sensitivity == specificity[:, ::-1]).all(axis=1)
+    return np.asarray(same)

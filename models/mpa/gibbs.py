@@ -1,0 +1,167 @@
+r"""Gibbs sampler of the mention-pair model.
+
+A sweep draws prevalence and profiles given which candidates are true, from Beta distributions of the prior's parameters
+plus counts, and then for each candidate whether it is true, given these. Beta variables are kept as two logarithms: a
+sensitivity that is almost one must not round to one.
+
+Which candidates are true is part of the state and not kept: it is drawn anew from the parameters when it is asked for,
+which the NumPyro model allows as well, and is many times the size of all else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Float, Key
+from consilience.models.interface import Gibbs
+from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
+from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters
+from consilience.models.mpa.updates import counts, log_odds
+from consilience.models.random import log_gamma
+
+__all__ = [
+    "GIBBS",
+    "LogBeta",
+    "Problem",
+    "State",
+    "draw_betas",
+    "log_odds_given",
+    "prepare",
+    "problem_of",
+    "sites",
+    "start",
+    "sweep",
+]
+
+
+class LogBeta(NamedTuple):
+    """A Beta variable: the logarithms of itself and of one minus it."""
+
+    one: Array
+    rest: Array
+
+
+class Problem(NamedTuple):
+    """What a sweep reads: pairs and decisions, prior parameters of all classes, shares of votes of the candidates."""
+
+    tables: Tables
+    prior: BetaParameters
+    share: Float[Array, " pair"]
+
+
+class State(NamedTuple):
+    """What the next sweep needs: which candidates are true, and the sites that were drawn with them.
+
+    Parameters
+    ----------
+    correct : shape ``(pair,)``; 0 or 1.
+    prevalence : shapes ``(class,)``.
+    sensitivity, specificity : shapes ``(annotator, class)``.
+    """
+
+    correct: Float[Array, " pair"]
+    prevalence: LogBeta
+    sensitivity: LogBeta
+    specificity: LogBeta
+
+
+def prepare(data: Any, priors: Priors, *, candidates: str = "observed", author: int = 0) -> Problem:
+    """Return pairs, decisions and prior parameters; how the author ends an ascent has no part here.
+
+    Raises
+    ------
+    NotConjugate : a prior is no Beta distribution.
+    """
+    parameters = beta_parameters(priors, data, num_classes(data))
+    found = candidates_of(data, candidates)
+    # Half a vote for and against, so that every candidate may start on either side.
+    return problem_of(found.tables, parameters, (found.votes + 0.5) / (found.asked + 1))
+
+
+def problem_of(tables: Tables, parameters: BetaParameters, share: Float[Array, " pair"]) -> Problem:
+    """Return the problem in JAX's default float type."""
+    dtype = jnp.result_type(float)
+    problem = Problem(tables, parameters, share)
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, problem)
+
+
+def start(key: Key, problem: Problem) -> State:
+    """Start where candidates are true as often as annotators chose them; the first sweep draws all else from that.
+
+    From profiles of the prior half of the chains would start, and stay, at the mirror image of each class.
+    """
+    correct = jax.random.bernoulli(key, problem.share).astype(problem.share.dtype)
+    half = jnp.full((len(problem.tables.yes), len(problem.prior.prevalence)), -jnp.log(2.0), correct.dtype)
+    return State(correct, LogBeta(half[0], half[0]), LogBeta(half, half), LogBeta(half, half))
+
+
+def sweep(key: Key, state: State, problem: Problem) -> State:
+    """Draw prevalence and profiles given which candidates are true, then these."""
+    key_parameters, key_correct = jax.random.split(key)
+    drawn = _draw_parameters(key_parameters, state.correct, problem)
+    odds = log_odds_given(*drawn, problem.tables)
+    correct = jax.random.bernoulli(key_correct, jax.nn.sigmoid(odds)).astype(odds.dtype)
+    return State(correct, *drawn)
+
+
+def _draw_parameters(key: Key, correct: Float[Array, " pair"], problem: Problem) -> tuple[LogBeta, LogBeta, LogBeta]:
+    """Draw the three sites from their Beta conditionals; classes that do not occur have the prior's."""
+    found = counts(correct, problem.tables)
+    classes, prior = problem.tables.classes, problem.prior
+
+    def profile(prior: Array, first: Array, second: Array) -> Array:
+        parameters = jnp.tile(prior, (len(first), 1, 1))
+        return parameters.at[:, classes].add(jnp.stack([first, second], axis=-1))
+
+    of_class = jnp.stack([found.true, found.false], axis=-1)
+    return draw_betas(
+        key,
+        (
+            jnp.asarray(prior.prevalence).at[classes].add(of_class),
+            profile(prior.sensitivity, found.true_yes, found.true_no),
+            profile(prior.specificity, found.false_no, found.false_yes),
+        ),
+    )
+
+
+def draw_betas(key: Key, parameters: tuple[Array, Array, Array]) -> tuple[LogBeta, LogBeta, LogBeta]:
+    """Draw the Beta variables of the three sites, from parameters ``(..., 2)``, as logarithms.
+
+    All in one call: gammas are slow to compile.
+    """
+    flat = jnp.concatenate([part.reshape(-1, 2) for part in parameters])
+    log_gammas = log_gamma(key, flat)
+    odds = log_gammas[:, 0] - log_gammas[:, 1]
+    ends = np.cumsum([part[..., 0].size for part in parameters])[:-1]
+    prevalence, sensitivity, specificity = (
+        LogBeta(-jax.nn.softplus(-one), -jax.nn.softplus(one))
+        for one in (
+            part.reshape(shape.shape[:-1]) for part, shape in zip(jnp.split(odds, ends), parameters, strict=True)
+        )
+    )
+    return prevalence, sensitivity, specificity
+
+
+def log_odds_given(
+    prevalence: LogBeta, sensitivity: LogBeta, specificity: LogBeta, tables: Tables
+) -> Float[Array, " pair"]:
+    """Return the log-odds that each candidate is true, given the parameters of all classes."""
+    prior = (prevalence.one - prevalence.rest)[tables.classes]
+    yes = (sensitivity.one - specificity.rest)[:, tables.classes]
+    no = (sensitivity.rest - specificity.one)[:, tables.classes]
+    return log_odds(prior, yes, no, tables)
+
+
+def sites(state: State, problem: Problem) -> dict[str, Array]:
+    """Return the sites of the NumPyro model."""
+    return {
+        "prevalence": jnp.exp(state.prevalence.one), "sensitivity": jnp.exp(state.sensitivity.one),
+        "specificity": jnp.exp(state.specificity.one),
+    }  # fmt: skip
+
+
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites)
