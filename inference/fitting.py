@@ -207,7 +207,7 @@ class Fit:
         else:
             own = {"num_draws": self.draws, **self.options}
             truth = self.member.truth(drawn, self.data, key=_key(self.seed, _TRUTH), **own)
-        truth.items = getattr(self.data, "items", None)
+        truth.items = getattr(self.data, "items", getattr(self.data, "mentions", None))
         if truth.classes is None:
             truth.classes = getattr(self.data, "classes", getattr(self.data, "labels", None))
         return truth
@@ -514,7 +514,8 @@ def _flat_draws(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _named(values: np.ndarray, ids: Any) -> np.ndarray:
-    return values if ids is None else np.asarray(ids, object)[values]
+    """Put ids in the place of codes; what is text already stays."""
+    return values if ids is None or np.asarray(values).dtype.kind not in "iu" else np.asarray(ids, object)[values]
 
 
 def _qualified(kind: type) -> str:
