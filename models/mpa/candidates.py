@@ -75,8 +75,8 @@ class Candidates(NamedTuple):
     seen : int64, shape ``(pair,)``; the row of the data that first names the candidate, -1 where none does.
     votes : float64, shape ``(pair,)``; weighted number of annotations that name it.
     asked : float64, shape ``(pair,)``; weighted number of annotations of its item.
-    labels : object array of the names of the labels, in code order.
-    num_items : how many items there are.
+    labels : object array of the names of the labels, in code order; None where they are not known.
+    num_items, num_labels : how many items and labels there are.
     tables : what the kernels read.
     """
 
@@ -87,6 +87,7 @@ class Candidates(NamedTuple):
     asked: Float[np.ndarray, " pair"]
     labels: Any
     num_items: int
+    num_labels: int
     tables: Tables
 
 
@@ -131,7 +132,7 @@ def candidates_of(data: Mentions | Annotations, candidates: str = "observed") ->
     return Candidates(
         item=item, label=label, seen=np.where(seen < len(rows.item), seen, -1),
         votes=np.bincount(pair_of_row, rows.weight, len(pair)).astype(float), asked=asked[item], labels=rows.names,
-        num_items=rows.num_items, tables=_tables(rows, item, label, pair_of_row),
+        num_items=rows.num_items, num_labels=num_labels, tables=_tables(rows, item, label, pair_of_row),
     )  # fmt: skip
 
 

@@ -86,13 +86,14 @@ def truth(
     candidates, author : as in the fit.
     """
     found = candidates_of(data, candidates)
-    entries = Entries.of(found.item, found.label, found.num_items, len(found.labels))
+    entries = Entries.of(found.item, found.label, found.num_items, found.num_labels)
     key_parameters, key_labels = jax.random.split(key)
     tables = _typed(found.tables)
     if isinstance(posterior, Posterior):
         own = _typed(_of_classes(posterior, found.tables.classes))
         averaged = min(num_draws, _MOST_DRAWS)
-        probability = _mean_probability(key_parameters, own, tables, found.item, found.num_items, averaged)
+        mean = _mean_probability(key_parameters, own, tables, found.item, found.num_items, averaged)
+        probability = np.asarray(mean, float)
         labels: _CandidateTruth = ApproximateLabels(entries, probability, key=key_labels, num_draws=num_draws)
         odds = np.asarray(posterior.log_odds, float)
         labels.phi = _sigmoid(odds)
@@ -100,7 +101,7 @@ def truth(
     else:
         sites = tuple(_typed(np.asarray(posterior[site])) for site in ("prevalence", "sensitivity", "specificity"))
         label, probability, phi = _drawn(key_labels, sites, tables, found.item, found.label, found.num_items)
-        labels = DrawnLabels(np.asarray(label), len(found.labels))
+        labels = DrawnLabels(np.asarray(label), found.num_labels)
         labels.probability, labels.phi = np.asarray(probability, float), np.asarray(phi, float)
         labels.score = labels.probability
     labels.candidates, labels.last_of_equals = found, bool(author)
