@@ -30,6 +30,8 @@ class Entry(NamedTuple):
 MEMBERS: dict[str, Entry] = {
     "dirichlet": Entry("consilience.models.dirichlet", "Annotations"),
     "normal-inverse-gamma": Entry("consilience.models.normal_inverse_gamma", "Ratings"),
+    "dawid-skene": Entry("consilience.models.dawid_skene", "Annotations"),
+    "mpa": Entry("consilience.models.mpa", "Annotations"),
     "irn": Entry("consilience.models.irn", "Rankings"),
     "prirn": Entry("consilience.models.prirn", "Rankings"),
     "plackett-luce": Entry("consilience.models.plackett_luce", "Rankings"),

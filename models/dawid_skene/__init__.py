@@ -44,10 +44,10 @@ import numpyro
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.models.dawid_skene import tables
-from consilience.models.dawid_skene.cavi import CAVI
-from consilience.models.dawid_skene.crowd import crowd_of_draws, crowd_of_posterior, draw_confusion, several_annotators
+from consilience.models.dawid_skene.cavi import CAVI, Concentrations
+from consilience.models.dawid_skene.crowd import crowd_of_draws, crowd_of_posterior, several_annotators
 from consilience.models.dawid_skene.em import EM
-from consilience.models.dawid_skene.gibbs import GIBBS, draw_labels, draw_log_shares
+from consilience.models.dawid_skene.gibbs import GIBBS, State, draw_labels, draw_parameters
 from consilience.models.dawid_skene.labelling import canonical
 from consilience.models.dawid_skene.layout import Rows, log_joint, require_annotators, rows_of
 from consilience.models.dawid_skene.priors import Diagonal, Priors, site_priors
@@ -107,13 +107,14 @@ class Posterior(NamedTuple):
 
 def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, gold: str) -> dict[str, Array]:
     """Return draws of ``prevalence`` ``(draw, class)`` and ``confusion`` ``(draw, annotator, class, label)``."""
-    key_prevalence, key_confusion = jax.random.split(key)
-    prevalence = jnp.broadcast_to(jnp.asarray(posterior.prevalence), (num_draws, data.num_labels))
-    confusion = jnp.asarray(posterior.confusion)
-    return {
-        "prevalence": jnp.exp(draw_log_shares(key_prevalence, prevalence)),
-        "confusion": jax.vmap(draw_confusion, (0, None))(jax.random.split(key_confusion, num_draws), confusion),
-    }
+    given = Concentrations(jnp.asarray(posterior.prevalence), jnp.asarray(posterior.confusion))
+    states = _draws(jax.random.split(key, num_draws), given)
+    return {"prevalence": jnp.exp(states.log_prevalence), "confusion": jnp.exp(states.log_confusion)}
+
+
+@jax.jit
+def _draws(keys: Key, given: Concentrations) -> State:
+    return jax.lax.map(lambda key: draw_parameters(key, given), keys)
 
 
 def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, gold: str = "ignore") -> Truth:

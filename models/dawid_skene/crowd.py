@@ -17,7 +17,7 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.dawid_skene.gibbs import draw_log_shares
+from consilience.models.random import log_gamma
 from consilience.models.truth import Crowd
 
 __all__ = ["agreement_by_class", "crowd_of_draws", "crowd_of_posterior", "draw_confusion", "several_annotators"]
@@ -51,7 +51,7 @@ def draw_confusion(
     key: Key, concentration: Float[Array, "annotator class label"]
 ) -> Float[Array, "annotator class label"]:
     """Draw confusion matrices of all annotators."""
-    return jnp.exp(draw_log_shares(key, concentration))
+    return jnp.exp(jax.nn.log_softmax(log_gamma(key, concentration), axis=-1))
 
 
 def agreement_by_class(

@@ -17,15 +17,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.dawid_skene.cavi import concentrations
+from consilience.models.dawid_skene.cavi import Concentrations, concentrations
 from consilience.models.dawid_skene.layout import Problem, log_joint, prepare, vote_shares
 from consilience.models.interface import Gibbs
 from consilience.models.random import log_gamma
 
-__all__ = ["GIBBS", "State", "draw_labels", "draw_log_shares", "sites", "start", "state_at", "sweep"]
+__all__ = ["GIBBS", "State", "draw_labels", "draw_parameters", "sites", "start", "state_at", "sweep"]
 
 
 class State(NamedTuple):
@@ -48,14 +49,14 @@ def start(key: Key, problem: Problem) -> State:
         rows.gold[:, None] < 0, (size * vote_shares(rows, num_labels) + 1 / num_labels) / (size + 1),
         vote_shares(rows, num_labels),
     )  # fmt: skip
-    return _draw_parameters(key_parameters, draw_labels(key_label, jnp.log(smoothed)), problem)
+    return draw_parameters(key_parameters, _given_labels(draw_labels(key_label, jnp.log(smoothed)), problem))
 
 
 def sweep(key: Key, state: State, problem: Problem) -> State:
     """Draw the labels of all items given the parameters, and the parameters given the labels."""
     key_label, key_parameters = jax.random.split(key)
     label = draw_labels(key_label, log_joint(state.log_prevalence, state.log_confusion, problem.rows))
-    return _draw_parameters(key_parameters, label, problem)
+    return draw_parameters(key_parameters, _given_labels(label, problem))
 
 
 def sites(state: State, problem: Problem) -> dict[str, Array]:
@@ -83,13 +84,12 @@ def draw_labels(key: Key, log_weight: Float[Array, "item class"]) -> Int[Array, 
     return (uniform * below[:, -1:] >= below[:, :-1]).sum(axis=-1)
 
 
-def draw_log_shares(key: Key, concentration: Float[Array, "*axes label"]) -> Float[Array, "*axes label"]:
-    """Draw logarithms of Dirichlet variables, one for each row."""
-    return jax.nn.log_softmax(log_gamma(key, concentration), axis=-1)
+def draw_parameters(key: Key, given: Concentrations) -> State:
+    """Draw logarithms of Dirichlet variables of these concentrations, all of them in one call."""
+    flat, unflatten = ravel_pytree(given)
+    gammas = unflatten(log_gamma(key, flat))
+    return State(*(jax.nn.log_softmax(values, axis=-1) for values in gammas))
 
 
-def _draw_parameters(key: Key, label: Int[Array, " item"], problem: Problem) -> State:
-    key_prevalence, key_confusion = jax.random.split(key)
-    one_hot = jax.nn.one_hot(label, len(problem.prevalence), dtype=problem.prevalence.dtype)
-    given = concentrations(one_hot, problem)
-    return State(draw_log_shares(key_prevalence, given.prevalence), draw_log_shares(key_confusion, given.confusion))
+def _given_labels(label: Int[Array, " item"], problem: Problem) -> Concentrations:
+    return concentrations(jax.nn.one_hot(label, len(problem.prevalence), dtype=problem.prevalence.dtype), problem)

@@ -71,7 +71,7 @@ def accuracy(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = right @ first
     square = np.einsum("js,jt,st->j", right, right, second) + variance_of_right @ np.diag(second)
     variance = np.maximum(square - mean**2, 0.0)
-    size = np.divide(mean * (1 - mean), variance, out=np.full(len(mean), np.inf), where=variance > 0) - 1
+    size = np.divide(mean * (1 - mean), variance, out=np.ones(len(mean)), where=variance > 0) - 1
     lower, upper = _beta_ends(mean * size, (1 - mean) * size, mean)
     return mean, lower, upper
 
@@ -95,7 +95,7 @@ def _site(posterior: Any, site: str) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 def _beta_ends(a: np.ndarray, b: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the intervals; the mean where the distribution is a point."""
-    spread = np.isfinite(a) & (a > 0) & (b > 0)
+    spread = (a > 0) & (b > 0)
     usable = [np.where(spread, values, 1.0) for values in (a, b)]
     lower, upper = (np.where(spread, special.betaincinv(*usable, end), mean) for end in _ENDS)
     return lower, upper

@@ -206,6 +206,11 @@ CASES: dict[str, Case] = {
         rows=_RATINGS, sizes={"items": 4, "annotators": 3}, options={"threshold": 0.005},
         moments=normal_moments, certainty=normal_certainty,
     ),
+    "dawid-skene": Case(
+        rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3},
+        refuses={"a million classes": UnsupportedRequest},
+    ),
+    "mpa": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
     "irn": Case(
         rows=_RANKINGS, sizes={"items": 3, "annotators": 3, "classes": 4},
         refuses={"an item without annotations": UnsupportedRequest},
