@@ -527,10 +527,22 @@ class LabelTruth(Truth):
 
     Attributes
     ----------
-    crowd : what is known of the annotators' errors, or None.
+    crowd : what is known of the annotators' errors, or None. Where it costs time, set a function without arguments, as
+        for ``point``.
     """
 
-    crowd: Crowd | None = None
+    _crowd: Crowd | Callable[[], Crowd] | None = None
+
+    @property
+    def crowd(self) -> Crowd | None:
+        """What is known of the annotators' errors."""
+        if callable(self._crowd):
+            self._crowd = self._crowd()
+        return self._crowd
+
+    @crowd.setter
+    def crowd(self, crowd: Crowd | Callable[[], Crowd] | None) -> None:
+        self._crowd = crowd
 
     @abstractmethod
     def labels(self) -> Iterator[Block]:
@@ -571,7 +583,7 @@ class LabelDraws(LabelTruth):
     crowd : how annotators err, in the same draws.
     """
 
-    def __init__(self, label: Array, num_classes: int, crowd: Crowd | None = None) -> None:
+    def __init__(self, label: Array, num_classes: int, crowd: Crowd | Callable[[], Crowd] | None = None) -> None:
         self.draws, self.crowd = np.asarray(label, np.int32), crowd
         self.num_draws, self.num_items = self.draws.shape
         self.num_classes = num_classes
@@ -596,8 +608,9 @@ class LabelProbabilities(LabelTruth):
     """
 
     def __init__(
-        self, entries: Entries, probability: np.ndarray, *, key: Key, num_draws: int, crowd: Crowd | None = None
-    ) -> None:
+        self, entries: Entries, probability: np.ndarray, *, key: Key, num_draws: int,
+        crowd: Crowd | Callable[[], Crowd] | None = None,
+    ) -> None:  # fmt: skip
         total = np.bincount(entries.item, probability, entries.num_items)
         self.entries, self.probability = entries, np.asarray(probability, float) / total[entries.item]
         self.key, self.num_draws, self.crowd = key, num_draws, crowd

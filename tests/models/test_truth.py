@@ -623,5 +623,10 @@ def test_a_crowd_says_how_often_annotators_agree():
     by_class = np.array([[0.9, 0.6], [0.8, 0.5]])
     label = np.array([[0, 1, 1], [1, 1, 0]])
     crowd = Crowd(by_class, lambda random, draw, label: label)
-    (block,) = list(LabelDraws(label, 2, crowd).agreement())
+    made = []
+    truth = LabelDraws(label, 2, lambda: made.append(crowd) or crowd)
+    assert not made  # until somebody asks
+    (block,) = list(truth.agreement())
     np.testing.assert_allclose(block.values[:3], [[0.9, 0.5], [0.6, 0.5], [0.6, 0.8]])
+    assert truth.crowd is crowd
+    assert len(made) == 1

@@ -1,0 +1,146 @@
+r"""Coordinate ascent for MACE: variational Bayes as published, with its bound.
+
+The posterior is approximated by :math:`q(T, S)\, q(\theta)\, q(\xi)`. With the expected logarithms as weights,
+
+.. math::
+
+    k_j = e^{\psi(K_j) - \psi(K_j + G_j)}, \quad
+    g_{jl} = e^{\psi(G_j) - \psi(K_j + G_j)} \, e^{\psi(X_{jl}) - \psi(\sum_l X_{jl})},
+
+one sweep finds :math:`r_i(t) \propto \prod_n (k_{j_n} 1[l_n = t] + g_{j_n l_n})`, the probability
+:math:`\kappa_n = r_i(l_n) k / (k + g)` that annotation n was known, and from them
+
+.. math::
+
+    K_j = k_0 + \sum \kappa_n, \quad G_j = g_0 + \sum (1 - \kappa_n), \quad
+    X_{jl} = x_0 + \sum_{l_n = l} (1 - \kappa_n).
+
+The bound after the first half of a sweep is
+:math:`\sum_i \log Z_i - \mathrm{KL}(\mathrm{Beta}(K, G)) - \mathrm{KL}(\mathrm{Dirichlet}(X))`, summed over annotators.
+
+| symbol | name | shape |
+|---|---|---|
+| K, G | ``knows``, ``guesses`` | (annotator,) |
+| X | ``guess`` | (annotator, label) |
+| r | ``probability`` | (item, label) |
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import betaln, digamma, gammaln
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.data.annotations import Annotations
+from consilience.models.interface import Ascent
+from consilience.models.mace.likelihood import LogWeights, Responsibilities, Tables, responsibilities, tables
+from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
+from consilience.models.mace.restarts import best_start
+
+__all__ = ["CAVI", "Posterior", "Problem", "State", "expected_log_weights", "prepare", "sites", "start", "step"]
+
+
+class Problem(NamedTuple):
+    """What the sweeps read: the annotations, the priors' pseudo-counts, and the numbers of the random starts."""
+
+    tables: Tables
+    prior: PseudoCounts
+    restart: Int[Array, " restart"]
+
+
+class State(NamedTuple):
+    """Parameters of q(θ) and q(ξ); q(T, S) is the best for these."""
+
+    knows: Float[Array, " annotator"]
+    guesses: Float[Array, " annotator"]
+    guess: Float[Array, "annotator label"]
+
+
+class Posterior(NamedTuple):
+    """The approximate posterior.
+
+    Parameters
+    ----------
+    knows, guesses : shape ``(annotator,)``; the competence is Beta(knows, guesses).
+    guess : shape ``(annotator, label)``; what is guessed is Dirichlet(guess).
+    probability : shape ``(item, label)``; of the true label.
+    """
+
+    knows: Float[np.ndarray, " annotator"]
+    guesses: Float[np.ndarray, " annotator"]
+    guess: Float[np.ndarray, "annotator label"]
+    probability: Float[np.ndarray, "item label"]
+
+
+def prepare(
+    data: Annotations, priors: Priors, *, gold: str, candidates: str, restarts: int = 0, smoothing: float = 0.0
+) -> Problem:
+    """Collect what the sweeps read; raises `NotConjugate` for priors that are not Beta and Dirichlet."""
+    dtype = jnp.result_type(float)
+    counts = PseudoCounts(*(np.asarray(values, dtype) for values in pseudo_counts(priors, data)))
+    return Problem(tables(data, gold, candidates), counts, np.arange(restarts, dtype=np.int32))
+
+
+def start(key: Key, problem: Problem) -> State:
+    """Return the state after a first sweep from flat weights, or the best of several starts."""
+    return best_start(
+        key, problem.restart, problem.tables.counts,
+        update=lambda weights: _update(responsibilities(weights, problem.tables), problem),
+        step=lambda state: step(state, problem),
+    )  # fmt: skip
+
+
+def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
+    """Return the state after one sweep, and the terms of the bound at the state that came in."""
+    found = responsibilities(expected_log_weights(state), problem.tables)
+    divergences = [values.ravel() for values in _divergences(state, problem.prior)]
+    bound = jnp.concatenate([found.log_evidence, found.log_guessed.ravel(), *(-values for values in divergences)])
+    return _update(found, problem), bound
+
+
+def sites(state: State, problem: Problem) -> dict[str, Array]:
+    """Return the fields of the `Posterior`."""
+    found = responsibilities(expected_log_weights(state), problem.tables)
+    return {**state._asdict(), "probability": found.probability}
+
+
+def expected_log_weights(state: State) -> LogWeights:
+    """Return the expected logarithms of θ and of (1 - θ) ξ."""
+    log_knows, log_guesses, log_guess = _expected_logs(state)
+    return LogWeights(log_knows, log_guesses[:, None] + log_guess)
+
+
+def _expected_logs(state: State) -> tuple[Array, Array, Array]:
+    total = digamma(state.knows + state.guesses)
+    log_guess = digamma(state.guess) - digamma(state.guess.sum(axis=1, keepdims=True))
+    return digamma(state.knows) - total, digamma(state.guesses) - total, log_guess
+
+
+def _update(found: Responsibilities, problem: Problem) -> State:
+    guessed = problem.tables.counts - found.known
+    return State(
+        knows=problem.prior.knows + found.known.sum(axis=1),
+        guesses=problem.prior.guesses + guessed.sum(axis=1),
+        guess=problem.prior.guess + guessed,
+    )
+
+
+def _divergences(state: State, prior: PseudoCounts) -> tuple[Float[Array, " annotator"], Float[Array, " annotator"]]:
+    """Return the Kullback-Leibler divergences of q(θ) and of q(ξ) from the priors, of each annotator."""
+    log_knows, log_guesses, log_guess = _expected_logs(state)
+    beta = betaln(prior.knows, prior.guesses) - betaln(state.knows, state.guesses)
+    beta += (state.knows - prior.knows) * log_knows + (state.guesses - prior.guesses) * log_guesses
+    dirichlet = _log_beta(prior.guess) - _log_beta(state.guess)
+    return beta, dirichlet + ((state.guess - prior.guess) * log_guess).sum(axis=1)
+
+
+def _log_beta(concentration: Any) -> Float[Array, " annotator"]:
+    concentration = jnp.asarray(concentration)
+    return gammaln(concentration).sum(axis=1) - gammaln(concentration.sum(axis=1))
+
+
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+"""The ascent, for the driver."""

@@ -1,0 +1,103 @@
+r"""EM for MACE, with the smoothing of the published program.
+
+.. math::
+
+    \theta_j = \frac{\sum \kappa_n + s}{n_j + 2 s}, \qquad
+    \xi_{jl} = \frac{\sum_{l_n = l} (1 - \kappa_n) + s}{\sum (1 - \kappa_n) + C s},
+
+where s is ``smoothing`` over the number C of labels, 0.01 / C as published. What never decreases is the log likelihood
+plus :math:`s \sum_j [\log \theta_j + \log (1 - \theta_j) + \sum_l \log \xi_{jl}]`; with s = 0 the likelihood itself.
+The priors of the annotators play no part.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import xlogy
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.data.annotations import Annotations
+from consilience.models.interface import Ascent
+from consilience.models.mace.likelihood import (
+    LogWeights,
+    Responsibilities,
+    Tables,
+    log_weights,
+    responsibilities,
+    tables,
+)
+from consilience.models.mace.priors import Priors
+from consilience.models.mace.restarts import best_start
+
+__all__ = ["EM", "Problem", "State", "prepare", "sites", "start", "step"]
+
+
+class Problem(NamedTuple):
+    """What the steps read: the annotations, the pseudo-count s, and the numbers of the random starts."""
+
+    tables: Tables
+    smoothing: Float[Array, ""]
+    restart: Int[Array, " restart"]
+
+
+class State(NamedTuple):
+    """θ, 1 - θ and ξ; the second is kept because near one it is not θ's complement in floats."""
+
+    knows: Float[Array, " annotator"]
+    guesses: Float[Array, " annotator"]
+    guess: Float[Array, "annotator label"]
+
+
+def prepare(
+    data: Annotations, priors: Priors, *, gold: str, candidates: str, smoothing: float, restarts: int = 0
+) -> Problem:
+    """Collect what the steps read."""
+    pseudo_count = jnp.asarray(smoothing / data.num_labels, jnp.result_type(float))
+    return Problem(tables(data, gold, candidates), pseudo_count, np.arange(restarts, dtype=np.int32))
+
+
+def start(key: Key, problem: Problem) -> State:
+    """Return the state after a first step from flat weights, or the best of several starts."""
+    return best_start(
+        key, problem.restart, problem.tables.counts,
+        update=lambda weights: _update(responsibilities(weights, problem.tables), problem),
+        step=lambda state: step(state, problem),
+    )  # fmt: skip
+
+
+def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
+    """Return the state after one step, and the terms of the objective at the state that came in."""
+    found = responsibilities(_weights(state), problem.tables)
+    penalty = [xlogy(problem.smoothing, jnp.ravel(probability)) for probability in state]
+    objective = jnp.concatenate([found.log_evidence, found.log_guessed.ravel(), *penalty])
+    return _update(found, problem), objective
+
+
+def sites(state: State, problem: Problem) -> dict[str, Array]:
+    """Return the estimate, and the probabilities of the labels that it gives."""
+    found = responsibilities(_weights(state), problem.tables)
+    return {"competence": state.knows, "guess": state.guess, "label_probability": found.probability}
+
+
+def _weights(state: State) -> LogWeights:
+    return log_weights(state.knows, state.guesses, state.guess)
+
+
+def _update(found: Responsibilities, problem: Problem) -> State:
+    smoothing, guessed = problem.smoothing, problem.tables.counts - found.known
+    split = jnp.stack([found.known.sum(axis=1), guessed.sum(axis=1)], axis=1)
+    knows, guesses = _shares(split + smoothing).T
+    return State(knows, guesses, _shares(guessed + smoothing))
+
+
+def _shares(counts: Float[Array, "annotator kind"]) -> Float[Array, "annotator kind"]:
+    """Normalise; equal shares where there is nothing to count."""
+    total = counts.sum(axis=1, keepdims=True)
+    return jnp.where(total > 0, counts / jnp.where(total > 0, total, 1.0), 1 / counts.shape[1])
+
+
+EM = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+"""The ascent, for the driver."""

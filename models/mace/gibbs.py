@@ -1,0 +1,138 @@
+r"""Gibbs sampler of MACE, from its conjugate conditionals.
+
+One sweep draws
+
+* the label of each item given the skills, with "known or guessed" summed out,
+  :math:`T_i \propto \prod_n (\theta_{j_n} 1[l_n = t] + (1 - \theta_{j_n}) \xi_{j_n l_n})`;
+* how many of the annotations that gave the true label were known. Those of one annotator that gave label l are known
+  with the same probability :math:`\theta / (\theta + (1 - \theta) \xi_l)`, independently, and only their number
+  matters: it is binomial. A weight is that many annotations;
+* the skills given these: :math:`\theta_j \sim \mathrm{Beta}(k_0 + \text{known}, g_0 + \text{guessed})`,
+  :math:`\xi_j \sim \mathrm{Dirichlet}(x_0 + \text{guessed, by label})`.
+
+| symbol | name | shape |
+|---|---|---|
+| log θ, log (1 - θ) | ``log_knows``, ``log_guesses`` | (annotator,) |
+| log ξ | ``log_guess`` | (annotator, label) |
+| T | ``label`` | (item,) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.data.annotations import Annotations
+from consilience.errors import NotConjugate
+from consilience.models.interface import Gibbs
+from consilience.models.mace.likelihood import LogWeights, Tables, known_share, label_evidence, matches, tables
+from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
+from consilience.models.mace.skills import draw_log_skills
+
+__all__ = ["GIBBS", "Problem", "State", "prepare", "sites", "start", "state_at", "sweep"]
+
+
+class Problem(NamedTuple):
+    """What a sweep reads: the annotations, and the priors' pseudo-counts."""
+
+    tables: Tables
+    prior: PseudoCounts
+
+
+class State(NamedTuple):
+    """Skills in logarithms, and labels; the symbols are in the table above."""
+
+    log_knows: Float[Array, " annotator"]
+    log_guesses: Float[Array, " annotator"]
+    log_guess: Float[Array, "annotator label"]
+    label: Int[Array, " item"]
+
+
+def prepare(
+    data: Annotations, priors: Priors, *, gold: str, candidates: str, restarts: int = 0, smoothing: float = 0.0
+) -> Problem:
+    """Collect what the sweeps read; restarts and smoothing have no part here.
+
+    Raises
+    ------
+    NotConjugate : for priors that are not Beta and Dirichlet, and for weights that are no whole numbers.
+    """
+    dtype = jnp.result_type(float)
+    counts = PseudoCounts(*(np.asarray(values, dtype) for values in pseudo_counts(priors, data)))
+    weight = np.asarray(data.weight, float)
+    if not np.array_equal(weight, np.round(weight)):
+        raise NotConjugate(
+            "the weights of some annotations are no whole numbers; the Gibbs sampler takes a weight as that many "
+            "annotations"
+        )
+    return Problem(tables(data, gold, candidates), counts)
+
+
+def start(key: Key, problem: Problem) -> State:
+    """Return skills drawn uniformly, so that chains start apart, and labels given these."""
+    key_competence, key_guess, key_label = jax.random.split(key, 3)
+    counts = problem.tables.counts
+    log_share = _log_uniform(key_competence, (2, len(counts)), counts.dtype, axis=0)
+    log_guess = _log_uniform(key_guess, counts.shape, counts.dtype, axis=1)
+    label = _draw_labels(key_label, _weights(*log_share, log_guess), problem.tables)
+    return State(*log_share, log_guess, label)
+
+
+def sweep(key: Key, state: State, problem: Problem) -> State:
+    """Return the state after labels, what was known, and skills were drawn once."""
+    key_label, key_known, key_skills = jax.random.split(key, 3)
+    weights = _weights(state.log_knows, state.log_guesses, state.log_guess)
+    label = _draw_labels(key_label, weights, problem.tables)
+    known = _draw_known(key_known, weights, label, problem.tables)
+    return State(*_draw_skills(key_skills, known, problem), label)
+
+
+def sites(state: State, problem: Problem) -> dict[str, Array]:
+    """Return ``competence`` ``(annotator,)``, ``guess`` ``(annotator, label)`` and ``label`` ``(item,)``."""
+    return {"competence": jnp.exp(state.log_knows), "guess": jnp.exp(state.log_guess), "label": state.label}
+
+
+def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> State:
+    """Return the state at true values as ``simulate`` gives them."""
+    competence, guess = (jnp.asarray(values[site], problem.prior.knows.dtype) for site in ("competence", "guess"))
+    tiny = jnp.finfo(competence.dtype).tiny
+    knows, guesses, guess = (jnp.log(jnp.maximum(p, tiny)) for p in (competence, 1 - competence, guess))
+    return State(knows, guesses, guess, jnp.asarray(values["label"], jnp.int32))
+
+
+def _log_uniform(key: Key, shape: tuple[int, int], dtype: Any, axis: int) -> Float[Array, "row column"]:
+    """Draw logarithms of shares that are uniform over the simplex along an axis."""
+    return jax.nn.log_softmax(jnp.log(jax.random.exponential(key, shape, dtype)), axis=axis)
+
+
+def _weights(log_knows: Array, log_guesses: Array, log_guess: Array) -> LogWeights:
+    return LogWeights(log_knows, log_guesses[:, None] + log_guess)
+
+
+def _draw_labels(key: Key, weights: LogWeights, tables: Tables) -> Int[Array, " item"]:
+    return jax.random.categorical(key, tables.log_prior + label_evidence(weights, tables)).astype(jnp.int32)
+
+
+def _draw_known(
+    key: Key, weights: LogWeights, label: Int[Array, " item"], tables: Tables
+) -> Float[Array, "annotator label"]:
+    """Draw how many annotations were known, by who gave which label."""
+    right = matches(jax.nn.one_hot(label, tables.log_prior.shape[1], dtype=weights.guess.dtype), tables)
+    return jax.random.binomial(key, right, known_share(weights))
+
+
+def _draw_skills(key: Key, known: Array, problem: Problem) -> tuple[Array, Array, Array]:
+    """Draw log θ, log (1 - θ) and log ξ given how many annotations were known."""
+    guessed, prior = problem.tables.counts - known, problem.prior
+    competence = jnp.stack([prior.knows + known.sum(axis=1), prior.guesses + guessed.sum(axis=1)])
+    log_share, log_guess = draw_log_skills(key, competence, prior.guess + guessed)
+    return *log_share, log_guess
+
+
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at)
+"""The sampler, for the driver."""
