@@ -121,13 +121,13 @@ class PosteriorAgreement:
             return f"The annotators agree as the model expects: {numbers}."
         if self.predictive_p > 0.5:
             return (
-                f"The annotators agree more than the model expects: {numbers}. Its prior spreads the plausibilities "
-                "too far, the reliability is too low, annotations are not independent, or how many annotations an item "
-                "has depended on their agreement."
+                f"The annotators agree more than the model expects: {numbers}. Its prior spreads plausibilities or "
+                "annotators' errors too far, a reliability is too low, annotations are not independent, or how many "
+                "annotations an item has depended on their agreement."
             )
         return (
-            f"The annotators agree less than the model expects: {numbers}. Its prior makes the plausibilities too "
-            "sharp, the reliability is too high, or how many annotations an item has depended on their agreement."
+            f"The annotators agree less than the model expects: {numbers}. Its prior makes plausibilities or "
+            "annotators too sharp, a reliability is too high, or how many annotations an item has depended on their agreement."
         )
 
     @property
