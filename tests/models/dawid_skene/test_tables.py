@@ -1,0 +1,64 @@
+"""Tables of annotators, confusion matrices and class shares: closed forms against draws."""
+
+import jax
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.models.dawid_skene import MODEL, simulate
+from consilience.models.dawid_skene.tables import accuracy
+
+
+@pytest.fixture(scope="module")
+def fits():
+    data = simulate(jax.random.key(4), num_items=30, num_annotators=4, annotations_per_item=3)[0]
+    return {method: cs.fit(MODEL, data, method=method) for method in ("cavi", "gibbs", "em")}
+
+
+def test_intervals_of_cavi_are_those_of_its_draws(fits):
+    fit, num_draws = fits["cavi"], 20_000
+    draws = {site: values[0] for site, values in fit.samples(num_draws).items()}
+    for table, site, mean in (("confusion", "confusion", "probability"), ("prevalence", "prevalence", "share")):
+        columns = fit.table(table)
+        values = draws[site].reshape(num_draws, -1)
+        z = (values.mean(0) - columns[mean]) / (values.std(0) / np.sqrt(num_draws))
+        assert np.abs(z).max() < 5
+        for end, probability in (("lower", 0.025), ("upper", 0.975)):
+            below = (values < columns[end].to_numpy()).mean(0)
+            assert np.abs(below - probability).max() < 5 * np.sqrt(0.025 * 0.975 / num_draws)
+
+
+def test_accuracy_of_cavi_has_the_moments_of_its_draws(fits):
+    num_draws = 20_000
+    draws = {site: values[0] for site, values in fits["cavi"].samples(num_draws).items()}
+    right = np.einsum("dt,djtt->dj", draws["prevalence"], draws["confusion"])
+    mean, lower, upper = accuracy(fits["cavi"].posterior)
+    assert np.abs((right.mean(0) - mean) / (right.std(0) / np.sqrt(num_draws))).max() < 5
+    # The shape is that of a Beta distribution with the right variance: the ends are good to a percent of probability.
+    inside = ((right > lower) & (right < upper)).mean(0)
+    np.testing.assert_allclose(inside, 0.95, atol=0.01)
+
+
+def test_columns(fits):
+    for method, fit in fits.items():
+        annotators, confusion = fit.annotators(), fit.confusion()
+        assert annotators["annotator"].tolist() == ["0", "1", "2", "3"]
+        amount = np.bincount(fit.data.annotator, minlength=4)
+        np.testing.assert_array_equal(annotators["annotations"], amount)
+        assert len(confusion) == 4 * 3 * 3
+        sums = confusion.groupby(["annotator", "class"])["probability"].sum()
+        np.testing.assert_allclose(sums, 1, rtol=1e-5)
+        expected = confusion.groupby(["annotator", "class"])["annotations"].first().groupby("annotator").sum()
+        np.testing.assert_allclose(expected, amount, rtol=1e-5)
+        assert annotators["lower"].isna().all() == (method == "em")
+        if method != "em":
+            assert (annotators["lower"] < annotators["accuracy"]).all()
+            assert (annotators["accuracy"] < annotators["upper"]).all()
+
+
+def test_a_row_of_a_matrix_is_who_true_given(fits):
+    fit = fits["cavi"]
+    table = fit.confusion().set_index(["annotator", "class", "label"])["probability"]
+    posterior = fit.posterior.confusion
+    own = posterior[2, 0, 1] / posterior[2, 0].sum()
+    assert table[("2", "0", "1")] == pytest.approx(float(own), rel=1e-6)
