@@ -14,7 +14,7 @@ many annotations.
 | θ | ``competence``, the probability that the annotator knows | (annotator,) |
 | ξ | ``guess``, what it says when it guesses | (annotator, label) |
 | T | ``label``, the true one | (item,) |
-| S | which annotations are guesses; summed out, or counted by the Gibbs sampler | |
+| S | which annotations are guesses: summed out, or counted by the Gibbs sampler | (annotation,) |
 
 | file | what it holds |
 |---|---|
@@ -24,6 +24,7 @@ many annotations.
 | `em`, `gibbs` | maximum likelihood with its smoothing; draws of the exact posterior |
 | `restarts` | the flat start, and random ones |
 | `skills` | draws of the annotators' skills, and how often annotators agree |
+| `tables` | labels, annotators, guesses |
 | `simulation` | annotations from the prior predictive |
 
 Two traps of the published program. Its ``alpha`` is the pseudo-count of *guessing* and its ``beta`` that of *knowing*,
@@ -37,15 +38,13 @@ still.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro
-from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
@@ -57,8 +56,9 @@ from consilience.models.mace.gibbs import GIBBS
 from consilience.models.mace.likelihood import label_log_likelihood, log_prior, require_annotators
 from consilience.models.mace.priors import KnowsGuesses, Priors, skill_priors
 from consilience.models.mace.simulation import simulate
-from consilience.models.mace.skills import accuracy_draws, crowd, over_draws, source
-from consilience.models.truth import LabelDraws, LabelProbabilities, LabelTruth, Truth
+from consilience.models.mace.skills import annotation_counts, crowd, over_draws, source
+from consilience.models.mace.tables import annotators, guesses, labels
+from consilience.models.truth import Crowd, LabelDraws, LabelProbabilities, Truth
 
 __all__ = ["MODEL", "KnowsGuesses", "Posterior", "Priors", "draw", "model", "simulate", "truth"]
 
@@ -103,22 +103,24 @@ def truth(
     elif "label_probability" in posterior:
         probability = np.asarray(posterior["label_probability"][0], float)
     else:
-        label = posterior.get("label")
-        if label is None:
-            label = _draw_labels(key_label, dict(posterior), data, gold, candidates)
-        skills = source(posterior, key_skills, len(label))
-        return LabelDraws(label, data.num_labels, partial(crowd, skills, data, len(label)))
-    skills = source(posterior, key_skills, num_draws)
+        label = _draw_labels(key_label, dict(posterior), data, gold, candidates)
+        return LabelDraws(label, data.num_labels, _crowd(posterior, data, key_skills, len(label)))
     return LabelProbabilities.dense(
-        probability, key=key_label, num_draws=num_draws, crowd=partial(crowd, skills, data, num_draws)
+        probability, key=key_label, num_draws=num_draws, crowd=_crowd(posterior, data, key_skills, num_draws)
     )
+
+
+def _crowd(posterior: Any, data: Annotations, key: Key, num_draws: int) -> Callable[[], Crowd] | None:
+    """Return what makes the crowd at its first use; None where there are no two annotators who could agree."""
+    several = np.count_nonzero(annotation_counts(data)) > 1
+    return partial(crowd, source(posterior, key, num_draws), data, num_draws) if several else None
 
 
 @partial(jax.jit, static_argnames=("gold", "candidates"))
 def _draw_labels(
     key: Key, sites: Mapping[str, Array], data: Annotations, gold: str, candidates: str
 ) -> Int[Array, "draw item"]:
-    """Draw the labels that a generic method summed out, given the skills of each draw."""
+    """Draw the labels given the skills of each draw."""
     prior = log_prior(data, gold, candidates)
 
     def one(given: tuple[Key, Mapping[str, Array]]) -> Int[Array, " item"]:
@@ -126,68 +128,6 @@ def _draw_labels(
         return jax.random.categorical(key, prior + label_log_likelihood(skills, data)).astype(jnp.int32)
 
     return jax.lax.map(one, (jax.random.split(key, len(sites["competence"])), sites))
-
-
-# ---- tables ----
-
-
-def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the most probable label of each item."""
-    return truth.leading()
-
-
-def annotators(posterior: Any, data: Annotations, truth: LabelTruth) -> dict[str, np.ndarray]:
-    """Table of the annotators, with central 95 % intervals, which an estimate by EM does not have.
-
-    ``annotations`` is how many there are, ``accuracy`` the probability of being right on an item whose label is drawn
-    as often as the items are believed to have it, ``competence`` that of knowing.
-    """
-    count = np.bincount(np.asarray(data.annotator), np.asarray(data.weight, float), data.num_annotators)
-    skills = source(posterior, jax.random.fold_in(jax.random.key(0), 1), truth.num_draws)
-    right = np.asarray(accuracy_draws(skills, jnp.asarray(_prevalence(truth), jnp.result_type(float))), float)
-    accuracy = _described(right, "accuracy", "")
-    return {"annotator": np.arange(data.num_annotators), "annotations": count, **accuracy, **_competence(posterior)}
-
-
-def guesses(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of what each annotator says when it guesses, with central 95 % intervals, one row for each label."""
-    annotator, label = np.indices((data.num_annotators, data.num_labels)).reshape(2, -1)
-    if isinstance(posterior, Posterior):
-        one = np.asarray(posterior.guess, float)
-        columns = _beta_described(one, one.sum(axis=1, keepdims=True) - one, "probability", "")
-    else:
-        columns = _described(np.asarray(posterior["guess"], float), "probability", "")
-    return {"annotator": annotator, "label": label, **{name: values.ravel() for name, values in columns.items()}}
-
-
-def _prevalence(truth: LabelTruth) -> Float[np.ndarray, " label"]:
-    """Return how frequent each label is among the items."""
-    if isinstance(truth, LabelProbabilities):
-        return np.bincount(truth.entries.class_, truth.probability, truth.num_classes) / truth.num_items
-    assert isinstance(truth, LabelDraws)
-    return np.bincount(truth.draws.ravel(), minlength=truth.num_classes) / truth.draws.size
-
-
-def _competence(posterior: Any) -> dict[str, np.ndarray]:
-    if isinstance(posterior, Posterior):
-        knows, guesses = (np.asarray(values, float) for values in (posterior.knows, posterior.guesses))
-        return _beta_described(knows, guesses, "competence", "competence_")
-    return _described(np.asarray(posterior["competence"], float), "competence", "competence_")
-
-
-def _beta_described(one: np.ndarray, other: np.ndarray, name: str, prefix: str) -> dict[str, np.ndarray]:
-    lower, upper = (stats.beta.ppf(level, one, other) for level in (0.025, 0.975))
-    return {name: one / (one + other), f"{prefix}lower": lower, f"{prefix}upper": upper}
-
-
-def _described(draws: np.ndarray, name: str, prefix: str) -> dict[str, np.ndarray]:
-    """Return means and intervals of draws; one draw is an estimate, of which no interval is known."""
-    unknown = np.full((2, *draws.shape[1:]), np.nan)
-    lower, upper = np.quantile(draws, [0.025, 0.975], axis=0) if len(draws) > 1 else unknown
-    return {name: draws.mean(axis=0), f"{prefix}lower": lower, f"{prefix}upper": upper}
-
-
-# ---- the member ----
 
 
 def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
@@ -227,7 +167,7 @@ MODEL = Model(
             help="which labels an item can have: all of them (closed), or those that somebody gave it (observed)",
         ),
         Option(
-            name="restarts", kind=int, default=0, minimum=0,
+            name="restarts", kind=int, default=0, minimum=0.0,
             help="random starts of cavi and em beside the flat one; the one with the highest objective goes on",
         ),
         Option(
@@ -243,8 +183,7 @@ MODEL = Model(
     truth=truth,
     tables={"labels": labels, "annotators": annotators, "guesses": guesses},
     dims={
-        "competence": ("annotator",), "guess": ("annotator", "label"), "label": ("item",),
-        "label_probability": ("item", "label"),
+        "competence": ("annotator",), "guess": ("annotator", "label"), "label_probability": ("item", "label"),
     },
     simulate=simulate,
     log_likelihood=log_likelihood,

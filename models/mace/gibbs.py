@@ -10,11 +10,13 @@ One sweep draws
 * the skills given these: :math:`\theta_j \sim \mathrm{Beta}(k_0 + \text{known}, g_0 + \text{guessed})`,
   :math:`\xi_j \sim \mathrm{Dirichlet}(x_0 + \text{guessed, by label})`.
 
+The labels are not kept: given the skills of a draw the items are independent, so that `truth` draws them when somebody
+asks, and a run needs no memory for draws × items.
+
 | symbol | name | shape |
 |---|---|---|
 | log θ, log (1 - θ) | ``log_knows``, ``log_guesses`` | (annotator,) |
 | log ξ | ``log_guess`` | (annotator, label) |
-| T | ``label`` | (item,) |
 """
 
 from __future__ import annotations
@@ -45,12 +47,11 @@ class Problem(NamedTuple):
 
 
 class State(NamedTuple):
-    """Skills in logarithms, and labels; the symbols are in the table above."""
+    """Skills in logarithms; the symbols are in the table above."""
 
     log_knows: Float[Array, " annotator"]
     log_guesses: Float[Array, " annotator"]
     log_guess: Float[Array, "annotator label"]
-    label: Int[Array, " item"]
 
 
 def prepare(
@@ -74,44 +75,37 @@ def prepare(
 
 
 def start(key: Key, problem: Problem) -> State:
-    """Return skills drawn uniformly, so that chains start apart, and labels given these."""
-    key_competence, key_guess, key_label = jax.random.split(key, 3)
-    counts = problem.tables.counts
-    log_share = _log_uniform(key_competence, (2, len(counts)), counts.dtype, axis=0)
-    log_guess = _log_uniform(key_guess, counts.shape, counts.dtype, axis=1)
-    label = _draw_labels(key_label, _weights(*log_share, log_guess), problem.tables)
-    return State(*log_share, log_guess, label)
+    """Return skills drawn uniformly, so that chains start apart."""
+    key_competence, key_guess = jax.random.split(key)
+    counts = jnp.asarray(problem.tables.counts)
+    log_knows, log_guesses = _log_uniform(key_competence, (2, len(counts)), counts.dtype, axis=0)
+    return State(log_knows, log_guesses, _log_uniform(key_guess, counts.shape, counts.dtype, axis=1))
 
 
 def sweep(key: Key, state: State, problem: Problem) -> State:
     """Return the state after labels, what was known, and skills were drawn once."""
     key_label, key_known, key_skills = jax.random.split(key, 3)
-    weights = _weights(state.log_knows, state.log_guesses, state.log_guess)
+    weights = LogWeights(state.log_knows, state.log_guesses[:, None] + state.log_guess)
     label = _draw_labels(key_label, weights, problem.tables)
     known = _draw_known(key_known, weights, label, problem.tables)
-    return State(*_draw_skills(key_skills, known, problem), label)
+    return _draw_skills(key_skills, known, problem)
 
 
 def sites(state: State, problem: Problem) -> dict[str, Array]:
-    """Return ``competence`` ``(annotator,)``, ``guess`` ``(annotator, label)`` and ``label`` ``(item,)``."""
-    return {"competence": jnp.exp(state.log_knows), "guess": jnp.exp(state.log_guess), "label": state.label}
+    """Return ``competence`` ``(annotator,)`` and ``guess`` ``(annotator, label)``."""
+    return {"competence": jnp.exp(state.log_knows), "guess": jnp.exp(state.log_guess)}
 
 
 def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> State:
     """Return the state at true values as ``simulate`` gives them."""
     competence, guess = (jnp.asarray(values[site], problem.prior.knows.dtype) for site in ("competence", "guess"))
     tiny = jnp.finfo(competence.dtype).tiny
-    knows, guesses, guess = (jnp.log(jnp.maximum(p, tiny)) for p in (competence, 1 - competence, guess))
-    return State(knows, guesses, guess, jnp.asarray(values["label"], jnp.int32))
+    return State(*(jnp.log(jnp.maximum(p, tiny)) for p in (competence, 1 - competence, guess)))
 
 
-def _log_uniform(key: Key, shape: tuple[int, int], dtype: Any, axis: int) -> Float[Array, "row column"]:
+def _log_uniform(key: Key, shape: tuple[int, ...], dtype: Any, axis: int) -> Float[Array, "row column"]:
     """Draw logarithms of shares that are uniform over the simplex along an axis."""
     return jax.nn.log_softmax(jnp.log(jax.random.exponential(key, shape, dtype)), axis=axis)
-
-
-def _weights(log_knows: Array, log_guesses: Array, log_guess: Array) -> LogWeights:
-    return LogWeights(log_knows, log_guesses[:, None] + log_guess)
 
 
 def _draw_labels(key: Key, weights: LogWeights, tables: Tables) -> Int[Array, " item"]:
@@ -126,12 +120,12 @@ def _draw_known(
     return jax.random.binomial(key, right, known_share(weights))
 
 
-def _draw_skills(key: Key, known: Array, problem: Problem) -> tuple[Array, Array, Array]:
-    """Draw log θ, log (1 - θ) and log ξ given how many annotations were known."""
+def _draw_skills(key: Key, known: Float[Array, "annotator label"], problem: Problem) -> State:
+    """Draw the skills given how many annotations were known."""
     guessed, prior = problem.tables.counts - known, problem.prior
     competence = jnp.stack([prior.knows + known.sum(axis=1), prior.guesses + guessed.sum(axis=1)])
-    log_share, log_guess = draw_log_skills(key, competence, prior.guess + guessed)
-    return *log_share, log_guess
+    (log_knows, log_guesses), log_guess = draw_log_skills(key, competence, prior.guess + guessed)
+    return State(log_knows, log_guesses, log_guess)
 
 
 GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at)

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from consilience.arrays import Float, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.models.mace.likelihood import LogWeights
 
 __all__ = ["best_start", "flat_weights", "random_weights"]
@@ -25,14 +25,14 @@ __all__ = ["best_start", "flat_weights", "random_weights"]
 _SWEEPS = 50
 
 
-def flat_weights(counts: Float[jax.Array, "annotator label"]) -> LogWeights:
+def flat_weights(counts: Float[Array, "annotator label"]) -> LogWeights:
     """Return weights k = g = 1/2, with every guess equally probable."""
     num_annotators, num_labels = counts.shape
     knows = jnp.full(num_annotators, jnp.log(0.5), counts.dtype)
     return LogWeights(knows, jnp.full(counts.shape, jnp.log(0.5) - jnp.log(num_labels), counts.dtype))
 
 
-def random_weights(key: Key, counts: Float[jax.Array, "annotator label"]) -> LogWeights:
+def random_weights(key: Key, counts: Float[Array, "annotator label"]) -> LogWeights:
     """Return flat weights times 1 + U(0, 1) / 2, normalised, as in the published program."""
     key_knows, key_guess = jax.random.split(key)
     knows = 1 + 0.5 * jax.random.uniform(key_knows, (len(counts), 2), counts.dtype)
@@ -43,8 +43,8 @@ def random_weights(key: Key, counts: Float[jax.Array, "annotator label"]) -> Log
 
 def best_start(
     key: Key,
-    restart: Int[jax.Array, " restart"],
-    counts: Float[jax.Array, "annotator label"],
+    restart: Int[Array, " restart"],
+    counts: Float[Array, "annotator label"],
     update: Callable[[LogWeights], Any],
     step: Callable[[Any], tuple[Any, Any]],
 ) -> Any:

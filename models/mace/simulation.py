@@ -38,9 +38,8 @@ def simulate(
         ``(item,)``, the first annotator of each item.
     """
     key_values, key_annotations = jax.random.split(key)
-    sizes = {"num_items": num_items, "num_annotators": num_annotators, "num_labels": num_labels}
     if values is None:
-        values = _from_the_prior(key_values, priors or Priors(), sizes)
+        values = _from_the_prior(key_values, priors or Priors(), num_items, num_annotators, num_labels)
     random = np.random.default_rng(np.asarray(jax.random.key_data(key_annotations)))
     per_item = min(annotations_per_item, num_annotators)
     item, place = np.indices((num_items, per_item)).reshape(2, -1)
@@ -48,16 +47,21 @@ def simulate(
     knows = random.random(len(item)) < values["competence"][annotator]
     guessed = guesses(random, np.asarray(values["guess"], float), annotator)
     label = np.where(knows, values["label"][item], guessed)
-    return Annotations.from_codes(item, annotator, label, **sizes), dict(values)
+    data = Annotations.from_codes(
+        item, annotator, label, num_items=num_items, num_annotators=num_annotators, num_labels=num_labels
+    )
+    return data, dict(values)
 
 
-def _from_the_prior(key: Key, priors: Priors, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
+def _from_the_prior(
+    key: Key, priors: Priors, num_items: int, num_annotators: int, num_labels: int
+) -> dict[str, np.ndarray]:
     key_competence, key_guess, key_label, key_first = jax.random.split(key, 4)
-    shape = Annotations.from_codes([0], [0], [0], **sizes)
+    shape = Annotations.from_codes([0], [0], [0], num_annotators=num_annotators, num_labels=num_labels)
     competence, guess = skill_priors(priors, shape)
     return {
         "competence": np.asarray(competence.sample(key_competence)),
         "guess": np.asarray(guess.sample(key_guess)),
-        "label": np.asarray(jax.random.randint(key_label, (sizes["num_items"],), 0, sizes["num_labels"])),
-        "first": np.asarray(jax.random.randint(key_first, (sizes["num_items"],), 0, sizes["num_annotators"])),
+        "label": np.asarray(jax.random.randint(key_label, (num_items,), 0, num_labels)),
+        "first": np.asarray(jax.random.randint(key_first, (num_items,), 0, num_annotators)),
     }

@@ -1,4 +1,4 @@
-"""Draws of the annotators' skills, of a posterior in closed form or stored, and what follows from them for a crowd.
+"""Draws of the annotators' skills, of a posterior in closed form or stored, and how a crowd with these skills errs.
 
 Skills of all draws are never built where there is a closed form: each draw is made when it is its turn.
 """
@@ -19,7 +19,17 @@ from consilience.models.mace.cavi import Posterior
 from consilience.models.random import log_gamma
 from consilience.models.truth import Crowd
 
-__all__ = ["Drawn", "Skills", "Source", "accuracy_draws", "crowd", "draw_log_skills", "guesses", "over_draws", "source"]
+__all__ = [
+    "Drawn",
+    "Skills",
+    "Source",
+    "annotation_counts",
+    "crowd",
+    "draw_log_skills",
+    "guesses",
+    "over_draws",
+    "source",
+]
 
 
 class Skills(NamedTuple):
@@ -73,17 +83,16 @@ def draw_log_skills(
     return jax.nn.log_softmax(log_share, axis=0), jax.nn.log_softmax(log_guess.reshape(guess.shape), axis=1)
 
 
-@jax.jit
-def accuracy_draws(source: Source, prevalence: Float[Array, " label"]) -> Float[Array, "draw annotator"]:
-    """Return the probability that each annotator is right on an item whose label is drawn by the prevalence."""
-    return over_draws(lambda skills: skills.competence + (1 - skills.competence) * (skills.guess @ prevalence), source)
-
-
 def crowd(source: Source, data: Annotations, num_draws: int) -> Crowd:
     """Say how the annotators of the data err, in as many draws; those of an estimate are all alike."""
-    share = np.bincount(np.asarray(data.annotator), np.asarray(data.weight, float), data.num_annotators)
-    agreement = np.asarray(_agreement_draws(source, share / max(share.sum(), 1e-300)))
+    count = annotation_counts(data)
+    agreement = np.asarray(_agreement_draws(source, count / count.sum()))
     return Crowd(np.broadcast_to(agreement, (num_draws, data.num_labels)), partial(_annotate, source, data))
+
+
+def annotation_counts(data: Annotations) -> Float[np.ndarray, " annotator"]:
+    """Return how many annotations each annotator made, weights summed."""
+    return np.bincount(np.asarray(data.annotator), np.asarray(data.weight, float), data.num_annotators)
 
 
 @jax.jit
@@ -102,10 +111,7 @@ def _agreement(skills: Skills, share: Float[Array, " annotator"]) -> Float[Array
     any_two = (mean_guess**2).sum() + 2 * mean_competence * mean_guess + mean_competence**2
     squares = (guess**2).sum(axis=1) + skills.competence**2
     itself = share**2 @ (squares[:, None] + 2 * skills.competence[:, None] * guess)
-    different = 1 - (share**2).sum()
-    # Of a crowd of one, the second annotator is one like the first.
-    alone = different < 1e-6
-    return jnp.where(alone, any_two, (any_two - itself) / jnp.where(alone, 1.0, different))
+    return (any_two - itself) / (1 - (share**2).sum())
 
 
 def _annotate(

@@ -124,6 +124,13 @@ def uniform_certainty(data: Annotations, options: Mapping[str, Any]) -> np.ndarr
     return beta_certainty(data, {"reliability": 1.0, "alpha": 1.0})
 
 
+def tie_certainty(data: Annotations, options: Mapping[str, Any]) -> np.ndarray:
+    """P(a label wins the vote), of the label that is most likely to: one over the number of tied labels."""
+    votes = np.zeros((data.num_items, data.num_labels))
+    np.add.at(votes, (data.item, data.label), data.weight)
+    return 1 / (votes == votes.max(axis=1, keepdims=True)).sum(axis=1)
+
+
 def prirn_moments(data: Rankings, options: Mapping[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Beta marginals of the Dirichlet(γ IRN), with IRN by loops over reports, blocks and classes (equation 14)."""
     weight = np.zeros((data.num_items, data.num_classes))
@@ -206,6 +213,10 @@ CASES: dict[str, Case] = {
         rows=_RATINGS, sizes={"items": 4, "annotators": 3}, options={"threshold": 0.005},
         moments=normal_moments, certainty=normal_certainty,
     ),
+    "majority-vote": Case(
+        rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, certainty=tie_certainty,
+    ),
+    "mace": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
     "dawid-skene": Case(
         rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3},
         refuses={"a million classes": UnsupportedRequest},
