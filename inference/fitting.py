@@ -381,12 +381,17 @@ def _own_truth(name: str, truth: Callable | None) -> Callable[..., Truth]:
 
 
 def _check_data(member: Model, data: Any) -> None:
-    if not isinstance(data, member.data):
-        readers = {"Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings"}
-        reader = readers.get(member.data.__name__)
-        hint = f", as {reader} returns them" if reader else ""
-        raise UnsupportedRequest(f"'{member.name}' takes {member.data.__name__}{hint}; this is {type(data).__name__}")
-    if getattr(data, "num_items", 1) == 0:
+    taken = (member.data, *member.also)
+    if not isinstance(data, taken):
+        readers = {
+            "Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings",
+            "Mentions": "read_mentions",
+        }  # fmt: skip
+        read = " or ".join(readers[contract.__name__] for contract in taken if contract.__name__ in readers)
+        hint = f", as {read} returns them" if read else ""
+        named = " or ".join(contract.__name__ for contract in taken)
+        raise UnsupportedRequest(f"'{member.name}' takes {named}{hint}; this is {type(data).__name__}")
+    if getattr(data, "num_items", getattr(data, "num_mentions", 1)) == 0:
         raise InputError(InputProblem("the data have no items", "give at least one row"))
 
 

@@ -137,6 +137,7 @@ class Model:
     name, title : how users call it, and one line about it.
     citation : BibTeX of the paper.
     data : the contract that it takes, such as `Annotations`.
+    also : other contracts that it takes.
     methods : inference methods in order of preference; the first is what ``method="auto"`` takes.
     model : NumPyro function ``model(data, priors, **options)``, the joint density; None for a point estimate.
     priors : class of its priors; ``priors()`` are the paper's.
@@ -176,6 +177,7 @@ class Model:
     data: type
     methods: tuple[str, ...]
     truth: Callable[..., Any]
+    also: tuple[type, ...] = ()
     model: Any = None
     priors: Any = None
     prior_options: Mapping[str, tuple[str, Callable[[float], Mapping[str, Any]]]] = field(default_factory=dict)

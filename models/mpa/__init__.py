@@ -52,6 +52,7 @@ import numpyro
 
 from consilience.arrays import Array, Float, Key
 from consilience.data.annotations import Annotations
+from consilience.data.mentions import Mentions
 from consilience.models.interface import Model, Option
 from consilience.models.mpa.candidates import num_classes
 from consilience.models.mpa.cavi import CAVI, Posterior
@@ -120,6 +121,7 @@ MODEL = Model(
   year      = {2018}
 }""",
     data=Annotations,
+    also=(Mentions,),
     methods=("cavi", "gibbs", "nuts", "svi"),
     model=model,
     priors=Priors,

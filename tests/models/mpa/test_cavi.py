@@ -1,7 +1,6 @@
 """Coordinate ascent of the mention-pair model: worked numbers, laws of the bound, and the author's program."""
 
 import csv
-import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +13,12 @@ from numpyro.infer.util import log_density
 from scipy.special import betaln, digamma, expit
 
 import consilience as cs
-from consilience.data import Annotations, Mentions, read_mentions
+from consilience.data import Annotations, read_mentions
 from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.models.mpa import MODEL, Priors, cavi, gibbs, model
+from consilience.models.mpa import Priors, cavi, gibbs, model
 from consilience.models.mpa.candidates import candidates_of, of_decisions
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
 
-OF_MENTIONS = dataclasses.replace(MODEL, data=Mentions)
 TOY = [
     ("m1", "a1", "DN"), ("m1", "a2", "DN"), ("m2", "a1", "DO(m1)"), ("m2", "a2", "DO(m1)"), ("m2", "a3", "DN"),
     ("m3", "a2", "DO(m2)"), ("m3", "a3", "DO(m1)"), ("m3", "a1", "DO(m2)"),
@@ -76,7 +74,7 @@ def test_the_authors_program(oracles_folder):
     """The author's Java on 12 documents of LitBank, annotated by a simulated crowd."""
     folder = oracles_folder / "mpa_java"
     data = read_mentions(folder / "annotations.csv")
-    fitted = cs.fit(OF_MENTIONS, data, author=True)
+    fitted = cs.fit("mpa", data, author=True)
     assert fitted.run.steps == 84
     np.testing.assert_allclose(fitted.elbo[[0, 1, 2]], [-80644.275494, -77761.001849, -74873.440655], atol=1e-6)
     assert fitted.elbo[-1] == pytest.approx(-74046.10040277, abs=1e-8)
@@ -106,11 +104,11 @@ def rows_of(path):
 
 def test_the_authors_rule_needs_double_precision():
     with jax.enable_x64(False), pytest.raises(UnsupportedRequest, match="enable_x64"):
-        cs.fit(OF_MENTIONS, toy(), author=True)
+        cs.fit("mpa", toy(), author=True)
 
 
 def test_the_authors_rule_stops_where_a_sweep_gains_less():
-    fitted = cs.fit(OF_MENTIONS, toy(), author=True)
+    fitted = cs.fit("mpa", toy(), author=True)
     gains = np.diff(fitted.elbo)
     assert gains[-1] < 1e-6
     assert (gains[:-1] >= 1e-6).all()
@@ -320,9 +318,9 @@ def test_a_closed_list_of_labels_is_one_binary_dawid_skene_for_each(num_sweeps):
 
 
 def test_single_precision_finds_the_same():
-    double = cs.fit(OF_MENTIONS, toy(), tolerance=1e-9)
+    double = cs.fit("mpa", toy(), tolerance=1e-9)
     with jax.enable_x64(False):
-        single = cs.fit(OF_MENTIONS, toy(), tolerance=1e-9)
+        single = cs.fit("mpa", toy(), tolerance=1e-9)
     np.testing.assert_allclose(expit(single.posterior.log_odds), expit(double.posterior.log_odds), atol=1e-3)
     assert single.elbo[-1] == pytest.approx(double.elbo[-1], rel=1e-5)
 
@@ -330,11 +328,11 @@ def test_single_precision_finds_the_same():
 def test_a_prior_that_is_no_beta_is_named():
     priors = Priors(specificity=dist.Uniform(0.0, 1.0))
     with pytest.raises(NotConjugate, match="specificity"):
-        cs.fit(OF_MENTIONS, toy(), priors, method="cavi")
+        cs.fit("mpa", toy(), priors, method="cavi")
 
 
 def test_a_prior_per_class():
     strong = BetaPrior(2.0, 1.0)
     per_class = dist.Beta(jnp.array([2.0, 2.0, 2.0, 2.0]), jnp.ones(4))
-    one, other = (cs.fit(OF_MENTIONS, toy(), Priors(sensitivity=prior)) for prior in (strong, per_class))
+    one, other = (cs.fit("mpa", toy(), Priors(sensitivity=prior)) for prior in (strong, per_class))
     np.testing.assert_array_equal(one.posterior.log_odds, other.posterior.log_odds)

@@ -1,6 +1,5 @@
 """What a fit of the mention-pair model says: labels, candidates, profiles; mirror images; simulated crowds."""
 
-import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +8,12 @@ import pytest
 from scipy.special import expit
 
 import consilience as cs
-from consilience.data import Annotations, Mentions, read_mentions
+from consilience.data import Annotations, read_mentions
 from consilience.errors import DiagnosticWarning
 from consilience.models.mpa import MODEL, Priors, canonical, cavi, draw, simulate
 from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
 
-OF_MENTIONS = dataclasses.replace(MODEL, data=Mentions)
 TOY = [
     ("m1", "a1", "DN"), ("m1", "a2", "DN"), ("m2", "a1", "DO(m1)"), ("m2", "a2", "DO(m1)"), ("m2", "a3", "DN"),
     ("m3", "a2", "DO(m2)"), ("m3", "a3", "DO(m1)"), ("m3", "a1", "DO(m2)"),
@@ -29,13 +27,13 @@ def toy():
 
 @pytest.fixture(scope="module")
 def fitted():
-    return cs.fit(OF_MENTIONS, toy(), draws=400)
+    return cs.fit("mpa", toy(), draws=400)
 
 
 @pytest.fixture(scope="module")
 def sampled():
     priors = Priors(sensitivity=BetaPrior(3.0, 1.0), specificity=BetaPrior(3.0, 1.0))
-    return cs.fit(OF_MENTIONS, toy(), priors, method="gibbs", draws=1000, chains=4)
+    return cs.fit("mpa", toy(), priors, method="gibbs", draws=1000, chains=4)
 
 
 # ---- tables ----
@@ -88,7 +86,7 @@ def test_a_mention_with_two_likely_labels_is_ambiguous():
     rows = TOY + [("m4", "a1", "DO(m1)"), ("m4", "a2", "DO(m2)")]
     names = ("mention_id", "annotator_id", "annotation")
     data = read_mentions(dict(zip(names, zip(*rows, strict=True), strict=True)))
-    fitted = cs.fit(OF_MENTIONS, data, Priors(prevalence=BetaPrior(40.0, 2.0)))
+    fitted = cs.fit("mpa", data, Priors(prevalence=BetaPrior(40.0, 2.0)))
     table, candidates = fitted.ambiguous(), fitted.candidates()
     likely = candidates[candidates["phi"] > 0.5].groupby("item").size()
     assert set(table["item"]) == set(likely[likely > 1].index) >= {"m4"}
