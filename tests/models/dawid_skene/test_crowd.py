@@ -36,7 +36,6 @@ def test_agreement_is_a_sum_over_pairs_of_annotators(data):
 def test_annotations_follow_the_confusion_matrices(data, method):
     fit = cs.fit(MODEL, data, method=method, draws=300)
     crowd = fit.truth.crowd
-    label = np.asarray(data.item) % 3
     label = np.arange(data.num_items) % 3
     random, many = np.random.default_rng(0), 3000
     said = np.stack([crowd.annotate(random, draw % 300, label) for draw in range(many)])
@@ -64,10 +63,10 @@ def test_the_same_draw_has_the_same_errors(data):
 
 
 def test_annotators_of_the_model_agree_as_it_expects():
-    data = simulate(jax.random.key(5), num_items=200, num_annotators=6, annotations_per_item=4)[0]
-    for method in ("cavi", "em"):
-        found = cs.agreement(cs.fit(MODEL, data, method=method, draws=400))
-        assert found.p_value > 0.01
+    data = simulate(jax.random.key(5), num_items=100, num_annotators=6, annotations_per_item=4)[0]
+    found = cs.agreement(cs.fit(MODEL, data, draws=400))
+    assert found.two_sided_p > 0.01
+    assert found.interval[0] < found.value < found.interval[1]
 
 
 def test_one_annotator_agrees_with_nobody():
