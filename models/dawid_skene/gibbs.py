@@ -67,13 +67,14 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
 def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> State:
     """Return the state at true values ``prevalence`` and ``confusion``."""
     dtype = problem.prevalence.dtype
-    logs = (jnp.log(jnp.maximum(jnp.asarray(values[name], dtype), jnp.finfo(dtype).tiny)) for name in _PARAMETERS)
-    return State(*logs)
+    floor = jnp.finfo(dtype).tiny
+    prevalence, confusion = (
+        jnp.maximum(jnp.asarray(values[name], dtype), floor) for name in ("prevalence", "confusion")
+    )
+    return State(jnp.log(prevalence), jnp.log(confusion))
 
 
 GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at)
-
-_PARAMETERS = ("prevalence", "confusion")
 
 
 def draw_labels(key: Key, log_weight: Float[Array, "item class"]) -> Int[Array, " item"]:
@@ -87,7 +88,7 @@ def draw_labels(key: Key, log_weight: Float[Array, "item class"]) -> Int[Array, 
 def draw_parameters(key: Key, given: Concentrations) -> State:
     """Draw logarithms of Dirichlet variables of these concentrations, all of them in one call."""
     flat, unflatten = ravel_pytree(given)
-    gammas = unflatten(log_gamma(key, flat))
+    gammas = unflatten(jnp.asarray(log_gamma(key, flat)))
     return State(*(jax.nn.log_softmax(values, axis=-1) for values in gammas))
 
 
