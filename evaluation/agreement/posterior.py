@@ -127,7 +127,8 @@ class PosteriorAgreement:
             )
         return (
             f"The annotators agree less than the model expects: {numbers}. Its prior makes plausibilities or "
-            "annotators too sharp, a reliability is too high, or how many annotations an item has depended on their agreement."
+            "annotators too sharp, a reliability is too high, or how many annotations an item has depended on their "
+            "agreement."
         )
 
     @property
