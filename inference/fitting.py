@@ -333,6 +333,8 @@ class Fit:
         for dim, ids in {"item": "items", "label": "labels", "class": "classes", "annotator": "annotators"}.items():
             if getattr(data, ids, None) is not None:
                 coords[dim] = np.asarray(getattr(data, ids)).astype(str)
+        if "label" in coords and "class" not in coords:
+            coords["class"] = coords["label"]  # of models of labels: the true one
         if {"item", "class"} <= set(coords) and hasattr(data, "entry_item") and hasattr(data, "entry_class"):
             items, classes = coords["item"][data.entry_item], coords["class"][data.entry_class]
             coords["entry"] = np.char.add(np.char.add(items, ": "), classes)
