@@ -616,7 +616,7 @@ def _description_text(description: dict[str, Any]) -> str:
 
 
 def _help(row: dict[str, Any]) -> str:
-    return row["help"] + (f" ({', '.join(row['choices'])})" if row["choices"] else "")
+    return row["help"] + (f" ({', '.join(map(str, row['choices']))})" if row["choices"] else "")
 
 
 def _indented(text: str) -> str:
