@@ -35,10 +35,25 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.write_line(line)
 
 
+# XLA maps memory for every compiled program, and Linux allows a process 65,530 mappings: beyond, XLA crashes.
+_MOST_MAPPINGS = 30_000
+
+
 @pytest.fixture(autouse=True, scope="module")
-def _forget_compiled_programs():
-    """Free what a module compiled: XLA maps memory for every program, and Linux allows a process 65,530 mappings."""
+def _forget_the_programs_of_a_module():
     yield
+    _forget_compiled_programs()
+
+
+@pytest.fixture(autouse=True)
+def _forget_too_many_programs():
+    yield
+    mappings = Path("/proc/self/maps")
+    if "jax" in sys.modules and mappings.exists() and mappings.read_bytes().count(b"\n") > _MOST_MAPPINGS:
+        _forget_compiled_programs()
+
+
+def _forget_compiled_programs():
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
         gc.collect()
