@@ -106,7 +106,7 @@ def _is_top(entries: Entries, votes: Float[np.ndarray, " entry"]) -> Bool[np.nda
 
 def _with_gold(
     data: Annotations, entries: Entries, votes: Float[np.ndarray, " entry"], top: Bool[np.ndarray, " entry"]
-) -> tuple[Entries, Float[np.ndarray, " entry"], Bool[np.ndarray, " entry"]]:
+) -> tuple[Entries, Float[np.ndarray, " candidate"], Bool[np.ndarray, " candidate"]]:
     """Let the gold label win where it is known, also where nobody gave it."""
     gold = np.asarray(data.gold)
     known = np.flatnonzero(gold >= 0)
