@@ -41,13 +41,15 @@ def test_the_objective_never_falls(item, annotator, label, weight, smoothing):
     data = Annotations.from_codes(item, annotator, label, weight=weight, **SIZES)
     with jax.enable_x64(True):
         problem = em.prepare(data, Priors(), gold="ignore", candidates="closed", smoothing=smoothing)
-        state, objective = start(jax.random.key(0), problem), []
+        state, objective, rounding = start(jax.random.key(0), problem), [], []
         for _ in range(60):
             state, terms = step(state, problem)
             objective.append(float(np.sum(terms)))
+            rounding.append(float(np.abs(terms).sum()) * np.finfo(float).eps)
         sites = em.sites(state, problem)
     assert all(np.isfinite(values).all() for values in sites.values())
-    assert np.diff(objective).min() >= -50 * np.finfo(float).eps * (abs(objective[-1]) + 1)
+    # Where a probability tends to zero the terms are large, and cancel.
+    assert np.diff(objective).min() >= -50 * max(rounding)
 
 
 def test_one_step_by_loops():
