@@ -19,6 +19,9 @@ from consilience.models.dawid_skene.layout import log_joint, prepare
 from consilience.models.dawid_skene.simulation import draw_annotations
 from consilience.models.random import log_gamma
 
+# Minutes of sampling: outside the quick suite.
+pytestmark = pytest.mark.slow
+
 NUM_CHAINS, SWEEPS, ROUNDS = 20_000, 10, 4
 # Priors that tell classes and labels apart, so that a transposition shows.
 PRIORS = Priors(

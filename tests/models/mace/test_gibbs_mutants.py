@@ -15,6 +15,9 @@ from consilience.evaluation.calibration import joint_distribution_test, with_sec
 from consilience.models.mace import MODEL, KnowsGuesses, Priors, gibbs, simulation
 from consilience.models.mace.skills import guesses
 
+# Minutes of sampling: outside the quick suite.
+pytestmark = pytest.mark.slow
+
 BLOCKS, ITEMS, ANNOTATORS, LABELS = 20_000, 6, 3, 3
 ROUNDS, SWEEPS = 12, 3
 PRIORS = Priors(competence=KnowsGuesses(2.0, 1.0), guess=lambda data: dist.Dirichlet(jnp.array([1.5, 1.0, 0.7])))
