@@ -108,7 +108,7 @@ def _spoken_warnings() -> Iterator[list[str]]:
 
 def _in_flags(text: str) -> str:
     """Write the remedies of the library, such as ``missing='drop'``, as flags of the command."""
-    flags = re.sub(r"\b(missing|duplicates|unknown|layout)='(\w+)'", r"--\1 \2", text)
+    flags = re.sub(r"\b(missing|duplicates|unknown|antecedents|layout)='(\w+)'", r"--\1 \2", text)
     flags = re.sub(r"\bresume=True\b", "--resume", flags)
     flags = re.sub(r"\bcolumns=\{'(\w+)': …\}", r"--columns \1=…", flags)
     return re.sub(r"\b(labels|classes)=(?=[ ,;.)…]|$)", r"--\1", flags)
@@ -181,6 +181,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "missing": {"choices": ("drop", "error"), "help": "rows without a label, rating or rank (error)"},
     "duplicates": {"choices": ("keep", "first", "error"), "help": "an annotator who reports on an item again"},
     "unknown": {"choices": ("drop", "error"), "help": "rows outside the closed list of labels (error)"},
+    "antecedents": {"choices": ("drop", "error"), "help": "labels that point to no other mention (error)"},
     "layout": {"choices": ("long", "wide", "counts"), "help": "of a file of annotations (long)"},
     "labels": {"type": lambda text: text.split(","), "metavar": "A,B,…", "help": "the closed list of labels, classes"},
     "classes": {"metavar": "FILE", "help": "the same from a text file, one a line"},
@@ -281,6 +282,13 @@ def _build_certainty(sub: argparse.ArgumentParser) -> None:
     _add_csv(sub)
 
 
+def _build_next(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("--limit", type=int, metavar="N", help="the first N items alone")
+    _add_json(sub)
+    _add_csv(sub)
+
+
 def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", required=True, metavar="FILE", help="one file a system")
@@ -363,6 +371,7 @@ _COMMANDS = {
     "fit": (_build_fit, commands.fit, "infer the truth behind the reports in a file"),
     "table": (_build_table, commands.table, "print a table of the fit: the label of each item, and others"),
     "certainty": (_build_certainty, commands.certainty, "say how certain the annotations make the truth of each item"),
+    "next": (_build_next, commands.next_labels, "list the items most worth another label, by the certainty it adds"),
     "evaluate": (_build_evaluate, commands.evaluate, "score the predictions of systems against an uncertain truth"),
     "compare": (_build_compare, commands.compare, "rank systems, with how sure one may be of the ranking"),
     "agreement": (

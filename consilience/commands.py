@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import difflib
 import inspect
+import itertools
 import math
 import os
 import shlex
@@ -42,13 +43,14 @@ __all__ = [
     "evaluate",
     "fit",
     "models",
+    "next_labels",
     "report",
     "table",
 ]
 
 Arguments = argparse.Namespace
 
-READING = ("missing", "duplicates", "unknown", "layout", "labels", "classes", "columns")
+READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
 
 AGREEMENT_TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
@@ -60,7 +62,11 @@ _COLUMNS = {
     "Annotations": ("item", "annotator", "label", "gold (optional)", "weight (optional)"),
     "Ratings": ("item", "annotator", "rating"),
     "Rankings": ("item", "annotator", "class", "rank"),
-}
+    "Mentions": (
+        "mention_id", "annotator_id", "annotation", "gold (optional)", "document_id (optional)", "start (optional)",
+        "end (optional)",
+    ),
+}  # fmt: skip
 
 
 # ---- fit ----
@@ -71,7 +77,7 @@ def fit(arguments: Arguments) -> int:
     entry = registry.entry(arguments.model)
     target = _run_folder(arguments)
     _keep_compiled_programs()
-    content = _read(arguments, entry.data)
+    content = _read(arguments, entry.data, *entry.also)
     import numpy as np
 
     import consilience as cs
@@ -154,11 +160,11 @@ def _keep_compiled_programs() -> None:
         os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
-def _read(arguments: Arguments, contract: str) -> Any:
-    """Read the file, or load public data of that name, as the contract that the model takes."""
+def _read(arguments: Arguments, *contracts: str) -> Any:
+    """Read the file, or load public data of that name, as one of the contracts that the model takes."""
     from consilience import data
 
-    given = {name: getattr(arguments, name) for name in ("missing", "duplicates", "unknown", "layout", "columns")}
+    given = {name: getattr(arguments, name) for name in READING if name not in ("labels", "classes")}
     given = {name: value for name, value in given.items() if value is not None}
     closed = arguments.labels or arguments.classes
     source = arguments.file
@@ -166,19 +172,64 @@ def _read(arguments: Arguments, contract: str) -> Any:
         if given or closed:
             raise UnsupportedRequest(f"{source} is public data, which is read as published; leave out {_flags(given)}")
         found = data.describe(source).contract
-        if found != contract:
-            raise UnsupportedRequest(f"'{arguments.model}' takes {contract}; {source} holds {found}")
+        if found not in contracts:
+            raise UnsupportedRequest(f"'{arguments.model}' takes {' or '.join(contracts)}; {source} holds {found}")
         return data.load(source)
+    # Of the layouts without a column of labels there is but one contract.
+    several = len(contracts) > 1 and arguments.layout in (None, "long")
+    contract = _contract_of(source, contracts, arguments.columns) if several else contracts[0]
     readers: dict[str, Callable[..., Any]] = {
         "Annotations": data.read_annotations, "Ratings": data.read_ratings, "Rankings": data.read_rankings,
+        "Mentions": data.read_mentions,
     }  # fmt: skip
     reader = readers[contract]
     known = inspect.signature(reader).parameters
     if closed is not None:
-        given["labels" if contract == "Annotations" else "classes"] = closed
+        as_typed = "labels" if arguments.labels else "classes"
+        given[{"Annotations": "labels", "Rankings": "classes"}.get(contract, as_typed)] = closed
     if unfit := [name for name in given if name not in known]:
-        raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for {contract}, which '{arguments.model}' takes")
+        which = f"which '{arguments.model}' takes" if len(contracts) == 1 else f"to which the columns of {source} belong"
+        raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for {contract}, {which}")
     return reader(source, **given)
+
+
+def _contract_of(source: str, contracts: tuple[str, ...], columns: Mapping[str, str] | None) -> str:
+    """Return the one contract to which the columns of a file belong."""
+    from consilience.data.tables import column_names
+
+    names = column_names(source)
+    fit = [contract for contract in contracts if _has_columns(names, contract, columns)]
+    if len(fit) == 1:
+        return fit[0]
+    listed = "; ".join(f"{', '.join(_roles(contract)[0])} ({contract})" for contract in contracts)
+    problem = "are those of several kinds of data" if fit else "are of no kind of data that the model takes"
+    raise InputError(
+        InputProblem(
+            f"the columns {', '.join(map(repr, names))} {problem}",
+            f"give the columns {listed}, or say with columns={{'{_roles(contracts[0])[0][0]}': …}} which they are",
+            file=source,
+        )
+    )
+
+
+def _has_columns(names: list[str], contract: str, columns: Mapping[str, str] | None) -> bool:
+    from consilience.data.tables import Problems, choose_columns
+
+    required, optional = _roles(contract)
+    try:
+        choose_columns(required, optional, columns)(names, Problems(None))
+    except (InputError, UnknownName):
+        return False
+    return True
+
+
+def _roles(contract: str) -> tuple[list[str], list[str]]:
+    """Return the required and the optional columns of a contract."""
+    columns = _COLUMNS[contract]
+    return (
+        [name for name in columns if " " not in name],
+        [name.split()[0] for name in columns if name.endswith("(optional)")],
+    )
 
 
 def _flags(names: Any) -> str:
@@ -294,6 +345,16 @@ def certainty(arguments: Arguments) -> None:
         print("\nthe least certain items")
         least = sorted(items, key=lambda row: row["certainty"])
         print(table_text(least, limit=10, hint="use --items --json or --csv FILE"))
+
+
+def next_labels(arguments: Arguments) -> None:
+    """Print the items most worth another label."""
+    fitted, _ = _load(arguments)
+    from consilience.evaluation.next_labels import next_labels as rank
+
+    rows = rows_of(rank(fitted, limit=arguments.limit))
+    _write_items(rows, arguments)
+    print(json_text(rows) if arguments.json else table_text(rows, hint="use --json or --csv FILE"))
 
 
 def evaluate(arguments: Arguments) -> None:
@@ -532,7 +593,7 @@ def check(arguments: Arguments) -> int:
     if arguments.file is None and reading:
         raise UnsupportedRequest(f"{_flags(reading)} says how to read a file, and none is given")
     _keep_compiled_programs()
-    content = None if arguments.file is None else _read(arguments, entry.data)
+    content = None if arguments.file is None else _read(arguments, entry.data, *entry.also)
     options = _typed(registry.member(arguments.model), arguments.member_options)
     import consilience as cs
 
@@ -559,10 +620,17 @@ def models(arguments: Arguments) -> None:
         return
     members = [registry.member(name) for name in registry.names()]
     rows = [
-        {"name": one.name, "data": one.data.__name__, "methods": ", ".join(one.methods), "title": one.title}
+        {
+            "name": one.name, "data": ", ".join(_contracts(one)), "methods": ", ".join(one.methods),
+            "title": one.title,
+        }
         for one in members
-    ]
+    ]  # fmt: skip
     print(json_text(rows) if arguments.json else _wide_text(rows, "consilience models NAME describes one"))
+
+
+def _contracts(member: Model) -> list[str]:
+    return [contract.__name__ for contract in (member.data, *member.also)]
 
 
 def _wide_text(rows: Rows, hint: str) -> str:
@@ -586,10 +654,14 @@ def _description(member: Model) -> dict[str, Any]:
         {"option": name, "type": "float", "default": "the prior's", "choices": [], "help": line}
         for name, (line, _) in member.prior_options.items()
     ]
-    names = _COLUMNS[member.data.__name__]
-    columns = [{"column": name, "also_called": list(ALIASES.get(name.split()[0], ()))} for name in names]
+    tables = {
+        contract: [
+            {"column": name, "also_called": list(ALIASES.get(name.split()[0], ()))} for name in _COLUMNS[contract]
+        ]
+        for contract in _contracts(member)
+    }
     return {
-        "name": member.name, "title": member.title, "data": member.data.__name__, "columns": columns,
+        "name": member.name, "title": member.title, "data": tables,
         "methods": list(member.methods), "options": options,
         "priors": None if member.priors is None else describe_priors(member.priors()), "tables": list(member.tables),
     }  # fmt: skip
@@ -600,19 +672,23 @@ def _description_text(description: dict[str, Any]) -> str:
     shown = [
         {**{name: value for name, value in row.items() if name != "choices"}, "help": _help(row)} for row in options
     ]
-    columns = [{**row, "also_called": ", ".join(row["also_called"])} for row in description["columns"]]
     return "\n".join(
         [
             f"{description['name']}: {description['title']}\n",
             f"methods  {', '.join(description['methods'])} (the first is the default)",
             f"priors   {description['priors'] or 'none'}",
             f"tables   {', '.join(f'fit.{name}()' for name in description['tables'])}",
-            f"data     {description['data']}, a table with these columns in any order",
-            _indented(table_text(columns, limit=None, widest=None)),
+            *itertools.starmap(_columns_text, description["data"].items()),
             "options",
             _indented(table_text(shown, limit=None, widest=None)) if shown else "  none",
         ]
     )
+
+
+def _columns_text(contract: str, columns: Rows) -> str:
+    shown = [{**row, "also_called": ", ".join(row["also_called"])} for row in columns]
+    table = table_text(shown, limit=None, widest=None)
+    return f"data     {contract}, a table with these columns in any order\n{_indented(table)}"
 
 
 def _help(row: dict[str, Any]) -> str:

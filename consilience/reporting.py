@@ -24,7 +24,7 @@ from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit, describe_priors
 from consilience.models import MEMBERS
-from consilience.models.truth import Block, DirichletTruth, LabelDraws, Truth
+from consilience.models.truth import Block, DirichletTruth, LabelTruth, Truth
 from consilience.pages import Code, Section, write_page
 
 __all__ = ["report"]
@@ -118,7 +118,7 @@ def _remembering(truth: Truth) -> Truth:
 
 def _certainties(truth: Truth) -> list[Score]:
     """Measure the certainty of the top 1, 2 and 3 classes: of as many as the truth ranks and the data leave open."""
-    most = 1 if isinstance(truth, LabelDraws) else min(3, max(1, truth.num_classes - 1))
+    most = 1 if isinstance(truth, LabelTruth) else min(3, max(1, truth.num_classes - 1))
     return list(certainty(truth, top=range(1, most + 1)).values())
 
 
@@ -136,9 +136,9 @@ def _metrics(metric: Any, truth: Truth, systems: Mapping[str, Predictions]) -> l
     depth = min(3, max(1, truth.num_classes - 1), *(system.num_positions for system in systems.values()))
     by_depth = {1: ["top-1"], 2: ["top-2", "top-1", "set-2", "ao-2"], 3: ["top-3", "top-1", "set-2", "set-3", "ao-3"]}
     names: list[Any] = by_depth[depth]
-    if isinstance(truth, LabelDraws):
+    if isinstance(truth, LabelTruth):
         names = [name for name in names if name.startswith("top-")]
-    if not hasattr(truth, "entries") or isinstance(truth, LabelDraws) or depth == 1:
+    if not hasattr(truth, "entries") or isinstance(truth, LabelTruth) or depth == 1:
         names = sorted(names, key=lambda name: name != "top-1")
     chosen = [resolve(one) for one in ([] if metric is None else [metric]) + names]
     return list({one.name: one for one in chosen}.values())

@@ -21,10 +21,12 @@ class Entry(NamedTuple):
     ----------
     module : the module that holds its `MODEL`.
     data : name of the contract that it takes, so that the command reads a file before it imports JAX.
+    also : names of other contracts that it takes.
     """
 
     module: str
     data: str
+    also: tuple[str, ...] = ()
 
 
 MEMBERS: dict[str, Entry] = {
@@ -33,7 +35,7 @@ MEMBERS: dict[str, Entry] = {
     "majority-vote": Entry("consilience.models.majority_vote", "Annotations"),
     "dawid-skene": Entry("consilience.models.dawid_skene", "Annotations"),
     "mace": Entry("consilience.models.mace", "Annotations"),
-    "mpa": Entry("consilience.models.mpa", "Annotations"),
+    "mpa": Entry("consilience.models.mpa", "Annotations", also=("Mentions",)),
     "irn": Entry("consilience.models.irn", "Rankings"),
     "prirn": Entry("consilience.models.prirn", "Rankings"),
     "plackett-luce": Entry("consilience.models.plackett_luce", "Rankings"),

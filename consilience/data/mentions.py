@@ -60,6 +60,11 @@ class Mentions(Contract):
     annotators: Any = ids()
     documents: Any = ids()
 
+    @property
+    def classes(self) -> np.ndarray:
+        """The names of the types, in code order."""
+        return object_array(MENTION_TYPES)
+
 
 def read_mentions(
     source: Any,

@@ -55,6 +55,7 @@ __all__ = [
     "cell_texts",
     "check_option",
     "choose_columns",
+    "column_names",
     "find_file",
     "number",
     "read_json",
@@ -187,7 +188,7 @@ class Table:
     num_rows: int
     problems: Problems
     unit: str
-    numbers_of_rows: np.ndarray
+    numbers_of_rows: np.ndarray | range
 
     def place(self, row: int) -> str:
         """Return what to call a row in a message."""
@@ -421,7 +422,7 @@ def read_table(source: Any, choose: Choose) -> Table:
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
         problems = Problems(str(path))
         if ending == ".parquet":
-            table = _read_frame(_read_parquet(path, problems), choose, problems)
+            table = _read_parquet(path, choose, problems)
         elif ending in (".csv", ".tsv"):
             table = _read_delimited(path, ending, choose, problems)
         else:
@@ -434,6 +435,23 @@ def read_table(source: Any, choose: Choose) -> Table:
     if not table.num_rows and not table.problems.found:
         raise table.problems.fail("the table has no rows", "check that this is the file you meant")
     return table
+
+
+class _Names(Exception):
+    """Ends the reading of a source once the names of its columns are known."""
+
+
+def column_names(source: Any) -> list[str]:
+    """Return the names of the columns of a source, and read no further than that takes."""
+
+    def stop(names: list[str], problems: Problems) -> dict[str, int]:
+        raise _Names(names)
+
+    try:
+        read_table(source, stop)
+    except _Names as found:
+        return list(found.args[0])
+    return []
 
 
 def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
@@ -692,7 +710,7 @@ def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
         role: _from_series(names[position], columns[names[position]])
         for role, position in choose(names, problems).items()
     }
-    return Table(encoded, num_rows, problems, "row {} (counted from 0)", np.arange(num_rows))
+    return Table(encoded, num_rows, problems, "row {} (counted from 0)", range(num_rows))
 
 
 def _from_series(name: str, values: Any) -> Column:
@@ -714,7 +732,7 @@ def _read_frame(frame: Any, choose: Choose, problems: Problems) -> Table:
         role: _from_series(names[position], frame.iloc[:, position])
         for role, position in choose(names, problems).items()
     }
-    return Table(columns, len(frame), problems, "row {} (counted from 0)", np.arange(len(frame)))
+    return Table(columns, len(frame), problems, "row {} (counted from 0)", range(len(frame)))
 
 
 def _as_pandas(source: Any, problems: Problems) -> Any:
@@ -741,17 +759,74 @@ def _pyarrow(problems: Problems) -> Any:
     return pyarrow
 
 
-def _read_parquet(path: Path, problems: Problems) -> Any:
+def _read_parquet(path: Path, choose: Choose, problems: Problems) -> Table:
+    """Read the chosen columns batch by batch, so that only codes and distinct values are ever in memory together."""
     pyarrow = _pyarrow(problems)
     from pyarrow.parquet import ParquetFile
 
-    try:
+    with _parquet_errors(pyarrow, problems):
         # Not pyarrow's read_table, which takes folder names such as a=1/ for columns.
-        table = ParquetFile(path).read()
-        return table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+        file = ParquetFile(path)
+        written = file.schema_arrow.names
+    names = _check_names(written, problems)
+    chosen = choose(names, problems)
+    batches: dict[str, list[Any]] = {role: [] for role in chosen}
+    num_rows = 0
+    with _parquet_errors(pyarrow, problems):
+        for batch in file.iter_batches(_CHUNK_ROWS, columns=[written[position] for position in chosen.values()]):
+            num_rows += batch.num_rows
+            for role, position in chosen.items():
+                batches[role].append(_encode_batch(pyarrow, batch.column(batch.schema.names.index(written[position]))))
+        columns = {
+            role: _from_batches(pyarrow, names[position], batches.pop(role)) for role, position in chosen.items()
+        }
+    return Table(columns, num_rows, problems, "row {} (counted from 0)", range(num_rows))
+
+
+@contextlib.contextmanager
+def _parquet_errors(pyarrow: Any, problems: Problems) -> Iterator[None]:
+    try:
+        yield
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = _shorten(str(error).split("\n")[0])
         raise problems.fail(f"this is not a readable Parquet file ({reason})", "write the file again") from None
+
+
+def _encode_batch(pyarrow: Any, values: Any) -> Any:
+    """Return an Arrow array as codes into its distinct values; as it is where Arrow cannot do that."""
+    kinds = pyarrow.types
+    if kinds.is_dictionary(values.type):
+        # Encoded anew, because a dictionary of the file's own may be in any order and have values that no row uses.
+        values = values.dictionary_decode()
+    if kinds.is_string(values.type):
+        # The distinct texts of all batches together may be longer than the offsets of the other type can count.
+        values = values.cast(pyarrow.large_string())
+    # Arrow 26 encodes half floats wrongly.
+    refused = (kinds.is_nested, kinds.is_null, kinds.is_float16)
+    if isinstance(values, pyarrow.ExtensionArray) or any(is_refused(values.type) for is_refused in refused):
+        return values
+    return values.dictionary_encode()
+
+
+def _from_batches(pyarrow: Any, name: str, batches: list[Any]) -> Column:
+    """Join the batches of one column; Arrow unites their distinct values, in order of first appearance."""
+    if not batches:
+        return Column(name, np.empty(0, np.int32), [])
+    whole = pyarrow.chunked_array(batches)
+    if not pyarrow.types.is_dictionary(whole.type):
+        return _from_series(name, whole.to_pandas(integer_object_nulls=True))
+    whole = whole.unify_dictionaries()
+    distinct = _from_arrow(name, whole.chunk(0).dictionary)
+    recoded = np.append(distinct.codes, np.int32(-1))
+    parts = [recoded[part.indices.fill_null(-1).to_numpy()] for part in whole.chunks]
+    return Column(name, np.concatenate(parts), distinct.values)
+
+
+def _from_arrow(name: str, distinct: Any) -> Column:
+    """Encode an Arrow array of distinct values; its numbers may hold NaN, and two zeros."""
+    if str(distinct.type) == "large_string":
+        return Column(name, np.arange(len(distinct), dtype=np.int32), distinct.to_pylist())
+    return _from_series(name, distinct.to_pandas())
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:

@@ -1,0 +1,109 @@
+"""Mentions on the command line: which kind of table a file is, and what works on their fits."""
+
+import json
+
+import pytest
+
+from consilience.cli import ExitCode, main
+
+ROWS = """\
+mention,coder,annotation,truth,document,start,end
+m1,a1,DN,DN,d1,0,0
+m1,a2,DN(),DN,d1,0,0
+m2,a1,DO(m1),DO(m1),d1,3,3
+m2,a2,DO(m1),DO(m1),d1,3,3
+m2,a3,DN,DO(m1),d1,3,3
+m3,a2,DO(m2),,d1,5,5
+m3,a3,DO(m1),,d1,5,5
+m3,a1,DO(m2),,d1,5,5
+m1,a1,NR,NR,d2,0,1
+m2,a1,DO(m1),DO(m1),d2,2,3
+"""
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    """Return a function that runs the command in a folder with the file mentions.csv."""
+    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mentions.csv").write_text(ROWS)
+
+    def run(*words):
+        capsys.readouterr()
+        code = main(list(words))
+        shown = capsys.readouterr()
+        assert "Traceback" not in shown.err
+        return code, shown.out, shown.err
+
+    return run
+
+
+def test_mentions_are_fitted_and_looked_at(run, tmp_path):
+    code, shown, _ = run("fit", "mpa", "mentions.csv", "-o", "fit", "--draws", "100", "--quiet")
+    assert code == ExitCode.success
+    assert "10 annotations, 5 mentions, 3 annotators, 2 documents" in shown
+    labels = {row["item"]: row["label"] for row in json.loads(run("table", "fit", "labels", "--json")[1])}
+    assert labels["d1/m2"] == "DO(d1/m1)"
+    assert labels["d2/m1"] == "NR"
+    assert run("table", "fit", "ambiguous")[1].strip() == "(no rows)"
+    assert "d1/m2" in run("certainty", "fit")[1]
+    guesses = "".join(f"{item},{label}\n" for item, label in labels.items())
+    (tmp_path / "guesses.csv").write_text("item,label\n" + guesses)
+    (score,) = json.loads(run("evaluate", "fit", "--predictions", "guesses.csv", "--json")[1])
+    assert score["items"] == 5
+    assert score["value"] > 0.8
+    assert run("report", "fit", "-o", "page.html", "--predictions", "guesses.csv")[0] == ExitCode.success
+    assert "DO(d1/m1)" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("header", "words", "read"),
+    [
+        ("task,worker,label", [], "1 items"),
+        ("mention,worker,label", [], "1 mentions"),
+        ("what,who,says", ["--columns", "mention_id=what,annotator_id=who,annotation=says"], "1 mentions"),
+        ("what,who,says", ["--columns", "item=what,annotator=who,label=says"], "1 items"),
+        ("item,mention_id,annotator,label", ["--columns", "item=item"], "1 items"),
+        ("item,ann,bob", ["--layout", "wide"], "1 items"),
+    ],
+)
+def test_the_columns_say_what_a_file_is(run, tmp_path, header, words, read):
+    (tmp_path / "table.csv").write_text(f"{header}\n{'x,' * header.count(',')}DN\n")
+    code, shown, errors = run("fit", "mpa", "table.csv", "-o", "fit", "--draws", "10", "--quiet", *words)
+    assert code == ExitCode.success, errors
+    assert read in shown
+
+
+@pytest.mark.parametrize(
+    ("header", "words", "message"),
+    [
+        ("who,what", [], "item, annotator, label (Annotations); mention_id, annotator_id, annotation (Mentions)"),
+        ("item,mention,annotator,label", [], "are those of several kinds of data"),
+        ("mention,annotator,label", ["--unknown", "drop"], "--unknown has no meaning for Mentions"),
+        ("mention,annotator,label", ["--labels", "DN,DO"], "--labels has no meaning for Mentions"),
+        ("item,annotator,label", ["--antecedents", "drop"], "--antecedents has no meaning for Annotations"),
+    ],
+)
+def test_files_and_flags_that_do_not_fit_are_refused(run, tmp_path, header, words, message):
+    (tmp_path / "table.csv").write_text(f"{header}\n{'x,' * header.count(',')}DN\n")
+    code, _, errors = run("fit", "mpa", "table.csv", "-o", "fit", *words)
+    assert code == ExitCode.error
+    assert message in errors
+
+
+def test_labels_that_point_nowhere(run, tmp_path):
+    (tmp_path / "table.csv").write_text("mention,annotator,label\nm1,a,DO(m1)\nm2,a,DO(m7)\nm1,b,DN\nm2,b,DN\n")
+    code, _, errors = run("fit", "mpa", "table.csv", "-o", "fit")
+    assert code == ExitCode.error
+    assert "line 2, column 'label'" in errors
+    assert "--antecedents drop" in errors
+    code, shown, errors = run("fit", "mpa", "table.csv", "-o", "fit", "--draws", "10", "--antecedents", "drop")
+    assert code == ExitCode.success
+    assert "2 annotations, 2 mentions" in shown
+
+
+def test_the_model_lists_the_columns_of_both_contracts(run):
+    described = json.loads(run("models", "mpa", "--json")[1])["data"]
+    assert list(described) == ["Annotations", "Mentions"]
+    assert described["Mentions"][0] == {"column": "mention_id", "also_called": ["mention", "markable"]}
+    assert "mention_id" in run("models", "mpa")[1]
