@@ -78,6 +78,9 @@ _POOL_DRAWS, _POOL_GAMMAS = 1 << 12, 1 << 26
 # Depths up to this one take their shares from the same pool.
 _POOL_DEPTH = 3
 
+# Gains of certainty that are sums of rounding errors; they would order the items that nothing could change.
+_ROUNDING = 1e-12
+
 # Numbers of streams of random keys.
 _SHARES, _RANKED, _GROUPED = range(3)
 
@@ -271,6 +274,13 @@ class Truth(ABC):
         """Return exact probabilities of leading, where a quadrature exists."""
         raise UnsupportedRequest(
             f"{type(self).__name__} has no exact certainty, only draws; leave out exact=True (or --exact)"
+        )
+
+    def gain_of_another_label(self) -> Float[np.ndarray, " item"]:
+        """Return how much more certain each item is expected to be after one more annotation, where this is known."""
+        raise UnsupportedRequest(
+            "this fit does not say how annotators err, so that what another label would tell is not known; "
+            "use a model of annotators, such as dawid-skene, mace or mpa"
         )
 
     def leading(self) -> dict[str, np.ndarray]:
@@ -529,9 +539,12 @@ class LabelTruth(Truth):
     ----------
     crowd : what is known of the annotators' errors, or None. Where it costs time, set a function without arguments, as
         for ``point``.
+    mean_confusion : shape ``(class, label)``; the posterior mean of how probably an annotator, taken by how much they
+        annotate, gives an item of the class the label. None where this is not known; a function where it costs time.
     """
 
     _crowd: Crowd | Callable[[], Crowd] | None = None
+    _mean_confusion: np.ndarray | Callable[[], np.ndarray] | None = None
 
     @property
     def crowd(self) -> Crowd | None:
@@ -544,9 +557,46 @@ class LabelTruth(Truth):
     def crowd(self, crowd: Crowd | Callable[[], Crowd] | None) -> None:
         self._crowd = crowd
 
+    @property
+    def mean_confusion(self) -> Float[np.ndarray, "class label"] | None:
+        """How an annotator, taken by how much they annotate, labels items of each class."""
+        if callable(self._mean_confusion):
+            self._mean_confusion = self._mean_confusion()
+        return self._mean_confusion
+
+    @mean_confusion.setter
+    def mean_confusion(self, confusion: np.ndarray | Callable[[], np.ndarray] | None) -> None:
+        self._mean_confusion = confusion
+
     @abstractmethod
     def labels(self) -> Iterator[Block]:
         """Yield labels, ``(item, draw)``."""
+
+    @abstractmethod
+    def label_probabilities(self) -> tuple[Entries, Float[np.ndarray, " entry"]]:
+        """Return the labels that an item may have, and how probable each of them is."""
+
+    def gain_of_another_label(self) -> Float[np.ndarray, " item"]:
+        r"""Return how much more certain each item is expected to be after one more annotation.
+
+        With r the probabilities of an item's labels and :math:`\bar\Theta` the crowd's mean confusion, the label that
+        comes in is l with probability :math:`\sum_t r_t \bar\Theta_{tl}`, and the gain is
+        :math:`\sum_l \max_t r_t \bar\Theta_{tl} - \max_t r_t`, which is never negative.
+        """
+        confusion = self.mean_confusion
+        if confusion is None:
+            return super().gain_of_another_label()
+        entries, probability = self.label_probabilities()
+        # Rows of float32 add up to one only nearly, and what is missing would look like a gain or a loss.
+        confusion = confusion.astype(float)
+        confusion /= confusion.sum(axis=1, keepdims=True)
+        gain = np.empty(self.num_items)
+        for items, slots, *_ in entries.blocks(confusion.shape[1]):
+            first = entries.first[items] - slots.start
+            joint = probability[slots, None] * confusion[entries.class_[slots]]
+            expected = np.maximum.reduceat(joint, first).sum(axis=1)
+            gain[items] = expected - np.maximum.reduceat(probability[slots], first)
+        return np.where(gain > _ROUNDING, gain, 0.0)
 
     def ranked(self, depth: int) -> Iterator[Block]:
         """Yield the labels; a depth above one has no answer."""
@@ -581,10 +631,14 @@ class LabelDraws(LabelTruth):
     label : integer codes, shape ``(draw, item)``.
     num_classes : how many labels there are.
     crowd : how annotators err, in the same draws.
+    mean_confusion : how they label items of each class; see `LabelTruth`.
     """
 
-    def __init__(self, label: Array, num_classes: int, crowd: Crowd | Callable[[], Crowd] | None = None) -> None:
-        self.draws, self.crowd = np.asarray(label, np.int32), crowd
+    def __init__(
+        self, label: Array, num_classes: int, crowd: Crowd | Callable[[], Crowd] | None = None,
+        mean_confusion: np.ndarray | Callable[[], np.ndarray] | None = None,
+    ) -> None:  # fmt: skip
+        self.draws, self.crowd, self.mean_confusion = np.asarray(label, np.int32), crowd, mean_confusion
         self.num_draws, self.num_items = self.draws.shape
         self.num_classes = num_classes
 
@@ -594,6 +648,20 @@ class LabelDraws(LabelTruth):
         for start in range(0, self.num_items, rows):
             items = slice(start, min(start + rows, self.num_items))
             yield Block(items, jnp.asarray(pad(self.draws[:, items].T, rows, 0)))
+
+    def label_probabilities(self) -> tuple[Entries, Float[np.ndarray, " entry"]]:
+        """Return the labels that were drawn and how often."""
+        parts = []
+        rows = block_rows(self.num_items, max(self.num_draws, self.num_classes))
+        for start in range(0, self.num_items, rows):
+            drawn = self.draws[:, start : start + rows]
+            cell = np.arange(drawn.shape[1]) * self.num_classes + drawn
+            number = np.bincount(cell.ravel(), minlength=drawn.shape[1] * self.num_classes)
+            occurs = np.flatnonzero(number)
+            parts.append((occurs + start * self.num_classes, number[occurs]))
+        cells, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
+        entries = Entries.of(*np.divmod(cells, self.num_classes), self.num_items, self.num_classes)
+        return entries, numbers / self.num_draws
 
 
 class LabelProbabilities(LabelTruth):
@@ -605,15 +673,17 @@ class LabelProbabilities(LabelTruth):
     probability : float64, shape ``(entry,)``, not negative; normalised over the candidates of an item.
     key, num_draws : the draws are a function of these, so that every pass sees the same ones.
     crowd : how annotators err, in as many draws.
+    mean_confusion : how they label items of each class; see `LabelTruth`.
     """
 
     def __init__(
         self, entries: Entries, probability: np.ndarray, *, key: Key, num_draws: int,
         crowd: Crowd | Callable[[], Crowd] | None = None,
+        mean_confusion: np.ndarray | Callable[[], np.ndarray] | None = None,
     ) -> None:  # fmt: skip
         total = np.bincount(entries.item, probability, entries.num_items)
         self.entries, self.probability = entries, np.asarray(probability, float) / total[entries.item]
-        self.key, self.num_draws, self.crowd = key, num_draws, crowd
+        self.key, self.num_draws, self.crowd, self.mean_confusion = key, num_draws, crowd, mean_confusion
         self.num_items, self.num_classes = entries.num_items, entries.num_classes
 
     @classmethod
@@ -630,6 +700,10 @@ class LabelProbabilities(LabelTruth):
             lowest = pad(before[slots] - start[self.entries.item[slots]], num_entries, 2.0)
             key = jax.random.fold_in(self.key, number)
             yield Block(items, draw_labels(key, jnp.asarray(lowest, jnp.result_type(float)), padded, self.num_draws))
+
+    def label_probabilities(self) -> tuple[Entries, Float[np.ndarray, " entry"]]:
+        """Return the probabilities themselves."""
+        return self.entries, self.probability
 
     def top_probabilities(self) -> TopProbabilities:
         """Return the probabilities themselves."""

@@ -20,17 +20,25 @@ from consilience.data.annotations import Annotations
 from consilience.models.random import log_gamma
 from consilience.models.truth import Crowd
 
-__all__ = ["agreement_by_class", "crowd_of_draws", "crowd_of_posterior", "draw_confusion", "several_annotators"]
+__all__ = [
+    "agreement_by_class",
+    "average_confusion",
+    "crowd_of_draws",
+    "crowd_of_posterior",
+    "draw_confusion",
+    "several_annotators",
+    "shares",
+]
 
 
 def several_annotators(data: Annotations) -> bool:
     """Return whether there are two annotators who could agree."""
-    return bool(np.count_nonzero(_shares(data)) > 1)
+    return bool(np.count_nonzero(shares(data)) > 1)
 
 
 def crowd_of_draws(confusion: Float[Array, "draw annotator class label"], data: Annotations, num_draws: int) -> Crowd:
     """Return the crowd of stored draws, or of one estimate that stands for all draws."""
-    agreement = _agreement_of_draws(jnp.asarray(confusion), jnp.asarray(_shares(data), jnp.result_type(float)))
+    agreement = _agreement_of_draws(jnp.asarray(confusion), jnp.asarray(shares(data), jnp.result_type(float)))
     of_draw = functools.partial(_stored, np.asarray(confusion))
     repeated = np.broadcast_to(agreement, (num_draws, agreement.shape[1]))
     return Crowd(np.asarray(repeated, float), functools.partial(_annotate, of_draw, data))
@@ -41,7 +49,7 @@ def crowd_of_posterior(
 ) -> Crowd:
     """Return the crowd of draws that are made when they are needed, one at a time."""
     concentration = jnp.asarray(concentration)
-    share = jnp.asarray(_shares(data), concentration.dtype)
+    share = jnp.asarray(shares(data), concentration.dtype)
     agreement = _agreement_of_posterior(jax.random.split(key, num_draws), concentration, share)
     of_draw = functools.partial(_drawn, key, num_draws, np.asarray(concentration))
     return Crowd(np.asarray(agreement, float), functools.partial(_annotate, of_draw, data))
@@ -63,6 +71,20 @@ def agreement_by_class(
     return ((together**2).sum(axis=-1) - oneself) / (1 - (share**2).sum())
 
 
+def average_confusion(
+    rows: Float[Array, "draw annotator class label"], data: Annotations
+) -> Float[np.ndarray, "class label"]:
+    r"""Return the posterior mean of :math:`\sum_j s_j \Theta_{jtl}`: how the crowd as a whole labels items of a class.
+
+    Parameters
+    ----------
+    rows : draws of the confusion matrices; or, as one draw, their Dirichlet concentrations, whose shares are the mean.
+    """
+    rows = np.asarray(rows)
+    of_annotator = (rows / rows.sum(axis=-1, keepdims=True)).mean(axis=0, dtype=float)
+    return np.tensordot(shares(data), of_annotator, 1)
+
+
 @jax.jit
 def _agreement_of_draws(
     confusion: Float[Array, "draw annotator class label"], share: Float[Array, " annotator"]
@@ -77,7 +99,8 @@ def _agreement_of_posterior(
     return jax.lax.map(lambda key: agreement_by_class(draw_confusion(key, concentration), share), keys)
 
 
-def _shares(data: Annotations) -> Float[np.ndarray, " annotator"]:
+def shares(data: Annotations) -> Float[np.ndarray, " annotator"]:
+    """Return the part of all annotations that each annotator made, weights summed."""
     amount = np.bincount(np.asarray(data.annotator), np.asarray(data.weight, float), data.num_annotators)
     return amount / max(amount.sum(), np.finfo(float).tiny)
 

@@ -24,6 +24,7 @@ __all__ = [
     "Skills",
     "Source",
     "annotation_counts",
+    "average_confusion",
     "crowd",
     "draw_log_skills",
     "guesses",
@@ -88,6 +89,26 @@ def crowd(source: Source, data: Annotations, num_draws: int) -> Crowd:
     count = annotation_counts(data)
     agreement = np.asarray(_agreement_draws(source, count / count.sum()))
     return Crowd(np.broadcast_to(agreement, (num_draws, data.num_labels)), partial(_annotate, source, data))
+
+
+def average_confusion(
+    posterior: Posterior | Mapping[str, Any], data: Annotations
+) -> Float[np.ndarray, "label label"]:
+    r"""Return the posterior mean of :math:`\sum_j s_j (\theta_j 1[l = t] + (1 - \theta_j) \xi_{jl})`, s_j parts of all.
+
+    That is how probably an annotator, taken by how much they annotate, gives an item of true label t the label l.
+    """
+    if isinstance(posterior, Posterior):
+        knows, guesses, one = (np.asarray(values, float) for values in posterior[:3])
+        competence = knows / (knows + guesses)
+        guessed = (1 - competence)[:, None] * one / one.sum(axis=1, keepdims=True)
+    else:
+        competence = np.asarray(posterior["competence"]).mean(axis=0, dtype=float)
+        guessed = np.einsum("dj,djl->jl", 1 - np.asarray(posterior["competence"], float), posterior["guess"])
+        guessed /= len(posterior["competence"])
+    count = annotation_counts(data)
+    share = count / max(count.sum(), np.finfo(float).tiny)
+    return share @ competence * np.eye(data.num_labels) + share @ guessed
 
 
 def annotation_counts(data: Annotations) -> Float[np.ndarray, " annotator"]:

@@ -1,0 +1,58 @@
+r"""Which items are most worth another label: by how much one more annotation is expected to make them more certain.
+
+With :math:`r_{it}` the posterior probability that t is the label of item i, and :math:`\bar\Theta_{tl}` that of one
+more annotator, taken in proportion to how much each annotates, giving label l to an item of label t, the certainty is
+:math:`\max_t r_{it}` now, :math:`\sum_l \max_t r_{it} \bar\Theta_{tl}` is expected of it after one more label, and the
+difference is the gain. It is zero where no label that may come in could change which label leads, as for items that are
+certain, and wherever annotators say the same whatever is true.
+
+It is a look one step ahead: two more labels can gain where one cannot, and what the new label would tell about the
+annotators, and through them about other items, is not counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import truth_of
+
+__all__ = ["next_labels"]
+
+
+def next_labels(fit: Any, limit: int | None = None) -> Any:
+    """Tabulate the items by how much one more annotation is expected to add to their certainty, most first.
+
+    Parameters
+    ----------
+    fit : a fit of a model of annotators, such as dawid-skene, mace or mpa; or its `Truth`.
+    limit : how many rows; all items by default.
+
+    Returns
+    -------
+    Data frame with the columns ``item``, ``label`` (the most probable one), ``certainty`` (its probability), ``gain``
+    (expected of one more annotation by an annotator of this crowd) and ``expected_certainty``, the sum of both. Of
+    equal gains, the least certain items come first.
+
+    Raises
+    ------
+    UnsupportedRequest
+        Where the model does not say how annotators err, as majority vote and models of plausibilities do not.
+    """
+    import pandas
+
+    if limit is not None and limit < 1:
+        raise UnsupportedRequest(f"limit is {limit}; give how many items to list, 1 or more")
+    truth = truth_of(fit)
+    gain = truth.gain_of_another_label()
+    leading = truth.leading()
+    certainty = leading["certainty"]
+    chosen = np.lexsort((certainty, -gain))[:limit]
+    ids = np.arange(truth.num_items) if truth.items is None else np.asarray(truth.items, object)
+    label = leading["label"][chosen]
+    return pandas.DataFrame({
+        "item": ids[chosen], "label": label if truth.classes is None else np.asarray(truth.classes, object)[label],
+        "certainty": certainty[chosen], "gain": gain[chosen], "expected_certainty": certainty[chosen] + gain[chosen],
+    })  # fmt: skip
