@@ -181,7 +181,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "missing": {"choices": ("drop", "error"), "help": "rows without a label, rating or rank (error)"},
     "duplicates": {"choices": ("keep", "first", "error"), "help": "an annotator who reports on an item again"},
     "unknown": {"choices": ("drop", "error"), "help": "rows outside the closed list of labels (error)"},
-    "antecedents": {"choices": ("drop", "error"), "help": "labels that point to no other mention (error)"},
+    "antecedents": {"choices": ("drop", "error", "strict"), "help": "labels that point to no other mention (error)"},
     "layout": {"choices": ("long", "wide", "counts"), "help": "of a file of annotations (long)"},
     "labels": {"type": lambda text: text.split(","), "metavar": "A,B,…", "help": "the closed list of labels, classes"},
     "classes": {"metavar": "FILE", "help": "the same from a text file, one a line"},

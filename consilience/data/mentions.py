@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,16 +84,22 @@ def read_mentions(
     missing : "error", or "drop" to leave out rows whose annotation is empty.
     duplicates : what to do when an annotator annotates a mention again: "keep" counts every row, "first" keeps the
         first, "error" refuses.
-    antecedents : what to do with annotations that point to their own mention or to none of the document's mentions:
-        "error", or "drop" to leave the row out (and take such a gold label for unknown).
+    antecedents : what to do with labels that point to their own mention or to none of the document's mentions: "error",
+        or "drop" to leave the row out (and take such a gold label for unknown). With "strict" it is an error too where
+        ``DO`` points to a mention that begins later, or where the links of one annotator, or of the gold labels, lead
+        back to where they began; else such labels are counted in a warning and kept, since for a model they are labels
+        like any other.
 
     Returns
     -------
     mentions : mentions, annotators and documents in the order of their first appearance.
+
+    The order of mentions in a text is known from ``start`` alone: without that column no link is taken to point
+    forward, because rows may come in any order. A property (``PR``) may well stand before what it is a property of.
     """
     check_option("missing", missing, ("error", "drop"))
     check_option("duplicates", duplicates, ("keep", "first", "error"))
-    check_option("antecedents", antecedents, ("error", "drop"))
+    check_option("antecedents", antecedents, ("error", "drop", "strict"))
     optional = ("gold", "document_id", "start", "end")
     table = read_table(source, choose_columns(("mention_id", "annotator_id", "annotation"), optional, columns))
     mention, mentions, document_of_mention, documents = _identify(table)
@@ -110,6 +116,12 @@ def read_mentions(
     start, end = _positions(table, mention, len(mentions))
     keep = (kind >= 0) & ~dangling
     keep &= keep_repeated(table, keep, (mention, annotator), duplicates, "mention and annotator")
+    links = _links(keep, annotator, mention, kind, antecedent)
+    _report_links(table, "annotation", links, start, antecedents)
+    if gold_type is not None and gold_antecedent is not None:
+        owner = np.zeros(table.num_rows, np.int32)
+        links = _links(~table.empty("gold"), owner, mention, gold_type[mention], gold_antecedent[mention])
+        _report_links(table, "gold", links, start, antecedents)
     table.problems.raise_any()
     require_rows(table, keep)
     annotator, annotator_ids = compact(annotator[keep], annotators)
@@ -182,11 +194,65 @@ def _parse(
 
 
 def _report_dangling(table: Table, role: str, dangling: np.ndarray, antecedents: str) -> None:
-    if antecedents == "error":
+    if antecedents != "drop":
         message = "the antecedent is the mention itself or no mention of the document"
         table.flag(dangling, role, message, "correct it, or pass antecedents='drop' to leave such labels out")
     elif dangling.any():
         warn_input(f"{dangling.sum():,} labels in the column {role} point to no other mention (antecedents='drop')")
+
+
+class _Links(NamedTuple):
+    """Labels ``DO``, each once for whoever gave it: the row, that annotator, the mention and its antecedent."""
+
+    row: np.ndarray
+    owner: np.ndarray
+    mention: np.ndarray
+    antecedent: np.ndarray
+
+
+def _links(
+    usable: np.ndarray, owner: np.ndarray, mention: np.ndarray, kind: np.ndarray, antecedent: np.ndarray
+) -> _Links:
+    row = np.flatnonzero(usable & (owner >= 0) & (kind == MENTION_TYPES.index("DO")) & (antecedent >= 0))
+    row = row[~repeated(owner[row], mention[row], antecedent[row])]
+    return _Links(row, owner[row], mention[row], antecedent[row])
+
+
+def _report_links(table: Table, role: str, links: _Links, start: np.ndarray | None, antecedents: str) -> None:
+    """Report links that point forward, and those that lead back to where they began."""
+    forward = np.zeros(len(links.row), bool) if start is None else start[links.antecedent] > start[links.mention]
+    for which, message in (
+        (forward, "the antecedent begins later than the mention"),
+        (_on_circles(links), "followed from antecedent to antecedent, the links lead back to this mention"),
+    ):
+        rows = links.row[which]
+        if antecedents == "strict":
+            flagged = np.isin(np.arange(table.num_rows), rows)
+            table.flag(flagged, role, message, "correct it, or pass antecedents='error' to keep such labels")
+        elif len(rows) and not table.problems.found:
+            column = table.columns[role]
+            example = f"{table.place(rows[0])}, {column.values[column.codes[rows[0]]]!r}"
+            warn_input(f"{len(rows):,} labels in the column {role}, the first in {example}: {message}; they were kept")
+
+
+def _on_circles(links: _Links) -> np.ndarray:
+    """Return which links one comes back to by following the first link of each mention, those of one owner only."""
+    first = np.flatnonzero(~repeated(links.owner, links.mention))
+    size = 1 + max(links.mention.max(initial=0), links.antecedent.max(initial=0))
+    owner = links.owner[first].astype(np.int64) * size
+    here, there = owner + links.mention[first], owner + links.antecedent[first]
+    order = np.argsort(here)
+    place = np.minimum(np.searchsorted(here[order], there), max(len(order) - 1, 0))
+    end = len(first)
+    follower = np.append(np.where(here[order][place] == there, order[place], end), end)
+    # Twice as far each time: what is reached after as many steps as there are links lies on a circle.
+    for _ in range(end.bit_length()):
+        follower = follower[follower]
+    reached = np.zeros(end + 1, bool)
+    reached[follower] = True
+    result = np.zeros(len(links.row), bool)
+    result[first] = reached[:end]
+    return result
 
 
 def _gold(

@@ -1,9 +1,10 @@
 """Mentions: the parsed annotations, documents, gold and positions."""
 
+import numpy as np
 import pytest
 
 from consilience.data import read_mentions
-from consilience.data.mentions import MENTION_TYPES
+from consilience.data.mentions import MENTION_TYPES, _Links, _on_circles
 from consilience.errors import InputError, InputWarning
 
 TABLE = {
@@ -97,3 +98,72 @@ def test_policies():
         assert read_mentions(again, duplicates="first").type.tolist() == [0, 1, 2]
     with pytest.raises(InputError, match="same mention and annotator"):
         read_mentions(again, duplicates="error")
+
+
+# ---- links ----
+
+
+def links(*rows, **more):
+    """Return a table of (mention, annotator, label)."""
+    columns = dict(zip(("mention_id", "annotator_id", "annotation"), map(list, zip(*rows, strict=True)), strict=True))
+    return columns | more
+
+
+FORWARD = links(("m1", "a", "DO(m2)"), ("m2", "a", "PR(m3)"), ("m3", "a", "DO(m1)"), ("m3", "b", "DO(m2)"))
+POSITIONS = {"start": [0, 4, 8, 8], "end": [1, 5, 9, 9]}
+CIRCLE = links(
+    ("m1", "a", "DO(m2)"), ("m2", "a", "DO(m3)"), ("m3", "a", "DO(m1)"), ("m4", "a", "DO(m3)"),
+    ("m1", "b", "DN"), ("m2", "b", "DO(m3)"), ("m3", "b", "DO(m1)"),
+)  # fmt: skip
+
+
+def test_links_forward_are_counted_and_kept():
+    with pytest.warns(InputWarning, match=r"^1 labels in the column annotation, the first in row 0 .*'DO\(m2\)'.*later"):
+        mentions = read_mentions(FORWARD | POSITIONS)
+    assert mentions.num_annotations == 4
+    with pytest.raises(InputError, match=r"row 0 .*begins later.*antecedents='error'"):
+        read_mentions(FORWARD | POSITIONS, antecedents="strict")
+    gold = {"gold": ["DO(m3)", "", "", ""]}
+    with pytest.warns(InputWarning) as caught:
+        read_mentions(FORWARD | POSITIONS | gold)
+    assert sum("column gold" in str(warning.message) for warning in caught) == 1
+
+
+def test_without_positions_no_link_points_forward():
+    assert read_mentions(FORWARD, antecedents="strict").num_annotations == 4
+
+
+def test_circles_are_those_of_one_annotator():
+    """The links of a lead m1, m2, m3, m1; m4 only leads there. Those of b end at m1."""
+    message = r"^3 labels in the column annotation, the first in row 0 .*'DO\(m2\)'.*lead back"
+    with pytest.warns(InputWarning, match=message):
+        assert read_mentions(CIRCLE).num_annotations == 7
+    with pytest.raises(InputError, match=r"3 problems"):
+        read_mentions(CIRCLE, antecedents="strict")
+
+
+def test_circles_of_gold_labels():
+    table = links(("m1", "a", "DN"), ("m2", "a", "DN"), ("m2", "b", "DN"), ("m3", "a", "DN"))
+    with pytest.warns(InputWarning, match=r"^2 labels in the column gold, the first in row 0 .*lead back"):
+        read_mentions(table | {"gold": ["DO(m2)", "DO(m1)", "DO(m1)", "DO(m2)"]})
+    read_mentions(table | {"gold": ["DN", "DO(m1)", "", "DO(m2)"]}, antecedents="strict")
+
+
+def test_circles_against_a_loop():
+    random = np.random.default_rng(0)
+    mention, annotator, antecedent = random.integers(0, [[40], [6], [40]], (3, 150))
+    owner = np.unique(np.stack([annotator, mention]), axis=1, return_index=True)[1]
+    rows = np.sort(owner)
+    rows = rows[mention[rows] != antecedent[rows]]
+    follow = {(annotator[row], mention[row]): antecedent[row] for row in rows}
+    expected = []
+    for who, start in follow:
+        here, seen = start, 0
+        while (who, here) in follow and seen <= len(follow):
+            here, seen = follow[who, here], seen + 1
+            if here == start:
+                expected.append((who, start))
+                break
+    assert expected
+    found = _on_circles(_Links(rows, annotator[rows], mention[rows], antecedent[rows]))
+    assert {(annotator[row], mention[row]) for row in rows[found]} == set(expected)
