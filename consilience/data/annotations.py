@@ -252,13 +252,14 @@ def _read_long(
     keep &= keep_repeated(table, keep, (item, annotator), duplicates, "item and annotator")
     table.problems.raise_any()
     require_rows(table, keep)
-    item, item_ids = compact(item[keep], items)
-    annotator, annotator_ids = compact(annotator[keep], annotators)
+    rows = slice(None) if keep.all() else keep
+    item, item_ids = compact(item[rows], items)
+    annotator, annotator_ids = compact(annotator[rows], annotators)
     return Annotations.from_codes(
         item,
         annotator,
-        label[keep],
-        weight=weight[keep],
+        label[rows],
+        weight=weight[rows],
         gold=None if gold is None else gold[recode(np.arange(len(item_ids)), item_ids, items)],
         items=item_ids,
         annotators=annotator_ids,

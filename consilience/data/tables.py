@@ -230,7 +230,9 @@ class Table:
                 recoded[code] = lookup.setdefault(text, len(lookup))
         for complaint, bad in refused.items():
             self.flag(np.isin(column.codes, bad), role, complaint, "write a plain text or number there")
-        codes = recoded[column.codes]
+        # Ids are mostly distinct texts already; a copy of the codes would be all that changes.
+        unchanged = np.array_equal(recoded[:-1], np.arange(len(column.values)))
+        codes = column.codes if unchanged else recoded[column.codes]
         if required:
             self._require(codes >= 0, role, refused)
         return codes, list(lookup)
@@ -760,7 +762,7 @@ def _pyarrow(problems: Problems) -> Any:
 
 
 def _read_parquet(path: Path, choose: Choose, problems: Problems) -> Table:
-    """Read the chosen columns batch by batch, so that only codes and distinct values are ever in memory together."""
+    """Read the chosen columns one after the other, batch by batch."""
     pyarrow = _pyarrow(problems)
     from pyarrow.parquet import ParquetFile
 
@@ -769,17 +771,15 @@ def _read_parquet(path: Path, choose: Choose, problems: Problems) -> Table:
         file = ParquetFile(path)
         written = file.schema_arrow.names
     names = _check_names(written, problems)
-    chosen = choose(names, problems)
-    batches: dict[str, list[Any]] = {role: [] for role in chosen}
-    num_rows = 0
-    with _parquet_errors(pyarrow, problems):
-        for batch in file.iter_batches(_CHUNK_ROWS, columns=[written[position] for position in chosen.values()]):
-            num_rows += batch.num_rows
-            for role, position in chosen.items():
-                batches[role].append(_encode_batch(pyarrow, batch.column(batch.schema.names.index(written[position]))))
-        columns = {
-            role: _from_batches(pyarrow, names[position], batches.pop(role)) for role, position in chosen.items()
-        }
+    columns = {}
+    for role, position in choose(names, problems).items():
+        with _parquet_errors(pyarrow, problems):
+            batches = file.iter_batches(_CHUNK_ROWS, columns=[written[position]])
+            # A name with a dot may bring another column along.
+            values = (batch.column(batch.schema.names.index(written[position])) for batch in batches)
+            columns[role] = _from_batches(pyarrow, names[position], [_encode_batch(pyarrow, each) for each in values])
+        pyarrow.default_memory_pool().release_unused()
+    num_rows = file.metadata.num_rows
     return Table(columns, num_rows, problems, "row {} (counted from 0)", range(num_rows))
 
 
@@ -793,7 +793,7 @@ def _parquet_errors(pyarrow: Any, problems: Problems) -> Iterator[None]:
 
 
 def _encode_batch(pyarrow: Any, values: Any) -> Any:
-    """Return an Arrow array as codes into its distinct values; as it is where Arrow cannot do that."""
+    """Return an Arrow array as codes into its distinct values, or as it is where Arrow cannot do that."""
     kinds = pyarrow.types
     if kinds.is_dictionary(values.type):
         # Encoded anew, because a dictionary of the file's own may be in any order and have values that no row uses.
