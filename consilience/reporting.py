@@ -455,7 +455,7 @@ def _diagnosis(fit: Fit) -> str:
         return (
             "The posterior is approximated by independent factors, whose spread is as a rule too small; "
             f"{fit.run.steps:,} sweeps raised the bound until it stood still. A sampler of the same model shows how "
-            "much that matters."
+            "much that matters." + "".join(f" Of this fit: {note}." for note in fit.notes())
         )
     if problems:
         return "Diagnostics: " + "; ".join(problems)

@@ -47,8 +47,8 @@ __all__ = ["METHODS", "Fit", "as_member", "fit", "resolve_priors"]
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 """Every method that some member may offer."""
 
-# Numbers of streams of random keys: the same seed gives inference, truth and exported draws their own.
-_INFERENCE, _TRUTH, _EXPORT = range(3)
+# Numbers of streams of random keys: the same seed gives inference, truth, exported draws and k-hat their own.
+_INFERENCE, _TRUTH, _EXPORT, _WEIGHTS = range(4)
 
 _ASKED = "asked for"
 
@@ -161,6 +161,9 @@ def fit(
         warnings.warn(message, DiagnosticWarning, stacklevel=2)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
+    if run is not None and method == "cavi" and run.result.complete:
+        run, noted = _weighed(chosen, run, posterior, data, priors, settings, seed)
+        attributes |= noted
     return result
 
 
@@ -317,12 +320,21 @@ class Fit:
         save(self, path)
 
     def __repr__(self) -> str:
+    def notes(self) -> list[str]:
+        """Return what a reader should know of the approximation, in words: no fault of the run, but of its kind."""
+        if self.run is None or self.method != "cavi":
+            return []
+        from consilience.inference import posterior
+
+        return posterior.approximation_notes(self.run.k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
+
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
 
     def _dims(self, samples: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
         dims = {}
+            **({"notes": "; ".join(notes)} if (notes := self.notes()) else {}),
         for site, names in self.member.dims.items():
             if site in samples and samples[site].ndim - 2 == len(names):
                 dims[site] = names
@@ -518,6 +530,20 @@ def _key(seed: int, stream: int) -> Key:
 def _flat_draws(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Join the chains: ``(chain, draw, …)`` to ``(chain * draw, …)``."""
     return {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
+def _weighed(
+    member: Model, run: GenericRun, posterior: Any, data: Contract, priors: Any, settings: dict[str, Any], seed: int
+) -> tuple[GenericRun, dict[str, Any]]:
+    """Return the run with its k-hat, and what the description says of it; nothing of members that state no factors."""
+    from consilience.inference.approximation import MOST_NUMBERS, approximation_k_hat
+
+    if member.factors is None:
+        return run, {}
+    found = approximation_k_hat(member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS))
+    if found is None:
+        return run, {"k_hat": f"not computed: more than {MOST_NUMBERS:,} annotations or parameters"}
+    return run._replace(k_hat=found), {"k_hat": round(found, 3)}
+
+
 
 
 def _named(values: np.ndarray, ids: Any) -> np.ndarray:

@@ -19,7 +19,17 @@ from consilience.inference import diagnostics
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
 
-__all__ = ["LEAST_ESS", "MOST_R_HAT", "k_hat", "poor_diagnostics", "summarise", "to_arviz", "variable"]
+__all__ = [
+    "LEAST_ESS",
+    "MOST_K_HAT",
+    "MOST_R_HAT",
+    "approximation_notes",
+    "k_hat",
+    "poor_diagnostics",
+    "summarise",
+    "to_arviz",
+    "variable",
+]
 
 # Groups that hold one value where the others hold one a draw.
 _WITHOUT_DRAWS = frozenset({"observed_data", "constant_data", "variational"})
@@ -27,7 +37,8 @@ _FEWEST_WEIGHTS = 25
 MOST_R_HAT, LEAST_ESS = 1.01, 400
 """Beyond these a fit is said to be poor (Vehtari et al. 2021)."""
 
-_MOST_K_HAT = 0.7
+MOST_K_HAT = 0.7
+"""Beyond this an approximation cannot stand in for the posterior (Vehtari et al. 2024)."""
 
 
 def to_arviz(
@@ -206,13 +217,32 @@ def _too_few_draws(run: GenericRun | None) -> list[str]:
 
 
 def _far_guide(run: GenericRun | None) -> list[str]:
-    if run is None or run.k_hat is None or run.k_hat <= _MOST_K_HAT:
+    if run is None or run.k_hat is None or run.k_hat <= MOST_K_HAT:
         return []
     if np.isnan(run.k_hat):
         return [f"k-hat needs at least {_FEWEST_WEIGHTS} draws: how far the approximation is off is not known"]
     return [
-        f"the variational approximation is far from the posterior: k-hat is {run.k_hat:.2f}, above {_MOST_K_HAT}; "
+        f"the variational approximation is far from the posterior: k-hat is {run.k_hat:.2f}, above {MOST_K_HAT}; "
         "do not trust its intervals, use a sampler"
+    ]
+
+
+def approximation_notes(k_hat: float | None, sampler: str) -> list[str]:
+    """Say in words what a k-hat of coordinate ascent means, where it is large.
+
+    Independent factors for many annotators always have a large one: that is no fault of the run, and so none of
+    `poor_diagnostics`.
+
+    Parameters
+    ----------
+    k_hat : None where it was not computed.
+    sampler : the method that samples the same model.
+    """
+    if k_hat is None or not k_hat > MOST_K_HAT:
+        return []
+    return [
+        f"k-hat is {k_hat:.2f}, above {MOST_K_HAT}: the intervals of the parameters are those of an approximation by "
+        f"independent factors; method {sampler} samples the same model"
     ]
 
 

@@ -201,6 +201,8 @@ class Model:
         known = {option.name: option for option in self.options}
         for name in given:
             if name not in known:
+    factors : ``factors(posterior)`` -> the independent Dirichlet and Beta distributions that ``cavi`` ends with, by
+        site: k-hat tells from them how far the approximation is from the posterior, and NUTS starts at draws of them.
                 close = difflib.get_close_matches(name, [*known, *self.prior_options], n=1)
                 hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
                 listed = ", ".join([*known, *self.prior_options]) or "none"
@@ -230,6 +232,7 @@ def checked_prior(site: str, prior: Any, data: Any, event_shape: tuple[int, ...]
     """
     distribution = (
         prior if isinstance(prior, dist.Distribution) else prior(data, *context) if callable(prior) else prior
+    factors: Any = None
     )
     if not isinstance(distribution, dist.Distribution):
         raise InvalidPrior(

@@ -40,6 +40,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
@@ -122,6 +123,11 @@ def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, gold: 
     key_label, key_crowd = jax.random.split(key)
     several = several_annotators(data)
     if isinstance(posterior, dict) and "responsibility" not in posterior:
+def factors(posterior: Posterior) -> dict[str, dist.Dirichlet]:
+    """Return q(p) and q(Θ)."""
+    return {"prevalence": dist.Dirichlet(posterior.prevalence), "confusion": dist.Dirichlet(posterior.confusion)}
+
+
         prevalence, confusion = (jnp.asarray(posterior[site]) for site in ("prevalence", "confusion"))
         keys = jax.random.split(key_label, len(prevalence))
         label = np.asarray(_labels_of_draws(keys, prevalence, confusion, rows_of(data, gold)))
@@ -192,6 +198,7 @@ MODEL = Model(
         "prevalence": ("class",), "confusion": ("annotator", "class", "label"), "responsibility": ("item", "class"),
     },
     simulate=simulate,
+    factors=factors,
     testing_priors=_testing_priors,
     log_likelihood=log_likelihood,
     canonical=canonical,

@@ -46,6 +46,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
@@ -138,6 +139,11 @@ def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, *
 
 def _guess_count(count: float) -> dict[str, Symmetric]:
     return {"guess": Symmetric(count)}
+def factors(posterior: Posterior) -> dict[str, dist.Distribution]:
+    """Return q(θ) and q(ξ)."""
+    return {"competence": dist.Beta(posterior.knows, posterior.guesses), "guess": dist.Dirichlet(posterior.guess)}
+
+
 
 
 MODEL = Model(
@@ -183,6 +189,7 @@ MODEL = Model(
     draw=draw,
     truth=truth,
     tables={"labels": labels, "annotators": annotators, "guesses": guesses},
+    factors=factors,
     dims={
         "competence": ("annotator",), "guess": ("annotator", "label"), "label_probability": ("item", "label"),
     },

@@ -49,6 +49,7 @@ from typing import Any
 
 import jax
 import numpyro
+import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Key
 from consilience.data.annotations import Annotations
@@ -110,6 +111,12 @@ def draw(posterior: Posterior, data: Any, *, key: Key, num_draws: int, **options
     }
 
 
+def factors(posterior: Posterior) -> dict[str, dist.Beta]:
+    """Return q(π), q(α) and q(β)."""
+    named = zip(Posterior._fields, posterior[:3], strict=False)
+    return {site: dist.Beta(parameters[..., 0], parameters[..., 1]) for site, parameters in named}
+
+
 MODEL = Model(
     name="mpa",
     title="mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity",
@@ -137,6 +144,7 @@ MODEL = Model(
     ),
     posterior=Posterior,
     draw=draw,
+    factors=factors,
     cavi=CAVI,
     gibbs=GIBBS,
     truth=truth,

@@ -1,0 +1,135 @@
+"""The approximation that CAVI ends with, beside the posterior itself: draws of it, and the k-hat of their weights.
+
+The factors of the approximation are Dirichlet and Beta distributions, independent of each other. They are drawn on the
+host, in float64 and in logarithms: that takes no compilation, and a share so close to one that it would round to one
+still has a density.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+from numpyro import handlers
+from numpyro.infer.util import log_density
+from scipy import special
+
+from consilience.arrays import Key
+from consilience.inference.generic import BoundModel
+from consilience.inference.posterior import k_hat
+from consilience.models.interface import Model
+
+__all__ = ["MOST_NUMBERS", "approximation_k_hat", "draw_factors", "log_weights"]
+
+MOST_NUMBERS = 200_000
+"""With more annotations, or parameters of factors, k-hat is not computed: it would take longer than the ascent did."""
+
+_FEWEST_DRAWS, _MOST_DRAWS = 200, 1000
+# Annotations and parameters that are looked at, over all draws: about a second's work.
+_MOST_WORK = 10_000_000
+
+
+def approximation_k_hat(
+    member: Model, posterior: Any, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key
+) -> float | None:
+    """Return the Pareto k-hat of what coordinate ascent ended with (Yao et al. 2018).
+
+    Parameters
+    ----------
+    member, data, priors, options : what was fitted.
+    posterior : the parameters of the approximation.
+    key : of its draws, of which there are 200 to 1,000.
+
+    Returns
+    -------
+    None where it is not computed: of members that do not state their factors, and of more than `MOST_NUMBERS`
+    annotations or parameters.
+
+    References
+    ----------
+    Yao, Vehtari, Simpson & Gelman (2018), Yes, but Did It Work?: Evaluating Variational Inference, ICML.
+    """
+    if member.factors is None or member.model is None:
+        return None
+    numbers = sum(int(np.prod(factor.shape())) for factor in member.factors(posterior).values())
+    size = max(getattr(data, "num_annotations", 0), numbers, 1)
+    if size > MOST_NUMBERS:
+        return None
+    num_draws = int(np.clip(_MOST_WORK // size, _FEWEST_DRAWS, _MOST_DRAWS))
+    return k_hat(log_weights(member, posterior, data, priors, options, key=key, num_draws=num_draws))
+
+
+def log_weights(
+    member: Model, posterior: Any, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key, num_draws: int
+) -> np.ndarray:
+    """Return log joint density minus log density of the approximation at draws of it, float64, ``(draw,)``.
+
+    Both densities are those of the sites in their own supports; the joint one is the member's NumPyro model.
+    """
+    sites, own = draw_factors(member.factors(posterior), key, num_draws)
+    with jax.enable_x64(True):
+        joint = _joint_densities(BoundModel(member.model, priors, options))(sites, data)
+    return np.asarray(joint, float) - own
+
+
+def draw_factors(
+    factors: Mapping[str, dist.Distribution], key: Key, num_draws: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Draw from independent Dirichlet and Beta distributions.
+
+    Parameters
+    ----------
+    factors : the distributions by site, of any batch shape.
+    key : random key.
+    num_draws : how many draws.
+
+    Returns
+    -------
+    float64 draws by site ``(draw, …)``, and the log densities of the draws ``(draw,)``.
+    """
+    random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    drawn, density = {}, np.zeros(num_draws)
+    for site, factor in factors.items():
+        concentration = _concentration(factor)
+        shape = (num_draws, *concentration.shape)
+        # Gamma(a) = Gamma(a + 1) U^(1/a), which in logarithms cannot underflow.
+        log_gamma = np.log(random.standard_gamma(concentration + 1, shape))
+        log_gamma -= random.standard_exponential(shape) / concentration
+        log_share = log_gamma - special.logsumexp(log_gamma, axis=-1, keepdims=True)
+        constant = special.gammaln(concentration.sum(axis=-1)) - special.gammaln(concentration).sum(axis=-1)
+        terms = constant + ((concentration - 1) * log_share).sum(axis=-1)
+        density += terms.reshape(num_draws, -1).sum(axis=1)
+        share = np.exp(log_share)
+        drawn[site] = _inside(share[..., 0] if isinstance(factor, dist.Beta) else share)
+    return drawn, density
+
+
+def _concentration(factor: dist.Distribution) -> np.ndarray:
+    """Return the parameters ``(…, share)``; those of a Beta distribution are those of a share and of the rest."""
+    if isinstance(factor, dist.Beta):
+        return np.stack([np.asarray(factor.concentration1, float), np.asarray(factor.concentration0, float)], axis=-1)
+    return np.asarray(factor.concentration, float)
+
+
+def _inside(share: np.ndarray) -> np.ndarray:
+    """Keep shares off the ends of their support, where a density may be infinite."""
+    return np.clip(share, np.finfo(float).tiny, 1 - np.finfo(float).eps)
+
+
+@functools.lru_cache(maxsize=32)
+def _joint_densities(bound: BoundModel) -> Callable[[Mapping[str, np.ndarray], Any], jax.Array]:
+    """Return the compiled log joint density of each draw ``(draw, …)`` of the sites, and the data."""
+
+    @jax.jit
+    def densities(sites: Any, data: Any) -> Any:
+        def one(sites: Any) -> Any:
+            fixed = handlers.substitute(handlers.seed(bound, 0), data=sites)
+            return log_density(fixed, (data,), {}, {})[0]
+
+        return jax.lax.map(one, sites)
+
+    return densities

@@ -1,0 +1,139 @@
+"""The k-hat of CAVI: draws of its factors, their weights, and what is said of it."""
+
+import json
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from numpyro import handlers
+from scipy import stats
+
+import consilience as cs
+from consilience.data import Annotations
+from consilience.errors import DiagnosticWarning
+from consilience.inference import approximation
+from consilience.inference.approximation import approximation_k_hat, draw_factors, log_weights
+from consilience.inference.posterior import approximation_notes
+from consilience.models import dawid_skene, mace, member, mpa
+
+NAMES = ("dawid-skene", "mace", "mpa")
+# Without mirror modes, of which the approximation has one only.
+LOPSIDED = {
+    "dawid-skene": dawid_skene.Priors(confusion=dawid_skene.Diagonal(5.0)),
+    "mace": mace.Priors(competence=mace.KnowsGuesses(2.0, 2.0)),
+    "mpa": mpa.Priors(sensitivity=mpa.BetaPrior(6.0, 1.0), specificity=mpa.BetaPrior(6.0, 1.0)),
+}
+
+
+def simulated(name, num_items=30, **sizes):
+    own = member(name)
+    priors = None if own.testing_priors is None else own.testing_priors()
+    sizes = {"num_annotators": 4, "num_labels": 2, **sizes}
+    return own.simulate(jax.random.key(0), priors, num_items=num_items, **sizes)[0]
+
+
+def test_factors_are_drawn_with_their_densities():
+    factors = {
+        "share": dist.Beta(np.array([9.0, 0.5]), np.array([0.02, 3.0])),
+        "row": dist.Dirichlet(np.array([[0.3, 2.0, 5.0], [1.0, 1.0, 1.0]])),
+    }
+    drawn, density = draw_factors(factors, jax.random.key(1), 4000)
+    assert {site: values.shape for site, values in drawn.items()} == {"share": (4000, 2), "row": (4000, 2, 3)}
+    assert np.all((drawn["share"] > 0) & (drawn["share"] < 1))
+    for site, factor in factors.items():
+        error = np.sqrt(np.asarray(factor.variance) / 4000)
+        assert np.all(np.abs(drawn[site].mean(axis=0) - np.asarray(factor.mean)) < 5 * error)
+    # The first share is so close to one that its own density, and no other, is lost to rounding.
+    factors.pop("share")
+    drawn, density = draw_factors(factors, jax.random.key(1), 50)
+    concentration = np.asarray(factors["row"].concentration, float)
+    right = [
+        sum(stats.dirichlet(c).logpdf(x / x.sum()) for c, x in zip(concentration, row, strict=True))
+        for row in drawn["row"]
+    ]
+    np.testing.assert_allclose(density, right, rtol=1e-7, atol=1e-7)
+
+
+def evidence_from_prior(fit, num_draws):
+    """Return the mean likelihood of draws of the prior, and its standard error."""
+
+    @jax.jit
+    def likelihood(key):
+        trace = handlers.trace(handlers.seed(fit.member.model, key)).get_trace(fit.data, fit.priors, **fit.options)
+        return jnp.exp(trace["annotations"]["fn"].log_factor.sum())
+
+    values = np.asarray(jax.lax.map(likelihood, jax.random.split(jax.random.key(4), num_draws)), float)
+    return values.mean(), values.std() / np.sqrt(num_draws)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_average_to_the_evidence(name):
+    fit = cs.fit(name, simulated(name, 4, num_annotators=2), LOPSIDED[name], "cavi")
+    logs = log_weights(
+        fit.member, fit.posterior, fit.data, fit.priors, fit.options, key=jax.random.key(3), num_draws=5_000
+    )
+    weights = np.exp(logs)
+    expected, error = evidence_from_prior(fit, 30_000)
+    assert abs(weights.mean() - expected) < 5 * np.hypot(error, weights.std() / np.sqrt(len(weights)))
+    assert error < 0.05 * expected
+    # The bound is the mean logarithm of weights that also have the labels in them.
+    assert logs.mean() > fit.elbo[-1] - 5 * logs.std() / np.sqrt(len(logs))
+
+
+def test_of_annotations_that_say_nothing_the_approximation_is_exact():
+    """An annotator with one label, and nobody else: the posterior has the form of the factors."""
+    data = Annotations.from_codes([0, 1, 2], [0, 0, 0], [0, 0, 0], num_items=3, num_annotators=1, num_labels=1)
+    fit = cs.fit("dawid-skene", data, method="cavi")
+    assert fit.run.k_hat == 0.0
+    assert fit.attributes["k_hat"] == 0.0
+    assert fit.notes() == []
+
+
+def test_many_annotators_have_a_large_one_which_is_no_fault():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DiagnosticWarning)
+        fit = cs.fit("dawid-skene", simulated("dawid-skene", 300, num_annotators=30, annotations_per_item=4))
+    assert fit.method == "cavi"
+    assert fit.attributes["k_hat"] == round(fit.run.k_hat, 3) > 0.7
+    assert fit.diagnostics() == []
+    (note,) = fit.notes()
+    assert note == fit.describe()["notes"]
+    assert f"k-hat is {fit.run.k_hat:.2f}" in note
+    assert "method gibbs samples the same model" in note
+
+
+def test_it_is_stored_with_the_fit(tmp_path):
+    fit = cs.fit("mace", simulated("mace"), method="cavi")
+    fit.save(tmp_path / "fit")
+    again = cs.load_fit(tmp_path / "fit")
+    assert again.run.k_hat == fit.run.k_hat
+    assert again.describe()["k_hat"] == fit.describe()["k_hat"]
+    assert again.notes() == fit.notes()
+    assert json.loads((tmp_path / "fit" / "fit.json").read_text())["run"]["k_hat"] == fit.run.k_hat
+
+
+def test_large_data_have_none_and_say_so(monkeypatch):
+    monkeypatch.setattr(approximation, "MOST_NUMBERS", 100)
+    fit = cs.fit("mace", simulated("mace"), method="cavi")
+    assert fit.run.k_hat is None
+    assert fit.attributes["k_hat"] == "not computed: more than 100 annotations or parameters"
+    assert fit.notes() == []
+
+
+def test_the_same_seed_gives_the_same_figure():
+    data = simulated("mpa")
+    one, other, different = (cs.fit("mpa", data, method="cavi", seed=seed) for seed in (1, 1, 2))
+    assert one.run.k_hat == other.run.k_hat != different.run.k_hat
+
+
+def test_members_that_state_no_factors_have_none():
+    own = member("dirichlet")
+    assert approximation_k_hat(own, None, None, None, {}, key=jax.random.key(0)) is None
+
+
+@pytest.mark.parametrize("k_hat", [None, 0.7, 0.1, float("nan")])
+def test_a_small_one_needs_no_words(k_hat):
+    assert approximation_notes(k_hat, "gibbs") == []
