@@ -152,6 +152,9 @@ def fit(
         attributes["resumed_at_step"] = kept.resumed_at
     attributes["seconds"] = round(seconds, 3)
     posterior = prepared if run is None else _posterior(chosen, method, run)
+    if run is not None and method == "cavi" and run.result.complete:
+        run, noted = _weighed(chosen, run, posterior, data, priors, settings, seed)
+        attributes |= noted
     result = Fit(
         member=chosen, data=data, priors=priors, options=settings, method=method, reason=reason, seed=seed, draws=draws,
         posterior=posterior, result=run.result if run else Result.converged, run=run, attributes=attributes,
@@ -161,9 +164,6 @@ def fit(
         warnings.warn(message, DiagnosticWarning, stacklevel=2)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
-    if run is not None and method == "cavi" and run.result.complete:
-        run, noted = _weighed(chosen, run, posterior, data, priors, settings, seed)
-        attributes |= noted
     return result
 
 
@@ -305,12 +305,21 @@ class Fit:
 
         return posterior.poor_diagnostics(None if self.closed_form else self._summary, self.run)
 
+    def notes(self) -> list[str]:
+        """Return what a reader should know of the approximation, in words: no fault of the run, but of its kind."""
+        if self.run is None or self.method != "cavi":
+            return []
+        from consilience.inference import posterior
+
+        return posterior.approximation_notes(self.run.k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
+
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, options, priors, seed, result, versions, data hash, seconds."""
         return {
             "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
             **{f"option_{name}": value for name, value in self.options.items()},
             "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+            **({"notes": "; ".join(notes)} if (notes := self.notes()) else {}),
         }  # fmt: skip
 
     def save(self, path: Any) -> None:
@@ -320,21 +329,12 @@ class Fit:
         save(self, path)
 
     def __repr__(self) -> str:
-    def notes(self) -> list[str]:
-        """Return what a reader should know of the approximation, in words: no fault of the run, but of its kind."""
-        if self.run is None or self.method != "cavi":
-            return []
-        from consilience.inference import posterior
-
-        return posterior.approximation_notes(self.run.k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
-
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
 
     def _dims(self, samples: dict[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
         dims = {}
-            **({"notes": "; ".join(notes)} if (notes := self.notes()) else {}),
         for site, names in self.member.dims.items():
             if site in samples and samples[site].ndim - 2 == len(names):
                 dims[site] = names
@@ -515,6 +515,20 @@ def _posterior(member: Model, method: str, run: GenericRun) -> Any:
     return member.posterior(**{name: values[0, 0] for name, values in run.samples.items()})
 
 
+def _weighed(
+    member: Model, run: GenericRun, posterior: Any, data: Contract, priors: Any, settings: dict[str, Any], seed: int
+) -> tuple[GenericRun, dict[str, Any]]:
+    """Return the run with its k-hat, and what the description says of it; nothing of members that state no factors."""
+    from consilience.inference.approximation import MOST_NUMBERS, approximation_k_hat
+
+    if member.factors is None:
+        return run, {}
+    found = approximation_k_hat(member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS))
+    if found is None:
+        return run, {"k_hat": f"not computed: more than {MOST_NUMBERS:,} annotations or parameters"}
+    return run._replace(k_hat=found), {"k_hat": round(found, 3)}
+
+
 def _worst(result: Fit) -> dict[str, float]:
     """Return the largest R-hat and the fewest effective draws of all quantities; nothing where there is one chain."""
     if result.run is None or result.closed_form or (summary := result.summary())["r_hat"].isna().all():
@@ -530,20 +544,6 @@ def _key(seed: int, stream: int) -> Key:
 def _flat_draws(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Join the chains: ``(chain, draw, …)`` to ``(chain * draw, …)``."""
     return {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
-def _weighed(
-    member: Model, run: GenericRun, posterior: Any, data: Contract, priors: Any, settings: dict[str, Any], seed: int
-) -> tuple[GenericRun, dict[str, Any]]:
-    """Return the run with its k-hat, and what the description says of it; nothing of members that state no factors."""
-    from consilience.inference.approximation import MOST_NUMBERS, approximation_k_hat
-
-    if member.factors is None:
-        return run, {}
-    found = approximation_k_hat(member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS))
-    if found is None:
-        return run, {"k_hat": f"not computed: more than {MOST_NUMBERS:,} annotations or parameters"}
-    return run._replace(k_hat=found), {"k_hat": round(found, 3)}
-
-
 
 
 def _named(values: np.ndarray, ids: Any) -> np.ndarray:

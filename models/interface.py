@@ -156,6 +156,8 @@ class Model:
     dims : site -> dimension names, for ArviZ.
     draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of a
         posterior in closed form.
+    factors : ``factors(posterior)`` -> the independent Dirichlet and Beta distributions that ``cavi`` ends with, by
+        site: k-hat tells from them how far the approximation is from the posterior, and NUTS starts at draws of them.
     simulate : ``simulate(key, priors, *, …sizes, **options)`` -> (data, dict of the true values), from the prior
         predictive. A member with a Gibbs sampler also takes ``values``, true values from which the data alone are to be
         drawn anew.
@@ -185,6 +187,7 @@ class Model:
     posterior: Any = None
     exact: Any = None
     draw: Any = None
+    factors: Any = None
     cavi: Ascent | None = None
     gibbs: Gibbs | None = None
     em: Ascent | None = None
@@ -201,8 +204,6 @@ class Model:
         known = {option.name: option for option in self.options}
         for name in given:
             if name not in known:
-    factors : ``factors(posterior)`` -> the independent Dirichlet and Beta distributions that ``cavi`` ends with, by
-        site: k-hat tells from them how far the approximation is from the posterior, and NUTS starts at draws of them.
                 close = difflib.get_close_matches(name, [*known, *self.prior_options], n=1)
                 hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
                 listed = ", ".join([*known, *self.prior_options]) or "none"
@@ -232,7 +233,6 @@ def checked_prior(site: str, prior: Any, data: Any, event_shape: tuple[int, ...]
     """
     distribution = (
         prior if isinstance(prior, dist.Distribution) else prior(data, *context) if callable(prior) else prior
-    factors: Any = None
     )
     if not isinstance(distribution, dist.Distribution):
         raise InvalidPrior(

@@ -118,16 +118,16 @@ def _draws(keys: Key, given: Concentrations) -> State:
     return jax.lax.map(lambda key: draw_parameters(key, given), keys)
 
 
-def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, gold: str = "ignore") -> Truth:
-    """Return the labels: with their probabilities after CAVI and EM, else drawn once given each draw's parameters."""
-    key_label, key_crowd = jax.random.split(key)
-    several = several_annotators(data)
-    if isinstance(posterior, dict) and "responsibility" not in posterior:
 def factors(posterior: Posterior) -> dict[str, dist.Dirichlet]:
     """Return q(p) and q(Θ)."""
     return {"prevalence": dist.Dirichlet(posterior.prevalence), "confusion": dist.Dirichlet(posterior.confusion)}
 
 
+def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, gold: str = "ignore") -> Truth:
+    """Return the labels: with their probabilities after CAVI and EM, else drawn once given each draw's parameters."""
+    key_label, key_crowd = jax.random.split(key)
+    several = several_annotators(data)
+    if isinstance(posterior, dict) and "responsibility" not in posterior:
         prevalence, confusion = (jnp.asarray(posterior[site]) for site in ("prevalence", "confusion"))
         keys = jax.random.split(key_label, len(prevalence))
         label = np.asarray(_labels_of_draws(keys, prevalence, confusion, rows_of(data, gold)))
@@ -189,6 +189,7 @@ MODEL = Model(
     gibbs=GIBBS,
     em=EM,
     draw=draw,
+    factors=factors,
     truth=truth,
     tables={
         "labels": tables.labels, "annotators": tables.annotators, "confusion": tables.confusion,
@@ -198,7 +199,6 @@ MODEL = Model(
         "prevalence": ("class",), "confusion": ("annotator", "class", "label"), "responsibility": ("item", "class"),
     },
     simulate=simulate,
-    factors=factors,
     testing_priors=_testing_priors,
     log_likelihood=log_likelihood,
     canonical=canonical,

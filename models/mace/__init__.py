@@ -137,13 +137,13 @@ def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, *
     return over_draws(lambda skills: skills, source(posterior, key, num_draws))._asdict()
 
 
-def _guess_count(count: float) -> dict[str, Symmetric]:
-    return {"guess": Symmetric(count)}
 def factors(posterior: Posterior) -> dict[str, dist.Distribution]:
     """Return q(θ) and q(ξ)."""
     return {"competence": dist.Beta(posterior.knows, posterior.guesses), "guess": dist.Dirichlet(posterior.guess)}
 
 
+def _guess_count(count: float) -> dict[str, Symmetric]:
+    return {"guess": Symmetric(count)}
 
 
 MODEL = Model(
@@ -187,9 +187,9 @@ MODEL = Model(
     gibbs=GIBBS,
     em=EM,
     draw=draw,
+    factors=factors,
     truth=truth,
     tables={"labels": labels, "annotators": annotators, "guesses": guesses},
-    factors=factors,
     dims={
         "competence": ("annotator",), "guess": ("annotator", "label"), "label_probability": ("item", "label"),
     },
