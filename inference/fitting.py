@@ -278,13 +278,19 @@ class Fit:
             groups["sample_stats"] = self.run.stats
         return posterior.to_arviz(groups, dims=self._dims(samples), coords=self._coords(), attrs=self.describe())
 
-    def table(self, name: str) -> Any:
-        """Return one of the member's tables as a data frame, with the user's own ids."""
+    def table(self, name: str, **choice: Any) -> Any:
+        """Return one of the member's tables as a data frame, with the user's own ids.
+
+        Parameters
+        ----------
+        name : of the table.
+        choice : which part of it, where the member offers one, such as ``annotators`` by their codes.
+        """
         import pandas
 
         if name not in self.member.tables:
             raise UnknownName(f"'{self.member.name}' has no table '{name}'; it has {', '.join(self.member.tables)}")
-        columns = self.member.tables[name](self._drawn, self.data, self.truth)
+        columns = self.member.tables[name](self._drawn, self.data, self.truth, **choice)
         classes, annotators = self.truth.classes, getattr(self.data, "annotators", None)
         ids = {"item": self.truth.items, "label": classes, "class": classes, "annotator": annotators}
         named = {column: _named(values, ids.get(column)) for column, values in columns.items()}
