@@ -13,6 +13,7 @@ import numpy as np
 
 from consilience import figures
 from consilience.agreement_page import agreement_lead, agreement_sections, predictive_section
+from consilience.annotator_page import annotator_sections, next_label_sections
 from consilience.data import Annotations, ClassMap, Predictions, Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
@@ -85,11 +86,13 @@ def report(
         }
         parts.append(_leaderboard_section(comparison, exact or certainties[0], truth))
     parts.append(_certainty_section(truth, certainties, exact))
+    parts += next_label_sections(truth)
     if systems:
         parts.append(_scores_section(scores, metrics, truth))
     if risk is not None:
         by_group = {name: results[metrics[0].name] for name, results in scores.items()} if systems else {}
         parts.append(_risk_section(truth, risk, certainties[0], by_group))
+    parts += annotator_sections(fit)
     parts += _agreement_parts(fit, truth, exact or certainties[0])
     parts += [*sections, _run_section(fit, systems)]
     lead = [_about(fit), _key_figures(fit, exact or certainties[0])]

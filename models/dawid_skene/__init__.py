@@ -46,7 +46,12 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.models.dawid_skene import tables
 from consilience.models.dawid_skene.cavi import CAVI, Concentrations
-from consilience.models.dawid_skene.crowd import crowd_of_draws, crowd_of_posterior, several_annotators
+from consilience.models.dawid_skene.crowd import (
+    average_confusion,
+    crowd_of_draws,
+    crowd_of_posterior,
+    several_annotators,
+)
 from consilience.models.dawid_skene.em import EM
 from consilience.models.dawid_skene.gibbs import GIBBS, State, draw_labels, draw_parameters
 from consilience.models.dawid_skene.labelling import canonical
@@ -132,16 +137,20 @@ def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, gold: 
         keys = jax.random.split(key_label, len(prevalence))
         label = np.asarray(_labels_of_draws(keys, prevalence, confusion, rows_of(data, gold)))
         crowd = functools.partial(crowd_of_draws, posterior["confusion"], data, len(prevalence))
-        return LabelDraws(label, data.num_labels, crowd if several else None)
+        mean = functools.partial(average_confusion, posterior["confusion"], data)
+        return LabelDraws(label, data.num_labels, crowd if several else None, mean)
     if isinstance(posterior, dict):
         responsibility = posterior["responsibility"][0]
         crowd = functools.partial(crowd_of_draws, posterior["confusion"], data, num_draws)
+        mean = functools.partial(average_confusion, posterior["confusion"], data)
     else:
         responsibility = posterior.responsibility
+        mean = functools.partial(average_confusion, np.asarray(posterior.confusion)[None], data)
         crowd = functools.partial(crowd_of_posterior, posterior.confusion, data, key_crowd, num_draws)
     return LabelProbabilities.dense(
-        np.asarray(responsibility), key=key_label, num_draws=num_draws, crowd=crowd if several else None
-    )
+        np.asarray(responsibility), key=key_label, num_draws=num_draws, crowd=crowd if several else None,
+        mean_confusion=mean,
+    )  # fmt: skip
 
 
 @jax.jit
@@ -193,7 +202,7 @@ MODEL = Model(
     truth=truth,
     tables={
         "labels": tables.labels, "annotators": tables.annotators, "confusion": tables.confusion,
-        "prevalence": tables.prevalence,
+        "crowd": tables.crowd, "prevalence": tables.prevalence,
     },
     dims={
         "prevalence": ("class",), "confusion": ("annotator", "class", "label"), "responsibility": ("item", "class"),

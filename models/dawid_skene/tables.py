@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from consilience.arrays import Float
+from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
+from consilience.models.dawid_skene.crowd import shares
 from consilience.models.truth import LabelProbabilities, Truth
 
-__all__ = ["accuracy", "annotators", "confusion", "labels", "prevalence"]
+__all__ = ["accuracy", "annotators", "confusion", "crowd", "labels", "prevalence"]
 
 _ENDS = np.array([0.025, 0.975])
 
@@ -35,17 +36,47 @@ def annotators(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.
     }  # fmt: skip
 
 
-def confusion(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of all confusion matrices: how probably the annotator gives an item of the class the label.
+def confusion(
+    posterior: Any, data: Annotations, truth: Truth, annotators: Int[np.ndarray, " chosen"] | None = None
+) -> dict[str, np.ndarray]:
+    """Table of confusion matrices: how probably the annotator gives an item of the class the label.
 
     ``annotations`` is how many items of the class she is expected to have annotated: where it is zero, the row is the
     prior, and of EM, which has none, uniform.
+
+    Parameters
+    ----------
+    annotators : codes of those to tabulate; all by default.
     """
-    mean, lower, upper = _site(posterior, "confusion")
-    annotator, class_, label = np.indices(mean.shape).reshape(3, -1)
-    number = _annotations_by_class(data, truth)[annotator, class_]
+    chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
+    mean, lower, upper = _site(posterior, "confusion", chosen)
+    place, class_, label = np.indices(mean.shape).reshape(3, -1)
+    number = _annotations_by_class(data, truth)[chosen[place], class_]
     columns = {"probability": mean, "lower": lower, "upper": upper}
-    codes = {"annotator": annotator, "class": class_, "label": label, "annotations": number}
+    codes = {"annotator": chosen[place], "class": class_, "label": label, "annotations": number}
+    return codes | {name: values.ravel() for name, values in columns.items()}
+
+
+def crowd(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+    r"""Table of how the crowd as a whole labels items of each class, :math:`\sum_j s_j \Theta_{jtl}`, s_j parts of all.
+
+    ``annotations`` is how many annotations are expected to be of items of the class. Of the closed form, mean and
+    variance are exact, and the interval is that of the Beta distribution that has them.
+    """
+    share = shares(data)
+    if isinstance(posterior, dict):
+        mean, lower, upper = _of_draws(np.tensordot(posterior["confusion"], share, ([1], [0])))
+    else:
+        rows = np.asarray(posterior.confusion, float)
+        total = rows.sum(axis=-1, keepdims=True)
+        each = rows / total
+        mean = np.tensordot(share, each, 1)
+        variance = np.tensordot(share**2, each * (1 - each) / (total + 1), 1)
+        lower, upper = _ends_of_moments(mean, variance)
+    class_, label = np.indices(mean.shape).reshape(2, -1)
+    number = _annotations_by_class(data, truth).sum(axis=0)[class_]
+    columns = {"probability": mean, "lower": lower, "upper": upper}
+    codes = {"class": class_, "label": label, "annotations": number}
     return codes | {name: values.ravel() for name, values in columns.items()}
 
 
@@ -71,9 +102,7 @@ def accuracy(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     mean = right @ first
     square = np.einsum("js,jt,st->j", right, right, second) + variance_of_right @ np.diag(second)
     variance = np.maximum(square - mean**2, 0.0)
-    size = np.divide(mean * (1 - mean), variance, out=np.ones(len(mean)), where=variance > 0) - 1
-    lower, upper = _beta_ends(mean * size, (1 - mean) * size, mean)
-    return mean, lower, upper
+    return mean, *_ends_of_moments(mean, variance)
 
 
 def _moments(concentration: Float[np.ndarray, " class"]) -> tuple[np.ndarray, np.ndarray]:
@@ -83,14 +112,20 @@ def _moments(concentration: Float[np.ndarray, " class"]) -> tuple[np.ndarray, np
     return mean, (total * np.outer(mean, mean) + np.diag(mean)) / (total + 1)
 
 
-def _site(posterior: Any, site: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean and interval of each probability of a site."""
+def _site(posterior: Any, site: str, chosen: Any = slice(None)) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean and interval of each probability of a site, or of the chosen part of it."""
     if isinstance(posterior, dict):
-        return _of_draws(np.asarray(posterior[site]))
-    own = np.asarray(getattr(posterior, site), float)
+        return _of_draws(np.asarray(posterior[site])[:, chosen])
+    own = np.asarray(getattr(posterior, site), float)[chosen]
     total = own.sum(axis=-1, keepdims=True)
     mean = own / total
     return mean, *_beta_ends(own, total - own, mean)
+
+
+def _ends_of_moments(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the interval of the Beta distribution with this mean and variance."""
+    size = np.divide(mean * (1 - mean), variance, out=np.ones(mean.shape), where=variance > 0) - 1
+    return _beta_ends(mean * size, (1 - mean) * size, mean)
 
 
 def _beta_ends(a: np.ndarray, b: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -58,7 +58,7 @@ from consilience.models.mace.gibbs import GIBBS
 from consilience.models.mace.likelihood import label_log_likelihood, log_prior, require_annotators
 from consilience.models.mace.priors import KnowsGuesses, Priors, skill_priors
 from consilience.models.mace.simulation import simulate
-from consilience.models.mace.skills import annotation_counts, crowd, over_draws, source
+from consilience.models.mace.skills import annotation_counts, average_confusion, crowd, over_draws, source
 from consilience.models.mace.tables import annotators, guesses, labels
 from consilience.models.truth import Crowd, LabelDraws, LabelProbabilities, Truth
 
@@ -100,16 +100,18 @@ def truth(
 ) -> Truth:
     """Return the labels: probabilities from CAVI and EM, draws from the samplers."""
     key_label, key_skills = jax.random.split(key)
+    confusion = partial(average_confusion, posterior, data)
     if isinstance(posterior, Posterior):
         probability = np.asarray(posterior.probability, float)
     elif "label_probability" in posterior:
         probability = np.asarray(posterior["label_probability"][0], float)
     else:
         label = _draw_labels(key_label, dict(posterior), data, gold, candidates)
-        return LabelDraws(label, data.num_labels, _crowd(posterior, data, key_skills, len(label)))
+        return LabelDraws(label, data.num_labels, _crowd(posterior, data, key_skills, len(label)), confusion)
     return LabelProbabilities.dense(
-        probability, key=key_label, num_draws=num_draws, crowd=_crowd(posterior, data, key_skills, num_draws)
-    )
+        probability, key=key_label, num_draws=num_draws, crowd=_crowd(posterior, data, key_skills, num_draws),
+        mean_confusion=confusion,
+    )  # fmt: skip
 
 
 def _crowd(posterior: Any, data: Annotations, key: Key, num_draws: int) -> Callable[[], Crowd] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from consilience.arrays import Float
+from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
 from consilience.models.mace.cavi import Posterior
 from consilience.models.mace.skills import annotation_counts
@@ -45,17 +45,25 @@ def annotators(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.
     return columns | dict(zip(("accuracy", "lower", "upper"), accuracy, strict=True)) | dict(named)
 
 
-def guesses(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of what each annotator says when it guesses, one row for each label."""
-    annotator, label = np.indices((data.num_annotators, data.num_labels)).reshape(2, -1)
+def guesses(
+    posterior: Any, data: Annotations, truth: Truth, annotators: Int[np.ndarray, " chosen"] | None = None
+) -> dict[str, np.ndarray]:
+    """Table of what each annotator says when it guesses, one row for each label.
+
+    Parameters
+    ----------
+    annotators : codes of those to tabulate; all by default.
+    """
+    chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
+    place, label = np.indices((len(chosen), data.num_labels)).reshape(2, -1)
     if isinstance(posterior, Posterior):
-        one = np.asarray(posterior.guess, float)
+        one = np.asarray(posterior.guess, float)[chosen]
         total = one.sum(axis=1, keepdims=True)
         values = _described(one / total, one, total - one)
     else:
-        values = _of_draws(np.asarray(posterior["guess"], float))
+        values = _of_draws(np.asarray(posterior["guess"], float)[:, chosen])
     named = zip(("probability", "lower", "upper"), values, strict=True)
-    return {"annotator": annotator, "label": label, **{name: column.ravel() for name, column in named}}
+    return {"annotator": chosen[place], "label": label, **{name: column.ravel() for name, column in named}}
 
 
 def _prevalence(truth: Truth) -> Float[np.ndarray, " label"]:
