@@ -1,4 +1,4 @@
-"""The approximation that CAVI ends with, beside the posterior itself: draws of it, and the k-hat of their weights.
+"""The approximation that CAVI ends with, beside the posterior itself: its draws start NUTS, and their weights tell k-hat.
 
 The factors of the approximation are Dirichlet and Beta distributions, independent of each other. They are drawn on the
 host, in float64 and in logarithms: that takes no compilation, and a share so close to one that it would round to one
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
@@ -19,11 +20,13 @@ from numpyro.infer.util import log_density
 from scipy import special
 
 from consilience.arrays import Key
+from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.inference.ascent import run_ascent
 from consilience.inference.generic import BoundModel
 from consilience.inference.posterior import k_hat
 from consilience.models.interface import Model
 
-__all__ = ["MOST_NUMBERS", "approximation_k_hat", "draw_factors", "log_weights"]
+__all__ = ["MOST_NUMBERS", "approximation_k_hat", "chain_starts", "draw_factors", "log_weights"]
 
 MOST_NUMBERS = 200_000
 """With more annotations, or parameters of factors, k-hat is not computed: it would take longer than the ascent did."""
@@ -31,6 +34,8 @@ MOST_NUMBERS = 200_000
 _FEWEST_DRAWS, _MOST_DRAWS = 200, 1000
 # Annotations and parameters that are looked at, over all draws: about a second's work.
 _MOST_WORK = 10_000_000
+# A start need not be the end of the ascent.
+_MOST_SWEEPS = 200
 
 
 def approximation_k_hat(
@@ -61,6 +66,36 @@ def approximation_k_hat(
         return None
     num_draws = int(np.clip(_MOST_WORK // size, _FEWEST_DRAWS, _MOST_DRAWS))
     return k_hat(log_weights(member, posterior, data, priors, options, key=key, num_draws=num_draws))
+
+
+def chain_starts(
+    member: Model, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key, chains: int
+) -> dict[str, np.ndarray] | None:
+    """Return a draw of the approximation for each chain of another method, ``(chain, …)`` by site.
+
+    Chains that start anywhere may each stay in a mirror mode of their own, where true and false, or the classes, have
+    exchanged their names; coordinate ascent starts on the sensible side.
+
+    Returns
+    -------
+    None where there is no approximation: of members that do not state its factors, and of priors that are not
+    conjugate.
+    """
+    ascent: Any = member.cavi
+    if ascent is None or member.factors is None:
+        return None
+    key_run, key_draws = jax.random.split(key)
+    try:
+        problem = ascent.prepare(data, priors, **options)
+    except (NotConjugate, UnsupportedRequest):
+        return None
+    run = run_ascent(ascent, problem, key=key_run, max_steps=_MOST_SWEEPS, progress=False, label="CAVI")
+    posterior = member.posterior(**{name: values[0, 0] for name, values in run.samples.items()})
+    drawn, _ = draw_factors(member.factors(posterior), key_draws, chains)
+    dtype = jnp.result_type(float)
+    # Off the ends by more than the spacing of the floats that the chains are made of, or a start had no finite density.
+    edge = float(jnp.finfo(dtype).eps)
+    return {site: np.clip(values, edge, 1 - edge).astype(dtype) for site, values in drawn.items()}
 
 
 def log_weights(

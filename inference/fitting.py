@@ -47,8 +47,9 @@ __all__ = ["METHODS", "Fit", "as_member", "fit", "resolve_priors"]
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 """Every method that some member may offer."""
 
-# Numbers of streams of random keys: the same seed gives inference, truth, exported draws and k-hat their own.
-_INFERENCE, _TRUTH, _EXPORT, _WEIGHTS = range(4)
+# Numbers of streams of random keys: the same seed gives inference, truth, exported draws, k-hat and the
+# start of chains their own.
+_INFERENCE, _TRUTH, _EXPORT, _WEIGHTS, _START = range(5)
 
 _ASKED = "asked for"
 
@@ -138,14 +139,15 @@ def fit(
         prepared = _prepared(chosen, method, data, priors, settings)
     limits = {"draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance}
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
-    run, attributes = None, {**own, **_attributes(data)}
+    starts = _starts(chosen, data, priors, settings, seed, chains) if method == "nuts" else {}
+    run, attributes = None, {**own, **({"start": "draws of CAVI"} if starts else {}), **_attributes(data)}
     kept = None if method == "exact" else _checkpoint(checkpoint, resume)
     if kept is not None:
         kept.open(_run_identity(chosen, method, priors, settings, {"seed": seed, **attributes}))
     if method != "exact":
         loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
         with kept or contextlib.nullcontext():
-            run = _canonical(chosen, _driver(method)(*prepared, **loop, **own), data, priors, settings)
+            run = _canonical(chosen, _driver(method)(*prepared, **loop, **own, **starts), data, priors, settings)
     seconds = time.perf_counter() - began
     if kept is not None and kept.resumed_at is not None:
         seconds += kept.earlier_seconds
@@ -519,6 +521,16 @@ def _posterior(member: Model, method: str, run: GenericRun) -> Any:
     if method != "cavi":
         return run.samples
     return member.posterior(**{name: values[0, 0] for name, values in run.samples.items()})
+
+
+def _starts(
+    member: Model, data: Contract, priors: Any, settings: dict[str, Any], seed: int, chains: int
+) -> dict[str, Any]:
+    """Return where the chains of NUTS start, where CAVI can say it; else they start at random."""
+    from consilience.inference.approximation import chain_starts
+
+    values = chain_starts(member, data, priors, settings, key=_key(seed, _START), chains=chains)
+    return {} if values is None else {"start_values": values}
 
 
 def _weighed(

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
-from numpyro.infer import init_to_uniform
+from numpyro.infer import init_to_uniform, init_to_value
 from numpyro.infer.hmc import HMCState, hmc
 from numpyro.infer.util import ParamInfo, constrain_fn, initialize_model, potential_energy
 
@@ -40,6 +40,7 @@ def run_nuts(
     warmup: int = 1000,
     target_accept: float = 0.8,
     init_strategy: Callable = init_to_uniform,
+    start_values: Mapping[str, Any] | None = None,
     chunk_size: int = 100,
     progress: Progress = None,
     time_limit: float | None = None,
@@ -58,6 +59,8 @@ def run_nuts(
     draws, chains, warmup : draws kept per chain, chains, and steps of adaptation before the first draw.
     target_accept : acceptance probability that the step size is adapted to.
     init_strategy : NumPyro's per-site strategy for the start (`numpyro.infer.init_to_uniform`, `init_to_median`, …).
+    start_values : where the chains start, ``(chain, …)`` by site, inside the sites' supports; in the place of
+        `init_strategy`, to which it leaves the sites that it does not name.
     chunk_size : the most steps per call of the compiled program; bounds the draws that are on the device at a time.
     progress, time_limit, checkpoint : see `run_chunks`.
 
@@ -80,7 +83,7 @@ def run_nuts(
     bound = BoundModel(model, priors, options)
     init, advance = _programs(bound, warmup, target_accept, init_strategy, chunk_size)
     data = jax.device_put(data)
-    state, start = init(jax.random.split(key, chains), data)
+    state, start = init(jax.random.split(key, chains), data, dict(start_values or {}))
     _check_start(bound, data, start)
     store = DrawStore(draws, skip=warmup)
     outcome = run_chunks(
@@ -104,7 +107,7 @@ def run_nuts(
 def _programs(
     bound: BoundModel, warmup: int, target_accept: float, init_strategy: Callable, length: int
 ) -> tuple[Callable, Callable]:
-    """Return the compiled ``init(keys, data)`` and ``advance(state, data, start, stop)`` of a model."""
+    """Return the compiled ``init(keys, data, values)`` and ``advance(state, data, start, stop)`` of a model."""
 
     def model(data: Any) -> Any:
         return handlers.seed(bound, 0)(data)  # a fixed key, for models that ask for one; no latent site draws from it
@@ -116,10 +119,11 @@ def _programs(
         state = init_kernel(start, warmup, target_accept_prob=target_accept, trajectory_length=None, rng_key=key)
         return state, sample_kernel
 
-    def init_chain(key: Key, data: Any) -> tuple[HMCState, dict]:
+    def init_chain(key: Key, data: Any, values: dict[str, Any]) -> tuple[HMCState, dict]:
         key_start, key_chain = jax.random.split(key)
         check_sites(handlers.trace(handlers.seed(bound, key_start)).get_trace(data), bound.__name__)
-        start = initialize_model(key_start, bound, init_strategy=init_strategy, model_args=(data,)).param_info
+        strategy = init_to_value(values=values) if values else init_strategy
+        start = initialize_model(key_start, bound, init_strategy=strategy, model_args=(data,)).param_info
         state, _ = kernel(key_chain, start, data)
         gradient = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(start.z_grad)])
         valid = jnp.isfinite(start.potential_energy) & gradient.all()
@@ -141,8 +145,8 @@ def _programs(
         return new._replace(rng_key=state.rng_key), {"samples": samples, "stats": stats}
 
     @jax.jit
-    def init(keys: Key, data: Any) -> tuple[HMCState, dict]:
-        return jax.vmap(init_chain, (0, None))(keys, data)
+    def init(keys: Key, data: Any, values: dict[str, Any]) -> tuple[HMCState, dict]:
+        return jax.vmap(init_chain, (0, None, 0))(keys, data, values)
 
     @jax.jit
     def advance(state: HMCState, data: Any, start: Any, stop: Any) -> tuple[HMCState, dict]:

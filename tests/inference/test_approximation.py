@@ -1,5 +1,6 @@
-"""The k-hat of CAVI: draws of its factors, their weights, and what is said of it."""
+"""The k-hat of CAVI: draws of its factors, their weights, and what is said of it; and NUTS that starts there."""
 
+import dataclasses
 import json
 import warnings
 
@@ -15,7 +16,7 @@ import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import DiagnosticWarning
 from consilience.inference import approximation
-from consilience.inference.approximation import approximation_k_hat, draw_factors, log_weights
+from consilience.inference.approximation import approximation_k_hat, chain_starts, draw_factors, log_weights
 from consilience.inference.posterior import approximation_notes
 from consilience.models import dawid_skene, mace, member, mpa
 
@@ -137,3 +138,50 @@ def test_members_that_state_no_factors_have_none():
 @pytest.mark.parametrize("k_hat", [None, 0.7, 0.1, float("nan")])
 def test_a_small_one_needs_no_words(k_hat):
     assert approximation_notes(k_hat, "gibbs") == []
+
+
+# ---- starts of NUTS ----
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_chains_start_apart_near_the_approximation(name):
+    own, data = member(name), simulated(name, 60)
+    options = own.checked_options({})
+    one, again = (
+        chain_starts(own, data, own.priors(), options, key=jax.random.key(1), chains=3) for _ in range(2)
+    )
+    fitted = own.factors(cs.fit(name, data, method="cavi").posterior)
+    for site, values in one.items():
+        assert values.dtype == np.float32
+        np.testing.assert_array_equal(values, again[site])
+        mean, sd = np.asarray(fitted[site].mean), np.sqrt(np.asarray(fitted[site].variance))
+        assert np.all(np.abs(values - mean) < 6 * sd + 1e-4)
+        assert np.all(values[0] != values[1])
+
+
+def test_without_an_approximation_chains_start_as_they_would():
+    own, data = member("mace"), simulated("mace")
+    uniform = mace.Priors(competence=dist.Uniform(0.0, 1.0))
+    settings = {"key": jax.random.key(0), "chains": 2}
+    assert chain_starts(own, data, uniform, own.checked_options({}), **settings) is None
+    assert chain_starts(member("dirichlet"), data, None, {}, **settings) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mpa", "dawid-skene"])
+def test_all_chains_of_nuts_stay_on_the_right_side(name):
+    """Priors are symmetric: chains that start anywhere end in mirror modes, which here nothing maps to one."""
+    own = dataclasses.replace(member(name), canonical=None)
+    skilled = {
+        "mpa": mpa.Priors(sensitivity=mpa.BetaPrior(8.0, 2.0)),
+        "dawid-skene": dawid_skene.Priors(confusion=dawid_skene.Diagonal(8.0)),
+    }[name]
+    data, _ = own.simulate(jax.random.key(2), skilled, num_items=150, num_annotators=5, num_labels=3)
+    fit = cs.fit(own, data, method="nuts", draws=400, warmup=300)
+    assert fit.attributes["start"] == "draws of CAVI"
+    if name == "mpa":
+        youden = fit.posterior["sensitivity"] + fit.posterior["specificity"] - 1
+        assert np.all(youden.mean(axis=(1, 2)) > 0)
+    else:
+        assert np.all(np.einsum("cdjtt->ct", fit.posterior["confusion"]) > 0.5 * 400 * 5)
+    assert fit.attributes["worst_r_hat"] < 1.02

@@ -9,12 +9,13 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from numpyro.infer import init_to_uniform
 
 from consilience.errors import NonFinite, UnsupportedRequest
 from consilience.inference import loop
 from consilience.inference.diagnostics import ess_bulk, ess_mean, r_hat
 from consilience.inference.generic import BoundModel
-from consilience.inference.nuts import run_nuts
+from consilience.inference.nuts import _programs, run_nuts
 from consilience.inference.results import Result
 
 COMPILED = []
@@ -217,3 +218,14 @@ def test_bound_models_are_equal_exactly_when_the_density_is():
         BoundModel(conjugate, None, {"scale": 1.0}),
     ]
     assert len({bound, *others}) == 1 + len(others)
+
+
+def test_chains_start_where_they_are_told():
+    start = {
+        "probabilities": np.array([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]], np.float32),
+        "variance": np.array([2.0, 9.0], np.float32), "mean": np.array([-3.0, 5.0], np.float32),
+    }  # fmt: skip
+    program = _programs(BoundModel(conjugate, Priors()), 0, 0.8, init_to_uniform, 100)[0]
+    values = program(jax.random.split(jax.random.key(0), 2), DATA, start)[1]["values"]
+    for site, wanted in start.items():
+        np.testing.assert_allclose(values[site], wanted, rtol=1e-5)
