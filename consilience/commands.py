@@ -88,12 +88,13 @@ def fit(arguments: Arguments) -> int:
     checkpoint = Checkpoint(target / CHECKPOINT, resume=arguments.resume, keep=True)
     if arguments.force:
         checkpoint.remove()
+    _provide_devices(arguments.devices)
     with _precision(arguments.x64), _stoppable(target, arguments.words):
         fitted = cs.fit(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
-            time_limit=arguments.time_limit, checkpoint=checkpoint, progress=False if arguments.quiet else None,
-            **options,
+            devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint,
+            progress=False if arguments.quiet else None, **options,
         )  # fmt: skip
     by_hand = fitted.run is not None and "keyboard" in fitted.run.message
     go_on = _resuming(arguments.words) if fitted.result == "interrupted" else None
@@ -262,6 +263,18 @@ def _number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise UnsupportedRequest(f"--{name} is {text!r}; give a number") from None
+
+
+def _provide_devices(number: int | None) -> None:
+    """Let JAX see that many devices also where there are no GPUs; it looks for devices at their first use."""
+    if number is None:
+        return
+    if number < 1:
+        raise UnsupportedRequest(f"--devices is {number}; give 1 or more")
+    import jax
+
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", number)
 
 
 def _precision(double: bool) -> Any:

@@ -34,6 +34,7 @@ import numpy as np
 from consilience._version import __version__
 from consilience.errors import InvalidCheckpoint
 from consilience.inference.durable import digest, text_digest, write_arrays, write_text
+from consilience.inference.processes import agreed, fetch, is_first, placed
 from consilience.inference.run_folder import CHECKPOINT_TEXT
 
 __all__ = ["FORMAT", "Checkpoint", "Restored"]
@@ -105,6 +106,20 @@ class Checkpoint:
             is one and it was not asked to go on from it.
         """
         self._identity = json.loads(json.dumps(dict(identity), default=str))
+        if not is_first():
+            if not agreed(False):
+                raise InvalidCheckpoint(f"the first process cannot use {self.folder}; its own message says why")
+            self._stored = self._read() if (self.folder / CHECKPOINT_TEXT).exists() else None
+            return self
+        taken = False
+        try:
+            self._take_folder()
+            taken = True
+        finally:
+            agreed(taken)
+        return self
+
+    def _take_folder(self) -> None:
         self._check_folder()
         self.folder.mkdir(parents=True, exist_ok=True)
         self._take_lock()
@@ -116,10 +131,11 @@ class Checkpoint:
         except BaseException:
             self.close()
             raise
-        return self
 
     def close(self) -> None:
         """Give the folder back; it is removed where nothing was written."""
+        if not is_first():
+            return
         if not (self.folder / CHECKPOINT_TEXT).exists():
             self._clear()
             self._remove_folder()
@@ -127,7 +143,7 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the checkpoint, and the folder with it where nothing else is in it; nothing where there is none."""
-        if not self.folder.is_dir():
+        if not is_first() or not self.folder.is_dir():
             return
         if self._lock is None:
             self._take_lock()
@@ -283,8 +299,11 @@ class Checkpoint:
         began = time.perf_counter()
         # An interrupt may have come between a chunk's rows and its state; the rows are then ahead.
         pending = [(rows, start) for rows, start in self._pending if start < steps]
+        leaves = [fetch(_plain(leaf)) for leaf in jax.tree.leaves(state)]
+        if not is_first():
+            self._pending, self._written = [], (steps, converged)
+            return
         parts = [*self._parts, self._write_rows(pending)] if pending else self._parts
-        leaves = [np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(state)]
         stored_state = self._write_leaves(f"state-{steps}.npz", leaves)
         text = {
             "format": FORMAT, "library_version": __version__, "identity": self._identity, "step": steps,
@@ -346,6 +365,8 @@ def _plain(leaf: Any) -> Any:
 
 def _as_leaf(values: np.ndarray, like: Any) -> Any:
     """Return stored numbers as an array on the device, of the kind and in the place of `like`."""
+    if not getattr(like, "is_fully_addressable", True):
+        return placed(values, like.sharding)
     leaf = jax.device_put(values)
     if jnp.issubdtype(jnp.asarray(like).dtype, jax.dtypes.prng_key):
         leaf = jax.random.wrap_key_data(leaf, impl=jax.random.key_impl(like))

@@ -59,11 +59,11 @@ _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sam
 # What each driver is told of the arguments of `fit`; None leaves it the driver's own default.
 _TOLD: dict[str, tuple[str, ...]] = {
     "exact": (),
-    "cavi": ("max_steps", "tolerance"),
+    "cavi": ("max_steps", "tolerance", "devices"),
     "gibbs": ("draws", "chains", "warmup"),
     "nuts": ("draws", "chains", "warmup"),
     "svi": ("draws", "max_steps", "tolerance"),
-    "em": ("max_steps", "tolerance"),
+    "em": ("max_steps", "tolerance", "devices"),
 }
 
 # Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
@@ -82,6 +82,7 @@ def fit(
     seed: int = 0,
     max_steps: int | None = None,
     tolerance: float | None = None,
+    devices: int | None = None,
     time_limit: float | None = None,
     checkpoint: str | os.PathLike | Checkpoint | None = None,
     resume: bool = False,
@@ -101,6 +102,9 @@ def fit(
     chains, warmup : for sampling methods; an exact posterior needs neither.
     seed : the same seed gives the same bits on the same platform.
     max_steps, tolerance : limits of optimising methods; None takes the driver's.
+    devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
+        is that of one device, up to rounding. Where several processes share the work (``jax.distributed``) each calls
+        `fit` on the same data, with the number of all their devices.
     time_limit : seconds after which the run ends with the result ``interrupted``.
     checkpoint : folder in which the run is kept every few seconds, and at Ctrl-C or the time limit, until it is
         complete. An exact posterior needs none.
@@ -124,7 +128,7 @@ def fit(
     """
     chosen = as_member(model, truth)
     _check_data(chosen, data)
-    _check_counts(draws=draws, chains=chains, warmup=warmup)
+    _check_counts(draws=draws, chains=chains, warmup=warmup, devices=1 if devices is None else devices)
     priors, options = resolve_priors(chosen, priors, options)
     settings = chosen.checked_options(options)
     method, reason = _choose(chosen, method)
@@ -137,7 +141,12 @@ def fit(
         method, reason = _generic(chosen), f"no {_HAND_WRITTEN.get(method, method)}: {problem}"
         warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
         prepared = _prepared(chosen, method, data, priors, settings)
-    limits = {"draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance}
+    limits = {
+        "draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance,
+        "devices": devices,
+    }  # fmt: skip
+    if devices is not None and "devices" not in _TOLD[method]:
+        raise UnsupportedRequest(f"'{method}' runs on one device; leave out devices=, or use cavi or em")
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
     starts = _starts(chosen, data, priors, settings, seed, chains) if method == "nuts" else {}
     run, attributes = None, {**own, **({"start": "draws of CAVI"} if starts else {}), **_attributes(data)}

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.inference.checkpoints import Checkpoint, Restored
+from consilience.inference.processes import agreed
 from consilience.inference.results import Result
 
 __all__ = ["LoopOutcome", "Progress", "run_chunks", "scan_steps", "strongly_typed"]
@@ -161,15 +162,17 @@ def run_chunks(
             state, steps, finite_steps, had_converged = new_state, stop, stop, ended is Result.converged
             report(steps)
             result, now = ended, time.perf_counter()
-            if checkpoint is not None and checkpoint.due:
+            if checkpoint is not None and agreed(checkpoint.due):
                 checkpoint.write(state, steps, converged=had_converged, seconds=earlier + now - began)
-            if result is Result.max_steps and steps < num_steps and now - began >= limit:
+            if result is Result.max_steps and steps < num_steps and agreed(now - began >= limit):
                 result = Result.interrupted
                 message = f"the time limit of {limit:g} s ended the run at step {steps}"
             elif converged is None:
                 quick = now - chunk_began < _SECONDS_PER_CHUNK
                 length = min(2 * length, chunk_size) if quick else max(length // 2, 1)
     except KeyboardInterrupt:
+        if jax.process_count() > 1:  # the others are elsewhere in their loops; they end with this process
+            raise
         result = Result.interrupted
         message = f"the keyboard interrupted the run at step {finite_steps}"
     finally:

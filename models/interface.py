@@ -11,13 +11,13 @@ import enum
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpyro.distributions as dist
 
 from consilience.errors import InvalidPrior, UnknownName, UnsupportedRequest
 
-__all__ = ["REQUIRED", "Ascent", "Gibbs", "Model", "Option", "checked_prior"]
+__all__ = ["REQUIRED", "Ascent", "Gibbs", "Model", "Option", "Shards", "Terms", "Total", "alone", "checked_prior"]
 
 
 class _Default(enum.Enum):
@@ -91,7 +91,11 @@ class Gibbs:
     sites : ``sites(state, problem)`` -> dict of the sites that are kept, under the names that they have in the model,
         latent or deterministic.
     state_at : ``state_at(values, data, problem)`` -> state of a chain at the true values that ``simulate`` returned, in
-        which no auxiliary variable has forgotten them; on the host. The joint-distribution test starts there.
+        which no auxiliary variable has forgotten them. The joint-distribution test starts there.
+    redraw : ``redraw(key, state, problem)`` -> (state, problem) with data drawn anew given the parameters of the state,
+        in arrays of the same shapes, and auxiliary variables of the state that go with them; pure, as ``state_at`` then
+        is. Of members whose items share parameters: whole problems are the replications of `check`.
+    log_likelihood : ``log_likelihood(state, problem)`` -> log probability of the data, hidden labels summed out; pure.
     """
 
     prepare: Callable[..., Any]
@@ -99,18 +103,63 @@ class Gibbs:
     sweep: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
     state_at: Callable[..., Any] | None = None
+    redraw: Callable[..., tuple[Any, Any]] | None = None
+    log_likelihood: Callable[..., Any] | None = None
+
+
+Total = Callable[[Any], Any]
+"""Sums a statistic, a PyTree of arrays, over the shards of a problem."""
+
+
+def alone(statistic: Any) -> Any:
+    """Return the total of a statistic of a problem that is in one piece."""
+    return statistic
+
+
+class Terms(NamedTuple):
+    """Terms of an objective.
+
+    Parameters
+    ----------
+    items : any shape; of the items of a shard.
+    shared : any shape; of what all shards have in common, such as the parameters.
+    """
+
+    items: Any
+    shared: Any
+
+    def sum(self, total: Total = alone) -> Any:
+        """Return the objective, inside of a program and in its precision."""
+        return total(self.items.sum()) + self.shared.sum()
+
+
+class Shards(NamedTuple):
+    """A problem in pieces, each with some of the items.
+
+    Parameters
+    ----------
+    problem : as ``prepare`` returns it, every array with a new first axis ``(shard, …)``. Pieces are padded to one
+        shape with what contributes to no sum.
+    lengths : site -> int ``(shard,)``, of the sites that are divided: how many of their first rows are real.
+    """
+
+    problem: Any
+    lengths: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ascent:
     """Hand-written steps that raise an objective until it stands still: EM, or coordinate ascent (CAVI).
 
+    Where ``shard`` is given, ``start``, ``step`` and ``sites`` take a further argument `Total`, by default `alone`, and
+    sum with it what they count over items: a problem may be divided among devices.
+
     Parameters
     ----------
     prepare : ``prepare(data, priors, **options)`` -> problem, as in `Gibbs`.
     start : ``start(key, problem)`` -> state.
     step : ``step(state, problem)`` -> (state, the objective at the state that came in, or always at the one that it
-        returns). The objective never decreases.
+        returns). The objective is `Terms`, or an array of terms of items. Their sum never decreases.
     sites : ``sites(state, problem)`` -> dict of the sites of the estimate; of CAVI, the fields of the member's
         ``posterior``, parameters of the distribution that approximates it.
     truth : ``truth(sites, data)`` -> `Truth` without uncertainty, of an estimate; None where there is no estimate but a
@@ -118,6 +167,7 @@ class Ascent:
     settled : ``settled(state, problem)`` -> whether the state is the last, by a rule of the member's own in the place
         of the driver's and exact to the step; None for problems of which the driver decides, which the structure of the
         problem must tell.
+    shard : ``shard(problem, number)`` -> `Shards`, on the host; None of an ascent that runs on one device only.
     """
 
     prepare: Callable[..., Any]
@@ -126,6 +176,7 @@ class Ascent:
     sites: Callable[..., Mapping[str, Any]]
     truth: Callable[..., Any] | None = None
     settled: Callable[..., Any] | None = None
+    shard: Callable[[Any, int], Shards] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,11 +37,13 @@ from consilience.models.dawid_skene.layout import (
     Problem,
     class_by_class,
     confusion_counts,
+    is_real,
     log_joint,
     prepare,
+    shard,
     vote_shares,
 )
-from consilience.models.interface import Ascent
+from consilience.models.interface import Ascent, Terms, Total, alone
 
 __all__ = ["CAVI", "Concentrations", "concentrations", "sites", "start", "step"]
 
@@ -53,51 +55,52 @@ class Concentrations(NamedTuple):
     confusion: Float[Array, "annotator class label"]
 
 
-def start(key: Key | None, problem: Problem) -> Float[Array, "item class"]:
+def start(key: Key | None, problem: Problem, total: Total = alone) -> Float[Array, "item class"]:
     """Return the vote shares as responsibilities."""
-    return vote_shares(problem.rows, len(problem.prevalence))
+    return vote_shares(problem.rows, len(problem.prevalence), total)
 
 
 def step(
-    responsibility: Float[Array, "item class"], problem: Problem
-) -> tuple[Float[Array, "item class"], Float[Array, " term"]]:
+    responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone
+) -> tuple[Float[Array, "item class"], Terms]:
     """Update ν and χ, then the responsibilities.
 
     Returns
     -------
     the next responsibilities, and the terms of the bound between the two updates. It never decreases.
     """
-    best = concentrations(responsibility, problem)
-    total = best.prevalence.sum()
+    best = concentrations(responsibility, problem, total)
+    size = best.prevalence.sum()
 
     def expected_logs(prevalence: Array, rows: Array) -> tuple[Array, Array]:
-        return digamma(prevalence) - digamma(total), digamma(rows) - digamma(rows.sum(axis=-1, keepdims=True))
+        return digamma(prevalence) - digamma(size), digamma(rows) - digamma(rows.sum(axis=-1, keepdims=True))
 
     joint = log_joint(*class_by_class(expected_logs, *best), problem.rows)
-    return jax.nn.softmax(joint, axis=-1), _bound(responsibility, best, problem)
+    return jax.nn.softmax(joint, axis=-1) * is_real(problem.rows), _bound(responsibility, best, problem)
 
 
-def concentrations(responsibility: Float[Array, "item class"], problem: Problem) -> Concentrations:
+def concentrations(
+    responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone
+) -> Concentrations:
     """Return the best ν and χ for given responsibilities."""
-    num_annotators = len(problem.confusion)
-    return Concentrations(
-        problem.prevalence + responsibility.sum(axis=0),
-        problem.confusion + confusion_counts(responsibility, problem.rows, num_annotators),
-    )
+    counts = total((
+        responsibility.sum(axis=0), confusion_counts(responsibility, problem.rows, len(problem.confusion))
+    ))  # fmt: skip
+    return Concentrations(problem.prevalence + counts[0], problem.confusion + counts[1])
 
 
-def sites(responsibility: Float[Array, "item class"], problem: Problem) -> dict[str, Array]:
+def sites(responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone) -> dict[str, Array]:
     """Return the fields of `consilience.models.dawid_skene.Posterior`."""
-    return {**concentrations(responsibility, problem)._asdict(), "responsibility": responsibility}
+    return {**concentrations(responsibility, problem, total)._asdict(), "responsibility": responsibility}
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 
 
-def _bound(responsibility: Float[Array, "item class"], best: Concentrations, problem: Problem) -> Float[Array, " term"]:
+def _bound(responsibility: Float[Array, "item class"], best: Concentrations, problem: Problem) -> Terms:
     prevalence = _log_normaliser(best.prevalence) - _log_normaliser(problem.prevalence)
     confusion = _log_normaliser(best.confusion) - _log_normaliser(problem.confusion)
-    return jnp.concatenate([entr(responsibility).sum(axis=-1), prevalence[None], confusion.ravel()])
+    return Terms(entr(responsibility).sum(axis=-1), jnp.append(confusion.ravel(), prevalence))
 
 
 def _log_normaliser(concentration: Float[Array, "*axes label"]) -> Float[Array, "*axes"]:

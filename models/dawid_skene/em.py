@@ -26,9 +26,16 @@ from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.dawid_skene import layout
 from consilience.models.dawid_skene.cavi import start
-from consilience.models.dawid_skene.layout import Problem, class_by_class, confusion_counts, log_joint
+from consilience.models.dawid_skene.layout import (
+    Problem,
+    class_by_class,
+    confusion_counts,
+    is_real,
+    log_joint,
+    shard,
+)
 from consilience.models.dawid_skene.priors import Priors
-from consilience.models.interface import Ascent
+from consilience.models.interface import Ascent, Total, alone
 
 __all__ = ["EM", "prepare", "sites", "step"]
 
@@ -49,7 +56,7 @@ def prepare(data: Annotations, priors: Priors, *, gold: str) -> Problem:
 
 
 def step(
-    responsibility: Float[Array, "item class"], problem: Problem
+    responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone
 ) -> tuple[Float[Array, "item class"], Float[Array, " item"]]:
     """Maximise over p and Θ, then update the responsibilities.
 
@@ -57,26 +64,31 @@ def step(
     -------
     the next responsibilities, and each item's log likelihood at the p and Θ between. Their sum never decreases.
     """
-    shares = _shares(responsibility, problem)
+    shares = _shares(responsibility, problem, total)
     logs = class_by_class(lambda prevalence, rows: (jnp.log(prevalence), jnp.log(rows)), *shares)
     joint = log_joint(*logs, problem.rows)
     log_likelihood = jax.nn.logsumexp(joint, axis=-1)
-    return jnp.exp(joint - log_likelihood[:, None]), log_likelihood
+    real = is_real(problem.rows)
+    return jnp.exp(joint - log_likelihood[:, None]) * real, log_likelihood * real[:, 0]
 
 
-def sites(responsibility: Float[Array, "item class"], problem: Problem) -> dict[str, Array]:
+def sites(responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone) -> dict[str, Array]:
     """Return the estimate: ``prevalence``, ``confusion``, and the ``responsibility`` that follows from them."""
-    prevalence, confusion = _shares(responsibility, problem)
-    return {"prevalence": prevalence, "confusion": confusion, "responsibility": step(responsibility, problem)[0]}
+    prevalence, confusion = _shares(responsibility, problem, total)
+    following = step(responsibility, problem, total)[0]
+    return {"prevalence": prevalence, "confusion": confusion, "responsibility": following}
 
 
-EM = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 
 
 def _shares(
-    responsibility: Float[Array, "item class"], problem: Problem
+    responsibility: Float[Array, "item class"], problem: Problem, total: Total
 ) -> tuple[Float[Array, " class"], Float[Array, "annotator class label"]]:
-    counts = confusion_counts(responsibility, problem.rows, len(problem.confusion))
-    total = counts.sum(axis=-1, keepdims=True)
-    confusion = jnp.where(total > 0, counts / jnp.where(total > 0, total, 1.0), 1 / counts.shape[-1])
-    return responsibility.mean(axis=0), confusion
+    counts, of_class, number = total((
+        confusion_counts(responsibility, problem.rows, len(problem.confusion)), responsibility.sum(axis=0),
+        is_real(problem.rows).sum(),
+    ))  # fmt: skip
+    of_row = counts.sum(axis=-1, keepdims=True)
+    confusion = jnp.where(of_row > 0, counts / jnp.where(of_row > 0, of_row, 1.0), 1 / counts.shape[-1])
+    return of_class / number, confusion

@@ -24,16 +24,20 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.dawid_skene.priors import Priors, dirichlet_parameters
+from consilience.models.interface import Shards, Total, alone
+from consilience.models.rows import copies, divide_items, divide_rows, pad_rows, sum_rows
 
 __all__ = [
     "Problem",
     "Rows",
     "class_by_class",
     "confusion_counts",
+    "is_real",
     "log_joint",
     "prepare",
     "require_annotators",
     "rows_of",
+    "shard",
     "vote_shares",
 ]
 
@@ -48,7 +52,8 @@ class Rows(NamedTuple):
     ----------
     item, cell : shape ``(annotation,)``; which item, and which label by whom.
     weight : shape ``(annotation,)``.
-    gold : shape ``(item,)``; the true class of an item where it is known, else -1.
+    gold : shape ``(item,)``; the true class of an item where it is known, else -1; -2 for what is no item but pads a
+        shard.
     """
 
     item: Int[Array, " annotation"]
@@ -62,7 +67,7 @@ class Problem(NamedTuple):
 
     Parameters
     ----------
-    rows : sorted by item; none has weight zero.
+    rows : sorted by item; rows of weight zero only pad the last block.
     prevalence : concentration of the prior of the class shares.
     confusion : concentration of the prior of the confusion matrices.
     """
@@ -112,22 +117,54 @@ def prepare(data: Annotations, priors: Priors, *, gold: str) -> Problem:
     counted = np.flatnonzero(rows.weight > 0)
     order = counted[np.argsort(rows.item[counted], kind="stable")]
     dtype = jnp.result_type(float)
+    item, cell, weight = pad_rows((rows.item[order], rows.cell[order], rows.weight[order]), _no_row(data.num_items))
     return Problem(
-        Rows(rows.item[order], rows.cell[order], rows.weight[order], rows.gold),
+        Rows(item, cell, weight, rows.gold),
         prevalence.astype(dtype),
         np.broadcast_to(confusion.astype(dtype), (data.num_annotators, *confusion.shape)),
     )
 
 
-def vote_shares(rows: Rows, num_labels: int) -> Float[Array, "item class"]:
+def _no_row(num_items: int) -> tuple[int, int, float]:
+    """Return item, cell and weight of a row that says nothing."""
+    return max(num_items - 1, 0), 0, 0.0
+
+
+def shard(problem: Problem, number: int) -> Shards:
+    """Divide the items, with their annotations, into equal numbers; on the host."""
+    rows = jax.tree.map(np.asarray, problem.rows)
+    first_item, size = divide_items(len(rows.gold), number)
+    real = np.count_nonzero(rows.weight)  # what pads the last block stands at the end
+    first_row = np.searchsorted(rows.item[:real], first_item)
+    table = divide_rows((rows.item, rows.cell, rows.weight), first_row, (0, *_no_row(size)[1:]))
+    item = np.where(table[2] > 0, table[0] - first_item[:-1, None].astype(np.int32), size - 1)
+    gold = divide_rows(rows.gold, first_item, -2, length=size)
+    divided = problem._replace(rows=None)
+    return Shards(
+        copies(divided, number)._replace(rows=Rows(item, *table[1:], gold)), {"responsibility": np.diff(first_item)}
+    )
+
+
+def is_real(rows: Rows) -> Float[Array, "item 1"]:
+    """Return 1 for items and 0 for what pads a shard, in the dtype of the weights."""
+    return (rows.gold[:, None] > -2).astype(rows.weight.dtype)
+
+
+def vote_shares(rows: Rows, num_labels: int, total: Total = alone) -> Float[Array, "item class"]:
     """Return the share of each label among an item's votes; those of all votes where it has none, gold where known."""
-    num_items = len(rows.gold)
-    votes = jnp.zeros((num_items, num_labels), rows.weight.dtype).at[rows.item, rows.cell % num_labels].add(rows.weight)
-    pooled = votes.sum(axis=0)
+
+    def vote(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        item, cell, weight = rows
+        return item * num_labels + cell % num_labels, weight
+
+    size, dtype = len(rows.gold) * num_labels, rows.weight.dtype
+    votes = sum_rows(vote, rows[:3], (size,), dtype).reshape(-1, num_labels)
+    pooled = total(votes.sum(axis=0))
     pooled = jnp.where(pooled.sum() > 0, pooled, 1.0)
     votes = jnp.where(votes.sum(axis=1, keepdims=True) > 0, votes, pooled)
     shares = votes / votes.sum(axis=1, keepdims=True)
-    return jnp.where(rows.gold[:, None] < 0, shares, jax.nn.one_hot(rows.gold, num_labels, dtype=shares.dtype))
+    known = jnp.where(rows.gold[:, None] < 0, shares, jax.nn.one_hot(rows.gold, num_labels, dtype=dtype))
+    return known * is_real(rows)
 
 
 def class_by_class(
@@ -155,8 +192,13 @@ def log_joint(
     """
     num_labels = len(log_prevalence)
     table = jnp.swapaxes(log_confusion, 1, 2).reshape(-1, num_labels)
-    of_rows = rows.weight[:, None] * table[rows.cell]
-    joint = log_prevalence + jax.ops.segment_sum(of_rows, rows.item, len(rows.gold))
+
+    def look_up(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        item, cell, weight = rows
+        # A row that pads must not turn the logarithm of zero into a number that is none.
+        return item, jnp.where(weight[:, None] > 0, weight[:, None] * table[cell], 0.0)
+
+    joint = log_prevalence + sum_rows(look_up, rows[:3], (len(rows.gold), num_labels), table.dtype)
     gold = rows.gold[:, None]
     return jnp.where((gold < 0) | (gold == jnp.arange(num_labels)), joint, -jnp.inf)
 
@@ -166,6 +208,10 @@ def confusion_counts(
 ) -> Float[Array, "annotator class label"]:
     """Return how often each annotator gave each label to items of each class."""
     num_labels = responsibility.shape[1]
-    of_rows = rows.weight[:, None] * responsibility[rows.item]
-    counts = jax.ops.segment_sum(of_rows, rows.cell, num_annotators * num_labels)
+
+    def count(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        item, cell, weight = rows
+        return cell, weight[:, None] * responsibility[item]
+
+    counts = sum_rows(count, rows[:3], (num_annotators * num_labels, num_labels), responsibility.dtype)
     return jnp.swapaxes(counts.reshape(num_annotators, num_labels, num_labels), 1, 2)

@@ -35,12 +35,31 @@ from jax.scipy.special import betaln, digamma, gammaln
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent
-from consilience.models.mace.likelihood import LogWeights, Responsibilities, Tables, responsibilities, tables
+from consilience.models.interface import Ascent, Shards, Terms, Total, alone
+from consilience.models.mace.likelihood import (
+    LogWeights,
+    Responsibilities,
+    Tables,
+    divide_tables,
+    responsibilities,
+    tables,
+)
 from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
 from consilience.models.mace.restarts import best_start
+from consilience.models.rows import copies
 
-__all__ = ["CAVI", "Posterior", "Problem", "State", "expected_log_weights", "prepare", "sites", "start", "step"]
+__all__ = [
+    "CAVI",
+    "Posterior",
+    "Problem",
+    "State",
+    "expected_log_weights",
+    "prepare",
+    "shard",
+    "sites",
+    "start",
+    "step",
+]
 
 
 class Problem(NamedTuple):
@@ -84,26 +103,32 @@ def prepare(
     return Problem(tables(data, gold, candidates), counts, np.arange(restarts, dtype=np.int32))
 
 
-def start(key: Key, problem: Problem) -> State:
+def shard(problem: Problem, number: int) -> Shards:
+    """Divide the items among devices; on the host."""
+    tables, lengths = divide_tables(problem.tables, number)
+    shared = copies(problem._replace(tables=None), number)
+    return Shards(shared._replace(tables=tables), {"probability": lengths})
+
+
+def start(key: Key, problem: Problem, total: Total = alone) -> State:
     """Return the state after a first sweep from flat weights, or the best of several starts."""
     return best_start(
         key, problem.restart, problem.tables.counts,
-        update=lambda weights: _update(responsibilities(weights, problem.tables), problem),
-        step=lambda state: step(state, problem),
+        update=lambda weights: _update(responsibilities(weights, problem.tables, total), problem),
+        step=lambda state: step(state, problem, total), total=total,
     )  # fmt: skip
 
 
-def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
+def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
     """Return the state after one sweep, and the terms of the bound at the state that came in."""
-    found = responsibilities(expected_log_weights(state), problem.tables)
-    divergences = [values.ravel() for values in _divergences(state, problem.prior)]
-    bound = jnp.concatenate([found.log_evidence, found.log_guessed.ravel(), *(-values for values in divergences)])
-    return _update(found, problem), bound
+    found = responsibilities(expected_log_weights(state), problem.tables, total)
+    shared = [found.log_guessed.ravel(), *(-values for values in _divergences(state, problem.prior))]
+    return _update(found, problem), Terms(found.log_evidence, jnp.concatenate(shared))
 
 
-def sites(state: State, problem: Problem) -> dict[str, Array]:
+def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
     """Return the fields of the `Posterior`."""
-    found = responsibilities(expected_log_weights(state), problem.tables)
+    found = responsibilities(expected_log_weights(state), problem.tables, total)
     return {**state._asdict(), "probability": found.probability}
 
 
@@ -142,5 +167,5 @@ def _log_beta(concentration: Any) -> Float[Array, " annotator"]:
     return gammaln(concentration).sum(axis=1) - gammaln(concentration.sum(axis=1))
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 """The ascent, for the driver."""

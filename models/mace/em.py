@@ -20,19 +20,21 @@ from jax.scipy.special import xlogy
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent
+from consilience.models.interface import Ascent, Shards, Terms, Total, alone
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
     Tables,
+    divide_tables,
     log_weights,
     responsibilities,
     tables,
 )
 from consilience.models.mace.priors import Priors
 from consilience.models.mace.restarts import best_start
+from consilience.models.rows import copies
 
-__all__ = ["EM", "Problem", "State", "prepare", "sites", "start", "step"]
+__all__ = ["EM", "Problem", "State", "prepare", "shard", "sites", "start", "step"]
 
 
 class Problem(NamedTuple):
@@ -59,26 +61,34 @@ def prepare(
     return Problem(tables(data, gold, candidates), pseudo_count, np.arange(restarts, dtype=np.int32))
 
 
-def start(key: Key, problem: Problem) -> State:
+def shard(problem: Problem, number: int) -> Shards:
+    """Divide the items among devices; on the host."""
+    tables, lengths = divide_tables(problem.tables, number)
+    shared = copies(problem._replace(tables=None), number)
+    return Shards(shared._replace(tables=tables), {"label_probability": lengths})
+
+
+def start(key: Key, problem: Problem, total: Total = alone) -> State:
     """Return the state after a first step from flat weights, or the best of several starts."""
     return best_start(
         key, problem.restart, problem.tables.counts,
-        update=lambda weights: _update(responsibilities(weights, problem.tables), problem),
-        step=lambda state: step(state, problem),
+        update=lambda weights: _update(responsibilities(weights, problem.tables, total), problem),
+        step=lambda state: step(state, problem, total), total=total,
     )  # fmt: skip
 
 
-def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
+def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
     """Return the state after one step, and the terms of the objective at the state that came in."""
-    found = responsibilities(_weights(state), problem.tables)
+    found = responsibilities(_weights(state), problem.tables, total)
     penalty = [xlogy(problem.smoothing, jnp.ravel(probability)) for probability in state]
-    objective = jnp.concatenate([found.log_evidence, found.log_guessed.ravel(), *penalty])
-    return _update(found, problem), objective
+    return _update(found, problem), Terms(
+        found.log_evidence, jnp.concatenate([found.log_guessed.ravel(), *penalty])
+    )
 
 
-def sites(state: State, problem: Problem) -> dict[str, Array]:
+def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
     """Return the estimate, and the probabilities of the labels that it gives."""
-    found = responsibilities(_weights(state), problem.tables)
+    found = responsibilities(_weights(state), problem.tables, total)
     return {"competence": state.knows, "guess": state.guess, "label_probability": found.probability}
 
 
@@ -99,5 +109,5 @@ def _shares(counts: Float[Array, "annotator kind"]) -> Float[Array, "annotator k
     return jnp.where(total > 0, counts / jnp.where(total > 0, total, 1.0), 1 / counts.shape[1])
 
 
-EM = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 """The ascent, for the driver."""

@@ -23,6 +23,8 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
+from consilience.models.interface import Total, alone
+from consilience.models.rows import copies, divide_items, divide_rows, pad_rows, sum_rows
 
 __all__ = [
     "LogWeights",
@@ -33,6 +35,7 @@ __all__ = [
     "label_log_likelihood",
     "log_prior",
     "log_weights",
+    "divide_tables",
     "matches",
     "require_annotators",
     "responsibilities",
@@ -41,7 +44,7 @@ __all__ = [
 
 
 class Tables(NamedTuple):
-    """The annotations, sorted by item and label, as the updates read them.
+    """The annotations, sorted by item and label, as the updates read them; rows of weight zero pad the last block.
 
     Parameters
     ----------
@@ -111,13 +114,39 @@ def tables(data: Annotations, gold: str, candidates: str) -> Tables:
     order = np.argsort(place, kind="stable")
     cell = annotator * data.num_labels + label
     counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
+    rows = place[order].astype(np.int32), cell[order].astype(np.int32), weight[order].astype(dtype)
     return Tables(
-        place=place[order].astype(np.int32),
-        cell=cell[order].astype(np.int32),
-        weight=weight[order].astype(dtype),
+        *pad_rows(rows, _no_row(data.num_items, data.num_labels)),
         counts=counts.reshape(data.num_annotators, data.num_labels).astype(dtype),
         log_prior=log_prior(data, gold, candidates),
     )
+
+
+def _no_row(num_items: int, num_labels: int) -> tuple[int, int, float]:
+    """Return place, cell and weight of a row that says nothing."""
+    return max(num_items * num_labels - 1, 0), 0, 0.0
+
+
+def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, " shard"]]:
+    """Divide the items, with their annotations, into equal numbers, stacked on a new first axis; on the host.
+
+    What pads a shard is an item of one certain label, without annotations.
+
+    Returns
+    -------
+    the tables, and how many items of each shard are real.
+    """
+    log_prior = np.asarray(tables.log_prior)
+    num_items, num_labels = log_prior.shape
+    first_item, size = divide_items(num_items, number)
+    place = np.asarray(tables.place)
+    first_row = np.searchsorted(place, first_item * num_labels)
+    fill = _no_row(size, num_labels)
+    place, cell, weight = divide_rows((place, tables.cell, tables.weight), first_row, (-1, *fill[1:]))
+    place = np.where(place < 0, fill[0], place - (first_item[:-1, None] * num_labels).astype(np.int32))
+    certain = np.where(np.arange(num_labels) == 0, 0.0, -np.inf)
+    parts = divide_rows(log_prior, first_item, certain, length=size)
+    return Tables(place, cell, weight, copies(tables.counts, number), parts), np.diff(first_item)
 
 
 def log_prior(data: Annotations, gold: str, candidates: str) -> Float[Array, "item label"]:
@@ -147,15 +176,23 @@ def label_evidence(weights: LogWeights, tables: Tables) -> Float[Array, "item la
     """Sum the lifts of the annotations that gave each label."""
     # Without the barrier the table would be computed anew for every annotation.
     lift = jax.lax.optimization_barrier(jax.nn.softplus(weights.knows[:, None] - weights.guess)).ravel()
-    each = tables.weight * lift[tables.cell]
-    total = jax.ops.segment_sum(each, tables.place, tables.log_prior.size, indices_are_sorted=True)
-    return total.reshape(tables.log_prior.shape)
+
+    def look_up(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        place, cell, weight = rows
+        return place, weight * lift[cell]
+
+    return sum_rows(look_up, tables[:3], (tables.log_prior.size,), lift.dtype).reshape(tables.log_prior.shape)
 
 
 def matches(probability: Float[Array, "item label"], tables: Tables) -> Float[Array, "annotator label"]:
     """Count the annotations that gave the true label, by who gave which label."""
-    each = tables.weight * probability.ravel()[tables.place]
-    return jax.ops.segment_sum(each, tables.cell, tables.counts.size).reshape(tables.counts.shape)
+    flat = probability.ravel()
+
+    def count(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        place, cell, weight = rows
+        return cell, weight * flat[place]
+
+    return sum_rows(count, tables[:3], (tables.counts.size,), flat.dtype).reshape(tables.counts.shape)
 
 
 def known_share(weights: LogWeights) -> Float[Array, "annotator label"]:
@@ -163,12 +200,12 @@ def known_share(weights: LogWeights) -> Float[Array, "annotator label"]:
     return jax.nn.sigmoid(weights.knows[:, None] - weights.guess)
 
 
-def responsibilities(weights: LogWeights, tables: Tables) -> Responsibilities:
-    """Do the E-step."""
+def responsibilities(weights: LogWeights, tables: Tables, total: Total = alone) -> Responsibilities:
+    """Do the E-step; ``total`` sums over the shards of a divided problem."""
     log_joint = tables.log_prior + label_evidence(weights, tables)
     log_evidence = jax.nn.logsumexp(log_joint, axis=1)
     probability = jnp.exp(log_joint - log_evidence[:, None])
-    known = jnp.minimum(known_share(weights) * matches(probability, tables), tables.counts)
+    known = jnp.minimum(known_share(weights) * total(matches(probability, tables)), tables.counts)
     return Responsibilities(probability, known, log_evidence, tables.counts * weights.guess)
 
 

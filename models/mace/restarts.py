@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.models.interface import Terms, Total
 from consilience.models.mace.likelihood import LogWeights
 
 __all__ = ["best_start", "flat_weights", "random_weights"]
@@ -46,7 +47,8 @@ def best_start(
     restart: Int[Array, " restart"],
     counts: Float[Array, "annotator label"],
     update: Callable[[LogWeights], Any],
-    step: Callable[[Any], tuple[Any, Any]],
+    step: Callable[[Any], tuple[Any, Terms]],
+    total: Total,
 ) -> Any:
     """Return the state after the flat start, or the highest of that one and of random starts after 50 sweeps each.
 
@@ -57,6 +59,7 @@ def best_start(
     counts : tells the shapes.
     update : turns weights into a state.
     step : ``step(state)`` -> (state, terms of the objective).
+    total : sums over the shards of a divided problem.
     """
     flat = update(flat_weights(counts))
     if not len(restart):
@@ -64,7 +67,7 @@ def best_start(
 
     def climb(state: Any) -> tuple[Any, Any]:
         state = jax.lax.fori_loop(0, _SWEEPS, lambda _, state: step(state)[0], state)
-        return state, step(state)[1].sum()
+        return state, step(state)[1].sum(total)
 
     def climb_from(number: Any) -> tuple[Any, Any]:
         return climb(update(random_weights(jax.random.fold_in(key, number), counts)))

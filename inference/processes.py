@@ -1,0 +1,42 @@
+"""Runs of several processes, after ``jax.distributed.initialize``: what they must decide and fetch together.
+
+All processes run the same program on the same data. What depends on a clock or writes a file is up to the first one,
+and the others follow: a process that took another turn would wait for the rest forever.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+__all__ = ["agreed", "fetch", "is_first", "placed"]
+
+
+def is_first() -> bool:
+    """Return whether this process decides and writes; of a single process always."""
+    return jax.process_index() == 0
+
+
+def agreed(answer: bool) -> bool:
+    """Return the answer of the first process; all processes have to ask."""
+    if jax.process_count() == 1:
+        return answer
+    from jax.experimental import multihost_utils
+
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
+
+
+def fetch(values: Any) -> np.ndarray:
+    """Return an array on the host, also where other processes hold parts of it; all processes have to call."""
+    if getattr(values, "is_fully_addressable", True) or values.is_fully_replicated:
+        return np.asarray(values)
+    from jax.experimental import multihost_utils
+
+    return np.asarray(multihost_utils.process_allgather(values, tiled=True))
+
+
+def placed(values: np.ndarray, sharding: Any) -> jax.Array:
+    """Put an array on devices, of which each process sees its own; every process gives the whole array."""
+    return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])

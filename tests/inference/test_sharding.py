@@ -1,0 +1,169 @@
+"""Items divided among devices and processes: the answer of one device, up to rounding.
+
+A process has the devices that it was started with, so that these tests start processes of their own.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import UnsupportedRequest
+from consilience.models import member
+from consilience.models.rows import divide_items, divide_rows, pad_rows, sum_rows
+
+# Fits of a simulated crowd by every ascent that can be divided, as JSON: steps, objective, posterior by site.
+_PROGRAM = """
+import json, sys, warnings
+import jax
+
+warnings.simplefilter("ignore")
+arguments = json.loads(sys.argv[1])
+jax.config.update("jax_num_cpu_devices", arguments["local_devices"])
+jax.config.update("jax_enable_x64", arguments["x64"])
+if arguments["processes"] > 1:
+    jax.distributed.initialize(arguments["address"], arguments["processes"], arguments["process"])
+
+import numpy as np
+import consilience as cs
+from consilience.models import member
+
+data, _ = member("dawid-skene").simulate(
+    jax.random.key(3), num_items=103, num_annotators=11, num_labels=4, annotations_per_item=5
+)
+found = {}
+for name, method in arguments["fits"]:
+    for devices in arguments["devices"]:
+        settings = {"max_steps": 40, **arguments.get("settings", {})}
+        fit = cs.fit(name, data, method=method, devices=devices, **settings)
+        sites = fit.posterior if isinstance(fit.posterior, dict) else fit.posterior._asdict()
+        found[f"{name} {method} {devices}"] = {
+            "result": str(fit.result), "elbo": fit.elbo.tolist(),
+            "sites": {site: np.asarray(values).tolist() for site, values in sites.items()}
+        }
+if arguments["process"] == 0:
+    print("FOUND", json.dumps(found))
+"""
+
+_FITS = [["dawid-skene", "cavi"], ["dawid-skene", "em"], ["mace", "cavi"], ["mace", "em"]]
+
+
+def _start(**arguments):
+    environment = {**os.environ, "XLA_FLAGS": ""}
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, json.dumps(arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=environment,
+    )  # fmt: skip
+
+
+def _found(process):
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors[-3000:]
+    return json.loads(output.split("FOUND", 1)[1]) if "FOUND" in output else None
+
+
+def _assert_equal(one, other, tolerance):
+    np.testing.assert_allclose(one["elbo"], other["elbo"], rtol=tolerance)
+    assert one["sites"].keys() == other["sites"].keys()
+    for site, values in one["sites"].items():
+        np.testing.assert_allclose(values, other["sites"][site], rtol=tolerance, atol=tolerance, err_msg=site)
+
+
+@pytest.mark.parametrize(("x64", "tolerance"), [(False, 1e-5), (True, 1e-12)])
+def test_devices_share_the_items_of_one_process(x64, tolerance):
+    fits = _FITS if x64 else [["dawid-skene", "cavi"]]
+    found = _found(_start(x64=x64, processes=1, process=0, local_devices=8, devices=[1, 2, 8], fits=fits))
+    for name, method in fits:
+        for devices in (2, 8):
+            _assert_equal(found[f"{name} {method} 1"], found[f"{name} {method} {devices}"], tolerance)
+
+
+def _of_processes(number, **settings):
+    """Run so many processes of two devices each, and return what the first one found."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    common = {"x64": True, "local_devices": 2, "fits": [["dawid-skene", "cavi"]], "settings": settings}
+    started = [
+        _start(processes=number, process=process, address=address, devices=[2 * number], **common)
+        for process in range(number)
+    ]
+    return [_found(process) for process in started][0][f"dawid-skene cavi {2 * number}"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_share_the_items(processes):
+    alone = _found(
+        _start(processes=1, process=0, local_devices=1, devices=[1], x64=True, fits=[["dawid-skene", "cavi"]])
+    )
+    _assert_equal(alone["dawid-skene cavi 1"], _of_processes(processes), 1e-12)
+
+
+@pytest.mark.slow
+def test_processes_go_on_from_their_checkpoint(tmp_path):
+    whole = _of_processes(2, max_steps=60)
+    kept = {"checkpoint": str(tmp_path / "kept"), "max_steps": 60}
+    first = _of_processes(2, time_limit=0.0, **kept)
+    assert (first["result"], len(first["elbo"])) == ("interrupted", 20)
+    assert _of_processes(2, resume=True, **kept) == whole
+    assert not (tmp_path / "kept").exists()
+
+
+def test_what_cannot_be_divided_is_refused():
+    data, _ = member("dawid-skene").simulate(jax.random.key(0), num_items=5, num_annotators=3)
+    with pytest.raises(UnsupportedRequest, match="JAX sees"):
+        cs.fit("dawid-skene", data, devices=64)
+    with pytest.raises(UnsupportedRequest, match="one device"):
+        cs.fit("dawid-skene", data, method="gibbs", devices=2)
+
+
+# ---- rows ----
+
+
+def _table(number, num_places, seed=0):
+    random = np.random.default_rng(seed)
+    return np.sort(random.integers(0, num_places, number)).astype(np.int32), random.random(number).astype(np.float32)
+
+
+@pytest.mark.parametrize("num_places", [7, 200_000])
+def test_blocks_sum_as_one_piece(num_places):
+    place, value = _table(300_000, num_places)
+    rows = pad_rows((place, value), (num_places - 1, 0.0))
+    assert len(rows[0]) > len(place)
+    total = sum_rows(lambda rows: rows, jax.tree.map(jax.numpy.asarray, rows), (num_places,), np.float32)
+    np.testing.assert_allclose(total, np.bincount(place, value.astype(float), num_places), rtol=3e-5)
+
+
+def test_very_many_rows_of_one_place_keep_their_digits():
+    value = np.full(1 << 23, 0.2, np.float32)
+    rows = tuple(map(jax.numpy.asarray, (np.zeros(len(value), np.int32), value)))
+    total = sum_rows(lambda rows: rows, rows, (1,), np.float32)
+    np.testing.assert_allclose(total, 0.2 * len(value), rtol=3e-3)
+
+
+def test_parts_hold_all_rows_of_their_items():
+    place, value = _table(50, 11)
+    first, size = divide_items(11, 4)
+    np.testing.assert_array_equal(first, [0, 3, 6, 9, 11])
+    assert size == 3
+    boundaries = np.searchsorted(place, first)
+    parts, values = divide_rows((place, value), boundaries, (-1, 0.0))
+    assert parts.shape == values.shape == (4, np.diff(boundaries).max())
+    np.testing.assert_array_equal(parts[parts >= 0], place)
+    np.testing.assert_array_equal(values[parts >= 0], value)
+    assert (values[parts < 0] == 0).all()
+
+
+def test_there_may_be_more_parts_than_items():
+    first, size = divide_items(2, 8)
+    np.testing.assert_array_equal(first, [0, 1, 2, 2, 2, 2, 2, 2, 2])
+    part = divide_rows(np.zeros(0, np.float32), np.zeros(9, int), 0.5)
+    np.testing.assert_array_equal(part, np.full((8, 1), 0.5, np.float32))
+    assert size == 1
