@@ -201,8 +201,8 @@ MODEL = Model(
     factors=factors,
     truth=truth,
     tables={
-        "labels": tables.labels, "annotators": tables.annotators, "confusion": tables.confusion,
-        "crowd": tables.crowd, "prevalence": tables.prevalence,
+        "labels": tables.labels, "probabilities": tables.probabilities, "annotators": tables.annotators,
+        "confusion": tables.confusion, "crowd": tables.crowd, "prevalence": tables.prevalence,
     },
     dims={
         "prevalence": ("class",), "confusion": ("annotator", "class", "label"), "responsibility": ("item", "class"),

@@ -16,7 +16,7 @@ from consilience.data.annotations import Annotations
 from consilience.models.dawid_skene.crowd import shares
 from consilience.models.truth import LabelProbabilities, Truth
 
-__all__ = ["accuracy", "annotators", "confusion", "crowd", "labels", "prevalence"]
+__all__ = ["accuracy", "annotators", "confusion", "crowd", "labels", "prevalence", "probabilities"]
 
 _ENDS = np.array([0.025, 0.975])
 
@@ -24,6 +24,12 @@ _ENDS = np.array([0.025, 0.975])
 def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
     """Table of the most probable label of each item."""
     return truth.leading()
+
+
+def probabilities(posterior: Any, data: Annotations, truth: Any) -> dict[str, np.ndarray]:
+    """Table of how probable each label of each item is; of a sampler's fit, those labels that were drawn."""
+    entries, probability = truth.label_probabilities()
+    return {"item": entries.item, "label": entries.class_, "probability": probability}
 
 
 def annotators(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:

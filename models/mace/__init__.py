@@ -59,7 +59,7 @@ from consilience.models.mace.likelihood import label_log_likelihood, log_prior, 
 from consilience.models.mace.priors import KnowsGuesses, Priors, skill_priors
 from consilience.models.mace.simulation import simulate
 from consilience.models.mace.skills import annotation_counts, average_confusion, crowd, over_draws, source
-from consilience.models.mace.tables import annotators, guesses, labels
+from consilience.models.mace.tables import annotators, guesses, labels, probabilities
 from consilience.models.truth import Crowd, LabelDraws, LabelProbabilities, Truth
 
 __all__ = ["MODEL", "KnowsGuesses", "Posterior", "Priors", "draw", "model", "simulate", "truth"]
@@ -191,7 +191,7 @@ MODEL = Model(
     draw=draw,
     factors=factors,
     truth=truth,
-    tables={"labels": labels, "annotators": annotators, "guesses": guesses},
+    tables={"labels": labels, "probabilities": probabilities, "annotators": annotators, "guesses": guesses},
     dims={
         "competence": ("annotator",), "guess": ("annotator", "label"), "label_probability": ("item", "label"),
     },

@@ -16,7 +16,7 @@ from consilience.models.mace.cavi import Posterior
 from consilience.models.mace.skills import annotation_counts
 from consilience.models.truth import LabelDraws, LabelProbabilities, Truth
 
-__all__ = ["annotators", "guesses", "labels"]
+__all__ = ["annotators", "guesses", "labels", "probabilities"]
 
 _TAIL = 0.025
 
@@ -24,6 +24,12 @@ _TAIL = 0.025
 def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
     """Table of the most probable label of each item."""
     return truth.leading()
+
+
+def probabilities(posterior: Any, data: Annotations, truth: Any) -> dict[str, np.ndarray]:
+    """Table of how probable each label of each item is; of a sampler's fit, those labels that were drawn."""
+    entries, probability = truth.label_probabilities()
+    return {"item": entries.item, "label": entries.class_, "probability": probability}
 
 
 def annotators(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
