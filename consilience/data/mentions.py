@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from consilience.data.annotations import Annotations
 from consilience.data.codes import compact, keep_repeated, object_array, repeated, require_rows
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Table, check_option, choose_columns, read_table, warn_input
 
-__all__ = ["MENTION_TYPES", "Mentions", "read_mentions"]
+__all__ = ["MENTION_TYPES", "MentionLabels", "Mentions", "read_mentions"]
 
 MENTION_TYPES = ("DN", "DO", "NR", "PR")
 _ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR)(?:\(\s*\))?)", re.IGNORECASE)
@@ -64,6 +65,67 @@ class Mentions(Contract):
     def classes(self) -> np.ndarray:
         """The names of the types, in code order."""
         return object_array(MENTION_TYPES)
+
+    def label_codes(self) -> MentionLabels:
+        """Return the distinct labels, sorted by type and antecedent, and which of them each annotation is."""
+        width = self.num_mentions + 1
+        key = np.asarray(self.type, np.int64) * width + np.asarray(self.antecedent) + 1
+        gold = np.full(self.num_mentions, -1, np.int64)
+        if self.gold_type is not None:
+            known = np.asarray(self.gold_type) >= 0
+            gold[known] = (np.asarray(self.gold_type, np.int64) * width + np.asarray(self.gold_antecedent) + 1)[known]
+        # A mention without annotations may be new, if nothing else.
+        blank = len(np.unique(self.mention)) < self.num_mentions
+        keys = np.unique(np.concatenate([key, gold[gold >= 0], [MENTION_TYPES.index("DN") * width] * blank]))
+        type_, antecedent = np.divmod(keys.astype(np.int64), width)
+        return MentionLabels(
+            label=np.searchsorted(keys, key).astype(np.int32),
+            gold=np.where(gold >= 0, np.searchsorted(keys, gold), -1).astype(np.int32),
+            type=type_.astype(np.int32),
+            antecedent=(antecedent - 1).astype(np.int32),
+            names=_label_names(type_, antecedent - 1, self.mentions),
+        )
+
+    def to_annotations(self) -> Annotations:
+        """Return the same as annotations, where a label with its antecedent is a label like any other."""
+        labels = self.label_codes()
+        return Annotations.from_codes(
+            self.mention,
+            self.annotator,
+            labels.label,
+            gold=None if self.gold_type is None else labels.gold,
+            items=self.mentions,
+            annotators=self.annotators,
+            labels=labels.names,
+            num_items=self.num_mentions,
+            num_annotators=self.num_annotators,
+        )
+
+
+class MentionLabels(NamedTuple):
+    """The labels of mentions, each with a code of its own.
+
+    Parameters
+    ----------
+    label : int32, shape ``(annotation,)``; code of the label.
+    gold : int32, shape ``(mention,)``; the same of the known label, -1 where unknown.
+    type, antecedent : int32, shape ``(label,)``; what each label consists of.
+    names : object array; how each is written, such as ``DO(ne12)``.
+    """
+
+    label: np.ndarray
+    gold: np.ndarray
+    type: np.ndarray
+    antecedent: np.ndarray
+    names: np.ndarray
+
+
+def _label_names(type_: np.ndarray, antecedent: np.ndarray, mentions: Any) -> np.ndarray:
+    """Write labels as they are read: the class, and the antecedent in brackets where there is one."""
+    types = np.array(MENTION_TYPES)[type_]
+    ids = np.arange(antecedent.max(initial=0) + 1) if mentions is None else np.asarray(mentions)
+    pointing = np.char.add(np.char.add(np.char.add(types, "("), ids[np.maximum(antecedent, 0)].astype(str)), ")")
+    return np.where(antecedent < 0, types, pointing).astype(object)
 
 
 def read_mentions(

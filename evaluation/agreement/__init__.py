@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from consilience.data.annotations import Annotations, read_annotations
+from consilience.data.mentions import Mentions
 from consilience.data.rankings import Rankings
 from consilience.data.ratings import Ratings
 from consilience.data.tables import check_option
@@ -104,6 +105,8 @@ def agreement(
         return Agreement(source, **settings)
     if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "columns"):
         source = read_annotations(source, duplicates=duplicates)
+    if isinstance(source, Mentions):
+        source = source.to_annotations()
     if isinstance(source, Annotations):
         kept = _first_annotations(_without_repeats(source, duplicates), first)
         return Agreement(LabelCounts.of_annotations(kept), kept, **settings)
@@ -122,6 +125,7 @@ def agreement(
         first=first is not None, duplicates=duplicates != "error",
     )  # fmt: skip
     data = getattr(source, "data", None)
+    data = data.to_annotations() if isinstance(data, Mentions) else data
     # Weights that are no numbers of annotations cannot be annotated again: nothing is checked.
     counts = None
     if isinstance(data, Annotations) and not (np.asarray(data.weight) % 1).any():

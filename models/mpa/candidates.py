@@ -149,25 +149,12 @@ def _of_annotations(data: Annotations) -> _Rows:
 
 
 def _of_mentions(data: Mentions) -> _Rows:
-    """Give codes to the labels that occur, by type and antecedent; to DN too where a mention has no annotation."""
-    item, type_, antecedent = (np.asarray(codes, np.int64) for codes in (data.mention, data.type, data.antecedent))
-    key = type_ * (data.num_mentions + 1) + antecedent + 1
-    needed = [MENTION_TYPES.index("DN") * (data.num_mentions + 1)] * (len(np.unique(item)) < data.num_mentions)
-    labels = np.union1d(key, np.array(needed, np.int64))
-    class_of, target = np.divmod(labels, data.num_mentions + 1)
+    labels = data.label_codes()
     return _Rows(
-        item, np.asarray(data.annotator, np.int64), np.searchsorted(labels, key), np.ones(len(item)), class_of,
-        _label_names(class_of, target - 1, data.mentions), np.flatnonzero(target == 0), data.num_mentions,
-        data.num_annotators,
+        np.asarray(data.mention, np.int64), np.asarray(data.annotator, np.int64), labels.label.astype(np.int64),
+        np.ones(data.num_annotations), labels.type, labels.names, np.flatnonzero(labels.antecedent < 0),
+        data.num_mentions, data.num_annotators,
     )  # fmt: skip
-
-
-def _label_names(class_of: np.ndarray, antecedent: np.ndarray, mentions: Any) -> np.ndarray:
-    """Write labels as they are read: the class, and the antecedent in brackets where there is one."""
-    types = np.array(MENTION_TYPES)[class_of]
-    ids = np.arange(antecedent.max(initial=0) + 1) if mentions is None else np.asarray(mentions)
-    pointing = np.char.add(np.char.add(np.char.add(types, "("), ids[np.maximum(antecedent, 0)].astype(str)), ")")
-    return np.where(antecedent < 0, types, pointing).astype(object)
 
 
 def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.ndarray) -> Tables:

@@ -14,6 +14,7 @@ It is taken at each draw of the parameters: those that a sampler kept, or draws 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -23,8 +24,9 @@ import numpy as np
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.mpa.candidates import Candidates, Tables, candidates_of
 from consilience.models.mpa.cavi import Posterior
+from consilience.models.mpa.crowd import Kinds, Profiles, crowd_of, kinds_of, mean_choice, several_annotators
 from consilience.models.mpa.gibbs import LogBeta, draw_betas, log_odds_given
-from consilience.models.truth import Entries, LabelDraws, LabelProbabilities, Truth
+from consilience.models.truth import Block, Crowd, Entries, LabelDraws, LabelProbabilities, LabelTruth, Truth, pad
 
 __all__ = ["ApproximateLabels", "DrawnLabels", "truth"]
 
@@ -32,8 +34,11 @@ __all__ = ["ApproximateLabels", "DrawnLabels", "truth"]
 # a fourteenth of what the parameters leave open, and they take no longer than the ascent did.
 _MOST_DRAWS = 200
 
+# Gains of certainty that are sums of rounding errors; they would order the items that nothing could change.
+_ROUNDING = 1e-6
 
-class _CandidateTruth(Truth):
+
+class _CandidateTruth(LabelTruth):
     """What both kinds of truth know of the candidates.
 
     Attributes
@@ -43,6 +48,7 @@ class _CandidateTruth(Truth):
     probability : shape ``(pair,)``; that it is the one that is true, normalised within an item.
     score : shape ``(pair,)``; the leading label has the largest.
     last_of_equals : whether the label that was seen last leads among equal ones, and not that of the lowest code.
+    data, profiles : the annotations, and the profiles of those who made them.
     """
 
     candidates: Candidates
@@ -50,6 +56,65 @@ class _CandidateTruth(Truth):
     probability: np.ndarray
     score: np.ndarray
     last_of_equals: bool = False
+    data: Any
+    profiles: Profiles
+
+    @functools.cached_property
+    def kinds(self) -> Kinds:
+        """What there is to choose from in each item."""
+        return kinds_of(self.candidates)
+
+    def make_crowd(self) -> Crowd:
+        """Return how the annotators choose among the candidates."""
+        return crowd_of(self.profiles, self.num_draws, self.candidates, self.kinds, self.data)
+
+    def agreement(self) -> Iterator[Block]:
+        """Yield how often two annotators agree on an item with each draw's label; see `Truth.agreement`."""
+        if self.crowd is None:
+            yield from super().agreement()
+            return
+        for block in self.labels():
+            label, items = np.asarray(block.values)[: block.num_items], np.arange(self.num_items)[block.items]
+            kind = np.asarray(self.kinds.of_pair)[self._pair(items[:, None], label)]
+            values = self.crowd.agreement[np.arange(self.num_draws), kind]
+            yield Block(block.items, jnp.asarray(pad(values, len(block.values), 0.0), jnp.result_type(float)))
+
+    def gain_of_another_label(self) -> Float[np.ndarray, " item"]:
+        """Return how much more certain each item is expected to be; see `LabelTruth.gain_of_another_label`.
+
+        The new label is one of the candidates of the item.
+        """
+        pairs, kinds = self.candidates, self.kinds
+        number = min(self.num_draws, _MOST_DRAWS)
+        choice = mean_choice(self.profiles, number, pairs, kinds)
+        entries = Entries.of(pairs.item, pairs.label, pairs.num_items, pairs.num_labels)
+        gain = np.empty(self.num_items)
+        for items, slots, *_ in entries.blocks(int(np.diff(entries.first).max())):
+            size = np.diff(entries.first)[items]
+            first = np.cumsum(size) - size
+            # Each candidate as the label that comes in, with each candidate of its item as the true one.
+            squared = size.repeat(size)
+            given = np.arange(size.sum()).repeat(squared)
+            true = first.repeat(size**2) + np.arange(len(given)) - (np.cumsum(squared) - squared).repeat(squared)
+            probability = self.probability[slots]
+            joint = probability[true] * choice[self._choice(slots, given, true)]
+            best = np.maximum.reduceat(joint, np.cumsum(squared) - squared)
+            gain[items] = np.add.reduceat(best, first) - np.maximum.reduceat(probability, first)
+        return np.where(gain > _ROUNDING, gain, 0.0)
+
+    def _choice(self, slots: slice, given: np.ndarray, true: np.ndarray) -> np.ndarray:
+        """Return which choice it is to name a candidate where another one, or the same, is true."""
+        kinds, class_ = self.kinds, np.asarray(self.candidates.tables.pair_class)[slots]
+        size = 1 + int(class_.max(initial=0)) + int(np.max(kinds.class_, initial=0))
+        known = 2 * (np.asarray(kinds.kind, np.int64) * size + kinds.class_) + kinds.is_true
+        kind = np.asarray(kinds.of_pair, np.int64)[slots][true]
+        return np.searchsorted(known, 2 * (kind * size + class_[given]) + (given == true))
+
+    def _pair(self, item: np.ndarray, label: np.ndarray) -> np.ndarray:
+        """Return the pairs of items and labels."""
+        pairs = self.candidates
+        known = pairs.item.astype(np.int64) * pairs.num_labels + pairs.label
+        return np.searchsorted(known, item.astype(np.int64) * pairs.num_labels + label)
 
     def leading(self) -> dict[str, np.ndarray]:
         """Tabulate the label of each item; see `Truth.leading`."""
@@ -87,7 +152,7 @@ def truth(
     """
     found = candidates_of(data, candidates)
     entries = Entries.of(found.item, found.label, found.num_items, found.num_labels)
-    key_parameters, key_labels = jax.random.split(key)
+    key_parameters, key_labels, key_crowd = jax.random.split(key, 3)
     tables = _typed(found.tables)
     if isinstance(posterior, Posterior):
         own = _typed(_of_classes(posterior, found.tables.classes))
@@ -98,12 +163,16 @@ def truth(
         odds = np.asarray(posterior.log_odds, float)
         labels.phi = _sigmoid(odds)
         labels.score = labels.phi if author else odds
+        labels.profiles = Profiles(own.sensitivity, own.specificity, key_crowd)
     else:
         sites = tuple(_typed(np.asarray(posterior[site])) for site in ("prevalence", "sensitivity", "specificity"))
         label, probability, phi = _drawn(key_labels, sites, tables, found.item, found.label, found.num_items)
         labels = DrawnLabels(np.asarray(label), found.num_labels)
         labels.probability, labels.phi = np.asarray(probability, float), np.asarray(phi, float)
         labels.score = labels.probability
+        labels.profiles = Profiles(*(site[..., found.tables.classes] for site in sites[1:]), None)
+    labels.data = data
+    labels.crowd = labels.make_crowd if several_annotators(found) else None
     labels.candidates, labels.last_of_equals = found, bool(author)
     labels.classes = found.labels
     return labels

@@ -104,7 +104,7 @@ def test_an_item_without_annotations_may_have_every_label_and_counts_nowhere():
 
 
 def test_a_mention_whose_rows_were_dropped_may_be_new():
-    rows = [("m1", "a1", "DO(m2)"), ("m2", "a1", "DO(m1)"), ("m3", "a1", "")]
+    rows = [("m1", "a1", "DO(m2)"), ("m2", "a1", "DO(m3)"), ("m3", "a1", "")]
     columns = dict(zip(("mention_id", "annotator_id", "annotation"), zip(*rows, strict=True), strict=True))
     with pytest.warns(match="left out"):
         found = candidates_of(read_mentions(columns, missing="drop"))
