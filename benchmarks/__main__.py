@@ -17,6 +17,7 @@ BENCHMARKS = {
     "annotators": "crowd models on public labels (Paun and others 2018, Table 7), beside crowd-kit",
     "agreement_oracles": "coefficients of agreement, against the packages that compute some of them",
     "spa": "weights of sparse probability of agreement on six crowd sets (Nørregaard and Derczynski 2022, Table 1)",
+    "annotators_speed": "speed and memory of crowd models, streamed from Parquet, beside crowd-kit",
     "agreement_speed": "speed and memory of agreement of 10⁸ annotations, against krippendorff",
 }
 
