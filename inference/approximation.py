@@ -1,4 +1,4 @@
-"""The approximation that CAVI ends with, beside the posterior itself: its draws start NUTS, and their weights tell k-hat.
+"""The approximation that CAVI ends with, beside the posterior itself: its draws start NUTS, their weights give k-hat.
 
 The factors of the approximation are Dirichlet and Beta distributions, independent of each other. They are drawn on the
 host, in float64 and in logarithms: that takes no compilation, and a share so close to one that it would round to one

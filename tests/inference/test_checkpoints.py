@@ -23,7 +23,7 @@ import numpyro.distributions as dist
 import pytest
 
 import consilience as cs
-from consilience.data import Ratings
+from consilience.data import Annotations, Ratings
 from consilience.errors import InvalidCheckpoint, UnsupportedRequest
 from consilience.inference import checkpoints
 from consilience.inference.ascent import run_ascent
@@ -37,6 +37,7 @@ from consilience.inference.loop import run_chunks, scan_steps
 from consilience.inference.nuts import run_nuts
 from consilience.inference.results import Result
 from consilience.inference.svi import run_svi
+from consilience.models import dawid_skene
 from consilience.models.interface import Ascent, Gibbs
 
 COMPILED = []
@@ -76,6 +77,17 @@ ASCENT = Ascent(
 DATA = np.array([1.0, 4.0, 2.0, 7.0], np.float32)
 
 
+def crowd():
+    random = np.random.default_rng(5)
+    item, annotator = np.indices((40, 4)).reshape(2, -1)
+    return Annotations.from_codes(item, annotator, random.integers(0, 3, 160), num_labels=3)
+
+
+@functools.cache
+def cavi_problem():
+    return dawid_skene.MODEL.cavi.prepare(crowd(), dawid_skene.Priors(), gold="ignore")
+
+
 @jax.jit
 def _walk(state, start, stop):
     def step(state, index):
@@ -99,6 +111,10 @@ DRIVERS = {
     "walk": lambda **options: run_walk(4000, 100, **options),
     "gibbs": lambda **options: run_gibbs(SAMPLER, DATA, key=jax.random.key(1), draws=4000, chains=2, **options),
     "em": lambda **options: run_ascent(ASCENT, DATA, key=jax.random.key(1), tolerance=1e-6, **options),
+    "cavi": lambda **options: run_ascent(
+        dawid_skene.MODEL.cavi, cavi_problem(), key=jax.random.key(1), tolerance=-1.0, max_steps=2000, label="CAVI",
+        **options,
+    ),
     "nuts": lambda **options: run_nuts(
         skewed, DATA, key=jax.random.key(2), draws=900, chains=2, warmup=100, **options
     ),
@@ -532,6 +548,21 @@ def test_fit_goes_on_with_the_same_run_only(tmp_path):
     assert fit.attributes["seconds"] > fit.run.seconds > part.run.seconds
     assert "resumed_at_step" not in whole.attributes
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_coordinate_ascent_of_a_member_goes_on_to_the_same_bits(tmp_path):
+    settings = {"method": "cavi", "tolerance": -1.0, "max_steps": 400, "checkpoint": tmp_path / "run"}
+    part = cs.fit("dawid-skene", crowd(), progress=stop_at(40), **settings)
+    assert part.result is Result.interrupted
+    assert part.run.k_hat is None  # of a posterior that is not yet one
+    fit = cs.fit("dawid-skene", crowd(), resume=True, **settings)
+    whole = cs.fit("dawid-skene", crowd(), **settings | {"checkpoint": None})
+    assert fit.attributes["resumed_at_step"] == part.run.steps < whole.run.steps
+    for one, other in zip(fit.posterior, whole.posterior, strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+    assert fit.elbo.tobytes() == whole.elbo.tobytes()
+    assert fit.run.k_hat == whole.run.k_hat
 
 
 def test_what_cannot_be_gone_on_with(tmp_path):
