@@ -33,7 +33,7 @@ from consilience.drawing import (
 __all__ = ["probability_matrix", "reliability", "sensitivity_scatter"]
 
 # A scatter of more annotators shows the intervals of so many: those who annotated most.
-_MOST_INTERVALS = 40
+_MOST_INTERVALS = 20
 
 
 @styled
@@ -128,6 +128,8 @@ def sensitivity_scatter(
     value : ``sensitivity`` or ``specificity``.
     below : names of annotators who are worse than chance at one of the classes; they are marked.
     """
+    from matplotlib.lines import Line2D
+
     wide = frame[frame["class"].isin([x, y])].pivot(index="annotator", columns="class")
     wide = wide.dropna(subset=[(value, x), (value, y)]) if {x, y} <= set(frame["class"]) else wide.iloc[:0]
     decisions = (wide["decisions"][x] + wide["decisions"][y]).to_numpy(float) if len(wide) else np.zeros(0)
@@ -139,13 +141,14 @@ def sensitivity_scatter(
         across, up = wide[value][x].to_numpy(float), wide[value][y].to_numpy(float)
         _draw_intervals(ax, wide.iloc[:_MOST_INTERVALS], x, y, value)
         marked = wide.index.isin([] if below is None else list(below))
-        size = (0.1 + 0.9 * decisions / decisions.max()) * np.clip(12_000 / len(wide), 8, 80)
+        size = (0.1 + 0.9 * decisions / decisions.max()) * np.clip(30_000 / len(wide), 16, 80)
         rasterized = len(wide) > MOST_POINTS
         kinds = ((~marked, BLUE, "o", "annotator"), (marked, VERMILLION, "v", "below chance in one of them"))
         for which, colour, marker, words in kinds:
             if which.any():
                 look = {"color": colour, "marker": marker, "alpha": 0.5, "linewidth": 0, "rasterized": rasterized}
-                handles.append(ax.scatter(across[which], up[which], s=size[which], **look))
+                ax.scatter(across[which], up[which], s=size[which], **look)
+                handles.append(Line2D([], [], color=colour, marker=marker, markersize=5, linestyle=""))
                 names.append(words)
     ax.set(xlabel=f"{value} to {shown_name(x)}", ylabel=f"{value} to {shown_name(y)}", aspect="equal")
     ax.set(title=f"{value.capitalize()} to two classes, {len(wide):,} annotators")

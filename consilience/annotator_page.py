@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from consilience import annotator_figures
+from consilience.drawing import shown_name
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.next_labels import next_labels
 from consilience.inference.fitting import Fit
@@ -161,7 +162,7 @@ def _profiles(frame: Any) -> Section:
         hidden = hidden or _left_out(of_class, shown, "decisions")
         series = {"sensitivity": "sensitivity", "specificity": "specificity"}
         marked = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
-        title = f"Class {name}"
+        title = f"Class {shown_name(name)}"
         drawn.append(annotator_figures.reliability(shown, title, series, below=marked, amount="decisions"))
     return Section("Who is reliable at what", [words, *scatter, *hidden, drawn])
 
@@ -181,15 +182,18 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         wrong = crowd[crowd["class"] != crowd["label"]]
         often = (wrong["annotations"] * wrong["probability"]).rename("expected_annotations")
         order = often.sort_values(ascending=False, kind="stable").index[:_MOST_CONFUSIONS]
-        table = wrong.assign(expected_annotations=often).loc[order]
+        table = wrong.assign(expected_annotations=often.round().astype(int)).loc[order]
         named = {"class": "true label", "label": "label given", "lower": "95 % from", "upper": "to"}
-        table = table.drop(columns="annotations").rename(columns=named | {"expected_annotations": "about so many"})
-        what = "The most frequent confusions of the crowd, with the probability of each given the true label:"
+        table = table.drop(columns="annotations").rename(columns=named | {"expected_annotations": "annotations, about"})
+        what = (
+            "The most frequent confusions of the crowd: how probably an annotator, taken by how much each annotates, "
+            "gives the label to an item of that true label, and of how many annotations this is the case."
+        )
         return Section("What annotators confuse", [what, table])
     drawn = [annotator_figures.probability_matrix(crowd, "The crowd as a whole", amount="annotations")]
     chosen = _busiest(frame, _MOST_MATRICES)
     matrices = fit.table("confusion", annotators=chosen)
-    titles = {name: f"Annotator {name}" for name in frame["annotator"].iloc[chosen]}
+    titles = {name: f"Annotator {shown_name(name)}" for name in frame["annotator"].iloc[chosen]}
     single = [
         annotator_figures.probability_matrix(matrices[matrices["annotator"] == name], title, amount="annotations")
         for name, title in titles.items()
