@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotations", type=int, default=1_000_000, metavar="N", help="of the race (1000000)")
     parser.add_argument(
         "--large", type=int, nargs="*", default=[1_000_000, 10_000_000, 100_000_000], metavar="N",
-        help="how many to stream from Parquet (1000000 10000000 100000000)",
+        help="how many to stream from Parquet (1000000 10000000 100000000); none for none of it",
     )  # fmt: skip
     parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
@@ -105,7 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         _race(record, arguments.annotations, arguments.peer, Path(folder))
-        _large(record, arguments.large, Path(folder))
+        if arguments.large:
+            _large(record, arguments.large, Path(folder))
     record.write()
 
 
@@ -164,8 +165,7 @@ def _large(record: Recording, numbers: list[int], folder: Path) -> None:
         for member in members:
             rows.append({"annotations": number, "model": member, **_in_own_process("large", member, str(folder))})
             print(json.dumps(rows[-1]), flush=True)
-    if rows:
-        record.table("large", rows, digits=3)
+    record.table("large", rows, digits=3)
 
 
 # ---- data ----
@@ -299,8 +299,10 @@ def _measure_large(member: str, folder: Path) -> dict[str, Any]:
 
 def _decisions(data: Any) -> int:
     """Return the number of pairs of an annotation and a label that its item got."""
-    candidates = np.unique(data.item.astype(np.int64) * data.num_labels + data.label) // data.num_labels
-    return int(np.bincount(data.item) @ np.bincount(candidates))
+    shape = (data.num_items, data.num_labels)
+    counts = np.bincount(np.ravel_multi_index((data.item, data.label), shape), minlength=shape[0] * shape[1])
+    counts = counts.reshape(shape)
+    return int(counts.sum(axis=1) @ (counts > 0).sum(axis=1))
 
 
 def _main(what: str, *words: str) -> None:
