@@ -28,7 +28,7 @@ _HOME = {
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),
     "consilience.evaluation.comparison": ("Comparison", "compare"),
     "consilience.evaluation.metrics": ("Metric",),
-    "consilience.evaluation.next_labels": ("next_labels",),
+    "consilience.evaluation.another_label": ("next_labels",),
     "consilience.evaluation.scores": ("Score", "correlation"),
     "consilience.evaluation.annotator_scores": ("annotator_agreement", "annotator_overlap"),
     "consilience.sweeping": ("sweep",),

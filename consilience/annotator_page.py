@@ -9,7 +9,7 @@ import numpy as np
 from consilience import annotator_figures
 from consilience.drawing import shown_name
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.next_labels import next_labels
+from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Truth
 from consilience.pages import Section

@@ -365,7 +365,7 @@ def certainty(arguments: Arguments) -> None:
 def next_labels(arguments: Arguments) -> None:
     """Print the items most worth another label."""
     fitted, _ = _load(arguments)
-    from consilience.evaluation.next_labels import next_labels as rank
+    from consilience.evaluation.another_label import next_labels as rank
 
     rows = rows_of(rank(fitted, limit=arguments.limit))
     _write_items(rows, arguments)

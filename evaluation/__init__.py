@@ -3,7 +3,7 @@
 | file | what it holds |
 |---|---|
 | `certainties` | annotation certainty, expected risk |
-| `next_labels` | which items are most worth another label |
+| `another_label` | which items are most worth another label |
 | `metrics`, `rank_distances` | pure functions of one draw and one prediction |
 | `adjustment` | lifts any of them over draws and items |
 | `comparison` | the leaderboard: what the truth and the finite set of items leave open |
