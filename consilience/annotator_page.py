@@ -152,7 +152,9 @@ def _profiles(frame: Any) -> Section:
         "profiles."
     )
     by_class = frame.groupby("class", sort=False)["decisions"].sum().sort_values(ascending=False)
-    scatter, drawn, hidden = [], [], []
+    scatter: list[Any] = []
+    drawn: list[Any] = []
+    hidden: list[str] = []
     if len(by_class) > 1:
         x, y = by_class.index[:2]
         scatter.append(annotator_figures.sensitivity_scatter(frame, x, y, below=set(frame["annotator"][below])))
@@ -175,8 +177,8 @@ def _confusion(fit: Fit, frame: Any) -> Section:
     words = (
         "How an annotator of this crowd, taken by how much each annotates, labels items of each true label: the "
         "probability, its 95 % interval below it. Ink is probability and fades as the interval widens. Beside each "
-        "true label stands how many annotations of such items there are, as far as one knows; with few of them the "
-        "prior speaks."
+        "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
+        "has few of them, the prior speaks."
     )
     if fit.truth.num_classes > _MOST_CLASSES:
         wrong = crowd[crowd["class"] != crowd["label"]]

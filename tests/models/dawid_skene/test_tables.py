@@ -62,3 +62,35 @@ def test_a_row_of_a_matrix_is_who_true_given(fits):
     posterior = fit.posterior.confusion
     own = posterior[2, 0, 1] / posterior[2, 0].sum()
     assert table[("2", "0", "1")] == pytest.approx(float(own), rel=1e-6)
+
+
+def test_the_crowd_averages_its_annotators_by_how_much_they_annotate(fits):
+    share = np.bincount(fits["cavi"].data.annotator, minlength=4) / fits["cavi"].data.num_annotations
+    for method, fit in fits.items():
+        samples = {site: values.reshape(-1, *values.shape[2:]) for site, values in fit.samples(20_000).items()}
+        together = np.einsum("j,djtl->dtl", share, samples["confusion"]).reshape(-1, 9)
+        crowd = fit.crowd()
+        error = together.std(axis=0) / np.sqrt(len(together))
+        assert (np.abs(together.mean(axis=0) - crowd["probability"]) < 5 * error + 1e-6).all()
+        np.testing.assert_allclose(crowd["annotations"][::3].sum(), fit.data.num_annotations, rtol=1e-5)
+        if method != "em":
+            # The mean of several Beta variables is nearly one: the ends are good to a percent of probability.
+            inside = ((together > crowd["lower"].to_numpy()) & (together < crowd["upper"].to_numpy())).mean(axis=0)
+            np.testing.assert_allclose(inside, 0.95, atol=0.01)
+
+
+def test_a_part_of_the_matrices_is_that_part_of_the_table(fits):
+    for fit in fits.values():
+        whole, part = fit.confusion(), fit.table("confusion", annotators=np.array([3, 1]))
+        assert part["annotator"].unique().tolist() == ["3", "1"]
+        for name in ("3", "1"):
+            rows = [frame[frame["annotator"] == name].reset_index(drop=True) for frame in (part, whole)]
+            assert rows[0].equals(rows[1])
+
+
+def test_probabilities_list_every_label_that_may_be_true(fits):
+    for fit in fits.values():
+        table, labels = fit.probabilities(), fit.labels()
+        np.testing.assert_allclose(table.groupby("item", sort=False)["probability"].sum(), 1, rtol=1e-6)
+        best = table.groupby("item", sort=False)["probability"].max()
+        np.testing.assert_allclose(best, labels["probability"], rtol=1e-6)
