@@ -9,7 +9,8 @@
 
 The tests themselves are in `consilience.evaluation.calibration` and `consilience.evaluation.kernel_comparison`; here
 they are given a member. Where the items of a member are independent, the items of one simulated data set are the
-replications, and one fit serves all of them. What a member lacks is skipped, and the result says so.
+replications, and one fit serves all of them. Where they share parameters, replications are small data sets, all of them
+swept at once (`consilience.replications`). What a member lacks is skipped, and the result says so.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from consilience.inference.posterior import summarise
 from consilience.models.interface import Model
 from consilience.models.truth import Truth
 from consilience.printing import rows_of, table_text
+from consilience.replications import Replications, replications_of
 
 __all__ = ["Check", "Part", "check"]
 
@@ -52,6 +54,8 @@ _ITEMS_FOR_NUTS = 20
 _RANKED_DRAWS = 99
 # A chain's draws are thinned to as good as independent ones before they are ranked.
 _THINNING = 10
+# Sweeps of small data sets before their first draw is ranked.
+_SHARED_WARMUP = 200
 _MOST_AUTOCORRELATION = 0.2
 _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 # Classes of which the plausibilities are looked at one by one.
@@ -285,9 +289,8 @@ def _joint_distribution(subject: _Subject, num_chains: int) -> tuple[Findings, A
     if gibbs.state_at is None:
         raise _Skipped("the sampler cannot start at true values")
     _need_replications(subject)
-    found = joint_distribution_test(
-        jax.random.key(subject.seed), *_joint_callables(subject, num_chains), rounds=_ROUNDS
-    )
+    parts = _joint_callables if subject.member.independent_items else _shared_callables
+    found = joint_distribution_test(jax.random.key(subject.seed), *parts(subject, num_chains), rounds=_ROUNDS)
     worst = found.functions[int(np.abs(found.z).argmax())]
     figure = f"largest |z| of {len(found.functions)} functions, {num_chains:,} chains"
     finding = {"figure": figure, "value": found.largest, "bar": f"< {_LARGEST_Z}", "at": worst}
@@ -361,16 +364,39 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
     return start, sweep, resimulate, functions
 
 
+def _replications(subject: _Subject) -> Replications:
+    """Return small data sets as replications, of a member whose items share parameters."""
+    return replications_of(
+        subject.member, subject.priors, subject.options, key=jax.random.key(subject.seed), sweeps=_SWEEPS,
+        warmup=_SHARED_WARMUP, draws=_RANKED_DRAWS, thinning=_THINNING,
+    )  # fmt: skip
+
+
+def _shared_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
+    """Return the same of chains that have a data set each; what they carry as data is in the chain."""
+    many = _replications(subject)
+
+    def split(key: Key) -> Key:
+        return jax.random.split(key, num_chains)
+
+    return (
+        lambda key: (many.start(split(key)), None),
+        lambda key, chains, _: many.sweep(split(key), chains),
+        lambda key, chains, _: (many.redraw(split(key), chains), None),
+        lambda chains, _: with_second_moments(
+            {name: np.asarray(values, float) for name, values in many.quantities(chains).items()}
+        ),
+    )
+
+
 # ---- 3. calibration ----
 
 
 def _calibration(subject: _Subject, replications: int) -> tuple[Findings, Any]:
     _need_replications(subject)
-    data, values = subject.simulate(replications, stream=1)
     exact = subject.method == "exact"
-    settings = {"draws": _RANKED_DRAWS} if exact else {"draws": _RANKED_DRAWS * _THINNING, "chains": 1}
-    fitted = subject.fit(data, subject.method, subject.seed, **settings)
-    names, true, draws = _item_quantities(fitted, values, every=1 if exact else _THINNING)
+    ranked = _item_ranks if subject.member.independent_items else _data_set_ranks
+    names, true, draws = ranked(subject, replications)
     ranks = rank_statistics(jax.random.fold_in(jax.random.key(subject.seed), 2), true, draws)
     uniform = uniformity(ranks, _RANKED_DRAWS)
     findings = [
@@ -392,12 +418,35 @@ def _calibration(subject: _Subject, replications: int) -> tuple[Findings, Any]:
     return tuple(findings), _rank_table(names, ranks)
 
 
+def _item_ranks(subject: _Subject, replications: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return what `_item_quantities` does, of one fit of all items through the public `fit`."""
+    data, values = subject.simulate(replications, stream=1)
+    exact = subject.method == "exact"
+    settings = {"draws": _RANKED_DRAWS} if exact else {"draws": _RANKED_DRAWS * _THINNING, "chains": 1}
+    fitted = subject.fit(data, subject.method, subject.seed, **settings)
+    return _item_quantities(fitted, values, every=1 if exact else _THINNING)
+
+
+def _data_set_ranks(subject: _Subject, replications: int) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return names, true values ``(data set, quantity)`` and draws ``(data set, draw, quantity)``."""
+    many = _replications(subject)
+    key_start, key_draws = jax.random.split(jax.random.fold_in(jax.random.key(subject.seed), 1))
+    chains = many.start(jax.random.split(key_start, replications))
+    true, draws = many.quantities(chains), many.posterior(jax.random.split(key_draws, replications), chains)
+    return list(true), _stacked(true.values()), _stacked(draws[name] for name in true)
+
+
 def _need_replications(subject: _Subject) -> None:
-    """Raise unless the items of a simulation are replications of the model that is fitted."""
-    if subject.member.simulate is None:
+    """Raise unless the items of a simulation, or small data sets, are replications of the model that is fitted."""
+    member = subject.member
+    if member.simulate is None:
         raise _Skipped("the member cannot simulate data")
-    if not subject.member.independent_items:
-        raise _Skipped("the items of the member share parameters, so that one data set is one replication only")
+    if not member.independent_items:
+        if subject.method != "gibbs" or member.gibbs is None or member.gibbs.redraw is None:
+            raise _Skipped("the items of the member share parameters, and its sampler cannot draw data anew")
+        changed = [option.name for option in member.options if subject.options[option.name] != option.default]
+        if changed:
+            raise _Skipped(f"the items share parameters, and data are drawn anew for default options, not {changed[0]}")
     if subject.options.get("reliability", 1.0) != 1.0:
         raise _Skipped("with a reliability other than 1 the likelihood is no distribution of reports")
 

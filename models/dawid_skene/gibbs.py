@@ -23,10 +23,22 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.models.dawid_skene.cavi import Concentrations, concentrations
 from consilience.models.dawid_skene.layout import Problem, log_joint, prepare, vote_shares
+from consilience.models.dawid_skene.simulation import draw_annotations
 from consilience.models.interface import Gibbs
 from consilience.models.random import log_gamma
 
-__all__ = ["GIBBS", "State", "draw_labels", "draw_parameters", "sites", "start", "state_at", "sweep"]
+__all__ = [
+    "GIBBS",
+    "State",
+    "draw_labels",
+    "draw_parameters",
+    "log_likelihood",
+    "redraw",
+    "sites",
+    "start",
+    "state_at",
+    "sweep",
+]
 
 
 class State(NamedTuple):
@@ -74,7 +86,26 @@ def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> 
     return State(jnp.log(prevalence), jnp.log(confusion))
 
 
-GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at)
+def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:
+    """Return the problem with true labels and annotations drawn given the parameters; gold labels are the true ones."""
+    rows, num_labels = problem.rows, len(problem.prevalence)
+    annotator = rows.cell // num_labels
+    true, label = draw_annotations(
+        key, jnp.exp(state.log_prevalence), jnp.exp(state.log_confusion), rows.item, annotator, len(rows.gold)
+    )
+    gold = jnp.where(rows.gold < 0, rows.gold, true)
+    return state, problem._replace(rows=rows._replace(cell=annotator * num_labels + label, gold=gold))
+
+
+def log_likelihood(state: State, problem: Problem) -> Float[Array, ""]:
+    """Return the log probability of all annotations."""
+    return jax.nn.logsumexp(log_joint(state.log_prevalence, state.log_confusion, problem.rows), axis=-1).sum()
+
+
+GIBBS = Gibbs(
+    prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at, redraw=redraw,
+    log_likelihood=log_likelihood,
+)  # fmt: skip
 
 
 def draw_labels(key: Key, log_weight: Float[Array, "item class"]) -> Int[Array, " item"]:

@@ -36,7 +36,18 @@ from consilience.models.mace.likelihood import LogWeights, Tables, known_share, 
 from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
 from consilience.models.mace.skills import draw_log_skills
 
-__all__ = ["GIBBS", "Problem", "State", "prepare", "sites", "start", "state_at", "sweep"]
+__all__ = [
+    "GIBBS",
+    "Problem",
+    "State",
+    "log_likelihood",
+    "prepare",
+    "redraw",
+    "sites",
+    "start",
+    "state_at",
+    "sweep",
+]
 
 
 class Problem(NamedTuple):
@@ -128,5 +139,31 @@ def _draw_skills(key: Key, known: Float[Array, "annotator label"], problem: Prob
     return State(log_knows, log_guesses, log_guess)
 
 
-GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at)
+def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:
+    """Return the problem with true labels and annotations drawn given the skills, of the labels that can be true."""
+    tables = problem.tables
+    num_labels = tables.log_prior.shape[1]
+    key_label, key_known, key_guess = jax.random.split(key, 3)
+    true = jax.random.categorical(key_label, tables.log_prior)
+    item, annotator = tables.place // num_labels, tables.cell // num_labels
+    known = jnp.log(jax.random.uniform(key_known, item.shape)) < state.log_knows[annotator]
+    label = jnp.where(known, true[item], jax.random.categorical(key_guess, state.log_guess[annotator]))
+    place, cell = item * num_labels + label, annotator * num_labels + label
+    order = jnp.argsort(place)
+    counts = jnp.zeros_like(tables.counts).ravel().at[cell].add(tables.weight).reshape(tables.counts.shape)
+    drawn = tables._replace(place=place[order], cell=cell[order], weight=tables.weight[order], counts=counts)
+    return state, problem._replace(tables=drawn)
+
+
+def log_likelihood(state: State, problem: Problem) -> Float[Array, ""]:
+    """Return the log probability of all annotations."""
+    tables, weights = problem.tables, LogWeights(state.log_knows, state.log_guesses[:, None] + state.log_guess)
+    of_items = jax.nn.logsumexp(tables.log_prior + label_evidence(weights, tables), axis=1)
+    return of_items.sum() + (tables.counts * weights.guess).sum()
+
+
+GIBBS = Gibbs(
+    prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at, redraw=redraw,
+    log_likelihood=log_likelihood,
+)  # fmt: skip
 """The sampler, for the driver."""

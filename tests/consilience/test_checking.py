@@ -254,3 +254,76 @@ def test_long_checks_pass():
 def test_double_precision():
     with jax.enable_x64(True):
         assert cs.check("dirichlet", **QUICK).passed
+
+
+# ---- members whose items share parameters ----
+
+SHARED = {"progress": False, "replications": 500}
+
+
+def without_nuts(name, **parts):
+    own = member(name)
+    return dataclasses.replace(own, methods=("gibbs",), gibbs=dataclasses.replace(own.gibbs, **parts))
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+def test_small_data_sets_are_the_replications(name):
+    found = cs.check(without_nuts(name), **SHARED)
+    assert found.passed, found
+    for part in ("joint distribution", "calibration"):
+        assert result_of(found, part).skipped is None
+    assert "log likelihood" in result_of(found, "calibration").details
+    assert len(result_of(found, "joint distribution").details) == 35
+
+
+def half_the_prior(problem):
+    if hasattr(problem, "prior"):
+        return problem._replace(prior=problem.prior._replace(guess=problem.prior.guess / 2))
+    return problem._replace(confusion=problem.confusion / 2)
+
+
+def no_prior_of_what_is_right(problem):
+    if hasattr(problem, "prior"):
+        return problem._replace(prior=problem.prior._replace(knows=problem.prior.knows + 0.5))
+    return problem._replace(confusion=1.0 + 0 * problem.confusion)
+
+
+@pytest.mark.parametrize("bug", [half_the_prior, no_prior_of_what_is_right])
+@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+def test_a_bug_in_a_sampler_of_shared_parameters_fails(name, bug):
+    right = member(name).gibbs
+    wrong = without_nuts(name, sweep=lambda key, state, problem: right.sweep(key, state, bug(problem)))
+    found = cs.check(wrong, progress=False, replications=1000)
+    (row,) = result_of(found, "joint distribution").findings
+    assert row["value"] > 8, found
+
+
+@pytest.mark.slow
+def test_a_neighbours_label_and_a_key_used_twice_fail(monkeypatch):
+    from consilience.models.dawid_skene import gibbs
+
+    original = gibbs.draw_labels
+    monkeypatch.setattr(gibbs, "draw_labels", lambda key, log_weight: jax.numpy.roll(original(key, log_weight), 1))
+    found = cs.check(without_nuts("dawid-skene"), progress=False, replications=2000)
+    (row,) = result_of(found, "joint distribution").findings
+    assert row["value"] > 8, found
+    monkeypatch.setattr(gibbs, "draw_labels", original)
+    once = gibbs.draw_parameters
+
+    def twice(key, given):
+        same = jax.vmap(lambda rows: once(key, given._replace(confusion=rows[None])).log_confusion[0])(given.confusion)
+        return once(key, given)._replace(log_confusion=same)
+
+    monkeypatch.setattr(gibbs, "draw_parameters", twice)
+    found = cs.check(without_nuts("dawid-skene"), progress=False)
+    (row,) = result_of(found, "joint distribution").findings
+    assert row["value"] > 8, found
+
+
+def test_what_small_data_sets_cannot_replicate():
+    own = without_nuts("mace")
+    with pytest.raises(UnsupportedRequest, match="default options, not candidates"):
+        cs.check(own, candidates="observed", **SHARED)
+    lacking = dataclasses.replace(own, gibbs=dataclasses.replace(own.gibbs, redraw=None))
+    with pytest.raises(UnsupportedRequest, match="cannot draw data anew"):
+        cs.check(lacking, **SHARED)

@@ -1,0 +1,126 @@
+"""Replications of members whose items share parameters: thousands of small data sets, each a chain of its own.
+
+All data sets have the shapes of one that the member simulates. Parameters are drawn from the prior of the NumPyro
+model, data by the sampler's ``redraw``, and sweeps run under ``vmap``. `consilience.checking` puts them to its tests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+
+from consilience.arrays import Array, Key
+from consilience.inference.generic import BoundModel, latent_values
+from consilience.models.interface import Gibbs, Model
+
+__all__ = ["Chain", "Replications", "replications_of"]
+
+SIZES = {"num_items": 8, "num_annotators": 4, "num_labels": 3}
+"""So small that ten thousands of them fit, and that the chains mix."""
+
+# Scalars of each site that are looked at, spread over its cells.
+_SCALARS = 3
+
+
+class Chain(NamedTuple):
+    """The state of the sampler and the problem that it reads; all arrays have the replication as first axis."""
+
+    state: Any
+    problem: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replications:
+    """The compiled functions, of all replications at once; keys are split among them.
+
+    Parameters
+    ----------
+    start : ``start(keys)`` -> chains at draws of the prior, with data of their own.
+    redraw : ``redraw(keys, chains)`` -> chains with data drawn anew.
+    sweep : ``sweep(keys, chains)`` -> chains after some sweeps.
+    quantities : ``quantities(chains)`` -> dict of ``(replication,)``: scalars of the sites, and the log likelihood.
+    posterior : ``posterior(keys, chains)`` -> dict of ``(replication, draw)``: the same of draws of the posterior by
+        chains that start anew.
+    """
+
+    start: Callable[[Key], Chain]
+    redraw: Callable[[Key, Chain], Chain]
+    sweep: Callable[[Key, Chain], Chain]
+    quantities: Callable[[Chain], dict[str, Array]]
+    posterior: Callable[[Key, Chain], dict[str, Array]]
+
+
+def replications_of(
+    member: Model, priors: Any, options: Mapping[str, Any], *, key: Key, sweeps: int, warmup: int, draws: int,
+    thinning: int,
+) -> Replications:  # fmt: skip
+    """Prepare the replications of a member whose sampler can draw data anew.
+
+    Parameters
+    ----------
+    key : of the data set that gives the shapes.
+    sweeps : of one call of ``sweep``.
+    warmup, draws, thinning : of ``posterior``: sweeps before the first draw, draws, and sweeps from one to the next.
+    """
+    gibbs: Any = member.gibbs
+    data, _ = member.simulate(key, priors, **SIZES, **options)
+    template = jax.tree.map(jnp.asarray, gibbs.prepare(data, priors, **options))
+    bound = BoundModel(member.model, priors, options)
+
+    def start(key: Key) -> Chain:
+        key_values, key_data = jax.random.split(key)
+        values = latent_values(handlers.trace(handlers.seed(bound, key_values)).get_trace(data))
+        return Chain(*gibbs.redraw(key_data, gibbs.state_at(values, data, template), template))
+
+    def redraw(key: Key, chain: Chain) -> Chain:
+        return Chain(*gibbs.redraw(key, chain.state, chain.problem))
+
+    def sweep(key: Key, chain: Chain) -> Chain:
+        return chain._replace(state=_swept(gibbs, key, chain, sweeps))
+
+    def quantities(chain: Chain) -> dict[str, Array]:
+        return _quantities(gibbs, chain.state, chain.problem)
+
+    def posterior(key: Key, chain: Chain) -> dict[str, Array]:
+        key_start, key_warmup, key_draws = jax.random.split(key, 3)
+        begun = chain._replace(state=gibbs.start(key_start, chain.problem))
+        warm = _swept(gibbs, key_warmup, begun, warmup)
+
+        def one(state: Any, number: Array) -> tuple[Any, dict[str, Array]]:
+            state = _swept(gibbs, jax.random.fold_in(key_draws, number), chain._replace(state=state), thinning)
+            return state, _quantities(gibbs, state, chain.problem)
+
+        return jax.lax.scan(one, warm, jnp.arange(draws))[1]
+
+    functions = (start, redraw, sweep, quantities, posterior)
+    return Replications(**{function.__name__: jax.jit(jax.vmap(function)) for function in functions})
+
+
+def _swept(gibbs: Gibbs, key: Key, chain: Chain, number: int) -> Any:
+    def body(step: Any, state: Any) -> Any:
+        return gibbs.sweep(jax.random.fold_in(key, step), state, chain.problem)
+
+    return jax.lax.fori_loop(0, number, body, chain.state)
+
+
+def _quantities(gibbs: Any, state: Any, problem: Any) -> dict[str, Array]:
+    found = {}
+    for site, values in gibbs.sites(state, problem).items():
+        for place in _places(values.shape):
+            found[f"{site} {' '.join(map(str, place))}".rstrip()] = values[place]
+    return found if gibbs.log_likelihood is None else found | {"log likelihood": gibbs.log_likelihood(state, problem)}
+
+
+@functools.cache
+def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return a few cells of an array, spread so that they differ in every index where they can."""
+    size = int(np.prod(shape))
+    flat = np.unique(np.linspace(0, size - 1, _SCALARS).round().astype(int) if size > _SCALARS else np.arange(size))
+    return [tuple(int(index) for index in place) for place in zip(*np.unravel_index(flat, shape), strict=True)]
