@@ -447,6 +447,11 @@ def resolve_priors(member: Model, priors: Any, options: dict[str, Any]) -> tuple
         raise UnsupportedRequest(f"the prior is given twice, by {next(iter(short))} and priors; give one of them")
     if short:
         fields = [member.prior_options[name][1](_positive(name, value, member)) for name, value in short.items()]
+        names = [name for own in fields for name in own]
+        if len(set(names)) < len(names):
+            raise UnsupportedRequest(
+                f"{' and '.join(short)} set the same prior of '{member.name}'; give one of them, or priors="
+            )
         return member.priors(**{name: prior for own in fields for name, prior in own.items()}), rest
     return member.priors() if priors is None and member.priors is not None else priors, rest
 

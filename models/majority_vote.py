@@ -32,6 +32,7 @@ from scipy import stats
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.models.gold import GOLD, uses_gold
 from consilience.models.interface import Model, Option
 from consilience.models.truth import Entries, LabelProbabilities, LabelTruth, PointTruth
 
@@ -79,7 +80,7 @@ def exact(data: Annotations, priors: None = None, *, gold: str, uncertainty: str
     """Count the votes; an item without any has a tie of all labels, one whose gold label is used has that one."""
     entries, votes = _votes(data)
     top = _is_top(entries, votes)
-    if gold == "use" and data.gold is not None:
+    if uses_gold(data, gold):
         entries, votes, top = _with_gold(data, entries, votes, top)
     winners = np.bincount(entries.item, top, entries.num_items)
     return Posterior(entries.first, entries.class_, votes, top / winners[entries.item])
@@ -129,7 +130,7 @@ def truth(
     if uncertainty == "shares":
         # Where the gold label is used it is certain, whatever the votes.
         decided = np.bincount(entries.item, posterior.votes, entries.num_items) == 0
-        if gold == "use" and data.gold is not None:
+        if uses_gold(data, gold):
             decided |= np.asarray(data.gold) >= 0
         probability = np.where(decided[entries.item], probability, posterior.votes)
     drawn = LabelProbabilities(entries, probability, key=key, num_draws=num_draws)
@@ -239,10 +240,7 @@ MODEL = Model(
     data=Annotations,
     methods=("exact",),
     options=(
-        Option(
-            name="gold", kind=str, default="ignore", choices=("ignore", "use"),
-            help="whether items whose gold label is known have that label: ignore, or use",
-        ),
+        GOLD,
         Option(
             name="uncertainty", kind=str, default="ties", choices=("ties", "shares"),
             help="what is uncertain: the winner of a tie (ties), or all labels by their shares of the votes (shares)",

@@ -63,6 +63,7 @@ __all__ = [
     "TopProbabilities",
     "Truth",
     "block_rows",
+    "code_dtype",
     "most_frequent",
     "pad",
 ]
@@ -623,12 +624,17 @@ class LabelTruth(Truth):
             yield Block(block.items, by_class[jnp.arange(self.num_draws), block.values])
 
 
+def code_dtype(num_classes: int) -> np.dtype:
+    """Return the smallest signed integer type that holds all codes: draws of a million labels are many numbers."""
+    return np.min_scalar_type(-max(num_classes, 1))
+
+
 class LabelDraws(LabelTruth):
     """Labels of which draws are stored.
 
     Parameters
     ----------
-    label : integer codes, shape ``(draw, item)``.
+    label : integer codes, shape ``(draw, item)``; kept in the type of `code_dtype`, a byte each of up to 128 labels.
     num_classes : how many labels there are.
     crowd : how annotators err, in the same draws.
     mean_confusion : how they label items of each class; see `LabelTruth`.
@@ -638,7 +644,7 @@ class LabelDraws(LabelTruth):
         self, label: Array, num_classes: int, crowd: Crowd | Callable[[], Crowd] | None = None,
         mean_confusion: np.ndarray | Callable[[], np.ndarray] | None = None,
     ) -> None:  # fmt: skip
-        self.draws, self.crowd, self.mean_confusion = np.asarray(label, np.int32), crowd, mean_confusion
+        self.draws, self.crowd, self.mean_confusion = np.asarray(label, code_dtype(num_classes)), crowd, mean_confusion
         self.num_draws, self.num_items = self.draws.shape
         self.num_classes = num_classes
 
@@ -647,7 +653,7 @@ class LabelDraws(LabelTruth):
         rows = block_rows(self.num_items, self.num_draws)
         for start in range(0, self.num_items, rows):
             items = slice(start, min(start + rows, self.num_items))
-            yield Block(items, jnp.asarray(pad(self.draws[:, items].T, rows, 0)))
+            yield Block(items, jnp.asarray(pad(self.draws[:, items].T.astype(np.int32), rows, 0)))
 
     def label_probabilities(self) -> tuple[Entries, Float[np.ndarray, " entry"]]:
         """Return the labels that were drawn and how often."""

@@ -58,8 +58,9 @@ from consilience.models.dawid_skene.labelling import canonical
 from consilience.models.dawid_skene.layout import Rows, log_joint, require_annotators, rows_of
 from consilience.models.dawid_skene.priors import Diagonal, Priors, site_priors
 from consilience.models.dawid_skene.simulation import simulate
-from consilience.models.interface import Model, Option
-from consilience.models.truth import LabelDraws, LabelProbabilities, Truth
+from consilience.models.gold import GOLD
+from consilience.models.interface import Model
+from consilience.models.truth import LabelDraws, LabelProbabilities, Truth, code_dtype
 
 __all__ = ["MODEL", "Diagonal", "Posterior", "Priors", "canonical", "draw", "model", "simulate", "truth"]
 
@@ -162,7 +163,8 @@ def _labels_of_draws(
 ) -> Int[Array, "draw item"]:
     def of_draw(one: tuple) -> Array:
         key, prevalence, confusion = one
-        return draw_labels(key, log_joint(_log(prevalence), _log(confusion), rows))
+        label = draw_labels(key, log_joint(_log(prevalence), _log(confusion), rows))
+        return label.astype(code_dtype(len(prevalence)))
 
     return jax.lax.map(of_draw, (keys, prevalence, confusion))
 
@@ -187,12 +189,7 @@ MODEL = Model(
     prior_options={
         "diagonal": ("concentration of the right label in a row of a confusion matrix; others have 1: 1", _diagonal),
     },
-    options=(
-        Option(
-            name="gold", kind=str, default="ignore", choices=("ignore", "use"),
-            help="whether the true label of an item is taken as known where the data have a gold label",
-        ),
-    ),
+    options=(GOLD,),
     posterior=Posterior,
     cavi=CAVI,
     gibbs=GIBBS,

@@ -13,12 +13,14 @@ this, and one that jumps between modes is put together again.
 Nothing is renamed
 
 * by less than rounding errors: the identity is preferred;
-* where the prior tells the classes apart, as `Diagonal` does, or gold labels do: another name is another density there;
+* where the prior tells the classes apart, as `Diagonal` does, or gold labels do: another name is another density there,
+  and where most draws of a chain would be renamed a warning says so;
 * of CAVI and EM, which start from vote shares, where every class has the name of its label, and never leave their mode.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 import jax
@@ -27,6 +29,7 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
+from consilience.errors import DiagnosticWarning
 from consilience.models.dawid_skene.priors import Priors, knows_no_class
 
 __all__ = ["best_names", "canonical"]
@@ -45,17 +48,32 @@ def canonical(samples: Mapping[str, Array], data: Annotations, priors: Priors, *
     """
     estimated = "responsibility" in samples
     has_gold = gold == "use" and np.any(np.asarray(data.gold) >= 0)
-    if estimated or has_gold or not knows_no_class(priors, data):
+    if estimated:
         return dict(samples)
     prevalence, confusion = (np.asarray(samples[site]) for site in ("prevalence", "confusion"))
     amount = np.bincount(np.asarray(data.annotator), np.asarray(data.weight), data.num_annotators)
     agreement = np.einsum("cdjtl,j->cdtl", confusion, amount.astype(confusion.dtype))
     source = best_names(agreement.reshape(-1, *agreement.shape[2:])).reshape(prevalence.shape)
+    if has_gold or not knows_no_class(priors, data):
+        _warn(source)
+        return dict(samples)
     return {
         **samples,
         "prevalence": np.take_along_axis(prevalence, source, axis=2),
         "confusion": np.take_along_axis(confusion, source[:, :, None, :, None], axis=3),
     }
+
+
+def _warn(source: Int[np.ndarray, "chain draw label"]) -> None:
+    """Say that chains are in different modes, or all in another one, where renaming would change the density."""
+    renamed = (source != np.arange(source.shape[-1])).any(axis=-1).mean(axis=1) > 0.5
+    if renamed.any():
+        warnings.warn(
+            f"in {int(renamed.sum())} of {len(renamed)} chains annotators would be right more often if the classes had "
+            "other names; the prior, or gold labels, tell the classes apart, so that none was renamed: look at the "
+            "data, or start elsewhere",
+            DiagnosticWarning, stacklevel=2,
+        )  # fmt: skip
 
 
 def best_names(agreement: Float[np.ndarray, "draw class label"]) -> Int[np.ndarray, "draw label"]:

@@ -24,6 +24,7 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.dawid_skene.priors import Priors, dirichlet_parameters
+from consilience.models.gold import uses_gold
 from consilience.models.interface import Shards, Total, alone
 from consilience.models.rows import copies, divide_items, divide_rows, pad_rows, sum_rows
 
@@ -95,9 +96,7 @@ def require_annotators(data: Annotations) -> None:
 def rows_of(data: Annotations, gold: str) -> Rows:
     """Return the annotations as they are; ``gold`` is "use" or "ignore"."""
     known = jnp.full(data.num_items, -1)
-    if gold == "use":
-        if data.gold is None:
-            raise UnsupportedRequest("gold='use' needs data with gold labels, and these have none; use gold='ignore'")
+    if uses_gold(data, gold):
         known = jnp.asarray(data.gold)
     cell = jnp.asarray(data.annotator) * data.num_labels + jnp.asarray(data.label)
     return Rows(jnp.asarray(data.item), cell, jnp.asarray(data.weight, jnp.result_type(float)), known)

@@ -43,7 +43,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -51,6 +50,7 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.models.dirichlet import Symmetric
+from consilience.models.gold import GOLD
 from consilience.models.interface import Model, Option
 from consilience.models.mace.cavi import CAVI, Posterior
 from consilience.models.mace.em import EM
@@ -60,7 +60,7 @@ from consilience.models.mace.priors import KnowsGuesses, Priors, skill_priors
 from consilience.models.mace.simulation import simulate
 from consilience.models.mace.skills import annotation_counts, average_confusion, crowd, over_draws, source
 from consilience.models.mace.tables import annotators, guesses, labels, probabilities
-from consilience.models.truth import Crowd, LabelDraws, LabelProbabilities, Truth
+from consilience.models.truth import Crowd, LabelDraws, LabelProbabilities, Truth, code_dtype
 
 __all__ = ["MODEL", "KnowsGuesses", "Posterior", "Priors", "draw", "model", "simulate", "truth"]
 
@@ -129,7 +129,8 @@ def _draw_labels(
 
     def one(given: tuple[Key, Mapping[str, Array]]) -> Int[Array, " item"]:
         key, skills = given
-        return jax.random.categorical(key, prior + label_log_likelihood(skills, data)).astype(jnp.int32)
+        label = jax.random.categorical(key, prior + label_log_likelihood(skills, data))
+        return label.astype(code_dtype(data.num_labels))
 
     return jax.lax.map(one, (jax.random.split(key, len(sites["competence"])), sites))
 
@@ -167,10 +168,7 @@ MODEL = Model(
         "guess_count": ("pseudo-count of each label among the guesses of an annotator: 10", _guess_count),
     },
     options=(
-        Option(
-            name="gold", kind=str, default="ignore", choices=("ignore", "use"),
-            help="whether items whose gold label is known have that label: ignore, or use",
-        ),
+        GOLD,
         Option(
             name="candidates", kind=str, default="closed", choices=("closed", "observed"),
             help="which labels an item can have: all of them (closed), or those that somebody gave it (observed)",

@@ -23,6 +23,7 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
+from consilience.models.gold import uses_gold
 from consilience.models.interface import Total, alone
 from consilience.models.rows import copies, divide_items, divide_rows, pad_rows, sum_rows
 
@@ -157,7 +158,7 @@ def log_prior(data: Annotations, gold: str, candidates: str) -> Float[Array, "it
     gold : "use" leaves an item whose gold label is known that label alone; "ignore".
     candidates : "observed" rules out labels that nobody gave the item, unless it has no annotations; "closed".
     """
-    return _log_prior(data, gold == "use" and data.gold is not None, candidates)
+    return _log_prior(data, uses_gold(data, gold), candidates)
 
 
 @partial(jax.jit, static_argnames=("use_gold", "candidates"))

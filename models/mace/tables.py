@@ -74,10 +74,9 @@ def guesses(
 
 def _prevalence(truth: Truth) -> Float[np.ndarray, " label"]:
     """Return how frequent each label is among the items."""
-    if isinstance(truth, LabelProbabilities):
-        return np.bincount(truth.entries.class_, truth.probability, truth.num_classes) / truth.num_items
-    assert isinstance(truth, LabelDraws)
-    return np.bincount(truth.draws.ravel(), minlength=truth.num_classes) / truth.draws.size
+    assert isinstance(truth, LabelProbabilities | LabelDraws)
+    entries, probability = truth.label_probabilities()
+    return np.bincount(entries.class_, probability, truth.num_classes) / truth.num_items
 
 
 def _accuracy(posterior: Posterior, prevalence: Float[np.ndarray, " label"]) -> tuple[np.ndarray, ...]:

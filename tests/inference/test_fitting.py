@@ -1,5 +1,6 @@
 """`fit`: choices of method with their reasons, errors that say what to do, functions of the user's own."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -292,3 +293,11 @@ def test_mirror_modes_are_mapped_to_one():
     with pytest.warns(DiagnosticWarning):
         fit = cs.fit(mirrored, ANNOTATIONS, draws=50, warmup=50, chains=2)
     assert (fit.samples()["sign"] >= 0).all()
+
+
+def test_two_shorthands_of_one_prior_are_refused():
+    own = member("dirichlet")
+    both = {name: own.prior_options["alpha"] for name in ("alpha", "other")}
+    twice = dataclasses.replace(own, prior_options=both)
+    with pytest.raises(UnsupportedRequest, match="alpha and other set the same prior of 'dirichlet'"):
+        cs.fit(twice, ANNOTATIONS, alpha=1.0, other=2.0)

@@ -630,3 +630,13 @@ def test_a_crowd_says_how_often_annotators_agree():
     np.testing.assert_allclose(block.values[:3], [[0.9, 0.5], [0.6, 0.5], [0.6, 0.8]])
     assert truth.crowd is crowd
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(("num_classes", "dtype"), [(1, np.int8), (128, np.int8), (129, np.int16), (40_000, np.int32)])
+def test_stored_labels_take_as_few_bytes_as_their_codes_need(num_classes, dtype):
+    label = np.array([[0, num_classes - 1], [num_classes - 1, 0]])
+    truth = LabelDraws(label, num_classes)
+    assert truth.draws.dtype == dtype
+    np.testing.assert_array_equal(truth.draws, label)
+    (block,) = truth.labels()
+    assert block.values.dtype == np.int32

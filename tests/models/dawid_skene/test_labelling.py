@@ -10,6 +10,7 @@ from numpyro.infer.util import log_density
 
 import consilience as cs
 from consilience.data import Annotations
+from consilience.errors import DiagnosticWarning
 from consilience.models.dawid_skene import Diagonal, Priors, canonical, model, simulate
 from consilience.models.dawid_skene.labelling import best_names
 
@@ -91,14 +92,25 @@ def test_equal_traces_keep_their_names():
 )  # fmt: skip
 def test_nothing_is_renamed_where_the_prior_may_tell_classes_apart(data, priors):
     samples = random_samples(data)
-    result = canonical(samples, data, priors, gold="ignore")
+    with pytest.warns(DiagnosticWarning, match="in 2 of 2 chains annotators would be right more often"):
+        result = canonical(samples, data, priors, gold="ignore")
     for site, values in samples.items():
         np.testing.assert_array_equal(result[site], values)
 
 
+def test_names_that_need_no_change_need_no_words(data):
+    """Where the prior forbids renaming, only a chain that would be renamed is spoken of."""
+    samples, priors = canonical(random_samples(data), data, Priors(), gold="ignore"), Priors(confusion=Diagonal(1.5))
+    canonical(samples, data, priors, gold="ignore")
+    mirrored = {site: np.stack([values[0], renamed(samples, [2, 0, 1])[site][1]]) for site, values in samples.items()}
+    with pytest.warns(DiagnosticWarning, match="in 1 of 2 chains"):
+        canonical(mirrored, data, priors, gold="ignore")
+
+
 def test_nothing_is_renamed_where_labels_are_known(data):
     samples, known = random_samples(data), data.replace(gold=np.array([0, *[-1] * 7]))
-    kept = canonical(samples, known, Priors(), gold="use")
+    with pytest.warns(DiagnosticWarning, match="or gold labels, tell the classes apart"):
+        kept = canonical(samples, known, Priors(), gold="use")
     np.testing.assert_array_equal(kept["confusion"], samples["confusion"])
     ignored = canonical(samples, known, Priors(), gold="ignore")
     assert np.any(ignored["confusion"] != samples["confusion"])
