@@ -555,7 +555,10 @@ def _weighed(
 
     if member.factors is None:
         return run, {}
-    found = approximation_k_hat(member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS))
+    try:
+        found = approximation_k_hat(member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS))
+    except UnsupportedRequest as reason:
+        return run, {"k_hat": f"not computed: {reason}"}
     if found is None:
         return run, {"k_hat": f"not computed: more than {MOST_NUMBERS:,} annotations or parameters"}
     return run._replace(k_hat=found), {"k_hat": round(found, 3)}

@@ -33,14 +33,18 @@ candidate of its mention: yes to the one that it names, no to the others.
 | `labels`, `tables` | one label per item, and what a user asks for |
 | `simulation` | annotations of a crowd |
 
+With ``hyperparameters="learned"`` coordinate ascent maximises its bound over d, e, t and u of each class too (empirical
+Bayes); a sampler can go on from `learned_priors`. With ``gold="use"`` a gold label fixes c: the label is true, and no
+other of the item is.
+
 `Annotations` are taken too: each label is then a class of its own. With all labels as candidates of all items
 (``candidates="closed"``) this is one binary Dawid-Skene model for each label.
 
 How the author's program behaves, and what is done here: an annotator who labels a mention twice counts twice, as there.
-A label that nobody gave is no candidate, also where it is the gold label, as there. The author's program takes the last
-of equal candidates and stops at an absolute gain of 1e-6; here the run ends at a relative gain, and ``author=True``
-does as the author. In print the factor for y = 0 in equations 8 and 9 stands outside of the product over annotations,
-to the inside of which it belongs.
+A label that nobody gave is no candidate, as there, unless it is the gold label and that is used. The author's program
+takes the last of equal candidates and stops at an absolute gain of 1e-6; here the run ends at a relative gain, and
+``author=True`` does as the author. In print the factor for y = 0 in equations 8 and 9 stands outside of the product
+over annotations, to the inside of which it belongs.
 """
 
 from __future__ import annotations
@@ -61,9 +65,9 @@ from consilience.models.mpa.gibbs import GIBBS
 from consilience.models.mpa.labels import truth
 from consilience.models.mpa.likelihood import log_likelihood
 from consilience.models.mpa.mirror import canonical
-from consilience.models.mpa.priors import BetaPrior, Priors, site_prior
+from consilience.models.mpa.priors import BetaPrior, Priors, check_fixed, learned_priors, site_prior
 from consilience.models.mpa.simulation import simulate
-from consilience.models.mpa.tables import ambiguous, annotators, candidates, labels
+from consilience.models.mpa.tables import ambiguous, annotators, candidates, hyperparameters, labels
 
 __all__ = [
     "MODEL",
@@ -72,6 +76,7 @@ __all__ = [
     "Priors",
     "canonical",
     "draw",
+    "learned_priors",
     "log_likelihood",
     "model",
     "simulate",
@@ -79,8 +84,12 @@ __all__ = [
 ]
 
 
-def model(data: Any, priors: Priors | None = None, *, candidates: str = "observed", author: int = 0) -> None:
+def model(
+    data: Any, priors: Priors | None = None, *, candidates: str = "observed", gold: str = "ignore",
+    hyperparameters: str = "fixed", author: int = 0,
+) -> None:  # fmt: skip
     """State the joint density of profiles and annotations as a NumPyro model; ``author`` has no part in it."""
+    check_fixed(hyperparameters)
     size = num_classes(data)
     prevalence_prior, sensitivity_prior, specificity_prior = (
         site_prior(site, priors or Priors(), data, size) for site in ("prevalence", "sensitivity", "specificity")
@@ -90,16 +99,16 @@ def model(data: Any, priors: Priors | None = None, *, candidates: str = "observe
         with numpyro.plate("annotator", data.num_annotators, dim=-2):
             sensitivity = numpyro.sample("sensitivity", sensitivity_prior)
             specificity = numpyro.sample("specificity", specificity_prior)
-    of_item = log_likelihood(data, prevalence, sensitivity, specificity, candidates)
+    of_item = log_likelihood(data, prevalence, sensitivity, specificity, candidates, gold)
     with numpyro.plate("item", len(of_item)):
         numpyro.factor("annotations", of_item)
 
 
 def log_likelihood_of_sites(
-    sites: Any, data: Any, *, candidates: str = "observed", **options: Any
+    sites: Any, data: Any, *, candidates: str = "observed", gold: str = "ignore", **options: Any
 ) -> Float[Array, " item"]:
     """Return the log probability of the decisions on each item's candidates, given one draw of the sites."""
-    return log_likelihood(data, sites["prevalence"], sites["sensitivity"], sites["specificity"], candidates)
+    return log_likelihood(data, sites["prevalence"], sites["sensitivity"], sites["specificity"], candidates, gold)
 
 
 def draw(posterior: Posterior, data: Any, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
@@ -138,6 +147,14 @@ MODEL = Model(
             help="which labels may be true of an item: those that it got, or all of a closed list",
         ),
         Option(
+            name="gold", kind=str, default="ignore", choices=("ignore", "use"),
+            help="whether the true label of an item is taken as known where the data have a gold label",
+        ),
+        Option(
+            name="hyperparameters", kind=str, default="fixed", choices=("fixed", "learned"),
+            help="of sensitivities and specificities: those of the priors, or learned by cavi for each class",
+        ),
+        Option(
             name="author", kind=int, default=0, choices=(0, 1),
             help="1 ends coordinate ascent and breaks ties as the author's program does; needs float64",
         ),
@@ -148,7 +165,10 @@ MODEL = Model(
     cavi=CAVI,
     gibbs=GIBBS,
     truth=truth,
-    tables={"labels": labels, "candidates": candidates, "annotators": annotators, "ambiguous": ambiguous},
+    tables={
+        "labels": labels, "candidates": candidates, "annotators": annotators, "ambiguous": ambiguous,
+        "hyperparameters": hyperparameters,
+    },
     dims={
         "prevalence": ("class",), "sensitivity": ("annotator", "class"), "specificity": ("annotator", "class"),
     },

@@ -48,6 +48,7 @@ class Tables(NamedTuple):
     chosen_pair, chosen_cell : int32, shape ``(chosen,)``.
     chosen_weight : shape ``(chosen,)``.
     yes, no : shape ``(annotator, class)``; weighted number of decisions.
+    known : shape ``(pair,)``; 1 where the candidate is known to be true, -1 where it is known not to be, else 0.
     classes : int32, shape ``(class,)``; codes of the classes that some candidate has.
     """
 
@@ -63,6 +64,7 @@ class Tables(NamedTuple):
     chosen_weight: Float[Array, " chosen"]
     yes: Float[Array, "annotator class"]
     no: Float[Array, "annotator class"]
+    known: Float[Array, " pair"]
     classes: Int[Array, " class"]
 
 
@@ -92,7 +94,11 @@ class Candidates(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """Annotations of either kind, as codes; ``class_of`` and ``names`` are those of the labels."""
+    """Annotations of either kind, as codes.
+
+    ``class_of`` and ``names`` are those of the labels, ``bare`` are the labels of items without annotations, and
+    ``gold`` is the known label of an item, or -1.
+    """
 
     item: Int[np.ndarray, " annotation"]
     annotator: Int[np.ndarray, " annotation"]
@@ -101,22 +107,30 @@ class _Rows(NamedTuple):
     class_of: Int[np.ndarray, " label"]
     names: Any
     bare: Int[np.ndarray, " bare"]
+    gold: Int[np.ndarray, " item"]
     num_items: int
     num_annotators: int
 
 
-def candidates_of(data: Mentions | Annotations, candidates: str = "observed") -> Candidates:
+def candidates_of(
+    data: Mentions | Annotations, candidates: str = "observed", gold: str = "ignore"
+) -> Candidates:
     """Return the candidates of all items.
 
     Parameters
     ----------
     data : annotated mentions; or annotations, each label of which is a class of its own.
     candidates : "observed", the labels that an item got; or "closed", all labels, which only `Annotations` can have.
+    gold : with "use", the true label of an item is known where the data have a gold label: it is true and the others
+        are not. It is a candidate also where nobody chose it, since that tells of the annotators.
 
     An item without annotations has the labels without antecedent as candidates, all of prior probability.
     """
-    check_data(data, candidates)
+    check_data(data, candidates, gold)
     rows = _of_mentions(data) if isinstance(data, Mentions) else _of_annotations(data)
+    if gold == "ignore":
+        rows = rows._replace(gold=np.full(rows.num_items, -1))
+    known = np.flatnonzero(rows.gold >= 0)
     asked = np.bincount(rows.item, rows.weight, rows.num_items).astype(float)
     num_labels = len(rows.class_of)
     if candidates == "closed":
@@ -124,7 +138,8 @@ def candidates_of(data: Mentions | Annotations, candidates: str = "observed") ->
     else:
         blank = np.flatnonzero(np.bincount(rows.item, minlength=rows.num_items) == 0)
         every_label = (blank[:, None] * num_labels + rows.bare).ravel()
-        pair = np.unique(np.concatenate([rows.item * num_labels + rows.label, every_label]))
+        of_gold = known * num_labels + rows.gold[known]
+        pair = np.unique(np.concatenate([rows.item * num_labels + rows.label, every_label, of_gold]))
     item, label = (part.astype(np.int32) for part in np.divmod(pair, num_labels))
     pair_of_row = np.searchsorted(pair, rows.item * num_labels + rows.label)
     seen = np.full(len(pair), len(rows.item))
@@ -144,7 +159,8 @@ def _of_annotations(data: Annotations) -> _Rows:
     every_label = np.arange(data.num_labels)
     return _Rows(
         item, annotator, label, np.asarray(data.weight, float)[counted], every_label, data.labels, every_label,
-        data.num_items, data.num_annotators,
+        np.full(data.num_items, -1) if data.gold is None else np.asarray(data.gold, np.int64), data.num_items,
+        data.num_annotators,
     )  # fmt: skip
 
 
@@ -153,7 +169,7 @@ def _of_mentions(data: Mentions) -> _Rows:
     return _Rows(
         np.asarray(data.mention, np.int64), np.asarray(data.annotator, np.int64), labels.label.astype(np.int64),
         np.ones(data.num_annotations), labels.type, labels.names, np.flatnonzero(labels.antecedent < 0),
-        data.num_mentions, data.num_annotators,
+        labels.gold.astype(np.int64), data.num_mentions, data.num_annotators,
     )  # fmt: skip
 
 
@@ -171,6 +187,7 @@ def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.nd
     annotated = np.bincount(rows.item, minlength=rows.num_items) > 0
     return _finish(
         pair_class, pair_group, annotated[item], np.bincount(pair_group, minlength=len(group)),
+        np.where(rows.gold[item] < 0, 0, np.where(rows.gold[item] == label, 1, -1)),
         (asked_group, rows.annotator[row] * len(classes) + group_class[asked_group], rows.weight[row]),
         (pair_of_row, rows.annotator * len(classes) + pair_class[pair_of_row], rows.weight),
         classes, rows.num_annotators,
@@ -202,7 +219,7 @@ def of_decisions(
     order = np.argsort(pair, kind="stable")
     num_pairs = len(pair_class)
     return _finish(
-        pair_class, np.arange(num_pairs), np.ones(num_pairs), np.ones(num_pairs),
+        pair_class, np.arange(num_pairs), np.ones(num_pairs), np.ones(num_pairs), np.zeros(num_pairs),
         (pair[order], cell[order], weight[order]), (pair, cell, weight * agrees), np.arange(num_classes),
         num_annotators,
     )  # fmt: skip
@@ -210,6 +227,7 @@ def of_decisions(
 
 def _finish(
     pair_class: np.ndarray, pair_group: np.ndarray, pair_counts: np.ndarray, group_size: np.ndarray,
+    known: np.ndarray,
     asked: tuple, chosen: tuple, classes: np.ndarray, num_annotators: int,
 ) -> Tables:  # fmt: skip
     shape = num_annotators, len(classes)
@@ -221,7 +239,7 @@ def _finish(
         "chosen_pair": chosen_pair, "chosen_cell": chosen_cell, "classes": classes,
     }  # fmt: skip
     numbers = {
-        "pair_counts": pair_counts, "group_size": group_size, "asked_weight": asked_weight,
+        "pair_counts": pair_counts, "group_size": group_size, "asked_weight": asked_weight, "known": known,
         "chosen_weight": chosen_weight, "yes": yes.reshape(shape), "no": np.maximum(both - yes, 0).reshape(shape),
     }  # fmt: skip
     return Tables(
@@ -230,8 +248,10 @@ def _finish(
     )
 
 
-def check_data(data: Mentions | Annotations, candidates: str) -> None:
-    """Refuse data that do not say who labelled, and closed lists of labels that point to other mentions."""
+def check_data(data: Mentions | Annotations, candidates: str, gold: str = "ignore") -> None:
+    """Refuse data that do not say who labelled, closed lists of labels that point to other mentions, missing gold."""
+    if gold == "use" and (data.gold_type if isinstance(data, Mentions) else data.gold) is None:
+        raise UnsupportedRequest("gold='use' needs data with gold labels, and these have none; use gold='ignore'")
     if isinstance(data, Mentions) and candidates == "closed":
         raise UnsupportedRequest(
             "the labels of a mention are an open list, its possible antecedents; use candidates='observed'"

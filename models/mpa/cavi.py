@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import digamma, gammaln, polygamma
 
-from consilience.arrays import Array, Bool, Float, Key
+from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import UnsupportedRequest
 from consilience.models.interface import Ascent
 from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
@@ -41,6 +41,7 @@ __all__ = [
     "State",
     "bound",
     "expected_log_odds",
+    "learn",
     "prepare",
     "problem_of",
     "settled",
@@ -52,6 +53,11 @@ __all__ = [
 # The author's start, and the author's stop.
 _HEAD_START = 1.1
 _LEAST_GAIN = 1e-6
+
+# Hyperparameters are learned from this sweep on, by so many steps of Newton's method in each, within these limits:
+# where annotators hardly differ, or there is only one, their maximum is at infinity.
+_FIRST_LEARNING, _NEWTON_STEPS = 5, 5
+_LEAST, _MOST = 0.05, 1e4
 
 # B_2k / (2k (2k - 1)), the highest order first.
 _STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
@@ -66,12 +72,15 @@ class Posterior(NamedTuple):
     sensitivity : shape ``(annotator, class, 2)``; γ and μ.
     specificity : shape ``(annotator, class, 2)``; θ and ε.
     log_odds : shape ``(pair,)``; of φ, the probability that a candidate is true.
+    sensitivity_prior, specificity_prior : shape ``(class, 2)``; d, e and t, u: those of the priors, or learned.
     """
 
     prevalence: Float[Array, "class 2"]
     sensitivity: Float[Array, "annotator class 2"]
     specificity: Float[Array, "annotator class 2"]
     log_odds: Float[Array, " pair"]
+    sensitivity_prior: Float[Array, "class 2"]
+    specificity_prior: Float[Array, "class 2"]
 
 
 class Problem(NamedTuple):
@@ -83,12 +92,14 @@ class Problem(NamedTuple):
     prior : of the classes that occur.
     other : of all classes.
     stop : gain of the bound below which the run ends, where the author's rule holds; else None.
+    first : the sweep from which on hyperparameters are learned; None where they are fixed.
     """
 
     tables: Tables
     prior: BetaParameters
     other: BetaParameters
     stop: Float[Array, ""] | None
+    first: Int[Array, ""] | None
 
 
 class State(NamedTuple):
@@ -98,31 +109,44 @@ class State(NamedTuple):
     ----------
     q : Beta parameters of the classes that occur, and the log-odds from which they were made.
     bound, gain : of the last sweep, where the author's rule holds; else None.
+    sweeps : how many there were.
+    next_prior : hyperparameters of sensitivity and specificity for the next sweep. Those in ``q`` are of the last one.
     """
 
     q: Posterior
     bound: Float[Array, ""] | None
     gain: Float[Array, ""] | None
+    sweeps: Int[Array, ""]
+    next_prior: tuple[Float[Array, "class 2"], Float[Array, "class 2"]]
 
 
-def prepare(data: Any, priors: Priors, *, candidates: str = "observed", author: int = 0) -> Problem:
+def prepare(
+    data: Any, priors: Priors, *, candidates: str = "observed", gold: str = "ignore", hyperparameters: str = "fixed",
+    author: int = 0,
+) -> Problem:  # fmt: skip
     """Return pairs, decisions and prior parameters.
 
     Raises
     ------
     NotConjugate : a prior is no Beta distribution.
-    UnsupportedRequest : the author's rules are asked for in float32.
+    UnsupportedRequest : the author's rules are asked for in float32, or with hyperparameters to be learned.
     """
+    learned = hyperparameters == "learned"
+    if author and learned:
+        raise UnsupportedRequest("the author's program has fixed priors; leave out author or hyperparameters='learned'")
     if author and jnp.result_type(float) != jnp.float64:
         raise UnsupportedRequest(
             "author=True ends where a sweep gains less than 1e-6, which float32 cannot see; "
             "fit inside `with jax.enable_x64(True):`, or give --x64 on the command line"
         )
     parameters = beta_parameters(priors, data, num_classes(data))
-    return problem_of(candidates_of(data, candidates).tables, parameters, author=bool(author))
+    tables = candidates_of(data, candidates, gold).tables
+    return problem_of(tables, parameters, author=bool(author), learned=learned)
 
 
-def problem_of(tables: Tables, parameters: BetaParameters, *, author: bool = False) -> Problem:
+def problem_of(
+    tables: Tables, parameters: BetaParameters, *, author: bool = False, learned: bool = False
+) -> Problem:
     """Return the problem in JAX's default float type."""
     dtype = jnp.result_type(float)
 
@@ -131,7 +155,8 @@ def problem_of(tables: Tables, parameters: BetaParameters, *, author: bool = Fal
 
     own = BetaParameters(*(values[tables.classes] for values in parameters))
     stop = np.asarray(_LEAST_GAIN, dtype) if author else None
-    return Problem(typed(tables), typed(own), typed(parameters), stop)
+    first = np.asarray(_FIRST_LEARNING) if learned else None
+    return Problem(typed(tables), typed(own), typed(parameters), stop, first)
 
 
 def start(key: Key, problem: Problem) -> State:
@@ -142,10 +167,13 @@ def start(key: Key, problem: Problem) -> State:
     tables = problem.tables
     one, head_start = jnp.ones_like(tables.yes), jnp.full_like(tables.yes, _HEAD_START)
     profile = jnp.stack([head_start, one], axis=-1)
-    q = Posterior(jnp.ones_like(problem.prior.prevalence), profile, profile, jnp.zeros_like(tables.pair_counts))
+    prior, zeros = problem.prior, jnp.zeros_like(tables.pair_counts)
+    hyperparameters = prior.sensitivity, prior.specificity
+    q = Posterior(jnp.ones_like(prior.prevalence), profile, profile, zeros, *hyperparameters)
     if problem.stop is None:
-        return State(q, None, None)
-    return State(q, -jnp.full_like(problem.stop, jnp.inf), jnp.full_like(problem.stop, jnp.inf))
+        return State(q, None, None, jnp.zeros((), int), hyperparameters)
+    bound, gain = -jnp.full_like(problem.stop, jnp.inf), jnp.full_like(problem.stop, jnp.inf)
+    return State(q, bound, gain, jnp.zeros((), int), hyperparameters)
 
 
 def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
@@ -155,20 +183,27 @@ def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
     -------
     the state, and the terms of its bound.
     """
-    tables, prior = problem.tables, problem.prior
+    tables, (for_sensitivity, for_specificity) = problem.tables, state.next_prior
     odds = expected_log_odds(state.q, tables)
     expected = counts(jax.nn.sigmoid(odds), tables)
     q = Posterior(
-        prevalence=prior.prevalence + jnp.stack([expected.true, expected.false], axis=-1),
-        sensitivity=prior.sensitivity + jnp.stack([expected.true_yes, expected.true_no], axis=-1),
-        specificity=prior.specificity + jnp.stack([expected.false_no, expected.false_yes], axis=-1),
+        prevalence=problem.prior.prevalence + jnp.stack([expected.true, expected.false], axis=-1),
+        sensitivity=for_sensitivity + jnp.stack([expected.true_yes, expected.true_no], axis=-1),
+        specificity=for_specificity + jnp.stack([expected.false_no, expected.false_yes], axis=-1),
         log_odds=odds,
+        sensitivity_prior=for_sensitivity,
+        specificity_prior=for_specificity,
     )
-    terms = bound(q, problem)
+    terms, sweeps, next_prior = bound(q, problem), state.sweeps + 1, state.next_prior
+    if problem.first is not None:
+        # The bound of a sweep is that of the hyperparameters with which it began: better ones show in the next.
+        decided = tables.yes + tables.no > 0
+        learned = learn(q.sensitivity, for_sensitivity, decided), learn(q.specificity, for_specificity, decided)
+        next_prior = jax.tree.map(lambda old, new: jnp.where(sweeps < problem.first, old, new), next_prior, learned)
     if problem.stop is None or state.bound is None:
-        return State(q, None, None), terms
+        return State(q, None, None, sweeps, next_prior), terms
     total = jnp.sum(terms)
-    return State(q, total, total - state.bound), terms
+    return State(q, total, total - state.bound, sweeps, next_prior), terms
 
 
 def expected_log_odds(q: Posterior, tables: Tables) -> Float[Array, " pair"]:
@@ -186,13 +221,44 @@ def _digammas(beta: Float[Array, "*cells 2"]) -> tuple[Array, Array, Array]:
     return digamma(beta[..., 0]), digamma(beta[..., 1]), digamma(beta.sum(-1))
 
 
+def learn(
+    q: Float[Array, "annotator class 2"], prior: Float[Array, "class 2"], decided: Bool[Array, "annotator class"]
+) -> Float[Array, "class 2"]:
+    r"""Return the Beta parameters of each class, moved towards those that raise the bound most.
+
+    Of the annotators who decided on candidates of the class, with means over them, these are where
+
+    .. math:: (d - 1) E \ln \alpha + (e - 1) E \ln (1 - \alpha) - \ln B(d, e)
+
+    is largest. It is concave; a step of Newton's method that would fall is shortened.
+    """
+    number = jnp.maximum(decided.sum(0), 1)
+    logs = digamma(q) - digamma(q.sum(-1, keepdims=True))
+    mean = jnp.where(decided[..., None], logs, 0.0).sum(0) / number[:, None]
+    scales = jnp.asarray([1.0, 0.5, 0.25, 0.1, 0.02, 0.0], q.dtype)[:, None, None]
+
+    def value(parameters: Array) -> Array:
+        return (parameters * mean).sum(-1) - _log_beta(parameters)
+
+    def newton(_: Any, parameters: Array) -> Array:
+        total = parameters.sum(-1, keepdims=True)
+        gradient = mean - digamma(parameters) + digamma(total)
+        # The matrix of second derivatives is diagonal and a constant: it is inverted by the formula of Sherman and
+        # Morrison.
+        diagonal, constant = polygamma(1, parameters), polygamma(1, total)
+        shift = (gradient / diagonal).sum(-1, keepdims=True) / (1 / constant - (1 / diagonal).sum(-1, keepdims=True))
+        moved = jnp.clip(parameters + scales * (gradient + shift) / diagonal, _LEAST, _MOST)
+        best = jnp.argmax(jnp.where(scales[:, :, 0] == 0, value(parameters), value(moved)), axis=0)
+        return jnp.where((best == len(scales) - 1)[:, None], parameters, moved[best, jnp.arange(len(best))])
+
+    return jax.lax.fori_loop(0, _NEWTON_STEPS, newton, prior)
+
+
 def bound(q: Posterior, problem: Problem) -> Float[Array, " term"]:
     """Return the terms of the collapsed bound, which holds right after a sweep."""
     entropy = problem.tables.pair_counts * _entropy(q.log_odds)
-    gains = (
-        _log_beta(posterior) - _log_beta(prior)
-        for posterior, prior in zip(q[:3], problem.prior, strict=True)
-    )
+    priors = problem.prior.prevalence, q.sensitivity_prior, q.specificity_prior
+    gains = (_log_beta(posterior) - _log_beta(prior) for posterior, prior in zip(q[:3], priors, strict=True))
     return jnp.concatenate([entropy, *(jnp.ravel(gain) for gain in gains)])
 
 
@@ -241,6 +307,8 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
         "sensitivity": everywhere(other.sensitivity, q.sensitivity),
         "specificity": everywhere(other.specificity, q.specificity),
         "log_odds": q.log_odds,
+        "sensitivity_prior": jnp.asarray(other.sensitivity).at[problem.tables.classes].set(q.sensitivity_prior),
+        "specificity_prior": jnp.asarray(other.specificity).at[problem.tables.classes].set(q.specificity_prior),
     }
 
 

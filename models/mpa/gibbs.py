@@ -19,7 +19,7 @@ import numpy as np
 from consilience.arrays import Array, Float, Key
 from consilience.models.interface import Gibbs
 from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
-from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters
+from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters, check_fixed
 from consilience.models.mpa.updates import counts, log_odds
 from consilience.models.random import log_gamma
 
@@ -69,17 +69,23 @@ class State(NamedTuple):
     specificity: LogBeta
 
 
-def prepare(data: Any, priors: Priors, *, candidates: str = "observed", author: int = 0) -> Problem:
+def prepare(
+    data: Any, priors: Priors, *, candidates: str = "observed", gold: str = "ignore", hyperparameters: str = "fixed",
+    author: int = 0,
+) -> Problem:  # fmt: skip
     """Return pairs, decisions and prior parameters; how the author ends an ascent has no part here.
 
     Raises
     ------
     NotConjugate : a prior is no Beta distribution.
+    UnsupportedRequest : hyperparameters are to be learned.
     """
+    check_fixed(hyperparameters)
     parameters = beta_parameters(priors, data, num_classes(data))
-    found = candidates_of(data, candidates)
+    found = candidates_of(data, candidates, gold)
     # Half a vote for and against, so that every candidate may start on either side.
-    return problem_of(found.tables, parameters, (found.votes + 0.5) / (found.asked + 1))
+    share, known = (found.votes + 0.5) / (found.asked + 1), found.tables.known
+    return problem_of(found.tables, parameters, np.where(known == 0, share, known > 0))
 
 
 def problem_of(tables: Tables, parameters: BetaParameters, share: Float[Array, " pair"]) -> Problem:

@@ -138,7 +138,8 @@ class DrawnLabels(_CandidateTruth, LabelDraws):
 
 
 def truth(
-    posterior: Any, data: Any, *, key: Key, num_draws: int, candidates: str = "observed", author: int = 0
+    posterior: Any, data: Any, *, key: Key, num_draws: int, candidates: str = "observed", gold: str = "ignore",
+    hyperparameters: str = "fixed", author: int = 0,
 ) -> Truth:
     """Return draws of the label of each item; of mentions, its classes are all labels that occur.
 
@@ -148,9 +149,9 @@ def truth(
     data : `Mentions` or `Annotations`.
     key, num_draws : of a posterior in closed form, how many draws to make; as many draws of its parameters, or 200,
         are averaged over.
-    candidates, author : as in the fit.
+    candidates, gold, hyperparameters, author : as in the fit.
     """
-    found = candidates_of(data, candidates)
+    found = candidates_of(data, candidates, gold)
     entries = Entries.of(found.item, found.label, found.num_items, found.num_labels)
     key_parameters, key_labels, key_crowd = jax.random.split(key, 3)
     tables = _typed(found.tables)
@@ -187,7 +188,7 @@ def _typed(part: Any) -> Any:
 def _of_classes(posterior: Posterior, classes: Int[Array, " class"]) -> Posterior:
     return Posterior(
         posterior.prevalence[classes], posterior.sensitivity[:, classes], posterior.specificity[:, classes],
-        posterior.log_odds,
+        posterior.log_odds, posterior.sensitivity_prior[classes], posterior.specificity_prior[classes],
     )  # fmt: skip
 
 

@@ -19,12 +19,16 @@ __all__ = ["log_likelihood"]
 
 
 class _Pairs(NamedTuple):
-    """The pair of each annotation, and the item and class of each pair; ``real`` where somebody named it."""
+    """The pair of each annotation, and the item and class of each pair.
+
+    ``real`` is where somebody named the pair, or gold labels do; ``gold`` where these say that it is true.
+    """
 
     of_row: Int[Array, " annotation"]
     item: Int[Array, " pair"]
     class_: Int[Array, " pair"]
     real: Bool[Array, " pair"]
+    gold: Bool[Array, " pair"]
 
 
 def log_likelihood(
@@ -33,6 +37,7 @@ def log_likelihood(
     sensitivity: Float[Array, "annotator class"],
     specificity: Float[Array, "annotator class"],
     candidates: str = "observed",
+    gold: str = "ignore",
 ) -> Float[Array, " item"]:
     """Return the log probability of the decisions on each item's candidates.
 
@@ -41,17 +46,24 @@ def log_likelihood(
     data : `Mentions`, or `Annotations` each label of which is a class of its own.
     prevalence, sensitivity, specificity : the sites of the model.
     candidates : "observed" or "closed".
+    gold : "ignore" or "use".
     """
-    check_data(data, candidates)
+    check_data(data, candidates, gold)
     mentions = isinstance(data, Mentions)
     item, num_items = (data.mention, data.num_mentions) if mentions else (data.item, data.num_items)
     class_ = data.type if mentions else data.label
     weight = jnp.ones(data.num_annotations) if mentions else jnp.asarray(data.weight, jnp.result_type(float))
+    nothing = jnp.full(num_items, -1)
+    known = nothing if gold == "ignore" else jnp.asarray(data.gold_type if mentions else data.gold)
+    # Items without annotations say nothing of the annotators, and nothing is made of their gold labels.
+    known = jnp.where(jax.ops.segment_sum(weight, item, num_items) > 0, known, -1)
     if candidates == "closed":
-        pairs = _every_pair(item, class_, num_items, num_classes(data))
+        pairs = _every_pair(item, class_, known, num_classes(data))
+    elif mentions:
+        target = nothing if gold == "ignore" else jnp.asarray(data.gold_antecedent)
+        pairs = _named_pairs(item, weight, (class_, data.antecedent), (known, target))
     else:
-        named = (class_, data.antecedent) if mentions else (class_,)
-        pairs = _named_pairs(item, class_, named, weight)
+        pairs = _named_pairs(item, weight, (class_,), (known,))
     of_pair = [
         _if(prior, yes[data.annotator], no[data.annotator], item, class_, weight, pairs, num_items)
         for prior, yes, no in (
@@ -59,7 +71,9 @@ def log_likelihood(
             (_log(1 - prevalence), _log(1 - specificity), _log(specificity)),
         )
     ]
-    return jax.ops.segment_sum(jnp.where(pairs.real, jnp.logaddexp(*of_pair), 0.0), pairs.item, num_items)
+    settled = jnp.where(pairs.gold, *of_pair)
+    total = jnp.where(known[pairs.item] < 0, jnp.logaddexp(*of_pair), settled)
+    return jax.ops.segment_sum(jnp.where(pairs.real, total, 0.0), pairs.item, num_items)
 
 
 def _log(probability: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
@@ -67,22 +81,32 @@ def _log(probability: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
     return jnp.log(jnp.maximum(probability, jnp.finfo(probability.dtype).tiny))
 
 
-def _every_pair(item: Array, class_: Array, num_items: int, num_classes: int) -> _Pairs:
-    items, classes = jnp.divmod(jnp.arange(num_items * num_classes), num_classes)
+def _every_pair(item: Array, class_: Array, known: Int[Array, " item"], num_classes: int) -> _Pairs:
+    items, classes = jnp.divmod(jnp.arange(len(known) * num_classes), num_classes)
     # Of an item without annotations true and false add up to one, whatever the parameters.
-    return _Pairs(item * num_classes + class_, items, classes, jnp.ones(num_items * num_classes, bool))
+    real = jnp.ones(len(items), bool)
+    return _Pairs(item * num_classes + class_, items, classes, real, known[items] == classes)
 
 
-def _named_pairs(item: Array, class_: Array, named: tuple, weight: Float[Array, " annotation"]) -> _Pairs:
-    """Give codes to the distinct labels of each item, in sorted order."""
-    columns = (item, *named)
+def _named_pairs(
+    item: Array, weight: Float[Array, " annotation"], label: tuple[Array, ...], gold: tuple[Array, ...]
+) -> _Pairs:
+    """Give codes to the distinct labels of each item, gold labels among them, in sorted order.
+
+    ``label`` and ``gold`` consist of the class and, of mentions, the antecedent.
+    """
+    known = gold[0]
+    columns = [jnp.concatenate(pair) for pair in zip((item, *label), (jnp.arange(len(known)), *gold), strict=True)]
     order = jnp.lexsort(columns[::-1])
-    differs = jnp.stack([jnp.diff(jnp.asarray(column)[order]) != 0 for column in columns]).any(axis=0)
+    differs = jnp.stack([jnp.diff(column[order]) != 0 for column in columns]).any(axis=0)
     rank = jnp.concatenate([jnp.zeros(1, int), jnp.cumsum(differs)])
     of_row = jnp.zeros(len(rank), rank.dtype).at[order].set(rank)
-    blank = jnp.zeros(len(rank), jnp.int32)
-    real = jax.ops.segment_sum(weight, of_row, len(rank)) > 0
-    return _Pairs(of_row, blank.at[of_row].set(item), blank.at[of_row].set(class_), real)
+    items, classes = (jnp.zeros(len(rank), column.dtype).at[of_row].set(column) for column in columns[:2])
+    amount = jnp.concatenate([weight, (known >= 0).astype(weight.dtype)])
+    real = jax.ops.segment_sum(amount, of_row, len(rank)) > 0
+    of_gold = of_row[len(item) :]
+    is_gold = jnp.zeros(len(rank), bool).at[of_gold].max(known >= 0)
+    return _Pairs(of_row[: len(item)], items, classes, real, is_gold)
 
 
 def _if(

@@ -23,20 +23,21 @@ __all__ = ["canonical"]
 
 
 def canonical(
-    samples: Mapping[str, np.ndarray], data: Any, priors: Priors, *, candidates: str = "observed", author: int = 0
+    samples: Mapping[str, np.ndarray], data: Any, priors: Priors, *, candidates: str = "observed",
+    gold: str = "ignore", hyperparameters: str = "fixed", author: int = 0,
 ) -> dict[str, np.ndarray]:
     """Exchange true and false of each class whose annotators would be worse than chance, draw by draw.
 
-    A class whose prior tells true from false is left as it is, and named in a warning.
+    A class whose prior, or gold labels, tell true from false is left as it is, and named in a warning.
 
     Parameters
     ----------
     samples : draws of the model's sites ``(chain, draw, …)``, or of coordinate ascent the fields of its posterior with
         the same two leading axes.
     data, priors : what was fitted.
-    candidates, author : as in the fit.
+    candidates, gold, hyperparameters, author : as in the fit.
     """
-    found = candidates_of(data, candidates)
+    found = candidates_of(data, candidates, gold)
     size = num_classes(data)
     decisions = np.zeros((data.num_annotators, size))
     decisions[:, found.tables.classes] = found.tables.yes + found.tables.no
@@ -44,6 +45,7 @@ def canonical(
     mean = {site: _mean(samples[site]) if own_axis else samples[site] for site in ("sensitivity", "specificity")}
     worse = np.einsum("...jh,jh->...h", mean["sensitivity"] + mean["specificity"] - 1, decisions) < 0
     symmetric = is_symmetric(priors, data, size)
+    symmetric[found.tables.classes[found.tables.pair_class[found.tables.known != 0]]] = False
     _warn(worse, symmetric, class_names(data))
     flip = worse & symmetric
     if not flip.any():
@@ -52,7 +54,11 @@ def canonical(
         flipped = {site: values[..., ::-1] for site, values in samples.items() if site != "log_odds"}
         of_pair = flip[..., found.tables.classes][..., found.tables.pair_class]
         odds = np.where(of_pair, -samples["log_odds"], samples["log_odds"])
-        return {**_exchange(samples, flipped, flip[..., None]), "log_odds": odds}
+        learned = {
+            site: np.where(flip[..., None], flipped[other], samples[site])
+            for site, other in (("sensitivity_prior", "specificity_prior"), ("specificity_prior", "sensitivity_prior"))
+        }
+        return {**_exchange(samples, flipped, flip[..., None]), "log_odds": odds, **learned}
     return _exchange(samples, {site: 1 - values for site, values in samples.items()}, flip)
 
 
@@ -85,7 +91,7 @@ def _warn(worse: np.ndarray, symmetric: np.ndarray, names: Any) -> None:
     if (mostly & ~symmetric).any():
         listed = ", ".join(str(name) for name in names[mostly & ~symmetric])
         warnings.warn(
-            f"annotators are worse than chance at {listed}; the prior tells true from false, so that they were not "
-            "exchanged: look at the data, or start elsewhere",
+            f"annotators are worse than chance at {listed}; the prior or gold labels tell true from false, so that "
+            "they were not exchanged: look at the data, or start elsewhere",
             DiagnosticWarning, stacklevel=2,
         )  # fmt: skip

@@ -12,10 +12,20 @@ import numpy as np
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float
-from consilience.errors import InvalidPrior, NotConjugate
+from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.interface import checked_prior
 
-__all__ = ["SITES", "BetaParameters", "BetaPrior", "Priors", "beta_parameters", "is_symmetric", "site_prior"]
+__all__ = [
+    "SITES",
+    "BetaParameters",
+    "BetaPrior",
+    "Priors",
+    "beta_parameters",
+    "check_fixed",
+    "is_symmetric",
+    "learned_priors",
+    "site_prior",
+]
 
 SITES = ("prevalence", "sensitivity", "specificity")
 
@@ -95,6 +105,30 @@ def beta_parameters(priors: Priors, data: Any, num_classes: int) -> BetaParamete
             both = np.stack([np.asarray(prior.concentration1, float), np.asarray(prior.concentration0, float)], axis=-1)
             parameters.append(np.broadcast_to(both, (num_classes, 2)))
     return BetaParameters(*parameters)
+
+
+def check_fixed(hyperparameters: str) -> None:
+    """Refuse to learn hyperparameters by methods that draw."""
+    if hyperparameters == "learned":
+        raise UnsupportedRequest(
+            "hyperparameters='learned' is for method='cavi'; to sample, take its estimates as priors: "
+            "cs.fit('mpa', data, learned_priors(fit.posterior), method='gibbs')"
+        )
+
+
+def learned_priors(posterior: Any, prevalence: Any = BetaPrior()) -> Priors:
+    """Return priors of the hyperparameters that a fit has learned, with which a sampler can go on.
+
+    Parameters
+    ----------
+    posterior : of a fit with ``hyperparameters="learned"``.
+    prevalence : prior of the prevalence, which is not learned.
+    """
+    sensitivity, specificity = (
+        dist.Beta(np.asarray(own)[:, 0], np.asarray(own)[:, 1])
+        for own in (posterior.sensitivity_prior, posterior.specificity_prior)
+    )
+    return Priors(prevalence=prevalence, sensitivity=sensitivity, specificity=specificity)
 
 
 def is_symmetric(priors: Priors, data: Any, num_classes: int) -> np.ndarray:

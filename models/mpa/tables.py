@@ -10,7 +10,7 @@ from scipy import special
 from consilience.models.mpa.candidates import Candidates, class_names
 from consilience.models.mpa.cavi import Posterior
 
-__all__ = ["ambiguous", "annotators", "candidates", "labels"]
+__all__ = ["ambiguous", "annotators", "candidates", "hyperparameters", "labels"]
 
 _INTERVAL = (0.025, 0.975)
 
@@ -73,6 +73,18 @@ def annotators(posterior: Any, data: Any, truth: Any) -> dict[str, np.ndarray]:
             summary = _of_draws(np.asarray(posterior[site])[:, annotator, class_])
         columns |= dict(zip((site, f"{site}_lower", f"{site}_upper"), summary, strict=True))
     return {**columns, "decisions": decisions[annotator, position]}
+
+
+def hyperparameters(posterior: Any, data: Any, truth: Any) -> dict[str, np.ndarray]:
+    """Table of the Beta priors of the profiles in each class, as they were given or learned; empty after sampling."""
+    names, rows = class_names(data), []
+    if isinstance(posterior, Posterior):
+        of_sites = (posterior.sensitivity_prior, posterior.specificity_prior)
+        rows = [np.asarray(own, float)[truth.candidates.tables.classes] for own in of_sites]
+    classes = names[truth.candidates.tables.classes] if rows else names[:0]
+    a, b = np.concatenate([np.zeros((0, 2)), *rows]).T
+    sites = np.repeat(np.array(["sensitivity", "specificity"], object), len(classes))
+    return {"site": sites, "class": np.tile(classes, 2), "a": a, "b": b, "mean": a / (a + b)}
 
 
 def _of_beta(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,6 +12,9 @@ from consilience.models.mpa.candidates import Tables
 
 __all__ = ["Counts", "counts", "log_odds"]
 
+# Log-odds of what is known: finite, and so large that the probability is 0 or 1 in any precision.
+_CERTAIN = 1e4
+
 
 class Counts(NamedTuple):
     """How many pairs are true and how annotators decided on them; sums of probabilities, or of draws.
@@ -49,7 +52,8 @@ def log_odds(
     of_group = jax.ops.segment_sum(asked, tables.asked_group, len(tables.group_size), indices_are_sorted=True)
     chosen = tables.chosen_weight * (yes - no)[tables.chosen_cell]
     of_pair = jax.ops.segment_sum(chosen, tables.chosen_pair, len(tables.pair_class))
-    return prior[tables.pair_class] + of_group[tables.pair_group] + of_pair
+    odds = prior[tables.pair_class] + of_group[tables.pair_group] + of_pair
+    return jnp.where(tables.known == 0, odds, tables.known * _CERTAIN)
 
 
 def counts(true: Float[Array, " pair"], tables: Tables) -> Counts:

@@ -15,7 +15,7 @@ from scipy.special import betaln, digamma, expit
 import consilience as cs
 from consilience.data import Annotations, read_mentions
 from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.models.mpa import Priors, cavi, gibbs, model
+from consilience.models.mpa import Priors, cavi, gibbs, learned_priors, model
 from consilience.models.mpa.candidates import candidates_of, of_decisions
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
 
@@ -36,7 +36,7 @@ def toy():
     return read_mentions(dict(zip(names, zip(*TOY, strict=True), strict=True)))
 
 
-sweep = jax.jit(cavi.step)
+sweep, learn = jax.jit(cavi.step), jax.jit(cavi.learn)
 
 
 def sweeps(problem, number, state=None):
@@ -142,6 +142,41 @@ def test_the_bound_never_falls(seed):
     assert (np.diff(bounds) >= -50 * np.finfo(float).eps * np.abs(bounds[1:])).all()
 
 
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_bound_never_falls_while_hyperparameters_are_learned(seed):
+    tables, parameters, _ = random_decisions(seed)
+    state, bounds = sweeps(cavi.problem_of(tables, parameters, learned=True), 40)
+    assert (np.diff(bounds) >= -50 * np.finfo(float).eps * np.abs(bounds[1:])).all()
+    _, fixed = sweeps(cavi.problem_of(tables, parameters), 4)
+    np.testing.assert_array_equal(bounds[:4], fixed)
+    assert (np.asarray(state.q.sensitivity_prior) != parameters.sensitivity).any()
+
+
+def test_learned_hyperparameters_are_where_the_bound_is_stationary():
+    random = np.random.default_rng(0)
+    decided = np.ones((30, 2), bool)
+    decided[::7, 1] = False
+    q = jnp.asarray(random.gamma([[3.0, 6.0], [20.0, 9.0]], size=(30, 2, 2)) + 1)
+    learned = jnp.ones((2, 2))
+    for _ in range(4):
+        learned = learn(q, learned, decided)
+    for class_ in range(2):
+        expected = _logs(np.asarray(q))[decided[:, class_], class_].mean(0)
+        # Steps that raise the bound by less than its rounding are not taken.
+        np.testing.assert_allclose(_logs(np.asarray(learned))[class_], expected, rtol=1e-6)
+
+
+def test_hyperparameters_stay_within_their_limits():
+    """Of annotators who do not differ at all, from far below; and of those who could not differ more."""
+    q = jnp.asarray([[[1e6, 2e6], [1e-3, 1e-3]]] * 3)
+    learned = jnp.asarray([[0.05, 0.05], [3.0, 1.0]])
+    for _ in range(20):
+        learned = learn(q, learned, np.ones((3, 2), bool))
+    np.testing.assert_allclose(learned[1], 0.05)
+    assert 9e3 < learned[0].max() <= 1e4
+
+
 def full_bound(q, pair_class, decisions, prior):
     """Return the bound from its definition, decision by decision; for any q."""
     true = expit(np.asarray(q.log_odds))
@@ -178,10 +213,32 @@ def test_the_collapsed_bound_is_the_full_bound(seed):
     assert bounds[-1] == pytest.approx(full, rel=1e-12)
 
 
-def test_the_bound_is_that_of_the_numpyro_model():
+def with_gold():
+    """m1 and m3 are known; nobody gave m3 its label."""
+    names = ("mention_id", "annotator_id", "annotation", "gold")
+    gold = {"m1": "DN", "m2": "", "m3": "NR"}
+    return read_mentions(dict(zip(names, zip(*((*row, gold[row[0]]) for row in TOY), strict=True), strict=True)))
+
+
+def annotations_with_gold():
+    """An item without annotations, one of weight zero, weights, and a gold label that an item did not get."""
+    return Annotations.from_codes(
+        [0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 1, 0], [0, 1, 0, 0, 1, 2], weight=[1.0, 2.5, 1.0, 1.0, 1.0, 0.0],
+        gold=[1, 2, -1, 0, 1], num_items=5, num_labels=3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (toy, {}), (with_gold, {"gold": "use"}), (annotations_with_gold, {}), (annotations_with_gold, {"gold": "use"}),
+        (annotations_with_gold, {"gold": "use", "candidates": "closed"}),
+    ],
+)  # fmt: skip
+def test_the_bound_is_that_of_the_numpyro_model(make, options):
     """log p(y, θ) - log q(θ), less what is lost where q(c) does not know θ: right after a sweep the same at every θ."""
-    data, priors = toy(), Priors(prevalence=BetaPrior(2.0, 1.5), sensitivity=BetaPrior(3.0, 1.0))
-    problem = cavi.prepare(data, priors)
+    data, priors = make(), Priors(prevalence=BetaPrior(2.0, 1.5), sensitivity=BetaPrior(3.0, 1.0))
+    problem = cavi.prepare(data, priors, **options)
     state, bounds = sweeps(problem, 5)
     q = cavi.Posterior(**cavi.sites(state, problem))
     parameters = (q.prevalence, q.sensitivity, q.specificity)
@@ -191,14 +248,14 @@ def test_the_bound_is_that_of_the_numpyro_model():
     def term(key):
         drawn = gibbs.draw_betas(key, parameters)
         values = dict(zip(BetaParameters._fields, (jnp.exp(one.one) for one in drawn), strict=True))
-        joint = log_density(model, (data, priors), {}, values)[0]
+        joint = log_density(model, (data, priors), options, values)[0]
         guide = sum(dist.Beta(p[..., 0], p[..., 1]).log_prob(values[name]).sum()
                     for name, p in zip(BetaParameters._fields, parameters, strict=True))  # fmt: skip
         odds = gibbs.log_odds_given(*drawn, problem.tables)
         true = jax.nn.sigmoid(q.log_odds)
         lost = true * (jax.nn.log_sigmoid(q.log_odds) - jax.nn.log_sigmoid(odds))
         lost += (1 - true) * (jax.nn.log_sigmoid(-q.log_odds) - jax.nn.log_sigmoid(-odds))
-        return joint - guide - lost.sum()
+        return joint - guide - (problem.tables.pair_counts * lost).sum()
 
     np.testing.assert_allclose(term(jax.random.split(jax.random.key(0), 20)), bounds[-1], rtol=1e-10)
 
@@ -215,7 +272,7 @@ def flipped(q, class_, tables):
     prevalence = np.array(q.prevalence)
     prevalence[class_] = prevalence[class_, ::-1]
     odds = np.where(tables.pair_class == class_, -np.asarray(q.log_odds), np.asarray(q.log_odds))
-    return cavi.Posterior(prevalence, sensitivity, specificity, odds)
+    return q._replace(prevalence=prevalence, sensitivity=sensitivity, specificity=specificity, log_odds=odds)
 
 
 @settings(deadline=None, max_examples=20)
@@ -227,7 +284,7 @@ def test_a_mirror_image_has_the_same_bound_and_stays_one(seed, class_):
     image = flipped(state.q, class_, tables)
     assert full_bound(image, tables.pair_class, decisions, uniform()) == pytest.approx(bounds[-1], abs=1e-9)
     after, (bound,) = sweeps(problem, 1, state)
-    image_after, (image_bound,) = sweeps(problem, 1, cavi.State(image, None, None))
+    image_after, (image_bound,) = sweeps(problem, 1, state._replace(q=image))
     assert image_bound == pytest.approx(bound, abs=1e-9)
     for ours, expected in zip(image_after.q, flipped(after.q, class_, tables), strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-9)
@@ -336,3 +393,52 @@ def test_a_prior_per_class():
     per_class = dist.Beta(jnp.array([2.0, 2.0, 2.0, 2.0]), jnp.ones(4))
     one, other = (cs.fit("mpa", toy(), Priors(sensitivity=prior)) for prior in (strong, per_class))
     np.testing.assert_array_equal(one.posterior.log_odds, other.posterior.log_odds)
+
+
+# ---- gold labels and learned hyperparameters through fit ----
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.parametrize("method", ["cavi", "gibbs"])
+def test_known_labels_are_true_and_the_others_are_not(method):
+    own = {} if method == "cavi" else {"chains": 2, "draws": 50, "warmup": 10}
+    fitted = cs.fit("mpa", with_gold(), method=method, gold="use", **own)
+    labels, candidates = fitted.labels().set_index("item"), fitted.candidates()
+    assert labels.loc[["m1", "m3"], "label"].tolist() == ["DN", "NR"]
+    assert labels.loc[["m1", "m3"], "probability"].tolist() == [1, 1]
+    known = candidates[candidates["item"] == "m3"].set_index("label")
+    assert known["phi"].to_dict() == {"NR": 1, "DO(m1)": 0, "DO(m2)": 0}
+    assert known["votes"]["NR"] == 0
+    assert 0 < labels.loc["m2", "probability"] < 1
+
+
+def test_gold_labels_have_to_be_there():
+    with pytest.raises(UnsupportedRequest, match="these have none"):
+        cs.fit("mpa", toy(), gold="use")
+
+
+def test_what_was_learned_is_shown_and_becomes_the_prior_of_a_sampler():
+    data = toy()
+    fitted = cs.fit("mpa", data, hyperparameters="learned")
+    table = fitted.hyperparameters()
+    assert table[["site", "class"]].to_numpy().tolist() == [
+        ["sensitivity", "DN"], ["sensitivity", "DO"], ["specificity", "DN"], ["specificity", "DO"],
+    ]  # fmt: skip
+    np.testing.assert_allclose(table["a"][:2], fitted.posterior.sensitivity_prior[:2, 0])
+    assert fitted.elbo[-1] > cs.fit("mpa", data).elbo[-1]
+    learned = learned_priors(fitted.posterior)
+    problem = gibbs.prepare(data, learned)
+    np.testing.assert_allclose(problem.prior.specificity, fitted.posterior.specificity_prior)
+    for method in ("gibbs", "nuts"):
+        with pytest.raises(UnsupportedRequest, match="learned_priors"):
+            cs.fit("mpa", data, method=method, hyperparameters="learned")
+    with pytest.raises(UnsupportedRequest, match="fixed priors"):
+        cs.fit("mpa", data, author=True, hyperparameters="learned")
+
+
+@pytest.mark.oracles
+@pytest.mark.slow
+def test_learned_hyperparameters_find_more_of_the_truth(oracles_folder):
+    data = read_mentions(oracles_folder / "mpa_java" / "annotations.csv")
+    fitted = cs.fit("mpa", data, hyperparameters="learned")
+    assert (fitted.truth.leading()["label"] == data.label_codes().gold).mean() == pytest.approx(0.9131, abs=0.001)

@@ -120,6 +120,7 @@ def test_agreement_of_a_fit_of_mentions(method):
     assert found.items[0] == pytest.approx(1)  # one candidate
 
 
+@pytest.mark.slow
 def test_a_simulated_crowd_agrees_as_it_does():
     data, _ = cs.models.member("mpa").simulate(
         jax.random.key(1), num_items=200, num_annotators=10, num_labels=4, annotations_per_item=6
@@ -129,9 +130,8 @@ def test_a_simulated_crowd_agrees_as_it_does():
 
 
 def test_what_cannot_be_said_is_refused(monkeypatch):
-    alone = Annotations.from_codes([0, 1], [0, 0], [0, 1])
-    with pytest.raises(UnsupportedRequest, match="one label per item"):
-        cs.agreement(cs.fit("mpa", alone))
+    assert not crowd.several_annotators(candidates_of(Annotations.from_codes([0, 1], [0, 0], [0, 1])))
     monkeypatch.setattr(crowd, "_MOST_NUMBERS", 5)
+    found = candidates_of(mentions())
     with pytest.raises(UnsupportedRequest, match="too many to say"):
-        cs.agreement(cs.fit("mpa", mentions()))
+        crowd.crowd_of(profiles_of(found), 2, found, crowd.kinds_of(found), mentions())
