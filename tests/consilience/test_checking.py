@@ -266,7 +266,7 @@ def without_nuts(name, **parts):
     return dataclasses.replace(own, methods=("gibbs",), gibbs=dataclasses.replace(own.gibbs, **parts))
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+@pytest.mark.parametrize("name", ["dawid-skene", pytest.param("mace", marks=pytest.mark.slow)])
 def test_small_data_sets_are_the_replications(name):
     found = cs.check(without_nuts(name), **SHARED)
     assert found.passed, found
@@ -288,12 +288,13 @@ def no_prior_of_what_is_right(problem):
     return problem._replace(confusion=1.0 + 0 * problem.confusion)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", [half_the_prior, no_prior_of_what_is_right])
 @pytest.mark.parametrize("name", ["dawid-skene", "mace"])
 def test_a_bug_in_a_sampler_of_shared_parameters_fails(name, bug):
     right = member(name).gibbs
     wrong = without_nuts(name, sweep=lambda key, state, problem: right.sweep(key, state, bug(problem)))
-    found = cs.check(wrong, progress=False, replications=1000)
+    found = cs.check(wrong, progress=False, replications=10_000)
     (row,) = result_of(found, "joint distribution").findings
     assert row["value"] > 8, found
 
