@@ -45,7 +45,7 @@ def sum_rows(
     # Few places have many rows each, and would lose their digits in float32: the 10^7th 0.2 adds nothing to two
     # million. Every block is summed from zero, and added one step later, because XLA turns an addition to the total at
     # once into one row after the other.
-    def add(sums: tuple[Array, Array], block: Any) -> tuple[tuple[Array, Array], None]:
+    def add(sums: tuple[Any, Any], block: Any) -> tuple[tuple[Any, Any], None]:
         total, last = sums
         return (total + last, _added(jnp.zeros_like(total), terms(block))), None
 
@@ -53,7 +53,7 @@ def sum_rows(
     return total + last
 
 
-def _added(total: Array, contributions: tuple[Int[Array, " row"], Array]) -> Array:
+def _added(total: Any, contributions: tuple[Any, Any]) -> Any:
     place, values = contributions
     return total.at[place].add(values)
 

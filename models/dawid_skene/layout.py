@@ -138,10 +138,9 @@ def shard(problem: Problem, number: int) -> Shards:
     table = divide_rows((rows.item, rows.cell, rows.weight), first_row, (0, *_no_row(size)[1:]))
     item = np.where(table[2] > 0, table[0] - first_item[:-1, None].astype(np.int32), size - 1)
     gold = divide_rows(rows.gold, first_item, -2, length=size)
-    divided = problem._replace(rows=None)
-    return Shards(
-        copies(divided, number)._replace(rows=Rows(item, *table[1:], gold)), {"responsibility": np.diff(first_item)}
-    )
+    prevalence, confusion = copies((problem.prevalence, problem.confusion), number)
+    parts = Rows(item=item, cell=table[1], weight=table[2], gold=gold)
+    return Shards(Problem(parts, prevalence, confusion), {"responsibility": np.diff(first_item)})
 
 
 def is_real(rows: Rows) -> Float[Array, "item 1"]:

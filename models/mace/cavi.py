@@ -106,8 +106,8 @@ def prepare(
 def shard(problem: Problem, number: int) -> Shards:
     """Divide the items among devices; on the host."""
     tables, lengths = divide_tables(problem.tables, number)
-    shared = copies(problem._replace(tables=None), number)
-    return Shards(shared._replace(tables=tables), {"probability": lengths})
+    prior, restart = copies((problem.prior, problem.restart), number)
+    return Shards(Problem(tables, prior, restart), {"probability": lengths})
 
 
 def start(key: Key, problem: Problem, total: Total = alone) -> State:

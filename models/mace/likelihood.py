@@ -116,8 +116,9 @@ def tables(data: Annotations, gold: str, candidates: str) -> Tables:
     cell = annotator * data.num_labels + label
     counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
     rows = place[order].astype(np.int32), cell[order].astype(np.int32), weight[order].astype(dtype)
+    place, cell, weight = pad_rows(rows, _no_row(data.num_items, data.num_labels))
     return Tables(
-        *pad_rows(rows, _no_row(data.num_items, data.num_labels)),
+        place=place, cell=cell, weight=weight,
         counts=counts.reshape(data.num_annotators, data.num_labels).astype(dtype),
         log_prior=log_prior(data, gold, candidates),
     )
