@@ -26,6 +26,7 @@ from consilience.models.mpa.candidates import Candidates, Tables, candidates_of
 from consilience.models.mpa.cavi import Posterior
 from consilience.models.mpa.crowd import Kinds, Profiles, crowd_of, kinds_of, mean_choice, several_annotators
 from consilience.models.mpa.gibbs import LogBeta, draw_betas, log_odds_given
+from consilience.models.mpa.updates import typed
 from consilience.models.truth import Block, Crowd, Entries, LabelDraws, LabelProbabilities, LabelTruth, Truth, pad
 
 __all__ = ["ApproximateLabels", "DrawnLabels", "truth"]
@@ -154,9 +155,9 @@ def truth(
     found = candidates_of(data, candidates, gold)
     entries = Entries.of(found.item, found.label, found.num_items, found.num_labels)
     key_parameters, key_labels, key_crowd = jax.random.split(key, 3)
-    tables = _typed(found.tables)
+    tables = typed(found.tables)
     if isinstance(posterior, Posterior):
-        own = _typed(_of_classes(posterior, found.tables.classes))
+        own = typed(_of_classes(posterior, found.tables.classes))
         averaged = min(num_draws, _MOST_DRAWS)
         mean = _mean_probability(key_parameters, own, tables, found.item, found.num_items, averaged)
         probability = np.asarray(mean, float)
@@ -166,23 +167,18 @@ def truth(
         labels.score = labels.phi if author else odds
         labels.profiles = Profiles(own.sensitivity, own.specificity, key_crowd)
     else:
-        sites = tuple(_typed(np.asarray(posterior[site])) for site in ("prevalence", "sensitivity", "specificity"))
+        sites = tuple(typed(np.asarray(posterior[site])) for site in ("prevalence", "sensitivity", "specificity"))
         label, probability, phi = _drawn(key_labels, sites, tables, found.item, found.label, found.num_items)
         labels = DrawnLabels(np.asarray(label), found.num_labels)
         labels.probability, labels.phi = np.asarray(probability, float), np.asarray(phi, float)
         labels.score = labels.probability
-        labels.profiles = Profiles(*(site[..., found.tables.classes] for site in sites[1:]), None)
+        sensitivity, specificity = (site[..., found.tables.classes] for site in sites[1:])
+        labels.profiles = Profiles(sensitivity, specificity, None)
     labels.data = data
     labels.crowd = labels.make_crowd if several_annotators(found) else None
     labels.candidates, labels.last_of_equals = found, bool(author)
     labels.classes = found.labels
     return labels
-
-
-def _typed(part: Any) -> Any:
-    """Turn floats into JAX's default float type."""
-    dtype = jnp.result_type(float)
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, part)
 
 
 def _of_classes(posterior: Posterior, classes: Int[Array, " class"]) -> Posterior:

@@ -71,7 +71,7 @@ def log_likelihood(
             (_log(1 - prevalence), _log(1 - specificity), _log(specificity)),
         )
     ]
-    settled = jnp.where(pairs.gold, *of_pair)
+    settled = jnp.where(pairs.gold, of_pair[0], of_pair[1])
     total = jnp.where(known[pairs.item] < 0, jnp.logaddexp(*of_pair), settled)
     return jax.ops.segment_sum(jnp.where(pairs.real, total, 0.0), pairs.item, num_items)
 

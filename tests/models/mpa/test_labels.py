@@ -1,10 +1,12 @@
 """What a fit of the mention-pair model says: labels, candidates, profiles; mirror images; simulated crowds."""
 
+import pickle
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpyro.infer.util import log_density
 from scipy.special import expit
 
 import consilience as cs
@@ -219,3 +221,39 @@ def test_a_crowd_as_simulated():
     codes = fitted.labels()["label"].astype(int).to_numpy()
     plurality = (votes.argmax(1) == values["label"]).mean()
     assert (codes == values["label"]).mean() > plurality - 5 * np.sqrt(plurality * (1 - plurality) / 3000)
+
+
+# ---- laws of the battery, which makes annotations, for mentions ----
+
+
+def test_mentions_through_jax_and_pickle_and_disk(fitted, tmp_path):
+    data = fitted.data
+    moved = jax.tree.map(jnp.asarray, data)
+    assert moved.mentions is None
+    np.testing.assert_allclose(cs.fit("mpa", moved).candidates()["phi"], fitted.candidates()["phi"], atol=1e-5)
+    fitted.save(tmp_path / "run")
+    for other in (pickle.loads(pickle.dumps(fitted)), cs.load_fit(tmp_path / "run")):
+        assert other.labels().equals(fitted.labels())
+        assert other.candidates().equals(fitted.candidates())
+        assert cs.next_labels(other).equals(cs.next_labels(fitted))
+
+
+def test_the_density_of_mentions_is_traced():
+    data = mentions_with_gold()
+
+    def density(data):
+        profile = jnp.full((3, 4), 0.7)
+        values = {"prevalence": jnp.full(4, 0.4), "sensitivity": profile, "specificity": profile}
+        return log_density(MODEL.model, (data,), {"gold": "use"}, values)[0]
+
+    plain = density(data)
+    assert np.isfinite(plain)
+    np.testing.assert_allclose(jax.jit(density)(data), plain, rtol=1e-5)
+    stacked = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), data)
+    np.testing.assert_allclose(jax.vmap(density)(stacked), [plain, plain], rtol=1e-5)
+
+
+def mentions_with_gold():
+    names = ("mention_id", "annotator_id", "annotation")
+    columns = dict(zip(names, zip(*TOY, strict=True), strict=True))
+    return read_mentions(columns | {"gold": ["NR" if row[0] == "m1" else "" for row in TOY]})
