@@ -29,10 +29,11 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import UnsupportedRequest
-from consilience.models.interface import Ascent
+from consilience.models.interface import Ascent, Shards, Terms, Total, alone
 from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
 from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters
-from consilience.models.mpa.updates import counts, log_odds
+from consilience.models.mpa.updates import counts, divide_tables, in_blocks, log_odds, typed
+from consilience.models.rows import copies
 
 __all__ = [
     "CAVI",
@@ -45,6 +46,7 @@ __all__ = [
     "prepare",
     "problem_of",
     "settled",
+    "shard",
     "sites",
     "start",
     "step",
@@ -149,17 +151,20 @@ def problem_of(
 ) -> Problem:
     """Return the problem in JAX's default float type."""
     dtype = jnp.result_type(float)
-
-    def typed(part: Any) -> Any:
-        return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, part)
-
     own = BetaParameters(*(values[tables.classes] for values in parameters))
     stop = np.asarray(_LEAST_GAIN, dtype) if author else None
     first = np.asarray(_FIRST_LEARNING) if learned else None
-    return Problem(typed(tables), typed(own), typed(parameters), stop, first)
+    return Problem(typed(in_blocks(tables)), typed(own), typed(parameters), stop, first)
 
 
-def start(key: Key, problem: Problem) -> State:
+def shard(problem: Problem, number: int) -> Shards:
+    """Divide the candidates among devices; on the host."""
+    tables, lengths = divide_tables(problem.tables, number)
+    prior, other, stop, first = copies((problem.prior, problem.other, problem.stop, problem.first), number)
+    return Shards(Problem(tables, prior, other, stop, first), {"log_odds": lengths})
+
+
+def start(key: Key, problem: Problem, total: Total = alone) -> State:
     """Return the author's start: no candidate is more likely than not, and annotators are a little better than chance.
 
     It has no random part.
@@ -176,7 +181,7 @@ def start(key: Key, problem: Problem) -> State:
     return State(q, bound, gain, jnp.zeros((), int), hyperparameters)
 
 
-def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
+def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
     """Sweep once: the candidates given prevalence and profiles, then these given the candidates.
 
     Returns
@@ -185,7 +190,7 @@ def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
     """
     tables, (for_sensitivity, for_specificity) = problem.tables, state.next_prior
     odds = expected_log_odds(state.q, tables)
-    expected = counts(jax.nn.sigmoid(odds), tables)
+    expected = counts(jax.nn.sigmoid(odds), tables, total)
     q = Posterior(
         prevalence=problem.prior.prevalence + jnp.stack([expected.true, expected.false], axis=-1),
         sensitivity=for_sensitivity + jnp.stack([expected.true_yes, expected.true_no], axis=-1),
@@ -199,21 +204,30 @@ def step(state: State, problem: Problem) -> tuple[State, Float[Array, " term"]]:
         # The bound of a sweep is that of the hyperparameters with which it began: better ones show in the next.
         decided = tables.yes + tables.no > 0
         learned = learn(q.sensitivity, for_sensitivity, decided), learn(q.specificity, for_specificity, decided)
-        next_prior = jax.tree.map(lambda old, new: jnp.where(sweeps < problem.first, old, new), next_prior, learned)
+        early = sweeps < problem.first
+        next_prior = jax.tree.map(lambda old, new: jnp.where(early, old, new), next_prior, learned)
     if problem.stop is None or state.bound is None:
         return State(q, None, None, sweeps, next_prior), terms
-    total = jnp.sum(terms)
-    return State(q, total, total - state.bound, sweeps, next_prior), terms
+    height = terms.sum(total)
+    return State(q, height, height - state.bound, sweeps, next_prior), terms
 
 
 def expected_log_odds(q: Posterior, tables: Tables) -> Float[Array, " pair"]:
     """Return the log-odds of the candidates from expected logarithms (Paun et al. 2018, equations 8 and 9)."""
-    true_yes, true_no, true_both = _digammas(q.sensitivity)
-    false_no, false_yes, false_both = _digammas(q.specificity)
-    true, false, _ = _digammas(q.prevalence)
-    yes = true_yes - true_both - (false_yes - false_both)
-    no = true_no - true_both - (false_no - false_both)
-    return log_odds(true - false, yes, no, tables)
+
+    def of_class(beta: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        prevalence, sensitivity, specificity = beta
+        true, false, _ = _digammas(prevalence)
+        true_yes, true_no, true_both = _digammas(sensitivity)
+        false_no, false_yes, false_both = _digammas(specificity)
+        yes = true_yes - true_both - (false_yes - false_both)
+        return true - false, yes, true_no - true_both - (false_no - false_both)
+
+    # One class after the other: XLA would else evaluate the digammas anew for every decision, but not across a loop.
+    # Barriers it ignores on a CPU (jax 0.10).
+    profiles = (jnp.moveaxis(values, 1, 0) for values in (q.sensitivity, q.specificity))
+    prior, yes, no = jax.lax.map(of_class, (q.prevalence, *profiles))
+    return log_odds(prior, yes.T, no.T, tables)
 
 
 def _digammas(beta: Float[Array, "*cells 2"]) -> tuple[Array, Array, Array]:
@@ -254,12 +268,12 @@ def learn(
     return jax.lax.fori_loop(0, _NEWTON_STEPS, newton, prior)
 
 
-def bound(q: Posterior, problem: Problem) -> Float[Array, " term"]:
+def bound(q: Posterior, problem: Problem) -> Terms:
     """Return the terms of the collapsed bound, which holds right after a sweep."""
     entropy = problem.tables.pair_counts * _entropy(q.log_odds)
     priors = problem.prior.prevalence, q.sensitivity_prior, q.specificity_prior
     gains = (_log_beta(posterior) - _log_beta(prior) for posterior, prior in zip(q[:3], priors, strict=True))
-    return jnp.concatenate([entropy, *(jnp.ravel(gain) for gain in gains)])
+    return Terms(entropy, jnp.concatenate([jnp.ravel(gain) for gain in gains]))
 
 
 def _log_beta(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
@@ -294,7 +308,7 @@ def settled(state: State, problem: Problem) -> Bool[Array, ""] | None:
     return jnp.abs(state.gain) < problem.stop
 
 
-def sites(state: State, problem: Problem) -> dict[str, Array]:
+def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
     """Return the fields of `Posterior`, with the prior at classes that do not occur."""
     num_annotators = len(problem.tables.yes)
 
@@ -312,4 +326,4 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     }
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled)
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled, shard=shard)

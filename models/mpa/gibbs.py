@@ -20,7 +20,7 @@ from consilience.arrays import Array, Float, Key
 from consilience.models.interface import Gibbs
 from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
 from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters, check_fixed
-from consilience.models.mpa.updates import counts, log_odds
+from consilience.models.mpa.updates import counts, in_blocks, log_odds, typed
 from consilience.models.random import log_gamma
 
 __all__ = [
@@ -90,9 +90,7 @@ def prepare(
 
 def problem_of(tables: Tables, parameters: BetaParameters, share: Float[Array, " pair"]) -> Problem:
     """Return the problem in JAX's default float type."""
-    dtype = jnp.result_type(float)
-    problem = Problem(tables, parameters, share)
-    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, problem)
+    return typed(Problem(in_blocks(tables), parameters, share))
 
 
 def start(key: Key, problem: Problem) -> State:

@@ -1,16 +1,19 @@
-"""The two sums that every kernel of the mention-pair model needs: log-odds of the pairs, and counts given them."""
+"""What every kernel of the mention-pair model needs: log-odds of the pairs, counts given them, tables in its layout."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from consilience.arrays import Array, Float
+from consilience.arrays import Array, Float, Int
+from consilience.models.interface import Total, alone
 from consilience.models.mpa.candidates import Tables
+from consilience.models.rows import copies, divide_rows, pad_rows, sum_rows
 
-__all__ = ["Counts", "counts", "log_odds"]
+__all__ = ["Counts", "counts", "divide_tables", "in_blocks", "log_odds", "typed"]
 
 # Log-odds of what is known: finite, and so large that the probability is 0 or 1 in any precision.
 _CERTAIN = 1e4
@@ -33,6 +36,92 @@ class Counts(NamedTuple):
     false_no: Float[Array, "annotator class"]
 
 
+def typed(part: Any) -> Any:
+    """Return arrays with their floats in JAX's default float type."""
+    dtype = jnp.result_type(float)
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, part)
+
+
+def in_blocks(tables: Tables) -> Tables:
+    """Return the tables with long columns in whole blocks, and what was chosen in the order of the pairs; on the host.
+
+    Rows of weight zero, of the last group or pair, fill the last block.
+    """
+    order = np.argsort(tables.chosen_pair, kind="stable")
+    asked, chosen = _asked(tables), tuple(column[order] for column in _chosen(tables))
+    if len(order):
+        asked = pad_rows(asked, (len(tables.group_size) - 1, 0, 0.0))
+        chosen = pad_rows(chosen, (len(tables.pair_class) - 1, 0, 0.0))
+    return _with_rows(tables, asked, chosen)
+
+
+def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, " shard"]]:
+    """Divide the pairs among shards, stacked on a new first axis; pairs of one group stay together. On the host.
+
+    Each shard ends with a group of its own, to which belongs all that pads it.
+
+    Parameters
+    ----------
+    tables : as `in_blocks` returns them.
+    number : of shards, about equally many pairs each.
+
+    Returns
+    -------
+    the tables, and how many pairs of each shard are real.
+    """
+    tables = jax.tree.map(np.asarray, tables)
+    num_pairs, num_groups = len(tables.pair_class), len(tables.group_size)
+    cuts = np.linspace(0, num_pairs, number + 1).astype(int)
+    first_group = np.append(tables.pair_group[np.minimum(cuts[:-1], num_pairs - 1)], num_groups)
+    first_group[0] = 0
+    first_pair = np.searchsorted(tables.pair_group, first_group)
+    size = int(np.diff(first_group).max()) + 1
+
+    def local(group: np.ndarray, begin: np.ndarray) -> np.ndarray:
+        """Count from the beginning of the shard; what pads it goes to the end."""
+        return np.where(group < 0, size - 1, group - begin[:-1, None]).astype(np.int32)
+
+    pairs = divide_rows(
+        (tables.pair_class, tables.pair_group, tables.pair_counts, tables.known), first_pair, (0, -1, 0.0, 0.0)
+    )
+    asked_rows, chosen_rows = _real(_asked(tables)), _real(_chosen(tables))
+    asked = divide_rows(asked_rows, np.searchsorted(asked_rows[0], first_group), (-1, 0, 0.0))
+    chosen = divide_rows(chosen_rows, np.searchsorted(chosen_rows[0], first_pair), (-1, 0, 0.0))
+    chosen_pair = np.where(chosen[0] < 0, pairs[0].shape[1] - 1, chosen[0] - first_pair[:-1, None]).astype(np.int32)
+    yes, no, classes = copies((tables.yes, tables.no, tables.classes), number)
+    parts = Tables(
+        pair_class=pairs[0], pair_group=local(pairs[1], first_group), pair_counts=pairs[2], known=pairs[3],
+        group_size=divide_rows(tables.group_size, first_group, 0.0, length=size),
+        asked_group=local(asked[0], first_group), asked_cell=asked[1], asked_weight=asked[2],
+        chosen_pair=chosen_pair, chosen_cell=chosen[1], chosen_weight=chosen[2], yes=yes, no=no, classes=classes,
+    )  # fmt: skip
+    return parts, np.diff(first_pair)
+
+
+_Rows = tuple[Any, Any, Any]
+
+
+def _asked(tables: Tables) -> _Rows:
+    return tables.asked_group, tables.asked_cell, tables.asked_weight
+
+
+def _chosen(tables: Tables) -> _Rows:
+    return tables.chosen_pair, tables.chosen_cell, tables.chosen_weight
+
+
+def _with_rows(tables: Tables, asked: _Rows, chosen: _Rows) -> Tables:
+    return tables._replace(
+        asked_group=asked[0], asked_cell=asked[1], asked_weight=asked[2],
+        chosen_pair=chosen[0], chosen_cell=chosen[1], chosen_weight=chosen[2],
+    )  # fmt: skip
+
+
+def _real(rows: _Rows) -> _Rows:
+    """Return the rows of a weight, in their order: without those that fill the last block."""
+    counted = np.flatnonzero(rows[2])
+    return rows[0][counted], rows[1][counted], rows[2][counted]
+
+
 def log_odds(
     prior: Float[Array, " class"],
     yes: Float[Array, "annotator class"],
@@ -46,32 +135,47 @@ def log_odds(
     prior : log-odds of a candidate about which nobody was asked.
     yes, no : what a decision adds to them.
     """
-    # Without the barrier XLA evaluates the digammas behind these tables anew for every decision.
-    prior, yes, no = jax.lax.optimization_barrier((prior, jnp.ravel(yes), jnp.ravel(no)))
-    asked = tables.asked_weight * no[tables.asked_cell]
-    of_group = jax.ops.segment_sum(asked, tables.asked_group, len(tables.group_size), indices_are_sorted=True)
-    chosen = tables.chosen_weight * (yes - no)[tables.chosen_cell]
-    of_pair = jax.ops.segment_sum(chosen, tables.chosen_pair, len(tables.pair_class))
+    given, more = jnp.ravel(no), jnp.ravel(yes - no)
+
+    def of(table: Array) -> Any:
+        def look_up(rows: _Rows) -> tuple[Array, Array]:
+            place, cell, weight = rows
+            return place, weight * table[cell]
+
+        return look_up
+
+    of_group = sum_rows(of(given), _asked(tables), tables.group_size.shape, given.dtype)
+    of_pair = sum_rows(of(more), _chosen(tables), tables.pair_class.shape, given.dtype)
     odds = prior[tables.pair_class] + of_group[tables.pair_group] + of_pair
     return jnp.where(tables.known == 0, odds, tables.known * _CERTAIN)
 
 
-def counts(true: Float[Array, " pair"], tables: Tables) -> Counts:
+def counts(true: Float[Array, " pair"], tables: Tables, total: Total = alone) -> Counts:
     """Count pairs and decisions.
 
     Parameters
     ----------
     true : probability that each candidate is true, or 0 and 1.
+    tables : pairs and decisions.
+    total : sums over the shards of divided tables.
     """
-    num_classes, size = len(tables.classes), tables.yes.size
+    num_classes, shape = len(tables.classes), tables.yes.shape
+
+    def of(values: Array) -> Any:
+        def look_up(rows: _Rows) -> tuple[Array, Array]:
+            place, cell, weight = rows
+            return cell, weight * values[place]
+
+        return look_up
+
     of_class = jax.ops.segment_sum(tables.pair_counts * true, tables.pair_class, num_classes)
     all_of_class = jax.ops.segment_sum(tables.pair_counts, tables.pair_class, num_classes)
-    of_group = jax.ops.segment_sum(true, tables.pair_group, len(tables.group_size))
-    asked = jax.ops.segment_sum(tables.asked_weight * of_group[tables.asked_group], tables.asked_cell, size)
-    yes = jax.ops.segment_sum(tables.chosen_weight * true[tables.chosen_pair], tables.chosen_cell, size)
-    true_yes = yes.reshape(tables.yes.shape)
+    of_group = jax.ops.segment_sum(true, tables.pair_group, len(tables.group_size), indices_are_sorted=True)
+    asked = sum_rows(of(of_group), _asked(tables), (tables.yes.size,), true.dtype).reshape(shape)
+    yes = sum_rows(of(true), _chosen(tables), (tables.yes.size,), true.dtype).reshape(shape)
+    of_class, all_of_class, asked, true_yes = total((of_class, all_of_class, asked, yes))
     # Differences of sums may fall below zero by rounding.
-    true_no = jnp.maximum(asked.reshape(tables.no.shape) - true_yes, 0)
+    true_no = jnp.maximum(asked - true_yes, 0)
     return Counts(
         true=of_class, false=jnp.maximum(all_of_class - of_class, 0), true_yes=true_yes, true_no=true_no,
         false_yes=jnp.maximum(tables.yes - true_yes, 0), false_no=jnp.maximum(tables.no - true_no, 0),
