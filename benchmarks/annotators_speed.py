@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--large", type=int, nargs="*", default=[1_000_000, 10_000_000, 100_000_000], metavar="N",
         help="how many to stream from Parquet (1000000 10000000 100000000); none for none of it",
     )  # fmt: skip
+    parser.add_argument(
+        "--java", metavar="COMMAND", nargs="+",
+        help="the author's program for MPA, with the mentions (CSV) that it reads as its last word",
+    )  # fmt: skip
     parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
@@ -105,6 +110,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         _race(record, arguments.annotations, arguments.peer, Path(folder))
+        if arguments.java:
+            _against_java(record, arguments.java)
         if arguments.large:
             _large(record, arguments.large, Path(folder))
     record.write()
@@ -146,6 +153,31 @@ def _raced(one: Race, truth: np.ndarray, peer: str | None, folder: Path) -> dict
         "its accuracy": _accuracy(other, truth), "labels equal": float((labels == other).mean()),
         "ratio": own / ours["warm, CPU s"], "ratio of a step": of_step * ours["steps"] / ours["warm, CPU s"],
     }  # fmt: skip
+
+
+def _against_java(record: Recording, command: list[str]) -> None:
+    """Time the author's program beside ours, by its rules and in double precision: both make the same sweeps."""
+    record.section("MPA beside the author's program")
+    mentions = command[-1]
+    before = _seconds_of_children()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    theirs = _seconds_of_children() - before
+    ours = _in_own_process("java", mentions)
+    each = ours["sweeps"] * ours["decisions"] / 1e9
+    record.say(
+        "CPU seconds of whole programs: of the author's with its start and reading, of ours a fit without compilation. "
+        "'ns' are nanoseconds for each sweep and decision."
+    )
+    rows = [
+        {"program": "the author's", "CPU s": theirs, "sweeps": ours["sweeps"], "ns": theirs / each},
+        {"program": "ours", "CPU s": ours["CPU s"], "sweeps": ours["sweeps"], "ns": ours["CPU s"] / each},
+    ]
+    record.table("java", rows)
+
+
+def _seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _large(record: Recording, numbers: list[int], folder: Path) -> None:
@@ -297,6 +329,22 @@ def _measure_large(member: str, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _measure_java(mentions: Path) -> dict[str, Any]:
+    import jax
+
+    import consilience as cs
+    from consilience.models.mpa.candidates import candidates_of
+
+    made: dict[str, Any] = {}
+    with jax.enable_x64(True):
+        data = cs.read_mentions(mentions)
+        for _ in range(2):
+            _, seconds = timed(lambda: made.update(fit=cs.fit("mpa", data, author=1)))
+    tables = candidates_of(data).tables
+    decisions = int(tables.yes.sum() + tables.no.sum())
+    return {"CPU s": seconds, "sweeps": len(made["fit"].elbo), "decisions": decisions}
+
+
 def _decisions(data: Any) -> int:
     """Return the number of pairs of an annotation and a label that its item got."""
     shape = (data.num_items, data.num_labels)
@@ -308,7 +356,7 @@ def _decisions(data: Any) -> int:
 def _main(what: str, *words: str) -> None:
     warnings.simplefilter("ignore")
     *names, folder = words
-    measure = {"race": _measure_race, "large": _measure_large}[what]
+    measure = {"race": _measure_race, "large": _measure_large, "java": _measure_java}[what]
     print(json.dumps(measure(*names, Path(folder))))
 
 

@@ -28,8 +28,9 @@ from consilience.models.interface import Model
 
 __all__ = ["MOST_NUMBERS", "approximation_k_hat", "chain_starts", "draw_factors", "log_weights"]
 
-MOST_NUMBERS = 200_000
-"""With more annotations, or parameters of factors, k-hat is not computed: it would take longer than the ascent did."""
+MOST_NUMBERS = 20_000
+"""With more annotations, or parameters of factors, `fit` does not compute k-hat: it would take longer than the ascent
+did. ``Fit.k_hat()`` does."""
 
 _FEWEST_DRAWS, _MOST_DRAWS = 200, 1000
 # Annotations and parameters that are looked at, over all draws: about a second's work.
@@ -39,8 +40,9 @@ _MOST_SWEEPS = 200
 
 
 def approximation_k_hat(
-    member: Model, posterior: Any, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key
-) -> float | None:
+    member: Model, posterior: Any, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key,
+    most_numbers: int | None = None,
+) -> float | None:  # fmt: skip
     """Return the Pareto k-hat of what coordinate ascent ended with (Yao et al. 2018).
 
     Parameters
@@ -48,11 +50,12 @@ def approximation_k_hat(
     member, data, priors, options : what was fitted.
     posterior : the parameters of the approximation.
     key : of its draws, of which there are 200 to 1,000.
+    most_numbers : of annotations, and of parameters; None for any number.
 
     Returns
     -------
-    None where it is not computed: of members that do not state their factors, and of more than `MOST_NUMBERS`
-    annotations or parameters.
+    None where it is not computed: of members that do not state their factors, and of more annotations or parameters
+    than that.
 
     References
     ----------
@@ -62,7 +65,7 @@ def approximation_k_hat(
         return None
     numbers = sum(int(np.prod(factor.shape())) for factor in member.factors(posterior).values())
     size = max(getattr(data, "num_annotations", 0), numbers, 1)
-    if size > MOST_NUMBERS:
+    if most_numbers is not None and size > most_numbers:
         return None
     num_draws = int(np.clip(_MOST_WORK // size, _FEWEST_DRAWS, _MOST_DRAWS))
     return k_hat(log_weights(member, posterior, data, priors, options, key=key, num_draws=num_draws))

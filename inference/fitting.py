@@ -232,6 +232,11 @@ class Fit:
         return not isinstance(self.posterior, dict)
 
     @property
+    def has_draws(self) -> bool:
+        """Whether the posterior is draws, which can be summarised: no closed form, and no estimate such as EM's."""
+        return not self.closed_form and self.method != "em"
+
+    @property
     def _drawn(self) -> Any:
         """The posterior in closed form, or the draws of all chains, ``(draw, …)`` by site."""
         if self.closed_form:
@@ -320,7 +325,20 @@ class Fit:
             return []
         from consilience.inference import posterior
 
-        return posterior.poor_diagnostics(None if self.closed_form else self._summary, self.run)
+        return posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+
+    def k_hat(self) -> float | None:
+        """Return the Pareto k-hat of a fit by CAVI, however large; None of members that do not state their factors.
+
+        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to.
+        """
+        from consilience.inference.approximation import approximation_k_hat
+
+        if self.method != "cavi":
+            raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
+        return approximation_k_hat(
+            self.member, self.posterior, self.data, self.priors, self.options, key=_key(self.seed, _WEIGHTS)
+        )
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the approximation, in words: no fault of the run, but of its kind."""
@@ -556,17 +574,20 @@ def _weighed(
     if member.factors is None:
         return run, {}
     try:
-        found = approximation_k_hat(member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS))
+        found = approximation_k_hat(
+            member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS), most_numbers=MOST_NUMBERS
+        )
     except UnsupportedRequest as reason:
         return run, {"k_hat": f"not computed: {reason}"}
     if found is None:
-        return run, {"k_hat": f"not computed: more than {MOST_NUMBERS:,} annotations or parameters"}
+        many = f"more than {MOST_NUMBERS:,} annotations or parameters"
+        return run, {"k_hat": f"not computed: {many}; fit.k_hat() computes it"}
     return run._replace(k_hat=found), {"k_hat": round(found, 3)}
 
 
 def _worst(result: Fit) -> dict[str, float]:
     """Return the largest R-hat and the fewest effective draws of all quantities; nothing where there is one chain."""
-    if result.run is None or result.closed_form or (summary := result.summary())["r_hat"].isna().all():
+    if result.run is None or not result.has_draws or (summary := result.summary())["r_hat"].isna().all():
         return {}
     fewest = summary[["ess_bulk", "ess_tail"]].min(axis=None)
     return {"worst_r_hat": float(summary["r_hat"].max()), "fewest_effective_draws": float(fewest)}

@@ -1,7 +1,6 @@
 """Long tables of annotations inside the kernels: sums over rows in blocks, and rows divided among devices.
 
-A table is a PyTree of arrays ``(row, …)``. Rows of weight zero may pad it, to a length that blocks divide or that all
-devices share; they belong to the last item, so that items stay sorted.
+A table is a PyTree of arrays ``(row, …)``.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from consilience.arrays import Array, Int
 
-__all__ = ["copies", "divide_items", "divide_rows", "pad_rows", "sum_rows"]
+__all__ = ["copies", "divide_items", "divide_rows", "sorted_order", "sum_rows"]
 
 # What a block reads and writes stays in the cache of a core: a sweep of a million annotations takes a quarter less time
 # than in one piece, and a sixth of the memory.
@@ -30,49 +29,49 @@ def sum_rows(
     Parameters
     ----------
     terms : ``terms(rows)`` -> (the places ``(row,)`` to which the rows contribute, what they contribute ``(row, …)``).
-    rows : the table; in blocks where `pad_rows` has made its length a multiple of theirs, else in one piece.
+    rows : the table.
     shape, dtype : of the result ``(place, …)``.
     """
     number = len(jax.tree.leaves(rows)[0])
-    total = jnp.zeros(shape, dtype)
-    if number <= _BLOCK or number % _BLOCK:
-        return _added(total, terms(rows))
+    total: Any = jnp.zeros(shape, dtype)
+    if number <= _BLOCK:
+        return _added(total, *terms(rows))
 
-    blocks = jax.tree.map(lambda leaf: leaf.reshape(-1, _BLOCK, *leaf.shape[1:]), rows)
+    def of_block(block: Any) -> tuple[Any, Any]:
+        """Return places and contributions; the last block overlaps the one before, whose rows it leaves out."""
+        begin = jnp.minimum(block * _BLOCK, number - _BLOCK)
+        place, values = terms(jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, _BLOCK), rows))
+        return jnp.where(begin + jnp.arange(_BLOCK) >= block * _BLOCK, place, shape[0]), values
+
+    num_blocks = -(-number // _BLOCK)
     if total.size > _BLOCK:
-        return jax.lax.scan(lambda total, block: (_added(total, terms(block)), None), total, blocks)[0]
+        return jax.lax.fori_loop(0, num_blocks, lambda block, total: _added(total, *of_block(block)), total)
 
     # Few places have many rows each, and would lose their digits in float32: the 10^7th 0.2 adds nothing to two
     # million. Every block is summed from zero, and added one step later, because XLA turns an addition to the total at
     # once into one row after the other.
-    def add(sums: tuple[Any, Any], block: Any) -> tuple[tuple[Any, Any], None]:
+    def add(block: Any, sums: tuple[Any, Any]) -> tuple[Any, Any]:
         total, last = sums
-        return (total + last, _added(jnp.zeros_like(total), terms(block))), None
+        return total + last, _added(jnp.zeros_like(total), *of_block(block))
 
-    total, last = jax.lax.scan(add, (total, jnp.zeros_like(total)), blocks)[0]
+    total, last = jax.lax.fori_loop(0, num_blocks, add, (total, jnp.zeros_like(total)))
     return total + last
 
 
-def _added(total: Any, contributions: tuple[Any, Any]) -> Any:
-    place, values = contributions
-    return total.at[place].add(values)
+def _added(total: Any, place: Any, values: Any) -> Any:
+    """Add to the places; places beyond the end are left out."""
+    return total.at[place].add(values, mode="drop")
 
 
-def pad_rows(rows: Any, fill: Any) -> Any:
-    """Lengthen a table that takes more than one block to whole blocks; on the host.
-
-    Parameters
-    ----------
-    rows : NumPy arrays ``(row, …)``.
-    fill : of the same structure; what a row is that is added.
-    """
-    number = len(jax.tree.leaves(rows)[0])
-    missing = _whole_blocks(number) - number
-    if not missing:
-        return rows
-    return jax.tree.map(
-        lambda leaf, value: np.concatenate([leaf, np.full((missing, *leaf.shape[1:]), value, leaf.dtype)]), rows, fill
-    )
+def sorted_order(codes: Int[np.ndarray, " row"]) -> Int[np.ndarray, " row"]:
+    """Return the order that sorts codes from 0, equal ones as they stand; on the host, and twice as fast as argsort."""
+    codes = np.asarray(codes)
+    if len(codes) > np.iinfo(np.int32).max or (len(codes) and codes.max() > np.iinfo(np.int32).max):
+        return np.argsort(codes, kind="stable")
+    keys = codes.astype(np.int64) << 32
+    keys |= np.arange(len(codes))
+    keys.sort()
+    return (keys & 0xFFFFFFFF).astype(np.int32)
 
 
 def copies(tree: Any, number: int) -> Any:
@@ -94,21 +93,15 @@ def divide_rows(rows: Any, first: Int[np.ndarray, " boundary"], fill: Any, lengt
     rows : arrays ``(row, …)``.
     first : where each part begins and the last ends, ``(part + 1,)``.
     fill : of the same structure; what a row is that pads.
-    length : of the parts; by default the least that serves all of them, in whole blocks where it is many.
+    length : of the parts; by default that of the longest, at least one.
     """
-    length = _whole_blocks(max(int(np.diff(first).max()), 1)) if length is None else length
-    place = first[:-1, None] + np.arange(length)
-    real = place < first[1:, None]
+    length = max(int(np.diff(first).max()), 1) if length is None else length
 
     def cut(leaf: Any, value: Any) -> np.ndarray:
         leaf = np.asarray(leaf)
-        if not len(leaf):
-            return np.full((len(place), length, *leaf.shape[1:]), value, leaf.dtype)
-        taken = leaf[np.minimum(place, len(leaf) - 1)]
-        return np.where(real.reshape(*real.shape, *(1,) * (leaf.ndim - 1)), taken, np.asarray(value, leaf.dtype))
+        parts = np.empty((len(first) - 1, length, *leaf.shape[1:]), leaf.dtype)
+        for part, begin, end in zip(parts, first, first[1:], strict=False):
+            part[: end - begin], part[end - begin :] = leaf[begin:end], value
+        return parts
 
     return jax.tree.map(cut, rows, fill)
-
-
-def _whole_blocks(number: int) -> int:
-    return number if number <= _BLOCK else -(-number // _BLOCK) * _BLOCK

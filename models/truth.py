@@ -717,12 +717,13 @@ class LabelProbabilities(LabelTruth):
 
     def leading(self) -> dict[str, np.ndarray]:
         """Tabulate the most probable label of each item, exactly; of equal ones the lowest code."""
-        order = np.lexsort((self.entries.class_, -self.probability, self.entries.item))
-        best = order[self.entries.first[:-1]]
-        probability = self.probability[best]
+        first = self.entries.first
+        highest = np.maximum.reduceat(self.probability, first[:-1])
+        leads = np.flatnonzero(self.probability == np.repeat(highest, np.diff(first)))
+        best = leads[np.searchsorted(leads, first[:-1])]
         return {
-            "item": np.arange(self.num_items), "label": self.entries.class_[best], "probability": probability,
-            "certainty": probability,
+            "item": np.arange(self.num_items), "label": self.entries.class_[best], "probability": highest,
+            "certainty": highest,
         }  # fmt: skip
 
 

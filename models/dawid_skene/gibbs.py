@@ -22,7 +22,15 @@ from jax.flatten_util import ravel_pytree
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.models.dawid_skene.cavi import Concentrations, concentrations
-from consilience.models.dawid_skene.layout import Problem, log_joint, prepare, vote_shares
+from consilience.models.dawid_skene.layout import (
+    Problem,
+    listed,
+    log_joint,
+    num_votes,
+    prepare,
+    vote_shares,
+    with_cells,
+)
 from consilience.models.dawid_skene.simulation import draw_annotations
 from consilience.models.interface import Gibbs
 from consilience.models.random import log_gamma
@@ -56,7 +64,7 @@ def start(key: Key, problem: Problem) -> State:
     key_label, key_parameters = jax.random.split(key)
     num_labels = len(problem.prevalence)
     rows = problem.rows
-    size = jax.ops.segment_sum(rows.weight, rows.item, len(rows.gold))[:, None]
+    size = num_votes(rows)[:, None]
     smoothed = jnp.where(
         rows.gold[:, None] < 0, (size * vote_shares(rows, num_labels) + 1 / num_labels) / (size + 1),
         vote_shares(rows, num_labels),
@@ -89,12 +97,13 @@ def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> 
 def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:
     """Return the problem with true labels and annotations drawn given the parameters; gold labels are the true ones."""
     rows, num_labels = problem.rows, len(problem.prevalence)
-    annotator = rows.cell // num_labels
+    item, cell, _ = listed(rows)
+    annotator = cell // num_labels
     true, label = draw_annotations(
-        key, jnp.exp(state.log_prevalence), jnp.exp(state.log_confusion), rows.item, annotator, len(rows.gold)
+        key, jnp.exp(state.log_prevalence), jnp.exp(state.log_confusion), item, annotator, len(rows.gold)
     )
     gold = jnp.where(rows.gold < 0, rows.gold, true)
-    return state, problem._replace(rows=rows._replace(cell=annotator * num_labels + label, gold=gold))
+    return state, problem._replace(rows=with_cells(rows, annotator * num_labels + label)._replace(gold=gold))
 
 
 def log_likelihood(state: State, problem: Problem) -> Float[Array, ""]:

@@ -1,14 +1,17 @@
 r"""What the kernels of the Dawid-Skene model read, and the three sums over annotations that all of them share.
 
-An annotation is a row. The labels that one annotator gives are numbered cells, ``annotator * num_labels + label``, so
-that a row finds all that matters of the confusion matrices at one place of a table ``(cell, class)``: the probability
-of its label given each true class. A weight w is w annotations: a power of the likelihood.
+The labels that one annotator gives are numbered cells, ``annotator * num_labels + label``, so that an annotation finds
+all that matters of the confusion matrices at one place of a table ``(cell, class)``: the probability of its label given
+each true class. A weight w is w annotations: a power of the likelihood.
+
+The first annotations of all items stand in slots ``(slot, item)``, and what is beyond them in a list. A slot adds to
+all items at once, in their order, which takes a fifth of the time of adding one annotation after the other.
 
 | sum | of | over |
 |---|---|---|
-| `vote_shares` | the votes of an item | its rows |
-| `log_joint` | :math:`\log p_t + \sum_n w_n \log \Theta_{j_n t l_n}` | the rows of an item |
-| `confusion_counts` | :math:`\sum_n w_n\, q_{i_n}(t)` | the rows of a cell |
+| `vote_shares` | the votes of an item | its annotations |
+| `log_joint` | :math:`\log p_t + \sum_n w_n \log \Theta_{j_n t l_n}` | the annotations of an item |
+| `confusion_counts` | :math:`\sum_n w_n\, q_{i_n}(t)` | the annotations of a cell |
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.dawid_skene.priors import Priors, dirichlet_parameters
 from consilience.models.gold import uses_gold
 from consilience.models.interface import Shards, Total, alone
-from consilience.models.rows import copies, divide_items, divide_rows, pad_rows, sum_rows
+from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
 
 __all__ = [
     "Problem",
@@ -34,13 +37,19 @@ __all__ = [
     "class_by_class",
     "confusion_counts",
     "is_real",
+    "listed",
     "log_joint",
+    "num_votes",
     "prepare",
     "require_annotators",
     "rows_of",
     "shard",
     "vote_shares",
+    "with_cells",
 ]
+
+# No more slots than this: few items with very many annotations each are better served by the list.
+_MOST_SLOTS = 64
 
 # Confusion matrices of more numbers than this are refused: 2^28 in float32 are one GiB.
 _MOST_NUMBERS = 1 << 28
@@ -51,15 +60,17 @@ class Rows(NamedTuple):
 
     Parameters
     ----------
-    item, cell : shape ``(annotation,)``; which item, and which label by whom.
-    weight : shape ``(annotation,)``.
+    cell, weight : shape ``(slot, item)``; which label by whom, of weight 0 where an item has no such annotation.
+    other_item, other_cell, other_weight : shape ``(other,)``; annotations beyond the slots, sorted by item.
     gold : shape ``(item,)``; the true class of an item where it is known, else -1; -2 for what is no item but pads a
         shard.
     """
 
-    item: Int[Array, " annotation"]
-    cell: Int[Array, " annotation"]
-    weight: Float[Array, " annotation"]
+    cell: Int[Array, "slot item"]
+    weight: Float[Array, "slot item"]
+    other_item: Int[Array, " other"]
+    other_cell: Int[Array, " other"]
+    other_weight: Float[Array, " other"]
     gold: Int[Array, " item"]
 
 
@@ -68,7 +79,7 @@ class Problem(NamedTuple):
 
     Parameters
     ----------
-    rows : sorted by item; rows of weight zero only pad the last block.
+    rows : the annotations whose weight is not zero.
     prevalence : concentration of the prior of the class shares.
     confusion : concentration of the prior of the confusion matrices.
     """
@@ -94,12 +105,14 @@ def require_annotators(data: Annotations) -> None:
 
 
 def rows_of(data: Annotations, gold: str) -> Rows:
-    """Return the annotations as they are; ``gold`` is "use" or "ignore"."""
+    """Return the annotations as they are, without slots; ``gold`` is "use" or "ignore"."""
     known = jnp.full(data.num_items, -1)
     if uses_gold(data, gold):
         known = jnp.asarray(data.gold)
     cell = jnp.asarray(data.annotator) * data.num_labels + jnp.asarray(data.label)
-    return Rows(jnp.asarray(data.item), cell, jnp.asarray(data.weight, jnp.result_type(float)), known)
+    weight = jnp.asarray(data.weight, jnp.result_type(float))
+    none = jnp.zeros((0, data.num_items), cell.dtype)
+    return Rows(none, none.astype(weight.dtype), jnp.asarray(data.item), cell, weight, known)
 
 
 def prepare(data: Annotations, priors: Priors, *, gold: str) -> Problem:
@@ -112,35 +125,58 @@ def prepare(data: Annotations, priors: Priors, *, gold: str) -> Problem:
     """
     require_annotators(data)
     prevalence, confusion = dirichlet_parameters(priors, data)
-    rows = jax.tree.map(np.asarray, rows_of(data, gold))
-    counted = np.flatnonzero(rows.weight > 0)
-    order = counted[np.argsort(rows.item[counted], kind="stable")]
     dtype = jnp.result_type(float)
-    item, cell, weight = pad_rows((rows.item[order], rows.cell[order], rows.weight[order]), _no_row(data.num_items))
     return Problem(
-        Rows(item, cell, weight, rows.gold),
+        _in_slots(jax.tree.map(np.asarray, rows_of(data, gold))),
         prevalence.astype(dtype),
         np.broadcast_to(confusion.astype(dtype), (data.num_annotators, *confusion.shape)),
     )
 
 
-def _no_row(num_items: int) -> tuple[int, int, float]:
-    """Return item, cell and weight of a row that says nothing."""
-    return max(num_items - 1, 0), 0, 0.0
+def _in_slots(rows: Rows) -> Rows:
+    """Put annotations into slots: as many as at least half of the items fill."""
+    counted = np.flatnonzero(rows.other_weight > 0)
+    order = counted[sorted_order(rows.other_item[counted])]
+    item, cell, weight = (column[order] for column in (rows.other_item, rows.other_cell, rows.other_weight))
+    number = np.bincount(item, minlength=len(rows.gold))
+    num_slots = min(int(np.median(number)), _MOST_SLOTS)
+    slot = np.arange(len(item)) - np.repeat(np.cumsum(number) - number, number)
+    fits = slot < num_slots
+    place = slot[fits], item[fits]
+    cells = np.zeros((num_slots, len(rows.gold)), cell.dtype)
+    weights = np.zeros(cells.shape, weight.dtype)
+    cells[place], weights[place] = cell[fits], weight[fits]
+    return Rows(cells, weights, item[~fits], cell[~fits], weight[~fits], rows.gold)
 
 
 def shard(problem: Problem, number: int) -> Shards:
     """Divide the items, with their annotations, into equal numbers; on the host."""
     rows = jax.tree.map(np.asarray, problem.rows)
-    first_item, size = divide_items(len(rows.gold), number)
-    real = np.count_nonzero(rows.weight)  # what pads the last block stands at the end
-    first_row = np.searchsorted(rows.item[:real], first_item)
-    table = divide_rows((rows.item, rows.cell, rows.weight), first_row, (0, *_no_row(size)[1:]))
-    item = np.where(table[2] > 0, table[0] - first_item[:-1, None].astype(np.int32), size - 1)
-    gold = divide_rows(rows.gold, first_item, -2, length=size)
+    first, size = divide_items(len(rows.gold), number)
+    slots = divide_rows((rows.cell.T, rows.weight.T, rows.gold), first, (0, 0.0, -2), length=size)
+    others = rows.other_item, rows.other_cell, rows.other_weight
+    item, cell, weight = divide_rows(others, np.searchsorted(rows.other_item, first), (-1, 0, 0.0))
+    parts = Rows(
+        cell=slots[0].swapaxes(1, 2), weight=slots[1].swapaxes(1, 2), gold=slots[2],
+        other_item=np.where(item < 0, size - 1, item - first[:-1, None]).astype(item.dtype),
+        other_cell=cell, other_weight=weight,
+    )  # fmt: skip
     prevalence, confusion = copies((problem.prevalence, problem.confusion), number)
-    parts = Rows(item=item, cell=table[1], weight=table[2], gold=gold)
-    return Shards(Problem(parts, prevalence, confusion), {"responsibility": np.diff(first_item)})
+    return Shards(Problem(parts, prevalence, confusion), {"responsibility": np.diff(first)})
+
+
+def listed(rows: Rows) -> tuple[Int[Array, " row"], Int[Array, " row"], Float[Array, " row"]]:
+    """Return item, cell and weight of all annotations in one list, slot by slot; some may have weight zero."""
+    num_slots, num_items = rows.cell.shape
+    item = jnp.concatenate([jnp.tile(jnp.arange(num_items), num_slots), rows.other_item])
+    cell = jnp.concatenate([jnp.ravel(rows.cell), rows.other_cell])
+    return item, cell, jnp.concatenate([jnp.ravel(rows.weight), rows.other_weight])
+
+
+def with_cells(rows: Rows, cell: Int[Array, " row"]) -> Rows:
+    """Return the same annotations with other labels, in the order of `listed`."""
+    inside = rows.cell.size
+    return rows._replace(cell=cell[:inside].reshape(rows.cell.shape), other_cell=cell[inside:])
 
 
 def is_real(rows: Rows) -> Float[Array, "item 1"]:
@@ -151,18 +187,23 @@ def is_real(rows: Rows) -> Float[Array, "item 1"]:
 def vote_shares(rows: Rows, num_labels: int, total: Total = alone) -> Float[Array, "item class"]:
     """Return the share of each label among an item's votes; those of all votes where it has none, gold where known."""
 
-    def vote(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        item, cell, weight = rows
+    def vote(table: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        item, cell, weight = table
         return item * num_labels + cell % num_labels, weight
 
     size, dtype = len(rows.gold) * num_labels, rows.weight.dtype
-    votes = sum_rows(vote, rows[:3], (size,), dtype).reshape(-1, num_labels)
+    votes = sum_rows(vote, listed(rows), (size,), dtype).reshape(-1, num_labels)
     pooled = total(votes.sum(axis=0))
     pooled = jnp.where(pooled.sum() > 0, pooled, 1.0)
     votes = jnp.where(votes.sum(axis=1, keepdims=True) > 0, votes, pooled)
     shares = votes / votes.sum(axis=1, keepdims=True)
     known = jnp.where(rows.gold[:, None] < 0, shares, jax.nn.one_hot(rows.gold, num_labels, dtype=dtype))
     return known * is_real(rows)
+
+
+def num_votes(rows: Rows) -> Float[Array, " item"]:
+    """Return the weight of the annotations of each item."""
+    return jax.ops.segment_sum(rows.other_weight, rows.other_item, len(rows.gold)) + rows.weight.sum(axis=0)
 
 
 def class_by_class(
@@ -191,12 +232,21 @@ def log_joint(
     num_labels = len(log_prevalence)
     table = jnp.swapaxes(log_confusion, 1, 2).reshape(-1, num_labels)
 
-    def look_up(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        item, cell, weight = rows
-        # A row that pads must not turn the logarithm of zero into a number that is none.
-        return item, jnp.where(weight[:, None] > 0, weight[:, None] * table[cell], 0.0)
+    def weighted(cell: Array, weight: Array) -> Array:
+        # What has no weight must not turn the logarithm of zero into a number that is none.
+        return jnp.where(weight[:, None] > 0, weight[:, None] * table[cell], 0.0)
 
-    joint = log_prevalence + sum_rows(look_up, rows[:3], (len(rows.gold), num_labels), table.dtype)
+    def look_up(others: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        item, cell, weight = others
+        return item, weighted(cell, weight)
+
+    others = rows.other_item, rows.other_cell, rows.other_weight
+    joint = log_prevalence + sum_rows(look_up, others, (len(rows.gold), num_labels), table.dtype)
+    if len(rows.cell):
+        slots = jnp.asarray(rows.cell), jnp.asarray(rows.weight)
+        joint = jax.lax.fori_loop(
+            0, len(rows.cell), lambda slot, joint: joint + weighted(*(column[slot] for column in slots)), joint
+        )
     gold = rows.gold[:, None]
     return jnp.where((gold < 0) | (gold == jnp.arange(num_labels)), joint, -jnp.inf)
 
@@ -206,10 +256,20 @@ def confusion_counts(
 ) -> Float[Array, "annotator class label"]:
     """Return how often each annotator gave each label to items of each class."""
     num_labels = responsibility.shape[1]
+    shape = num_annotators * num_labels, num_labels
 
-    def count(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-        item, cell, weight = rows
+    def count(table: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        item, cell, weight = table
         return cell, weight[:, None] * responsibility[item]
 
-    counts = sum_rows(count, rows[:3], (num_annotators * num_labels, num_labels), responsibility.dtype)
+    counts = sum_rows(count, (rows.other_item, rows.other_cell, rows.other_weight), shape, responsibility.dtype)
+    if len(rows.cell):
+        item, cells, weights = jnp.arange(len(rows.gold)), jnp.asarray(rows.cell), jnp.asarray(rows.weight)
+        counts = jax.lax.fori_loop(
+            0, len(cells),
+            lambda slot, counts: counts + sum_rows(
+                count, (item, cells[slot], weights[slot]), shape, responsibility.dtype
+            ),
+            counts,
+        )  # fmt: skip
     return jnp.swapaxes(counts.reshape(num_annotators, num_labels, num_labels), 1, 2)

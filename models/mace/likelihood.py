@@ -25,7 +25,7 @@ from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.gold import uses_gold
 from consilience.models.interface import Total, alone
-from consilience.models.rows import copies, divide_items, divide_rows, pad_rows, sum_rows
+from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
 
 __all__ = [
     "LogWeights",
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class Tables(NamedTuple):
-    """The annotations, sorted by item and label, as the updates read them; rows of weight zero pad the last block.
+    """The annotations, sorted by item and label, as the updates read them.
 
     Parameters
     ----------
@@ -112,21 +112,16 @@ def tables(data: Annotations, gold: str, candidates: str) -> Tables:
             "many for tables of all pairs; leave out labels that nobody gave"
         )
     place, weight, dtype = item * data.num_labels + label, np.asarray(data.weight, float), jnp.result_type(float)
-    order = np.argsort(place, kind="stable")
+    order = sorted_order(place)
     cell = annotator * data.num_labels + label
     counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
-    rows = place[order].astype(np.int32), cell[order].astype(np.int32), weight[order].astype(dtype)
-    place, cell, weight = pad_rows(rows, _no_row(data.num_items, data.num_labels))
     return Tables(
-        place=place, cell=cell, weight=weight,
+        place=place[order].astype(np.int32),
+        cell=cell[order].astype(np.int32),
+        weight=weight[order].astype(dtype),
         counts=counts.reshape(data.num_annotators, data.num_labels).astype(dtype),
         log_prior=log_prior(data, gold, candidates),
     )
-
-
-def _no_row(num_items: int, num_labels: int) -> tuple[int, int, float]:
-    """Return place, cell and weight of a row that says nothing."""
-    return max(num_items * num_labels - 1, 0), 0, 0.0
 
 
 def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, " shard"]]:
@@ -143,9 +138,9 @@ def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, 
     first_item, size = divide_items(num_items, number)
     place = np.asarray(tables.place)
     first_row = np.searchsorted(place, first_item * num_labels)
-    fill = _no_row(size, num_labels)
-    place, cell, weight = divide_rows((place, tables.cell, tables.weight), first_row, (-1, *fill[1:]))
-    place = np.where(place < 0, fill[0], place - (first_item[:-1, None] * num_labels).astype(np.int32))
+    place, cell, weight = divide_rows((place, tables.cell, tables.weight), first_row, (-1, 0, 0.0))
+    last = size * num_labels - 1
+    place = np.where(place < 0, last, place - (first_item[:-1, None] * num_labels)).astype(np.int32)
     certain = np.where(np.arange(num_labels) == 0, 0.0, -np.inf)
     parts = divide_rows(log_prior, first_item, certain, length=size)
     return Tables(place, cell, weight, copies(tables.counts, number), parts), np.diff(first_item)

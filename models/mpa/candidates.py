@@ -20,6 +20,7 @@ All of this runs on the host, and returns NumPy arrays.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,6 +128,13 @@ def candidates_of(
     An item without annotations has the labels without antecedent as candidates, all of prior probability.
     """
     check_data(data, candidates, gold)
+    return _candidates_of(data, candidates, gold)
+
+
+# A fit, its mirror modes, its truth and its tables ask for the same candidates; data are frozen, and equal to
+# themselves alone.
+@functools.lru_cache(maxsize=1)
+def _candidates_of(data: Mentions | Annotations, candidates: str, gold: str) -> Candidates:
     rows = _of_mentions(data) if isinstance(data, Mentions) else _of_annotations(data)
     if gold == "ignore":
         rows = rows._replace(gold=np.full(rows.num_items, -1))
@@ -175,7 +183,10 @@ def _of_mentions(data: Mentions) -> _Rows:
 
 def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.ndarray) -> Tables:
     classes, pair_class = np.unique(rows.class_of[label], return_inverse=True)
-    group, pair_group = np.unique(item.astype(np.int64) * len(classes) + pair_class, return_inverse=True)
+    # Pairs are sorted by item and label, and labels by class: equal groups stand together.
+    key = item.astype(np.int64) * len(classes) + pair_class
+    begins = np.append(True, key[1:] != key[:-1])[: len(key)]
+    group, pair_group = key[begins], np.cumsum(begins) - 1
     group_item, group_class = np.divmod(group, len(classes))
     # One row for each annotation and each group of its item.
     first = np.searchsorted(group_item, np.arange(rows.num_items + 1))

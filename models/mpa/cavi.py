@@ -32,7 +32,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.interface import Ascent, Shards, Terms, Total, alone
 from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
 from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters
-from consilience.models.mpa.updates import counts, divide_tables, in_blocks, log_odds, typed
+from consilience.models.mpa.updates import by_pair, counts, divide_tables, log_odds, typed
 from consilience.models.rows import copies
 
 __all__ = [
@@ -154,7 +154,7 @@ def problem_of(
     own = BetaParameters(*(values[tables.classes] for values in parameters))
     stop = np.asarray(_LEAST_GAIN, dtype) if author else None
     first = np.asarray(_FIRST_LEARNING) if learned else None
-    return Problem(typed(in_blocks(tables)), typed(own), typed(parameters), stop, first)
+    return Problem(typed(by_pair(tables)), typed(own), typed(parameters), stop, first)
 
 
 def shard(problem: Problem, number: int) -> Shards:

@@ -20,7 +20,7 @@ from consilience.arrays import Array, Float, Key
 from consilience.models.interface import Gibbs
 from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
 from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters, check_fixed
-from consilience.models.mpa.updates import counts, in_blocks, log_odds, typed
+from consilience.models.mpa.updates import by_pair, counts, log_odds, typed
 from consilience.models.random import log_gamma
 
 __all__ = [
@@ -90,7 +90,7 @@ def prepare(
 
 def problem_of(tables: Tables, parameters: BetaParameters, share: Float[Array, " pair"]) -> Problem:
     """Return the problem in JAX's default float type."""
-    return typed(Problem(in_blocks(tables), parameters, share))
+    return typed(Problem(by_pair(tables), parameters, share))
 
 
 def start(key: Key, problem: Problem) -> State:

@@ -11,9 +11,9 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.models.interface import Total, alone
 from consilience.models.mpa.candidates import Tables
-from consilience.models.rows import copies, divide_rows, pad_rows, sum_rows
+from consilience.models.rows import copies, divide_rows, sorted_order, sum_rows
 
-__all__ = ["Counts", "counts", "divide_tables", "in_blocks", "log_odds", "typed"]
+__all__ = ["Counts", "by_pair", "counts", "divide_tables", "log_odds", "typed"]
 
 # Log-odds of what is known: finite, and so large that the probability is 0 or 1 in any precision.
 _CERTAIN = 1e4
@@ -42,17 +42,13 @@ def typed(part: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind == "f" else leaf, part)
 
 
-def in_blocks(tables: Tables) -> Tables:
-    """Return the tables with long columns in whole blocks, and what was chosen in the order of the pairs; on the host.
-
-    Rows of weight zero, of the last group or pair, fill the last block.
-    """
-    order = np.argsort(tables.chosen_pair, kind="stable")
-    asked, chosen = _asked(tables), tuple(column[order] for column in _chosen(tables))
-    if len(order):
-        asked = pad_rows(asked, (len(tables.group_size) - 1, 0, 0.0))
-        chosen = pad_rows(chosen, (len(tables.pair_class) - 1, 0, 0.0))
-    return _with_rows(tables, asked, chosen)
+def by_pair(tables: Tables) -> Tables:
+    """Return the tables with what was chosen in the order of the pairs; on the host."""
+    order = sorted_order(tables.chosen_pair)
+    return tables._replace(
+        chosen_pair=tables.chosen_pair[order], chosen_cell=tables.chosen_cell[order],
+        chosen_weight=tables.chosen_weight[order],
+    )  # fmt: skip
 
 
 def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, " shard"]]:
@@ -62,7 +58,7 @@ def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, 
 
     Parameters
     ----------
-    tables : as `in_blocks` returns them.
+    tables : as `by_pair` returns them.
     number : of shards, about equally many pairs each.
 
     Returns
@@ -84,9 +80,8 @@ def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, 
     pairs = divide_rows(
         (tables.pair_class, tables.pair_group, tables.pair_counts, tables.known), first_pair, (0, -1, 0.0, 0.0)
     )
-    asked_rows, chosen_rows = _real(_asked(tables)), _real(_chosen(tables))
-    asked = divide_rows(asked_rows, np.searchsorted(asked_rows[0], first_group), (-1, 0, 0.0))
-    chosen = divide_rows(chosen_rows, np.searchsorted(chosen_rows[0], first_pair), (-1, 0, 0.0))
+    asked = divide_rows(_asked(tables), np.searchsorted(tables.asked_group, first_group), (-1, 0, 0.0))
+    chosen = divide_rows(_chosen(tables), np.searchsorted(tables.chosen_pair, first_pair), (-1, 0, 0.0))
     chosen_pair = np.where(chosen[0] < 0, pairs[0].shape[1] - 1, chosen[0] - first_pair[:-1, None]).astype(np.int32)
     yes, no, classes = copies((tables.yes, tables.no, tables.classes), number)
     parts = Tables(
@@ -107,19 +102,6 @@ def _asked(tables: Tables) -> _Rows:
 
 def _chosen(tables: Tables) -> _Rows:
     return tables.chosen_pair, tables.chosen_cell, tables.chosen_weight
-
-
-def _with_rows(tables: Tables, asked: _Rows, chosen: _Rows) -> Tables:
-    return tables._replace(
-        asked_group=asked[0], asked_cell=asked[1], asked_weight=asked[2],
-        chosen_pair=chosen[0], chosen_cell=chosen[1], chosen_weight=chosen[2],
-    )  # fmt: skip
-
-
-def _real(rows: _Rows) -> _Rows:
-    """Return the rows of a weight, in their order: without those that fill the last block."""
-    counted = np.flatnonzero(rows[2])
-    return rows[0][counted], rows[1][counted], rows[2][counted]
 
 
 def log_odds(

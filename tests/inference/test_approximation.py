@@ -120,8 +120,9 @@ def test_large_data_have_none_and_say_so(monkeypatch):
     monkeypatch.setattr(approximation, "MOST_NUMBERS", 100)
     fit = cs.fit("mace", simulated("mace"), method="cavi")
     assert fit.run.k_hat is None
-    assert fit.attributes["k_hat"] == "not computed: more than 100 annotations or parameters"
+    assert fit.attributes["k_hat"] == "not computed: more than 100 annotations or parameters; fit.k_hat() computes it"
     assert fit.notes() == []
+    assert np.isfinite(fit.k_hat())
 
 
 def test_the_same_seed_gives_the_same_figure():

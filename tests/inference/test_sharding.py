@@ -16,7 +16,7 @@ import pytest
 import consilience as cs
 from consilience.errors import UnsupportedRequest
 from consilience.models import member
-from consilience.models.rows import divide_items, divide_rows, pad_rows, sum_rows
+from consilience.models.rows import divide_items, divide_rows, sorted_order, sum_rows
 
 # Fits of a simulated crowd by every ascent that can be divided, as JSON: steps, objective, posterior by site.
 _PROGRAM = """
@@ -134,11 +134,16 @@ def _table(number, num_places, seed=0):
 
 @pytest.mark.parametrize("num_places", [7, 200_000])
 def test_blocks_sum_as_one_piece(num_places):
-    place, value = _table(300_000, num_places)
-    rows = pad_rows((place, value), (num_places - 1, 0.0))
-    assert len(rows[0]) > len(place)
-    total = sum_rows(lambda rows: rows, jax.tree.map(jax.numpy.asarray, rows), (num_places,), np.float32)
+    place, value = _table(300_001, num_places)
+    rows = tuple(map(jax.numpy.asarray, (place, value)))
+    total = sum_rows(lambda rows: rows, rows, (num_places,), np.float32)
     np.testing.assert_allclose(total, np.bincount(place, value.astype(float), num_places), rtol=3e-5)
+
+
+def test_equal_codes_keep_their_order():
+    codes = np.random.default_rng(1).integers(0, 50, 1000).astype(np.int32)
+    np.testing.assert_array_equal(sorted_order(codes), np.argsort(codes, kind="stable"))
+    assert len(sorted_order(codes[:0])) == 0
 
 
 def test_very_many_rows_of_one_place_keep_their_digits():

@@ -15,7 +15,7 @@ import pytest
 from consilience.data import Annotations
 from consilience.evaluation.calibration import joint_distribution_test, with_second_moments
 from consilience.models.dawid_skene import Priors, gibbs
-from consilience.models.dawid_skene.layout import log_joint, prepare
+from consilience.models.dawid_skene.layout import log_joint, prepare, with_cells
 from consilience.models.dawid_skene.simulation import draw_annotations
 from consilience.models.random import log_gamma
 
@@ -38,8 +38,8 @@ def problem():
 
 
 def with_labels(label):
-    rows = problem().rows
-    return problem()._replace(rows=rows._replace(cell=jnp.asarray(ANNOTATOR) * 2 + label))
+    cell = (jnp.asarray(ANNOTATOR) * 2 + label).reshape(8, 3).T  # slot by slot
+    return problem()._replace(rows=with_cells(problem().rows, cell.ravel()))
 
 
 @jax.jit
