@@ -51,7 +51,7 @@ if arguments["process"] == 0:
     print("FOUND", json.dumps(found))
 """
 
-_FITS = [["dawid-skene", "cavi"], ["dawid-skene", "em"], ["mace", "cavi"], ["mace", "em"]]
+_FITS = [["dawid-skene", "cavi"], ["dawid-skene", "em"], ["mace", "cavi"], ["mace", "em"], ["mpa", "cavi"]]
 
 
 def _start(**arguments):

@@ -139,12 +139,13 @@ def test_sweeps_and_bound_are_those_of_loops(weight):
 def test_the_bound_never_falls(data, gold, candidates):
     with jax.enable_x64(True):
         problem = prepared(data, gold=gold, candidates=candidates)
-        state, bounds = start(jax.random.key(0), problem), []
+        state, bounds, size = start(jax.random.key(0), problem), [], 0.0
         for _ in range(25):
             state, terms = step(state, problem)
             bounds.append(float(terms.sum()))
+            size = max(size, float(np.abs(np.concatenate(terms)).sum()))  # terms of either sign may nearly cancel
     assert np.isfinite(bounds).all()
-    assert np.diff(bounds).min() >= -50 * np.finfo(float).eps * abs(bounds[-1])
+    assert np.diff(bounds).min() >= -50 * np.finfo(float).eps * size
 
 
 def collapsed_bound(before, data, priors=(1.5, 0.8, (2.0, 0.7, 1.1))):
