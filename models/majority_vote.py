@@ -9,7 +9,7 @@ With :math:`W_i` the labels of item i that got the most votes, one random round 
     \text{mean } \frac{1}{I} \sum_i p_i, \qquad \text{standard deviation } \frac{1}{I} \sqrt{\sum_i p_i (1 - p_i)}.
 
 Papers on crowds report the best of ten random rounds (Paun et al. 2018); the table ``accuracy`` has it under that name,
-beside the expected value, which needs no luck.
+beside the expected value, which needs no luck. Where gold labels decide (``gold="use"``), it still measures the votes.
 
 | symbol | name | shape |
 |---|---|---|
@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from consilience.arrays import Array, Bool, Float, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.models.gold import GOLD, uses_gold
 from consilience.models.interface import Model, Option
@@ -79,11 +79,12 @@ class RoundAccuracy(NamedTuple):
 def exact(data: Annotations, priors: None = None, *, gold: str, uncertainty: str) -> Posterior:
     """Count the votes; an item without any has a tie of all labels, one whose gold label is used has that one."""
     entries, votes = _votes(data)
-    top = _is_top(entries, votes)
-    if uses_gold(data, gold):
-        entries, votes, top = _with_gold(data, entries, votes, top)
-    winners = np.bincount(entries.item, top, entries.num_items)
-    return Posterior(entries.first, entries.class_, votes, top / winners[entries.item])
+    if not uses_gold(data, gold):
+        return Posterior(entries.first, entries.class_, votes, _vote_probability(entries.first, votes))
+    entries, votes = _with_gold(data, entries, votes)
+    known = np.asarray(data.gold)[entries.item]
+    probability = np.where(known >= 0, entries.class_ == known, _vote_probability(entries.first, votes))
+    return Posterior(entries.first, entries.class_, votes, probability)
 
 
 def _votes(data: Annotations) -> tuple[Entries, Float[np.ndarray, " entry"]]:
@@ -99,26 +100,26 @@ def _votes(data: Annotations) -> tuple[Entries, Float[np.ndarray, " entry"]]:
     return Entries.of(item, label, data.num_items, data.num_labels), votes
 
 
-def _is_top(entries: Entries, votes: Float[np.ndarray, " entry"]) -> Bool[np.ndarray, " entry"]:
-    """Find the labels with the most votes; sums of weights that differ by rounding errors only are equal."""
-    most = np.maximum.reduceat(votes, entries.first[:-1])
-    return votes >= (most * (1 - 1e-9))[entries.item]
+def _vote_probability(
+    first: Int[np.ndarray, " boundary"], votes: Float[np.ndarray, " entry"]
+) -> Float[np.ndarray, " entry"]:
+    """Return how probably a label wins by votes; sums of weights that differ by rounding errors only are equal."""
+    number = np.diff(first)
+    top = votes >= np.repeat(np.maximum.reduceat(votes, first[:-1]) * (1 - 1e-9), number)
+    return top / np.repeat(np.add.reduceat(top, first[:-1], dtype=float), number)
 
 
 def _with_gold(
-    data: Annotations, entries: Entries, votes: Float[np.ndarray, " entry"], top: Bool[np.ndarray, " entry"]
-) -> tuple[Entries, Float[np.ndarray, " candidate"], Bool[np.ndarray, " candidate"]]:
-    """Let the gold label win where it is known, also where nobody gave it."""
+    data: Annotations, entries: Entries, votes: Float[np.ndarray, " entry"]
+) -> tuple[Entries, Float[np.ndarray, " candidate"]]:
+    """Add the known gold labels that nobody gave, without votes."""
     gold = np.asarray(data.gold)
     known = np.flatnonzero(gold >= 0)
     cell = entries.item * data.num_labels + entries.class_
     every = np.union1d(cell, known * data.num_labels + gold[known])
-    place = np.searchsorted(every, cell)
-    item, label = np.divmod(every, data.num_labels)
-    new_votes, new_top = np.zeros(len(every)), np.zeros(len(every), bool)
-    new_votes[place], new_top[place] = votes, top
-    new_top = np.where(gold[item] >= 0, label == gold[item], new_top)
-    return Entries.of(item, label, data.num_items, data.num_labels), new_votes, new_top
+    new_votes = np.zeros(len(every))
+    new_votes[np.searchsorted(every, cell)] = votes
+    return Entries.of(*np.divmod(every, data.num_labels), data.num_items, data.num_labels), new_votes
 
 
 def truth(
@@ -150,6 +151,8 @@ def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, *
 def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Key) -> RoundAccuracy:
     """Return the expected accuracy of majority vote, and the best of ten random rounds.
 
+    The votes alone count, also where gold labels decided: these would only be compared with themselves.
+
     Parameters
     ----------
     posterior : the votes.
@@ -159,8 +162,9 @@ def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Ke
     gold = np.asarray(gold)
     item = _items(posterior)
     known = gold >= 0
-    right = np.bincount(item, posterior.probability * (posterior.entry_class == gold[item]), len(gold))[known]
-    tied = np.bincount(item, posterior.probability > 0, len(gold))[known] > 1
+    probability = _vote_probability(posterior.first, posterior.votes)
+    right = np.bincount(item, probability * (posterior.entry_class == gold[item]), len(gold))[known]
+    tied = np.bincount(item, probability > 0, len(gold))[known] > 1
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     rounds = [np.mean(random.random(len(right)) < right) for _ in range(_ROUNDS)]
     return RoundAccuracy(
@@ -190,20 +194,21 @@ def shares(posterior: Posterior, data: Annotations, truth: LabelTruth) -> dict[s
 def annotators(posterior: Posterior, data: Annotations, truth: LabelTruth) -> dict[str, np.ndarray]:
     """Table of how often each annotator gave the label that won, expected over ties, with a 95 % interval (Jeffreys).
 
-    The annotator's own votes are among those that decide, so that this is too high where few annotate an item.
+    The annotator's own votes are among those that decide, so that this is too high where few annotate an item. Where
+    gold labels are used, these are the ones that won. An annotator without annotations has neither value nor interval.
     """
     cell = _items(posterior) * data.num_labels + posterior.entry_class
     given = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
     place = np.minimum(np.searchsorted(cell, given), len(cell) - 1)  # labels of weight zero have no entry
     weight, annotator = np.asarray(data.weight, float), np.asarray(data.annotator)
     won = weight * posterior.probability[place]
-    known = annotator >= 0
-    count, right = (np.bincount(annotator[known], values[known], data.num_annotators) for values in (weight, won))
-    lower, upper = (stats.beta.ppf(level, right + 0.5, count - right + 0.5) for level in (0.025, 0.975))
-    accuracy = np.divide(right, count, out=np.full(len(count), np.nan), where=count > 0)
+    named = annotator >= 0
+    count, right = (np.bincount(annotator[named], values[named], data.num_annotators) for values in (weight, won))
+    known = np.where(count > 0, count, np.nan)
+    lower, upper = (stats.beta.ppf(level, right + 0.5, known - right + 0.5) for level in (0.025, 0.975))
     return {
-        "annotator": np.arange(data.num_annotators), "annotations": count, "accuracy": accuracy, "lower": lower,
-        "upper": upper,
+        "annotator": np.arange(data.num_annotators), "annotations": count, "accuracy": right / known,
+        "lower": lower, "upper": upper,
     }  # fmt: skip
 
 

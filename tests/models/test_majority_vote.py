@@ -68,6 +68,20 @@ def test_shares_as_probabilities_and_known_labels():
     assert cs.fit("majority-vote", unseen, gold="use").labels()["label"].tolist() == ["2"]
 
 
+@pytest.mark.parametrize("gold", [[1, 2, -1, 1, 0], [0, 1, 2, -1, -1]])
+def test_accuracy_is_that_of_the_votes_also_where_gold_decides(gold):
+    data = DATA.replace(gold=np.array(gold))
+    ignored, used = (cs.fit("majority-vote", data, gold=gold).accuracy() for gold in ("ignore", "use"))
+    assert 0 < ignored["tied"][0]
+    assert ignored["expected"][0] < 1
+    pd.testing.assert_frame_equal(ignored, used)
+
+
+def test_annotators_agree_with_the_gold_labels_that_decide():
+    table = cs.fit("majority-vote", DATA, gold="use").annotators()
+    np.testing.assert_allclose(table["accuracy"][:3], [2 / 4, 3 / 5.5, 0])
+
+
 def test_annotators_agree_with_the_vote():
     table = cs.fit("majority-vote", DATA).annotators()
     assert table["annotations"].tolist() == [4, 5.5, 2, 0]
@@ -75,8 +89,9 @@ def test_annotators_agree_with_the_vote():
     expected = [first / 4, second / 5.5, (1 / 3) / 2]
     np.testing.assert_allclose(table["accuracy"][:3], expected)
     assert np.isnan(table["accuracy"][3])
-    assert (table["lower"] < table["accuracy"].fillna(0.5)).all()
-    assert (table["upper"] > table["accuracy"].fillna(0.5)).all()
+    assert (table["lower"] < table["accuracy"])[:3].all()
+    assert (table["upper"] > table["accuracy"])[:3].all()
+    assert table.loc[3, ["lower", "upper"]].isna().all()  # no annotations
 
 
 def test_counts_without_annotators():
