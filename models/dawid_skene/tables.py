@@ -57,7 +57,7 @@ def confusion(
     chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
     mean, lower, upper = _site(posterior, "confusion", chosen)
     place, class_, label = np.indices(mean.shape).reshape(3, -1)
-    number = _annotations_by_class(data, truth)[chosen[place], class_]
+    number = _annotations_by_class(data, truth, annotators)[chosen[place], class_]
     columns = {"probability": mean, "lower": lower, "upper": upper}
     codes = {"annotator": chosen[place], "class": class_, "label": label, "annotations": number}
     return codes | {name: values.ravel() for name, values in columns.items()}
@@ -80,7 +80,8 @@ def crowd(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarr
         variance = np.tensordot(share**2, each * (1 - each) / (total + 1), 1)
         lower, upper = _ends_of_moments(mean, variance)
     class_, label = np.indices(mean.shape).reshape(2, -1)
-    number = _annotations_by_class(data, truth).sum(axis=0)[class_]
+    of_items = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
+    number = (of_items @ _label_probabilities(truth))[class_]
     columns = {"probability": mean, "lower": lower, "upper": upper}
     codes = {"class": class_, "label": label, "annotations": number}
     return codes | {name: values.ravel() for name, values in columns.items()}
@@ -150,12 +151,16 @@ def _of_draws(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return mean, lower, upper
 
 
-def _annotations_by_class(data: Annotations, truth: Truth) -> Float[np.ndarray, "annotator class"]:
-    probability = _label_probabilities(truth)
-    counts = np.zeros((data.num_annotators, data.num_labels))
-    of_rows = np.asarray(data.weight, float)[:, None] * probability[np.asarray(data.item)]
-    np.add.at(counts, np.asarray(data.annotator), of_rows)
-    return counts
+def _annotations_by_class(
+    data: Annotations, truth: Truth, chosen: Int[np.ndarray, " chosen"] | None
+) -> Float[np.ndarray, "annotator class"]:
+    """Return the expected numbers of annotations; zeros of annotators who are not chosen. None chooses all."""
+    rows = slice(None) if chosen is None else np.flatnonzero(np.isin(data.annotator, chosen))
+    item, annotator, weight = (np.asarray(column)[rows] for column in (data.item, data.annotator, data.weight))
+    # Class after class: a table of annotation and class would not fit.
+    of_classes = _label_probabilities(truth).T
+    counts = [np.bincount(annotator, weight * probability[item], data.num_annotators) for probability in of_classes]
+    return np.stack(counts, axis=1)
 
 
 def _label_probabilities(truth: Truth) -> Float[np.ndarray, "item class"]:

@@ -1,12 +1,15 @@
 """Tables of annotators, confusion matrices and class shares: closed forms against draws."""
 
+import tracemalloc
+
 import jax
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.data import Annotations
 from consilience.models.dawid_skene import MODEL, simulate
-from consilience.models.dawid_skene.tables import accuracy
+from consilience.models.dawid_skene.tables import accuracy, confusion, crowd
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,33 @@ def test_a_part_of_the_matrices_is_that_part_of_the_table(fits):
         for name in ("3", "1"):
             rows = [frame[frame["annotator"] == name].reset_index(drop=True) for frame in (part, whole)]
             assert rows[0].equals(rows[1])
+
+
+def test_annotations_of_a_class_are_weighted_by_how_probable_it_is(fits):
+    data = fits["em"].data.replace(weight=np.arange(fits["em"].data.num_annotations) % 4 / 2)
+    fit = cs.fit(MODEL, data, method="em")
+    probability = np.zeros((data.num_items, data.num_labels))
+    table = fit.probabilities()
+    probability[table["item"].astype(int), table["label"].astype(int)] = table["probability"]
+    expected = np.zeros((data.num_annotators, data.num_labels))
+    for item, annotator, weight in zip(data.item, data.annotator, data.weight, strict=True):
+        expected[annotator] += weight * probability[item]
+    np.testing.assert_allclose(fit.confusion()["annotations"], np.repeat(expected.ravel(), data.num_labels), rtol=1e-9)
+    np.testing.assert_allclose(fit.crowd()["annotations"], np.repeat(expected.sum(axis=0), data.num_labels), rtol=1e-9)
+
+
+def test_tables_take_less_memory_than_one_number_for_each_annotation_and_class():
+    number, num_items, num_labels = 100_000, 1000, 20
+    item, label = np.arange(number) % num_items, np.arange(number) % num_labels
+    data = Annotations.from_codes(item, np.arange(number) // num_items, label)
+    fit = cs.fit(MODEL, data, method="em")
+    estimate = {site: values[0] for site, values in fit.posterior.items()}
+    for table in (confusion, crowd):
+        tracemalloc.start()
+        table(estimate, data, fit.truth)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < number * num_labels * 8 / 2
 
 
 def test_probabilities_list_every_label_that_may_be_true(fits):
