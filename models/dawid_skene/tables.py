@@ -99,8 +99,10 @@ def accuracy(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Under CAVI mean and variance are exact, and the interval is that of the Beta distribution that has them.
     """
     if isinstance(posterior, dict):
-        right = np.einsum("djtt,dt->dj", posterior["confusion"], posterior["prevalence"], dtype=float)
-        return _of_draws(right)
+        # Rows of float32 add up to one only nearly, and nobody is right more often than always.
+        rows, prevalence = np.asarray(posterior["confusion"]), np.asarray(posterior["prevalence"], float)
+        own = np.einsum("djtt->djt", rows) / rows.sum(axis=-1, dtype=float)
+        return _of_draws((own * prevalence[:, None]).sum(axis=-1) / prevalence.sum(axis=-1)[:, None])
     first, second = _moments(np.asarray(posterior.prevalence, float))
     rows = np.asarray(posterior.confusion, float)
     own, total = np.einsum("jtt->jt", rows), rows.sum(axis=-1)

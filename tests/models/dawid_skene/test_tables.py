@@ -42,6 +42,15 @@ def test_accuracy_of_cavi_has_the_moments_of_its_draws(fits):
     np.testing.assert_allclose(inside, 0.95, atol=0.01)
 
 
+@pytest.mark.parametrize("number", [3, 7, 49])
+def test_nobody_is_right_more_often_than_always(number):
+    """A third in float32, three times, is more than one."""
+    prevalence, diagonal = np.full((1, number), 1 / number, "float32"), np.eye(number, dtype="float32")
+    assert accuracy({"prevalence": prevalence, "confusion": diagonal[None, None]})[0] == 1
+    rows = np.full((1, 1, number, number), 1 / number, "float32")
+    np.testing.assert_allclose(accuracy({"prevalence": prevalence, "confusion": rows})[0], 1 / number, rtol=1e-15)
+
+
 def test_columns(fits):
     for method, fit in fits.items():
         annotators, confusion = fit.annotators(), fit.confusion()
