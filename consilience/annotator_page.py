@@ -109,8 +109,8 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
 def _accuracy_words(fit: Fit, frame: Any, chance: float) -> str:
     if fit.member.name == "majority-vote":
         words = (
-            "Accuracy is how often the annotator gave the label that won the vote. The annotator's own vote is part of "
-            "it, so this is too high where few annotate an item."
+            "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
+            "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item."
         )
     else:
         words = (
@@ -157,15 +157,16 @@ def _profiles(frame: Any) -> Section:
     hidden: list[str] = []
     if len(by_class) > 1:
         x, y = by_class.index[:2]
-        scatter.append(annotator_figures.sensitivity_scatter(frame, x, y, below=set(frame["annotator"][below])))
+        marked = set(frame["annotator"][below & frame["class"].isin([x, y])])
+        scatter.append(annotator_figures.sensitivity_scatter(frame, x, y, below=marked))
     for name in by_class.index[:_MOST_CLASSES]:
         of_class = frame[frame["class"] == name]
         shown = shown_annotators(of_class, "sensitivity", ("sensitivity_lower", "sensitivity_upper"), "decisions")
         hidden = hidden or _left_out(of_class, shown, "decisions")
         series = {"sensitivity": "sensitivity", "specificity": "specificity"}
-        marked = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
+        worse = (shown["sensitivity"] + shown["specificity"] < 1).to_numpy()
         title = f"Class {shown_name(name)}"
-        drawn.append(annotator_figures.reliability(shown, title, series, below=marked, amount="decisions"))
+        drawn.append(annotator_figures.reliability(shown, title, series, below=worse, amount="decisions"))
     return Section("Who is reliable at what", [words, *scatter, *hidden, drawn])
 
 

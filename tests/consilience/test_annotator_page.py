@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import consilience as cs
-from consilience import annotator_figures
+from consilience import annotator_figures, annotator_page
 from consilience.annotator_page import annotator_sections, next_label_sections, shown_annotators
 from consilience.cli import main
 from consilience.pages import write_page
@@ -191,6 +191,18 @@ def test_mentions_have_a_scatter_and_a_figure_for_each_class(tmp_path):
     found, html = page(cs.fit("mpa", mentions), tmp_path)
     assert found == [NEXT, WHO]
     assert all(title in html for title in ("Sensitivity to two classes, 4 annotators", "Class DN", "Class DO"))
+
+
+def test_the_scatter_marks_who_is_below_chance_in_a_class_that_it_shows():
+    frame = pandas.DataFrame({
+        "annotator": np.repeat(["a", "b", "c"], 3), "class": ["DN", "DO", "PR"] * 3, "decisions": [30, 20, 10] * 3,
+        "sensitivity": [0.8, 0.7, 0.1, 0.6, 0.2, 0.9, 0.9, 0.9, 0.9], "specificity": 0.7,
+    })  # fmt: skip
+    for name in ("sensitivity", "specificity"):
+        frame = frame.assign(**{f"{name}_lower": frame[name] - 0.1, f"{name}_upper": frame[name] + 0.1})
+    _, axes, _ = annotator_page._profiles(frame).blocks
+    _, marked = (part.get_offsets().tolist() for part in axes.collections if hasattr(part, "get_sizes"))
+    assert marked == [[0.6, 0.2]]  # b, and not a, who is below chance in PR only
 
 
 # ---- the command ----
