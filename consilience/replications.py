@@ -17,6 +17,7 @@ import numpy as np
 from numpyro import handlers
 
 from consilience.arrays import Array, Key
+from consilience.errors import UnsupportedRequest
 from consilience.inference.generic import BoundModel, latent_values
 from consilience.models.interface import Gibbs, Model
 
@@ -68,9 +69,15 @@ def replications_of(
     key : of the data set that gives the shapes.
     sweeps : of one call of ``sweep``.
     warmup, draws, thinning : of ``posterior``: sweeps before the first draw, draws, and sweeps from one to the next.
+
+    Raises
+    ------
+    UnsupportedRequest : the simulated rows have weights other than one, which data drawn anew do not follow.
     """
     gibbs: Any = member.gibbs
     data, _ = member.simulate(key, priors, **SIZES, **options)
+    if np.any(np.asarray(getattr(data, "weight", 1)) != 1):
+        raise UnsupportedRequest(f"'{member.name}' simulates rows with weights; data are drawn anew of weight one only")
     template = jax.tree.map(jnp.asarray, gibbs.prepare(data, priors, **options))
     bound = BoundModel(member.model, priors, options)
 

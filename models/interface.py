@@ -93,8 +93,8 @@ class Gibbs:
     state_at : ``state_at(values, data, problem)`` -> state of a chain at the true values that ``simulate`` returned, in
         which no auxiliary variable has forgotten them. The joint-distribution test starts there.
     redraw : ``redraw(key, state, problem)`` -> (state, problem) with data drawn anew given the parameters of the state,
-        in arrays of the same shapes, and auxiliary variables of the state that go with them; pure, as ``state_at`` then
-        is. Of members whose items share parameters: whole problems are the replications of `check`.
+        in arrays of the same shapes (rows of weight one), and auxiliary variables of the state that go with them; pure,
+        as ``state_at`` then is. Of members whose items share parameters: `check` replicates whole problems.
     log_likelihood : ``log_likelihood(state, problem)`` -> log probability of the data, hidden labels summed out; pure.
     """
 
@@ -220,6 +220,7 @@ class Model:
         annotator.
     log_likelihood : ``log_likelihood(sites, data, **options)`` -> ``(item,)``, log probability of the reports given one
         draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
+    notes : ``notes(data, priors, **options)`` -> sentences about what a reader of any fit but EM's should beware of.
     canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
         ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
     """
@@ -249,6 +250,7 @@ class Model:
     independent_items: bool = False
     log_likelihood: Any = None
     canonical: Any = None
+    notes: Any = None
 
     def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return all options with defaults filled in, or raise an error that names the known ones."""

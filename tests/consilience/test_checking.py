@@ -328,3 +328,10 @@ def test_what_small_data_sets_cannot_replicate():
     lacking = dataclasses.replace(own, gibbs=dataclasses.replace(own.gibbs, redraw=None))
     with pytest.raises(UnsupportedRequest, match="cannot draw data anew"):
         cs.check(lacking, **SHARED)
+
+    def weighted(key, priors, **sizes):
+        data, values = own.simulate(key, priors, **sizes)
+        return data.replace(weight=2 * data.weight), values
+
+    with pytest.raises(UnsupportedRequest, match="rows with weights"):
+        cs.check(dataclasses.replace(own, simulate=weighted), **SHARED)
