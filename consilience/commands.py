@@ -189,7 +189,8 @@ def _read(arguments: Arguments, *contracts: str) -> Any:
         as_typed = "labels" if arguments.labels else "classes"
         given[{"Annotations": "labels", "Rankings": "classes"}.get(contract, as_typed)] = closed
     if unfit := [name for name in given if name not in known]:
-        which = f"which '{arguments.model}' takes" if len(contracts) == 1 else f"to which the columns of {source} belong"
+        columns = f"to which the columns of {source} belong"
+        which = f"which '{arguments.model}' takes" if len(contracts) == 1 else columns
         raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for {contract}, {which}")
     return reader(source, **given)
 
@@ -436,6 +437,8 @@ def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     """Load the fit, and the class map where there is one."""
     folder, source = Path(arguments.folder), getattr(arguments, "map", None)
     if not holds_fit(folder):
+        if holds_checkpoint(folder):
+            raise InvalidFit(f"{folder} holds a run that did not end; go on with it by `consilience fit … --resume`")
         what = "has no fit.json; it is not a saved fit" if folder.is_dir() else "is not a folder"
         raise InvalidFit(f"{folder} {what}; give the folder that `consilience fit … -o` wrote")
     _keep_compiled_programs()
@@ -519,7 +522,9 @@ def agreement(arguments: Arguments) -> None:
     with warnings.catch_warnings():
         if arguments.duplicates is None:
             warnings.simplefilter("ignore", InputWarning)
-        content = _read(arguments, "Annotations")
+        content = _read(arguments, "Annotations", "Mentions")
+    if hasattr(content, "to_annotations"):  # the labels of mentions, each with its antecedent
+        content = content.to_annotations()
     if arguments.ordinal and not (arguments.labels or arguments.classes) and not _are_numbers(content.labels):
         words = ",".join(map(str, content.labels[:4]))
         raise UnsupportedRequest(f"--ordinal needs the order of the labels; give them in it, as --labels {words}")

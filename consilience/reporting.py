@@ -449,19 +449,23 @@ def _run_section(fit: Fit, systems: Mapping[str, Predictions]) -> Section:
 
 
 def _diagnosis(fit: Fit) -> str:
+    return " ".join([_how_it_ended(fit), *(f"Of this fit: {note}." for note in fit.notes())])
+
+
+def _how_it_ended(fit: Fit) -> str:
     if fit.method == "exact":
         return "The posterior is exact: there is no chain and no optimiser whose convergence could be in doubt."
     if fit.run is None:
         return "The driver's own account of this run is not at hand; its diagnostics were shown when it was fitted."
     problems = fit.diagnostics()
-    if fit.method == "cavi" and not problems:
+    if problems:
+        return "Diagnostics: " + "; ".join(problems) + "."
+    if fit.method == "cavi":
         return (
             "The posterior is approximated by independent factors, whose spread is as a rule too small; "
             f"{fit.run.steps:,} sweeps raised the bound until it stood still. A sampler of the same model shows how "
-            "much that matters." + "".join(f" Of this fit: {note}." for note in fit.notes())
+            "much that matters."
         )
-    if problems:
-        return "Diagnostics: " + "; ".join(problems)
     return f"The run ended with the result “{fit.result}”, and none of its diagnostics is poor."
 
 

@@ -78,7 +78,8 @@ def run_ascent(
             return bool(output["idle"].any())
         values = _objective(output)
         scale = abs(values[-1]) + output["number"][0]
-        return len(values) > 1 and bool(values[-1] - values[0] <= tolerance * scale)
+        # Of a last chunk that is shorter nothing can be said: a single step may gain little.
+        return len(values) == _CHUNK and bool(values[-1] - values[0] <= tolerance * scale)
 
     outcome = run_chunks(
         lambda state, start, stop: advance(state, problem, start, stop),
@@ -92,6 +93,7 @@ def run_ascent(
         progress=progress,
         time_limit=time_limit,
         checkpoint=checkpoint,
+        shared=mesh is not None and jax.process_count() > 1,
         label=label,
     )
     found = whole(sites(outcome.state, problem), lengths, mesh)

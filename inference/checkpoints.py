@@ -67,12 +67,15 @@ class Checkpoint:
     resume : go on from the checkpoint in the folder, where there is one; otherwise one that is there is an error.
     keep : `fit` removes the checkpoint of a complete run, unless the caller keeps it until the result is stored.
     seconds : between two writes.
+    shared : whether several processes run together; the first of them writes, and all read, so that the folder must be
+        one that all of them see. Set by `fit`.
     """
 
     def __init__(
         self, folder: str | os.PathLike, *, resume: bool = False, keep: bool = False, seconds: float = 5.0
     ) -> None:
         self.folder, self.resume, self.keep, self.seconds = Path(folder), resume, keep, seconds
+        self.shared = False
         self._identity: dict[str, Any] | None = None
         self._stored: dict[str, Any] | None = None
         self._lock: int | None = None
@@ -106,10 +109,13 @@ class Checkpoint:
             is one and it was not asked to go on from it.
         """
         self._identity = json.loads(json.dumps(dict(identity), default=str))
-        if not is_first():
+        if not self._writes:
             if not agreed(False):
                 raise InvalidCheckpoint(f"the first process cannot use {self.folder}; its own message says why")
             self._stored = self._read() if (self.folder / CHECKPOINT_TEXT).exists() else None
+            return self
+        if not self.shared:
+            self._take_folder()
             return self
         taken = False
         try:
@@ -118,6 +124,10 @@ class Checkpoint:
         finally:
             agreed(taken)
         return self
+
+    @property
+    def _writes(self) -> bool:
+        return not self.shared or is_first()
 
     def _take_folder(self) -> None:
         self._check_folder()
@@ -134,7 +144,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Give the folder back; it is removed where nothing was written."""
-        if not is_first():
+        if not self._writes:
             return
         if not (self.folder / CHECKPOINT_TEXT).exists():
             self._clear()
@@ -143,7 +153,7 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Delete the checkpoint, and the folder with it where nothing else is in it; nothing where there is none."""
-        if not is_first() or not self.folder.is_dir():
+        if not self._writes or not self.folder.is_dir():
             return
         if self._lock is None:
             self._take_lock()
@@ -300,7 +310,7 @@ class Checkpoint:
         # An interrupt may have come between a chunk's rows and its state; the rows are then ahead.
         pending = [(rows, start) for rows, start in self._pending if start < steps]
         leaves = [fetch(_plain(leaf)) for leaf in jax.tree.leaves(state)]
-        if not is_first():
+        if not self._writes:
             self._pending, self._written = [], (steps, converged)
             return
         parts = [*self._parts, self._write_rows(pending)] if pending else self._parts

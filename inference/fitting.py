@@ -152,6 +152,7 @@ def fit(
     run, attributes = None, {**own, **({"start": "draws of CAVI"} if starts else {}), **_attributes(data)}
     kept = None if method == "exact" else _checkpoint(checkpoint, resume)
     if kept is not None:
+        kept.shared = jax.process_count() > 1 and (devices or 1) > 1
         kept.open(_run_identity(chosen, method, priors, settings, {"seed": seed, **attributes}))
     if method != "exact":
         loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
@@ -162,6 +163,8 @@ def fit(
         seconds += kept.earlier_seconds
         attributes["resumed_at_step"] = kept.resumed_at
     attributes["seconds"] = round(seconds, 3)
+    if chosen.notes is not None and method != "em" and (advice := chosen.notes(data, priors, **settings)):
+        attributes["advice"] = advice  # kept, because a fit that was saved knows its priors in words only
     posterior = prepared if run is None else _posterior(chosen, method, run)
     if run is not None and method == "cavi" and run.result.complete:
         run, noted = _weighed(chosen, run, posterior, data, priors, settings, seed)
@@ -341,12 +344,14 @@ class Fit:
         )
 
     def notes(self) -> list[str]:
-        """Return what a reader should know of the approximation, in words: no fault of the run, but of its kind."""
-        if self.run is None or self.method != "cavi":
-            return []
-        from consilience.inference import posterior
+        """Return what a reader should know of the model and the approximation, in words: no fault of the run."""
+        notes = list(self.attributes.get("advice", []))
+        if self.run is not None and self.method == "cavi":
+            from consilience.inference import posterior
 
-        return posterior.approximation_notes(self.run.k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
+            sampler = "gibbs" if "gibbs" in self.member.methods else "nuts"
+            notes += posterior.approximation_notes(self.run.k_hat, sampler)
+        return notes
 
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, options, priors, seed, result, versions, data hash, seconds."""

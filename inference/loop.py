@@ -104,6 +104,7 @@ def run_chunks(
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
     skip: int = 0,
+    shared: bool = False,
     label: str = "",
 ) -> LoopOutcome:
     """Advance `state` by `num_steps` steps, in chunks, until they are done or there is a reason to stop.
@@ -127,6 +128,7 @@ def run_chunks(
     time_limit : seconds of wall clock, looked at after every chunk; at least one chunk is run.
     checkpoint : opened for this run; the loop goes on from it, writes to it every few seconds and at the end.
     skip : the rows of so many first steps are not stored in the checkpoint, because `collect` has no use for them.
+    shared : whether several processes run these chunks together; the first of them then decides by the clock.
     label : the name before the progress bar and in messages.
 
     Returns
@@ -162,16 +164,16 @@ def run_chunks(
             state, steps, finite_steps, had_converged = new_state, stop, stop, ended is Result.converged
             report(steps)
             result, now = ended, time.perf_counter()
-            if checkpoint is not None and agreed(checkpoint.due):
+            if checkpoint is not None and _agreed(checkpoint.due, shared):
                 checkpoint.write(state, steps, converged=had_converged, seconds=earlier + now - began)
-            if result is Result.max_steps and steps < num_steps and agreed(now - began >= limit):
+            if result is Result.max_steps and steps < num_steps and _agreed(now - began >= limit, shared):
                 result = Result.interrupted
                 message = f"the time limit of {limit:g} s ended the run at step {steps}"
             elif converged is None:
                 quick = now - chunk_began < _SECONDS_PER_CHUNK
                 length = min(2 * length, chunk_size) if quick else max(length // 2, 1)
     except KeyboardInterrupt:
-        if jax.process_count() > 1:  # the others are elsewhere in their loops; they end with this process
+        if shared:  # the others are elsewhere in their loops; they end with this process
             raise
         result = Result.interrupted
         message = f"the keyboard interrupted the run at step {finite_steps}"
@@ -181,6 +183,10 @@ def run_chunks(
     if checkpoint is not None:
         checkpoint.write(state, steps, converged=had_converged, seconds=seconds)
     return LoopOutcome(state, finite_steps, result, seconds, message)
+
+
+def _agreed(answer: bool, shared: bool) -> bool:
+    return agreed(answer) if shared else answer
 
 
 def _start(checkpoint: Checkpoint | None, state: Any, collect: Callable[[Any, int], None] | None) -> Restored:

@@ -56,7 +56,7 @@ from consilience.models.dawid_skene.em import EM
 from consilience.models.dawid_skene.gibbs import GIBBS, State, draw_labels, draw_parameters
 from consilience.models.dawid_skene.labelling import canonical
 from consilience.models.dawid_skene.layout import Rows, log_joint, require_annotators, rows_of
-from consilience.models.dawid_skene.priors import Diagonal, Priors, site_priors
+from consilience.models.dawid_skene.priors import Diagonal, Priors, notes, site_priors
 from consilience.models.dawid_skene.simulation import simulate
 from consilience.models.gold import GOLD
 from consilience.models.interface import Model
@@ -208,4 +208,5 @@ MODEL = Model(
     testing_priors=_testing_priors,
     log_likelihood=log_likelihood,
     canonical=canonical,
+    notes=notes,
 )  # fmt: skip

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, entr, gammaln
+from jax.scipy.special import digamma, entr
 
 from consilience.arrays import Array, Float, Key
 from consilience.models.dawid_skene.layout import (
@@ -44,6 +44,7 @@ from consilience.models.dawid_skene.layout import (
     vote_shares,
 )
 from consilience.models.interface import Ascent, Terms, Total, alone
+from consilience.models.special import log_normaliser
 
 __all__ = ["CAVI", "Concentrations", "concentrations", "sites", "start", "step"]
 
@@ -98,10 +99,6 @@ CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 
 
 def _bound(responsibility: Float[Array, "item class"], best: Concentrations, problem: Problem) -> Terms:
-    prevalence = _log_normaliser(best.prevalence) - _log_normaliser(problem.prevalence)
-    confusion = _log_normaliser(best.confusion) - _log_normaliser(problem.confusion)
+    prevalence = log_normaliser(best.prevalence) - log_normaliser(problem.prevalence)
+    confusion = log_normaliser(best.confusion) - log_normaliser(problem.confusion)
     return Terms(entr(responsibility).sum(axis=-1), jnp.append(confusion.ravel(), prevalence))
-
-
-def _log_normaliser(concentration: Float[Array, "*axes label"]) -> Float[Array, "*axes"]:
-    return gammaln(concentration).sum(axis=-1) - gammaln(concentration.sum(axis=-1))

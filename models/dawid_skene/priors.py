@@ -21,7 +21,7 @@ from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models.dirichlet import Symmetric
 from consilience.models.interface import checked_prior
 
-__all__ = ["Diagonal", "Priors", "dirichlet_parameters", "knows_no_class", "site_priors"]
+__all__ = ["Diagonal", "Priors", "dirichlet_parameters", "knows_no_class", "notes", "site_priors"]
 
 
 @dataclass(frozen=True)
@@ -104,3 +104,19 @@ def knows_no_class(priors: Priors, data: Annotations) -> bool:
     except NotConjugate:
         return False
     return bool(np.all(prevalence == prevalence[0]) and np.all(confusion == confusion[0]))
+
+
+def notes(data: Annotations, priors: Priors, **options: Any) -> list[str]:
+    """Say so where a prior under which every error is as probable as the right label outweighs the annotations."""
+    try:
+        confusion = dirichlet_parameters(priors, data)[1]
+    except NotConjugate:
+        return []
+    held, given = float(data.num_annotators * confusion.sum()), float(np.sum(np.asarray(data.weight)))
+    if not np.all(confusion == confusion[0]) or held <= given:
+        return []
+    return [
+        f"the flat prior of the confusion matrices counts as {held:,.0f} annotations, more than the {given:,.0f} of "
+        "the data, and takes errors for as probable as right labels; diagonal=3 expects right ones, and mace needs "
+        "less data"
+    ]

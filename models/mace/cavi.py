@@ -27,11 +27,11 @@ The bound after the first half of a sweep is
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betaln, digamma, gammaln
+from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
@@ -47,6 +47,7 @@ from consilience.models.mace.likelihood import (
 from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
 from consilience.models.mace.restarts import best_start
 from consilience.models.rows import copies
+from consilience.models.special import log_beta, log_normaliser
 
 __all__ = [
     "CAVI",
@@ -156,15 +157,11 @@ def _update(found: Responsibilities, problem: Problem) -> State:
 def _divergences(state: State, prior: PseudoCounts) -> tuple[Float[Array, " annotator"], Float[Array, " annotator"]]:
     """Return the Kullback-Leibler divergences of q(θ) and of q(ξ) from the priors, of each annotator."""
     log_knows, log_guesses, log_guess = _expected_logs(state)
-    beta = betaln(prior.knows, prior.guesses) - betaln(state.knows, state.guesses)
+    own, before = (jnp.stack([counts.knows, counts.guesses], axis=-1) for counts in (state, prior))
+    beta = log_beta(before) - log_beta(own)
     beta += (state.knows - prior.knows) * log_knows + (state.guesses - prior.guesses) * log_guesses
-    dirichlet = _log_beta(prior.guess) - _log_beta(state.guess)
+    dirichlet = log_normaliser(jnp.asarray(prior.guess)) - log_normaliser(state.guess)
     return beta, dirichlet + ((state.guess - prior.guess) * log_guess).sum(axis=1)
-
-
-def _log_beta(concentration: Any) -> Float[Array, " annotator"]:
-    concentration = jnp.asarray(concentration)
-    return gammaln(concentration).sum(axis=1) - gammaln(concentration.sum(axis=1))
 
 
 CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)

@@ -272,6 +272,12 @@ def check_data(data: Mentions | Annotations, candidates: str, gold: str = "ignor
             "'mpa' learns how reliable each annotator is, and these data do not say who labelled; "
             "use a model without annotators, such as dirichlet"
         )
+    cells = data.num_annotators * num_classes(data)
+    if cells > np.iinfo(np.int32).max:
+        raise UnsupportedRequest(
+            f"the profiles of {data.num_annotators:,} annotators in {num_classes(data):,} classes are {cells:,} "
+            "numbers each, which is too many; leave out labels that nobody gave"
+        )
 
 
 def num_classes(data: Mentions | Annotations) -> int:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma, gammaln, polygamma
+from jax.scipy.special import digamma, polygamma
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import UnsupportedRequest
@@ -34,6 +34,7 @@ from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
 from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters
 from consilience.models.mpa.updates import by_pair, counts, divide_tables, log_odds, typed
 from consilience.models.rows import copies
+from consilience.models.special import log_beta
 
 __all__ = [
     "CAVI",
@@ -60,9 +61,6 @@ _LEAST_GAIN = 1e-6
 # where annotators hardly differ, or there is only one, their maximum is at infinity.
 _FIRST_LEARNING, _NEWTON_STEPS = 5, 5
 _LEAST, _MOST = 0.05, 1e4
-
-# B_2k / (2k (2k - 1)), the highest order first.
-_STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 
 
 class Posterior(NamedTuple):
@@ -252,7 +250,7 @@ def learn(
     scales = jnp.asarray([1.0, 0.5, 0.25, 0.1, 0.02, 0.0], q.dtype)[:, None, None]
 
     def value(parameters: Array) -> Array:
-        return (parameters * mean).sum(-1) - _log_beta(parameters)
+        return (parameters * mean).sum(-1) - log_beta(parameters)
 
     def newton(_: Any, parameters: Array) -> Array:
         total = parameters.sum(-1, keepdims=True)
@@ -272,27 +270,8 @@ def bound(q: Posterior, problem: Problem) -> Terms:
     """Return the terms of the collapsed bound, which holds right after a sweep."""
     entropy = problem.tables.pair_counts * _entropy(q.log_odds)
     priors = problem.prior.prevalence, q.sensitivity_prior, q.specificity_prior
-    gains = (_log_beta(posterior) - _log_beta(prior) for posterior, prior in zip(q[:3], priors, strict=True))
+    gains = (log_beta(posterior) - log_beta(prior) for posterior, prior in zip(q[:3], priors, strict=True))
     return Terms(entropy, jnp.concatenate([jnp.ravel(gain) for gain in gains]))
-
-
-def _log_beta(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
-    """Return ln B(a, b) by Stirling's formula and what it leaves out.
-
-    Logarithms of large gammas would cancel in float32, and `jax.scipy.special.betaln` is good to 1e-6 in float64.
-    """
-    a, b = parameters[..., 0], parameters[..., 1]
-    main = -a * jnp.log1p(b / a) - b * jnp.log1p(a / b) + (jnp.log1p(b / a) - jnp.log(b) + jnp.log(2 * jnp.pi)) / 2
-    return main + _beyond_stirling(a) + _beyond_stirling(b) - _beyond_stirling(a + b)
-
-
-def _beyond_stirling(x: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
-    """Return ln Γ(x) less Stirling's formula: the series in 1/x from 10 on, where it is good to 1e-16."""
-    small, large = jnp.minimum(x, 10.0), jnp.maximum(x, 10.0)
-    exact = gammaln(small) - (small - 0.5) * jnp.log(small) + small - jnp.log(2 * jnp.pi) / 2
-    square = 1 / large**2
-    series = jnp.polyval(jnp.asarray(_STIRLING_SERIES, x.dtype), square) / large
-    return jnp.where(x < 10, exact, series)
 
 
 def _entropy(odds: Float[Array, " pair"]) -> Float[Array, " pair"]:

@@ -84,8 +84,8 @@ def _warn(worse: np.ndarray, symmetric: np.ndarray, names: Any) -> None:
     if (mostly & symmetric).any():
         listed = ", ".join(str(name) for name in names[mostly & symmetric])
         warnings.warn(
-            f"in most draws annotators were worse than chance at {listed}: true and false were exchanged there, "
-            "which the prior allows",
+            f"annotators came out worse than chance at {listed}: true and false were exchanged there, which the prior "
+            "allows, and the result is what it is after that; look at whether it makes sense",
             DiagnosticWarning, stacklevel=2,
         )  # fmt: skip
     if (mostly & ~symmetric).any():

@@ -150,12 +150,16 @@ def counts(true: Float[Array, " pair"], tables: Tables, total: Total = alone) ->
 
         return look_up
 
-    of_class = jax.ops.segment_sum(tables.pair_counts * true, tables.pair_class, num_classes)
-    all_of_class = jax.ops.segment_sum(tables.pair_counts, tables.pair_class, num_classes)
+    pairs = tables.pair_class, tables.pair_counts, true
+    both = sum_rows(
+        lambda pairs: (pairs[0], pairs[1][:, None] * jnp.stack([pairs[2], jnp.ones_like(pairs[2])], axis=1)),
+        pairs, (num_classes, 2), true.dtype,
+    )  # fmt: skip
     of_group = jax.ops.segment_sum(true, tables.pair_group, len(tables.group_size), indices_are_sorted=True)
     asked = sum_rows(of(of_group), _asked(tables), (tables.yes.size,), true.dtype).reshape(shape)
     yes = sum_rows(of(true), _chosen(tables), (tables.yes.size,), true.dtype).reshape(shape)
-    of_class, all_of_class, asked, true_yes = total((of_class, all_of_class, asked, yes))
+    both, asked, true_yes = total((both, asked, yes))
+    of_class, all_of_class = both.T
     # Differences of sums may fall below zero by rounding.
     true_no = jnp.maximum(asked - true_yes, 0)
     return Counts(

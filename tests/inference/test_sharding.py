@@ -146,11 +146,19 @@ def test_equal_codes_keep_their_order():
     assert len(sorted_order(codes[:0])) == 0
 
 
-def test_very_many_rows_of_one_place_keep_their_digits():
+@pytest.mark.parametrize(("num_places", "tolerance"), [(1, 3e-3), (200_000, 1e-2)])
+def test_very_many_rows_of_one_place_keep_their_digits(num_places, tolerance):
     value = np.full(1 << 23, 0.2, np.float32)
     rows = tuple(map(jax.numpy.asarray, (np.zeros(len(value), np.int32), value)))
-    total = sum_rows(lambda rows: rows, rows, (1,), np.float32)
-    np.testing.assert_allclose(total, 0.2 * len(value), rtol=3e-3)
+    total = sum_rows(lambda rows: rows, rows, (num_places,), np.float32)
+    np.testing.assert_allclose(total[0], 0.2 * len(value), rtol=tolerance)
+
+
+def test_sums_over_many_rows_have_gradients():
+    place = jax.numpy.asarray(np.arange(300_000) % 3, np.int32)
+    gradient = jax.grad(lambda x: (sum_rows(lambda rows: (rows, jax.numpy.full(rows.shape, x)), place, (3,), x.dtype)
+                                   * jax.numpy.arange(3.0)).sum())(1.0)  # fmt: skip
+    np.testing.assert_allclose(gradient, 300_000, rtol=1e-6)
 
 
 def test_parts_hold_all_rows_of_their_items():

@@ -171,7 +171,7 @@ def test_where_the_prior_tells_true_from_false_nothing_is_turned():
         canonical(wrong, data, priors)
 
 
-@pytest.mark.filterwarnings("ignore:in most draws annotators were worse")
+@pytest.mark.filterwarnings("ignore:annotators came out worse than chance")
 def test_draws_are_turned_one_by_one():
     data = Annotations.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0])
     random = np.random.default_rng(0)
