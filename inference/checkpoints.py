@@ -113,6 +113,12 @@ class Checkpoint:
             if not agreed(False):
                 raise InvalidCheckpoint(f"the first process cannot use {self.folder}; its own message says why")
             self._stored = self._read() if (self.folder / CHECKPOINT_TEXT).exists() else None
+            own = self.resumed_at or 0
+            if (first := agreed(own)) != own:
+                raise InvalidCheckpoint(
+                    f"the first process goes on from step {first} and this one found step {own} in {self.folder}; "
+                    "give a folder that all processes see"
+                )
             return self
         if not self.shared:
             self._take_folder()
@@ -123,6 +129,7 @@ class Checkpoint:
             taken = True
         finally:
             agreed(taken)
+        agreed(self.resumed_at or 0)
         return self
 
     @property

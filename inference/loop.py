@@ -186,7 +186,7 @@ def run_chunks(
 
 
 def _agreed(answer: bool, shared: bool) -> bool:
-    return agreed(answer) if shared else answer
+    return bool(agreed(answer)) if shared else answer
 
 
 def _start(checkpoint: Checkpoint | None, state: Any, collect: Callable[[Any, int], None] | None) -> Restored:

@@ -19,13 +19,13 @@ def is_first() -> bool:
     return jax.process_index() == 0
 
 
-def agreed(answer: bool) -> bool:
-    """Return the answer of the first process; all processes have to ask."""
+def agreed(answer: int) -> int:
+    """Return the answer of the first process, a number or yes or no; all processes have to ask."""
     if jax.process_count() == 1:
         return answer
     from jax.experimental import multihost_utils
 
-    return bool(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
+    return type(answer)(multihost_utils.broadcast_one_to_all(np.asarray(answer)))
 
 
 def fetch(values: Any) -> np.ndarray:
