@@ -47,11 +47,12 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
         raise UnsupportedRequest(f"limit is {limit}; give how many items to list, 1 or more")
     truth = truth_of(fit)
     gain = truth.gain_of_another_label()
-    leading = truth.leading()
-    certainty = leading["certainty"]
+    entries, probability = truth.label_probabilities()
+    certainty = np.maximum.reduceat(probability, entries.first[:-1])
+    leads = np.flatnonzero(probability == certainty[entries.item])
     chosen = np.lexsort((certainty, -gain))[:limit]
     ids = np.arange(truth.num_items) if truth.items is None else np.asarray(truth.items, object)
-    label = leading["label"][chosen]
+    label = entries.class_[leads[np.searchsorted(leads, entries.first[:-1])]][chosen]
     return pandas.DataFrame({
         "item": ids[chosen], "label": label if truth.classes is None else np.asarray(truth.classes, object)[label],
         "certainty": certainty[chosen], "gain": gain[chosen], "expected_certainty": certainty[chosen] + gain[chosen],

@@ -131,7 +131,11 @@ class _CandidateTruth(LabelTruth):
 
 
 class ApproximateLabels(_CandidateTruth, LabelProbabilities):
-    """Labels of a posterior in closed form. The label of an item is its most probable candidate."""
+    """Labels of a posterior in closed form.
+
+    The label of an item is the candidate of the largest log-odds, as in the paper. Where two are about equal the other
+    one may have the larger mean probability, by a little.
+    """
 
 
 class DrawnLabels(_CandidateTruth, LabelDraws):
@@ -164,7 +168,7 @@ def truth(
         labels: _CandidateTruth = ApproximateLabels(entries, probability, key=key_labels, num_draws=num_draws)
         odds = np.asarray(posterior.log_odds, float)
         labels.phi = _sigmoid(odds)
-        labels.score = labels.phi if author else labels.probability
+        labels.score = labels.phi if author else odds
         labels.profiles = Profiles(own.sensitivity, own.specificity, key_crowd)
     else:
         sites = tuple(typed(np.asarray(posterior[site])) for site in ("prevalence", "sensitivity", "specificity"))
