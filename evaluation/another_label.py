@@ -18,6 +18,7 @@ import numpy as np
 
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import truth_of
+from consilience.models.truth import LabelTruth
 
 __all__ = ["next_labels"]
 
@@ -47,6 +48,7 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
         raise UnsupportedRequest(f"limit is {limit}; give how many items to list, 1 or more")
     truth = truth_of(fit)
     gain = truth.gain_of_another_label()
+    assert isinstance(truth, LabelTruth)  # others refuse the line above
     entries, probability = truth.label_probabilities()
     certainty = np.maximum.reduceat(probability, entries.first[:-1])
     leads = np.flatnonzero(probability == certainty[entries.item])
