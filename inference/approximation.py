@@ -33,8 +33,8 @@ MOST_NUMBERS = 20_000
 did. ``Fit.k_hat()`` does."""
 
 _FEWEST_DRAWS, _MOST_DRAWS = 200, 1000
-# Annotations and parameters that are looked at, over all draws: about a second's work.
-_MOST_WORK = 10_000_000
+# Annotations and parameters that are looked at, over all draws: a fraction of a second's work.
+_MOST_WORK = 1_000_000
 # A start need not be the end of the ascent.
 _MOST_SWEEPS = 200
 
