@@ -61,6 +61,7 @@ __all__ = [
     "read_json",
     "read_lines",
     "read_table",
+    "read_text",
     "warn_input",
 ]
 
@@ -481,7 +482,7 @@ def _open(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
-def _read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -> Any:
+def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -> Any:
     """Run a parser over a text file; whatever is wrong with the bytes becomes a problem."""
     try:
         with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
@@ -541,7 +542,7 @@ def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems)
         rest = itertools.chain([(lines[1:], rows[1:])], chunks)
         return _encode_rows(rest, names, choose(names, problems), problems)
 
-    return _read_text(path, problems, parse)
+    return read_text(path, problems, parse)
 
 
 def _chunks(reader: Any, problems: Problems) -> Iterator[tuple[np.ndarray, list[list[str]]]]:
@@ -630,7 +631,7 @@ def _parse_json(text: str, problems: Problems, line: int | None) -> tuple[Any, b
 
 def read_json(path: Path, problems: Problems) -> Any:
     """Return the content of a JSON file, or raise what is wrong with it."""
-    value, _ = _parse_json(_read_text(path, problems, lambda stream: stream.read()), problems, None)
+    value, _ = _parse_json(read_text(path, problems, lambda stream: stream.read()), problems, None)
     problems.raise_any()
     return value
 
@@ -643,7 +644,7 @@ def _read_records(path: Path, ending: str, choose: Choose, problems: Problems) -
             raise problems.fail("an array of objects is expected", remedy)
         numbered = list(enumerate(content, start=1))
         return _records_table(numbered, "record {}", choose, problems)
-    lines = _read_text(path, problems, lambda stream: stream.read()).split("\n")
+    lines = read_text(path, problems, lambda stream: stream.read()).split("\n")
     numbered = []
     for line, text in enumerate(lines, start=1):
         if text.strip():
@@ -833,7 +834,7 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     """Return the lines of a ``.txt`` file, stripped; a blank line inside the file is an error."""
     found, _ = find_file(path, (".txt",))
     problems = Problems(str(found))
-    lines = [line.strip() for line in _read_text(found, problems, lambda stream: stream.read()).splitlines()]
+    lines = [line.strip() for line in read_text(found, problems, lambda stream: stream.read()).splitlines()]
     while lines and not lines[-1]:
         lines.pop()
     for number_of_line, line in enumerate(lines, start=1):
