@@ -294,7 +294,7 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
         print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described, **resume}))
         return
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
-    print(f"read     {arguments.file}: {', '.join(f'{size:,} {name}' for name, size in sizes.items())}")
+    print(f"read     {arguments.file}: {', '.join(_counted(size, name) for name, size in sizes.items())}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")
     ended = " (every step was run)" if fitted.result == "max_steps" and fitted.elbo is None else ""
@@ -312,6 +312,11 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     if go_on is not None:
         print(f"resume   {go_on}")
     print(f"\nnext     consilience certainty {target}\n         consilience report {target} -o report.html")
+
+
+def _counted(size: int, plural: str) -> str:
+    singular = plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
+    return f"{size:,} {singular if size == 1 else plural}"
 
 
 # ---- what one does with a fit ----
