@@ -75,12 +75,18 @@ def _assert_equal(one, other, tolerance):
         np.testing.assert_allclose(values, other["sites"][site], rtol=tolerance, atol=tolerance, err_msg=site)
 
 
-@pytest.mark.parametrize(("x64", "tolerance"), [(False, 1e-5), (True, 1e-12)])
-def test_devices_share_the_items_of_one_process(x64, tolerance):
-    fits = _FITS if x64 else [["dawid-skene", "cavi"]]
-    found = _found(_start(x64=x64, processes=1, process=0, local_devices=8, devices=[1, 2, 8], fits=fits))
+@pytest.mark.parametrize(
+    ("x64", "tolerance", "fits", "several"),
+    [
+        (True, 1e-12, [["mace", "cavi"], ["mpa", "cavi"]], [8]),
+        pytest.param(False, 1e-5, [["dawid-skene", "cavi"]], [2, 8], marks=pytest.mark.slow),
+        pytest.param(True, 1e-12, _FITS, [2, 8], marks=pytest.mark.slow),
+    ],
+)
+def test_devices_share_the_items_of_one_process(x64, tolerance, fits, several):
+    found = _found(_start(x64=x64, processes=1, process=0, local_devices=8, devices=[1, *several], fits=fits))
     for name, method in fits:
-        for devices in (2, 8):
+        for devices in several:
             _assert_equal(found[f"{name} {method} 1"], found[f"{name} {method} {devices}"], tolerance)
 
 
