@@ -59,12 +59,12 @@ def test_mentions_are_fitted_and_looked_at(run, tmp_path):
 @pytest.mark.parametrize(
     ("header", "words", "read"),
     [
-        ("task,worker,label", [], "1 items"),
-        ("mention,worker,label", [], "1 mentions"),
-        ("what,who,says", ["--columns", "mention_id=what,annotator_id=who,annotation=says"], "1 mentions"),
-        ("what,who,says", ["--columns", "item=what,annotator=who,label=says"], "1 items"),
-        ("item,mention_id,annotator,label", ["--columns", "item=item"], "1 items"),
-        ("item,ann,bob", ["--layout", "wide"], "1 items"),
+        ("task,worker,label", [], "1 item,"),
+        ("mention,worker,label", [], "1 mention,"),
+        ("what,who,says", ["--columns", "mention_id=what,annotator_id=who,annotation=says"], "1 mention,"),
+        ("what,who,says", ["--columns", "item=what,annotator=who,label=says"], "1 item,"),
+        ("item,mention_id,annotator,label", ["--columns", "item=item"], "1 item,"),
+        ("item,ann,bob", ["--layout", "wide"], "1 item,"),
     ],
 )
 def test_the_columns_say_what_a_file_is(run, tmp_path, header, words, read):
