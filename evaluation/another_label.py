@@ -18,7 +18,7 @@ import numpy as np
 
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import truth_of
-from consilience.models.truth import LabelTruth
+from consilience.models.truth import LabelTruth, most_probable
 
 __all__ = ["next_labels"]
 
@@ -49,12 +49,10 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
     truth = truth_of(fit)
     gain = truth.gain_of_another_label()
     assert isinstance(truth, LabelTruth)  # others refuse the line above
-    entries, probability = truth.label_probabilities()
-    certainty = np.maximum.reduceat(probability, entries.first[:-1])
-    leads = np.flatnonzero(probability == certainty[entries.item])
+    label, certainty = most_probable(*truth.label_probabilities())
     chosen = np.lexsort((certainty, -gain))[:limit]
     ids = np.arange(truth.num_items) if truth.items is None else np.asarray(truth.items, object)
-    label = entries.class_[leads[np.searchsorted(leads, entries.first[:-1])]][chosen]
+    label = label[chosen]
     return pandas.DataFrame({
         "item": ids[chosen], "label": label if truth.classes is None else np.asarray(truth.classes, object)[label],
         "certainty": certainty[chosen], "gain": gain[chosen], "expected_certainty": certainty[chosen] + gain[chosen],

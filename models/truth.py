@@ -65,6 +65,7 @@ __all__ = [
     "block_rows",
     "code_dtype",
     "most_frequent",
+    "most_probable",
     "pad",
 ]
 
@@ -624,6 +625,16 @@ class LabelTruth(Truth):
             yield Block(block.items, by_class[jnp.arange(self.num_draws), block.values])
 
 
+def most_probable(
+    entries: Entries, probability: Float[np.ndarray, " entry"]
+) -> tuple[Int[np.ndarray, " item"], Float[np.ndarray, " item"]]:
+    """Return the most probable class of each item, of equal ones the lowest code, and its probability."""
+    first = entries.first
+    highest = np.maximum.reduceat(probability, first[:-1])
+    leads = np.flatnonzero(probability == np.repeat(highest, np.diff(first)))
+    return entries.class_[leads[np.searchsorted(leads, first[:-1])]], highest
+
+
 def code_dtype(num_classes: int) -> np.dtype:
     """Return the smallest signed integer type that holds all codes: draws of a million labels are many numbers."""
     return np.min_scalar_type(-max(num_classes, 1))
@@ -717,14 +728,8 @@ class LabelProbabilities(LabelTruth):
 
     def leading(self) -> dict[str, np.ndarray]:
         """Tabulate the most probable label of each item, exactly; of equal ones the lowest code."""
-        first = self.entries.first
-        highest = np.maximum.reduceat(self.probability, first[:-1])
-        leads = np.flatnonzero(self.probability == np.repeat(highest, np.diff(first)))
-        best = leads[np.searchsorted(leads, first[:-1])]
-        return {
-            "item": np.arange(self.num_items), "label": self.entries.class_[best], "probability": highest,
-            "certainty": highest,
-        }  # fmt: skip
+        label, highest = most_probable(self.entries, self.probability)
+        return {"item": np.arange(self.num_items), "label": label, "probability": highest, "certainty": highest}
 
 
 class PointTruth(PlausibilityDraws):

@@ -27,6 +27,7 @@ The bound after the first half of a sweep is
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -35,18 +36,17 @@ from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent, Shards, Terms, Total, alone
+from consilience.models.interface import Ascent, Terms, Total, alone
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
     Tables,
-    divide_tables,
+    divide_problem,
     responsibilities,
     tables,
 )
 from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
 from consilience.models.mace.restarts import best_start
-from consilience.models.rows import copies
 from consilience.models.special import log_beta, log_normaliser
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "State",
     "expected_log_weights",
     "prepare",
-    "shard",
     "sites",
     "start",
     "step",
@@ -102,13 +101,6 @@ def prepare(
     dtype = jnp.result_type(float)
     counts = PseudoCounts(*(np.asarray(values, dtype) for values in pseudo_counts(priors, data)))
     return Problem(tables(data, gold, candidates), counts, np.arange(restarts, dtype=np.int32))
-
-
-def shard(problem: Problem, number: int) -> Shards:
-    """Divide the items among devices; on the host."""
-    tables, lengths = divide_tables(problem.tables, number)
-    prior, restart = copies((problem.prior, problem.restart), number)
-    return Shards(Problem(tables, prior, restart), {"probability": lengths})
 
 
 def start(key: Key, problem: Problem, total: Total = alone) -> State:
@@ -164,5 +156,5 @@ def _divergences(state: State, prior: PseudoCounts) -> tuple[Float[Array, " anno
     return beta, dirichlet + ((state.guess - prior.guess) * log_guess).sum(axis=1)
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=partial(divide_problem, site="probability"))
 """The ascent, for the driver."""

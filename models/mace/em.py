@@ -12,6 +12,7 @@ The priors of the annotators play no part.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -20,21 +21,20 @@ from jax.scipy.special import xlogy
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent, Shards, Terms, Total, alone
+from consilience.models.interface import Ascent, Terms, Total, alone
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
     Tables,
-    divide_tables,
+    divide_problem,
     log_weights,
     responsibilities,
     tables,
 )
 from consilience.models.mace.priors import Priors
 from consilience.models.mace.restarts import best_start
-from consilience.models.rows import copies
 
-__all__ = ["EM", "Problem", "State", "prepare", "shard", "sites", "start", "step"]
+__all__ = ["EM", "Problem", "State", "prepare", "sites", "start", "step"]
 
 
 class Problem(NamedTuple):
@@ -59,13 +59,6 @@ def prepare(
     """Collect what the steps read."""
     pseudo_count = jnp.asarray(smoothing / data.num_labels, jnp.result_type(float))
     return Problem(tables(data, gold, candidates), pseudo_count, np.arange(restarts, dtype=np.int32))
-
-
-def shard(problem: Problem, number: int) -> Shards:
-    """Divide the items among devices; on the host."""
-    tables, lengths = divide_tables(problem.tables, number)
-    smoothing, restart = copies((problem.smoothing, problem.restart), number)
-    return Shards(Problem(tables, smoothing, restart), {"label_probability": lengths})
 
 
 def start(key: Key, problem: Problem, total: Total = alone) -> State:
@@ -109,5 +102,7 @@ def _shares(counts: Float[Array, "annotator kind"]) -> Float[Array, "annotator k
     return jnp.where(total > 0, counts / jnp.where(total > 0, total, 1.0), 1 / counts.shape[1])
 
 
-EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
+EM = Ascent(
+    prepare=prepare, start=start, step=step, sites=sites, shard=partial(divide_problem, site="label_probability")
+)
 """The ascent, for the driver."""

@@ -24,7 +24,7 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.gold import uses_gold
-from consilience.models.interface import Total, alone
+from consilience.models.interface import Shards, Total, alone
 from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "label_log_likelihood",
     "log_prior",
     "log_weights",
-    "divide_tables",
+    "divide_problem",
     "matches",
     "require_annotators",
     "responsibilities",
@@ -124,7 +124,7 @@ def tables(data: Annotations, gold: str, candidates: str) -> Tables:
     )
 
 
-def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, " shard"]]:
+def _divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, " shard"]]:
     """Divide the items, with their annotations, into equal numbers, stacked on a new first axis; on the host.
 
     What pads a shard is an item of one certain label, without annotations.
@@ -144,6 +144,20 @@ def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, 
     certain = np.where(np.arange(num_labels) == 0, 0.0, -np.inf)
     parts = divide_rows(log_prior, first_item, certain, length=size)
     return Tables(place, cell, weight, copies(tables.counts, number), parts), np.diff(first_item)
+
+
+def divide_problem(problem: Any, number: int, *, site: str) -> Shards:
+    """Divide the items of a problem of an ascent, which is its ``tables`` and what all shards share; on the host.
+
+    Parameters
+    ----------
+    problem : NamedTuple with the field ``tables``.
+    number : of shards.
+    site : name of the site that has a row for each item.
+    """
+    tables, lengths = _divide_tables(problem.tables, number)
+    shared = {name: values for name, values in problem._asdict().items() if name != "tables"}
+    return Shards(problem._replace(tables=tables, **copies(shared, number)), {site: lengths})
 
 
 def log_prior(data: Annotations, gold: str, candidates: str) -> Float[Array, "item label"]:
