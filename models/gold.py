@@ -17,12 +17,13 @@ GOLD = Option(
 
 
 def uses_gold(data: Any, gold: str) -> bool:
-    """Return whether gold labels are used.
+    """Return whether the gold labels of annotations or mentions are used.
 
     Raises
     ------
     UnsupportedRequest : they are asked for, and the data have none.
     """
-    if gold == "use" and data.gold is None:
+    known = data.gold_type if hasattr(data, "gold_type") else data.gold
+    if gold == "use" and known is None:
         raise UnsupportedRequest("gold='use' needs data with gold labels, and these have none; use gold='ignore'")
     return gold == "use"

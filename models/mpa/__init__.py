@@ -58,6 +58,7 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float, Key
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
+from consilience.models.gold import GOLD
 from consilience.models.interface import Model, Option
 from consilience.models.mpa.candidates import num_classes
 from consilience.models.mpa.cavi import CAVI, Posterior
@@ -146,10 +147,7 @@ MODEL = Model(
             name="candidates", kind=str, default="observed", choices=("observed", "closed"),
             help="which labels may be true of an item: those that it got, or all of a closed list",
         ),
-        Option(
-            name="gold", kind=str, default="ignore", choices=("ignore", "use"),
-            help="whether the true label of an item is taken as known where the data have a gold label",
-        ),
+        GOLD,
         Option(
             name="hyperparameters", kind=str, default="fixed", choices=("fixed", "learned"),
             help="of sensitivities and specificities: those of the priors, or learned by cavi for each class",

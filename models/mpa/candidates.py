@@ -29,6 +29,7 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.errors import UnsupportedRequest
+from consilience.models.gold import uses_gold
 
 __all__ = ["Candidates", "Tables", "candidates_of", "check_data", "class_names", "num_classes", "of_decisions"]
 
@@ -261,8 +262,7 @@ def _finish(
 
 def check_data(data: Mentions | Annotations, candidates: str, gold: str = "ignore") -> None:
     """Refuse data that do not say who labelled, closed lists of labels that point to other mentions, missing gold."""
-    if gold == "use" and (data.gold_type if isinstance(data, Mentions) else data.gold) is None:
-        raise UnsupportedRequest("gold='use' needs data with gold labels, and these have none; use gold='ignore'")
+    uses_gold(data, gold)
     if isinstance(data, Mentions) and candidates == "closed":
         raise UnsupportedRequest(
             "the labels of a mention are an open list, its possible antecedents; use candidates='observed'"
