@@ -27,7 +27,6 @@ The bound after the first half of a sweep is
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -36,7 +35,7 @@ from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent, Terms, Total, alone
+from consilience.models.interface import Ascent, Shards, Terms, Total, alone
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
@@ -56,6 +55,7 @@ __all__ = [
     "State",
     "expected_log_weights",
     "prepare",
+    "shard",
     "sites",
     "start",
     "step",
@@ -156,5 +156,10 @@ def _divergences(state: State, prior: PseudoCounts) -> tuple[Float[Array, " anno
     return beta, dirichlet + ((state.guess - prior.guess) * log_guess).sum(axis=1)
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=partial(divide_problem, site="probability"))
+def shard(problem: Problem, number: int) -> Shards:
+    """Divide the items of a problem; on the host."""
+    return divide_problem(problem, number, site="probability")
+
+
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 """The ascent, for the driver."""

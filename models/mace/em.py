@@ -12,7 +12,6 @@ The priors of the annotators play no part.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from jax.scipy.special import xlogy
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent, Terms, Total, alone
+from consilience.models.interface import Ascent, Shards, Terms, Total, alone
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
@@ -34,7 +33,7 @@ from consilience.models.mace.likelihood import (
 from consilience.models.mace.priors import Priors
 from consilience.models.mace.restarts import best_start
 
-__all__ = ["EM", "Problem", "State", "prepare", "sites", "start", "step"]
+__all__ = ["EM", "Problem", "State", "prepare", "shard", "sites", "start", "step"]
 
 
 class Problem(NamedTuple):
@@ -102,7 +101,10 @@ def _shares(counts: Float[Array, "annotator kind"]) -> Float[Array, "annotator k
     return jnp.where(total > 0, counts / jnp.where(total > 0, total, 1.0), 1 / counts.shape[1])
 
 
-EM = Ascent(
-    prepare=prepare, start=start, step=step, sites=sites, shard=partial(divide_problem, site="label_probability")
-)
+def shard(problem: Problem, number: int) -> Shards:
+    """Divide the items of a problem; on the host."""
+    return divide_problem(problem, number, site="label_probability")
+
+
+EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 """The ascent, for the driver."""
