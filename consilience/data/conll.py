@@ -11,7 +11,7 @@ import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,13 +28,14 @@ _ENDINGS = (".conll", ".key", ".response", ".txt", ".v4_gold_conll", ".v4_auto_c
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Chains(Contract):
-    """Mentions and the entities that they are of; made by `read_conll`.
+    """Mentions and the entities that they are of; made by `read_conll` or `from_spans`.
 
     Parameters
     ----------
     document, start, end : int32, shape ``(mention,)``; code of the document, and first and last token, counted from 0
         in the document. Mentions are sorted by these, longer ones first.
-    entity : int32, shape ``(mention,)``; entities of different documents have different codes.
+    entity : int32, shape ``(mention,)``; entities of different documents have different codes. -1 for a markable that
+        refers to nothing, such as the "it" of "it rains".
     num_mentions, num_documents, num_entities : sizes.
     documents, entities : object arrays of names in code order; ``None`` in a copy that went through JAX.
     """
@@ -48,6 +49,33 @@ class Chains(Contract):
     num_entities: int = size()
     documents: Any = ids()
     entities: Any = ids()
+
+    @classmethod
+    def from_spans(
+        cls, document: np.ndarray, start: np.ndarray, end: np.ndarray, entity: np.ndarray, *,
+        documents: Any, entities: Any = None,
+    ) -> Self:  # fmt: skip
+        """Take mentions in any order.
+
+        Parameters
+        ----------
+        document : codes into ``documents``.
+        start, end : first and last token of each mention.
+        entity : codes into ``entities``, -1 where the mention refers to nothing.
+        documents, entities : names in code order; of entities the codes as texts where absent. A name may occur in
+            several documents, for different codes.
+        """
+        order = np.lexsort((entity, -np.asarray(end), start, document))
+        document, start, end, entity = (
+            np.asarray(values, np.int32)[order] for values in (document, start, end, entity)
+        )
+        size = int(entity.max(initial=-1)) + 1 if entities is None else len(entities)
+        return cls(
+            document=document, start=start, end=end, entity=entity,
+            num_mentions=len(entity), num_documents=len(documents), num_entities=size,
+            documents=object_array(documents),
+            entities=object_array(map(str, range(size)) if entities is None else entities),
+        )  # fmt: skip
 
 
 _Mention = tuple[int, int, int, tuple[int, str]]  # document, first token, minus the last one, entity
@@ -74,24 +102,11 @@ def read_conll(source: Any) -> Chains:
     problems.raise_any()
     if not documents:
         raise problems.fail("there is no line '#begin document'", "check that this is a CoNLL file")
-    mentions.sort()
     entities = {name: code for code, name in enumerate(sorted({mention[3] for mention in mentions}))}
-    document, start, negative, entity = (
-        np.array([mention[place] for mention in mentions], np.int32).reshape(-1)
-        if place < 3
-        else np.array([entities[mention[3]] for mention in mentions], np.int32)
-        for place in range(4)
-    )
-    return Chains(
-        document=document,
-        start=start,
-        end=-negative,
-        entity=entity,
-        num_mentions=len(mentions),
-        num_documents=len(documents),
-        num_entities=len(entities),
-        documents=object_array(documents),
-        entities=object_array(name for _, name in entities),
+    columns = np.array([(*mention[:3], entities[mention[3]]) for mention in mentions], np.int32).reshape(-1, 4)
+    document, start, negative, entity = columns.T
+    return Chains.from_spans(
+        document, start, -negative, entity, documents=documents, entities=[name for _, name in entities]
     )
 
 
