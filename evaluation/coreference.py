@@ -7,6 +7,7 @@ not cross documents, so that the sums below are those over documents, divided at
 
 With K an entity of the key, S one of the response and :math:`n` their numbers of mentions in common, recall is
 
+* mentions: the share of the key's mentions that the response has, whatever their entities;
 * MUC: :math:`\sum_K (\lvert K \rvert - \mathrm{parts}(K)) / \sum_K (\lvert K \rvert - 1)`, where the response cuts K
   into parts, and a mention that it lacks is a part of its own;
 * B³: :math:`\sum_{K, S} (n^2 / \lvert K \rvert) / \sum_K \lvert K \rvert`;
@@ -30,16 +31,16 @@ al. (2014), ACL: the official scorer. Moosavi and Strube (2016), ACL: LEA.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse
 
 from consilience.arrays import Bool, Float, Int
 
-__all__ = ["CONLL", "METRICS", "Overlap", "Share", "conll", "overlap", "score"]
+__all__ = ["CONLL", "METRICS", "Overlap", "Share", "conll", "overlap", "score", "share", "sums"]
 
-METRICS = ("muc", "b3", "ceafe", "ceafm", "blanc", "lea")
+METRICS = ("mentions", "muc", "b3", "ceafe", "ceafm", "blanc", "lea")
 """Names of the scores, beside ``conll``, which is made of others."""
 
 CONLL = ("muc", "b3", "ceafe")
@@ -47,59 +48,42 @@ CONLL = ("muc", "b3", "ceafe")
 
 
 class Share(NamedTuple):
-    """Recall and precision as the sums that they are made of, float64, each of shape ``(draw,)``.
+    """Recall, precision and F of any number of units, float64; 0 where there is nothing to recall or to be precise in.
 
     Parameters
     ----------
-    recall_part, recall_whole : numerator and denominator of recall.
-    precision_part, precision_whole : the same of precision.
-    f_value : of scores whose F is not that of their recall and precision; else None.
+    recall, precision, f1 : arrays of one shape.
     """
 
-    recall_part: Float[np.ndarray, " draw"]
-    recall_whole: Float[np.ndarray, " draw"]
-    precision_part: Float[np.ndarray, " draw"]
-    precision_whole: Float[np.ndarray, " draw"]
-    f_value: Float[np.ndarray, " draw"] | None = None
-
-    @property
-    def recall(self) -> Float[np.ndarray, " draw"]:
-        """Recall; 0 where there is nothing to recall."""
-        return _ratio(self.recall_part, self.recall_whole)
-
-    @property
-    def precision(self) -> Float[np.ndarray, " draw"]:
-        """Precision; 0 where the response has nothing."""
-        return _ratio(self.precision_part, self.precision_whole)
-
-    @property
-    def f1(self) -> Float[np.ndarray, " draw"]:
-        """Harmonic mean of both; 0 where both are 0."""
-        return _harmonic(self.recall, self.precision) if self.f_value is None else self.f_value
+    recall: Float[np.ndarray, "*units"]
+    precision: Float[np.ndarray, "*units"]
+    f1: Float[np.ndarray, "*units"]
 
 
 class Overlap(NamedTuple):
-    """Which entities have mentions in common, in all draws.
+    """Which entities have mentions in common, in all units: draws, or documents of draws.
 
     Parameters
     ----------
-    num_draws : how many draws.
+    num_units : how many units.
     key_size, response_size : mentions of each entity, those included that the other side lacks.
-    key_draw, response_draw : the draw of each entity.
+    key_unit, response_unit : the unit of each entity.
     key, response, common : of pairs of entities that have mentions in common: which entities, and how many mentions.
-    pairs : shape ``(draw, 3)``; pairs of different mentions of a document: of the key, of the response, of those that
+    listed : how many, a mention counted as often as it stands in the key; ``common`` counts it where it stands last.
+    pairs : shape ``(unit, 3)``; pairs of different mentions of a document: of the key, of the response, of those that
         both have.
     """
 
-    num_draws: int
+    num_units: int
     key_size: Int[np.ndarray, " entity"]
     response_size: Int[np.ndarray, " entity"]
-    key_draw: Int[np.ndarray, " entity"]
-    response_draw: Int[np.ndarray, " entity"]
+    key_unit: Int[np.ndarray, " entity"]
+    response_unit: Int[np.ndarray, " entity"]
     key: Int[np.ndarray, " cell"]
     response: Int[np.ndarray, " cell"]
     common: Int[np.ndarray, " cell"]
-    pairs: Int[np.ndarray, "draw 3"]
+    listed: Int[np.ndarray, " cell"]
+    pairs: Int[np.ndarray, "unit 3"]
 
 
 def overlap(
@@ -108,6 +92,8 @@ def overlap(
     document: Int[np.ndarray, " mention"],
     *,
     singletons: bool = True,
+    by_document: bool = False,
+    twin: Int[np.ndarray, " mention"] | None = None,
 ) -> Overlap:
     """Count what entities have in common.
 
@@ -117,6 +103,9 @@ def overlap(
         of each mention, -1 where this side lacks the mention. Codes are of all documents together.
     document : shape ``(mention,)``; code of its document.
     singletons : False leaves out entities of one mention, on both sides.
+    by_document : whether each document of each draw is a unit of its own: those of the first draw, of the second, …
+    twin : of a span that stands in the key more than once, the place where it stands last, which is also where the
+        response has it; each mention's own place by default.
 
     Raises
     ------
@@ -126,38 +115,64 @@ def overlap(
     if {len(key), len(response)} - {1, num_draws}:
         raise ValueError(f"{len(key)} draws of the key and {len(response)} of the response; give equal numbers, or one")
     key, response = (np.broadcast_to(side, (num_draws, len(document))) for side in (key, response))
-    key_code, key_size, key_draw = _entities(key, singletons)
-    response_code, response_size, response_draw = _entities(response, singletons)
-    both = (key_code >= 0) & (response_code >= 0)
-    cell, count = np.unique(
-        key_code[both].astype(np.int64) * (len(response_size) + 1) + response_code[both], return_counts=True
+    num_documents = int(document.max(initial=-1)) + 1
+    unit = np.arange(num_draws)[:, None]
+    if by_document:
+        unit = unit * num_documents + document
+    unit = np.broadcast_to(unit, key.shape)
+    num_units = num_draws * (num_documents if by_document else 1)
+    key_code, key_size, key_unit = _entities(key, unit, singletons)
+    response_code, response_size, response_unit = _entities(response, unit, singletons)
+    width = len(response_size) + 1
+    cell, common = _cells(key_code, response_code, width)
+    listed = common
+    if twin is not None:
+        single, (cell, listed) = (cell, common), _cells(key_code, response_code[:, twin], width)
+        common = np.zeros_like(listed)
+        common[np.searchsorted(cell, single[0])] = single[1]
+    of_key, of_response = np.divmod(cell, width)
+    pairs = np.stack(
+        [
+            _pairs_within(present, document, num_documents, by_document)
+            for present in (key_code >= 0, response_code >= 0, (key_code >= 0) & (response_code >= 0))
+        ],
+        axis=1,
     )
-    of_key, of_response = np.divmod(cell, len(response_size) + 1)
-    present = (key_code >= 0, response_code >= 0, both)
-    pairs = np.stack([_pairs_within(side, document) for side in present], axis=1)
-    return Overlap(num_draws, key_size, response_size, key_draw, response_draw, of_key, of_response, count, pairs)
+    return Overlap(
+        num_units, key_size, response_size, key_unit, response_unit, of_key, of_response, common, listed, pairs
+    )
 
 
-def score(found: Overlap, metric: str) -> Share:
-    """Return one of `METRICS` for every draw.
+def sums(found: Overlap, metric: str) -> Float[np.ndarray, "part unit"]:
+    """Return the sums that one of `METRICS` is a ratio of; those of several documents are added.
 
     Raises
     ------
     KeyError : there is no such score.
     """
-    return _SCORES[metric](found)
+    return np.array(_SUMS[metric](found), float)
 
 
-def conll(found: Overlap) -> Float[np.ndarray, " draw"]:
-    """Return the mean F of MUC, B³ and CEAF-e of every draw."""
+def share(metric: str, parts: Float[np.ndarray, "part ..."]) -> Share:
+    """Return recall, precision and F of one of `METRICS` from its sums, whatever the units are."""
+    return _blanc_share(parts) if metric == "blanc" else _share(*parts)
+
+
+def score(found: Overlap, metric: str) -> Share:
+    """Return one of `METRICS` for every unit."""
+    return share(metric, sums(found, metric))
+
+
+def conll(found: Overlap) -> Float[np.ndarray, " unit"]:
+    """Return the mean F of MUC, B³ and CEAF-e of every unit."""
     return np.mean([score(found, metric).f1 for metric in CONLL], axis=0)
 
 
 # Entities -------------------------------------------------------------------------------------------------------------
 
 
-def _entities(side: np.ndarray, singletons: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a code for each entity of each draw ``(draw, mention)``, -1 where there is none; sizes; and draws."""
+def _entities(side: np.ndarray, unit: np.ndarray, singletons: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a code for each entity of each draw ``(draw, mention)``, -1 where there is none; sizes; and units."""
     width = int(side.max(initial=-1)) + 1
     draw = np.arange(len(side))[:, None]
     present = side >= 0
@@ -165,115 +180,133 @@ def _entities(side: np.ndarray, singletons: bool) -> tuple[np.ndarray, np.ndarra
     counted = number > (0 if singletons else 1)
     code = np.where(counted, np.cumsum(counted) - 1, -1)
     of_mention = np.where(present, code[np.where(present, draw * width + side, 0)] if width else -1, -1)
-    return of_mention, number[counted], np.flatnonzero(counted) // max(width, 1)
+    of_entity = np.zeros(counted.sum(), np.int64)
+    of_entity[of_mention[of_mention >= 0]] = unit[of_mention >= 0]
+    return of_mention, number[counted], of_entity
 
 
-def _pairs_within(present: Bool[np.ndarray, "draw mention"], document: np.ndarray) -> Int[np.ndarray, " draw"]:
+def _cells(key: np.ndarray, response: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of entities that have mentions in common, as one code, and how many."""
+    both = (key >= 0) & (response >= 0)
+    cell, number = np.unique(key[both].astype(np.int64) * width + response[both], return_counts=True)
+    return cell, number
+
+
+def _pairs_within(
+    present: Bool[np.ndarray, "draw mention"], document: np.ndarray, num_documents: int, by_document: bool
+) -> Int[np.ndarray, " unit"]:
     """Return how many pairs of mentions of one document there are."""
-    number = int(document.max(initial=-1)) + 1
-    cell = np.arange(len(present))[:, None] * number + document
-    counts = np.bincount(cell[present], minlength=len(present) * number).reshape(len(present), number)
-    return _links(counts).sum(axis=1)
+    cell = np.arange(len(present))[:, None] * num_documents + document
+    links = _links(np.bincount(cell[present], minlength=len(present) * num_documents))
+    return links if by_document else links.reshape(len(present), num_documents).sum(axis=1)
 
 
 def _links(number: np.ndarray) -> np.ndarray:
     return number * (number - 1) // 2
 
 
-# Scores ---------------------------------------------------------------------------------------------------------------
+# Scores: numerator and denominator of recall, the same of precision ---------------------------------------------------
+
+_Sums = tuple[np.ndarray, ...]
 
 
-def _muc(found: Overlap) -> Share:
+def _mentions(found: Overlap) -> _Sums:
+    common = _of_cells(found, found.common)
+    return common, _of_key(found, found.key_size), common, _of_response(found, found.response_size)
+
+
+def _muc(found: Overlap) -> _Sums:
     # Entities are cut into parts, one a cell and one a mention that the other side lacks: the sizes cancel.
-    common = _by_draw(found, found.common - 1)
-    return Share(common, _of_key(found, found.key_size - 1), common, _of_response(found, found.response_size - 1))
+    common = _of_cells(found, np.maximum(found.common - 1, 0))
+    return common, _of_key(found, found.key_size - 1), common, _of_response(found, found.response_size - 1)
 
 
-def _b3(found: Overlap) -> Share:
-    square = found.common.astype(float) ** 2
-    return Share(
-        _by_draw(found, square / found.key_size[found.key]), _of_key(found, found.key_size),
-        _by_draw(found, square / found.response_size[found.response]), _of_response(found, found.response_size),
+def _b3(found: Overlap) -> _Sums:
+    product = found.common * found.listed.astype(float)
+    return (
+        _of_cells(found, product / found.key_size[found.key]), _of_key(found, found.key_size),
+        _of_cells(found, product / found.response_size[found.response]), _of_response(found, found.response_size),
     )  # fmt: skip
 
 
-def _ceafm(found: Overlap) -> Share:
-    total = _best_alignment(found, found.common.astype(float))
-    return Share(total, _of_key(found, found.key_size), total, _of_response(found, found.response_size))
+def _ceafm(found: Overlap) -> _Sums:
+    total = _best_alignment(found, found.listed.astype(float))
+    return total, _of_key(found, found.key_size), total, _of_response(found, found.response_size)
 
 
-def _ceafe(found: Overlap) -> Share:
-    similarity = 2 * found.common / (found.key_size[found.key] + found.response_size[found.response])
+def _ceafe(found: Overlap) -> _Sums:
+    similarity = 2 * found.listed / (found.key_size[found.key] + found.response_size[found.response])
     total = _best_alignment(found, similarity)
-    return Share(
+    return (
         total, _of_key(found, np.ones(len(found.key_size))), total,
         _of_response(found, np.ones(len(found.response_size))),
     )  # fmt: skip
 
 
-def _blanc(found: Overlap) -> Share:
+def _blanc(found: Overlap) -> _Sums:
+    """Return the sums of pairs that corefer, and then those of pairs that do not."""
     of_key, of_response = _of_key(found, _links(found.key_size)), _of_response(found, _links(found.response_size))
-    common = _by_draw(found, _links(found.common))
-    key_pairs, response_pairs, common_pairs = found.pairs.T.astype(float)
+    common = _of_cells(found, _links(found.common))
+    key_pairs, response_pairs, common_pairs = found.pairs.T
     # Of the mentions that both sides have: coreferent pairs of the key, and of the response.
     shared = [
-        np.bincount(draw, _links(np.bincount(entity, found.common, len(draw))), found.num_draws)
-        for draw, entity in ((found.key_draw, found.key), (found.response_draw, found.response))
+        np.bincount(unit, _links(np.bincount(entity, found.common, len(unit)).astype(int)), found.num_units)
+        for unit, entity in ((found.key_unit, found.key), (found.response_unit, found.response))
     ]
     other = common_pairs - shared[0] - shared[1] + common
-    links = Share(common, of_key, common, of_response)
-    rest = Share(other, key_pairs - of_key, other, response_pairs - of_response)
+    return common, of_key, common, of_response, other, key_pairs - of_key, other, response_pairs - of_response
+
+
+def _blanc_share(parts: np.ndarray) -> Share:
+    links, rest = _share(*parts[:4]), _share(*parts[4:])
     # Where the key has no pairs of a kind, the other kind alone decides, as in the official scorer.
-    first, second = (of_key > 0).astype(float), (rest.recall_whole > 0).astype(float)
+    first, second = (parts[1] > 0).astype(float), (parts[5] > 0).astype(float)
     weight = np.maximum(first + second, 1)
-    recall, precision, f_value = (
-        (first * getattr(links, name) + second * getattr(rest, name)) / weight for name in ("recall", "precision", "f1")
-    )
-    whole = np.ones(found.num_draws)
-    return Share(recall, whole, precision, whole, f_value)
+    return Share(*((first * one + second * other) / weight for one, other in zip(links, rest, strict=True)))
 
 
-def _lea(found: Overlap) -> Share:
+def _lea(found: Overlap) -> _Sums:
     alone = (found.key_size[found.key] == 1) & (found.response_size[found.response] == 1)
 
     def resolved(size: np.ndarray) -> np.ndarray:
         links = _links(size)
         return size * np.where(alone, 1.0, _links(found.common) / np.maximum(links, 1))
 
-    return Share(
-        _by_draw(found, resolved(found.key_size[found.key])), _of_key(found, found.key_size),
-        _by_draw(found, resolved(found.response_size[found.response])), _of_response(found, found.response_size),
+    return (
+        _of_cells(found, resolved(found.key_size[found.key])), _of_key(found, found.key_size),
+        _of_cells(found, resolved(found.response_size[found.response])), _of_response(found, found.response_size),
     )  # fmt: skip
 
 
-_SCORES = {"muc": _muc, "b3": _b3, "ceafe": _ceafe, "ceafm": _ceafm, "blanc": _blanc, "lea": _lea}
+_SUMS = {"mentions": _mentions, "muc": _muc, "b3": _b3, "ceafe": _ceafe, "ceafm": _ceafm, "blanc": _blanc, "lea": _lea}
 
 
-def _by_draw(found: Overlap, of_cell: np.ndarray) -> Float[np.ndarray, " draw"]:
-    return np.bincount(found.key_draw[found.key], of_cell, found.num_draws).astype(float)
+def _of_cells(found: Overlap, of_cell: np.ndarray) -> Float[np.ndarray, " unit"]:
+    return np.bincount(found.key_unit[found.key], of_cell, found.num_units).astype(float)
 
 
-def _of_key(found: Overlap, of_entity: np.ndarray) -> Float[np.ndarray, " draw"]:
-    return np.bincount(found.key_draw, of_entity, found.num_draws).astype(float)
+def _of_key(found: Overlap, of_entity: np.ndarray) -> Float[np.ndarray, " unit"]:
+    return np.bincount(found.key_unit, of_entity, found.num_units).astype(float)
 
 
-def _of_response(found: Overlap, of_entity: np.ndarray) -> Float[np.ndarray, " draw"]:
-    return np.bincount(found.response_draw, of_entity, found.num_draws).astype(float)
+def _of_response(found: Overlap, of_entity: np.ndarray) -> Float[np.ndarray, " unit"]:
+    return np.bincount(found.response_unit, of_entity, found.num_units).astype(float)
+
+
+def _share(recall_part: Any, recall_whole: Any, precision_part: Any, precision_whole: Any) -> Share:
+    recall, precision = _ratio(recall_part, recall_whole), _ratio(precision_part, precision_whole)
+    return Share(recall, precision, _ratio(2 * recall * precision, recall + precision))
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.zeros(np.shape(part)), where=np.asarray(whole) != 0)
 
 
-def _harmonic(recall: np.ndarray, precision: np.ndarray) -> np.ndarray:
-    return _ratio(2 * recall * precision, recall + precision)
-
-
 # Alignment ------------------------------------------------------------------------------------------------------------
 
 
-def _best_alignment(found: Overlap, similarity: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " draw"]:
-    """Return the largest sum of similarities of entities that are aligned one to one, of each draw.
+def _best_alignment(found: Overlap, similarity: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " unit"]:
+    """Return the largest sum of similarities of entities that are aligned one to one, of each unit.
 
     Entities without common mentions have similarity zero, so that each connected block of entities is a problem of its
     own. Most blocks have one entity on one side, of which the largest similarity is the best.
@@ -289,9 +322,9 @@ def _best_alignment(found: Overlap, similarity: Float[np.ndarray, " cell"]) -> F
     several = (keys > 1) & (responses > 1)
     for cells in _grouped(of_cell, several):
         best[of_cell[cells[0]]] = _assigned(found.key[cells], found.response[cells], similarity[cells])
-    draw_of_block = np.zeros(size, np.int64)
-    draw_of_block[of_cell] = found.key_draw[found.key]
-    return np.bincount(draw_of_block, best, found.num_draws).astype(float)
+    unit_of_block = np.zeros(size, np.int64)
+    unit_of_block[of_cell] = found.key_unit[found.key]
+    return np.bincount(unit_of_block, best, found.num_units).astype(float)
 
 
 def _grouped(of_cell: np.ndarray, chosen: np.ndarray) -> Iterator[np.ndarray]:
