@@ -7,9 +7,15 @@ without brackets.
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import gzip
+import io
+import os
 import re
+import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +24,9 @@ from consilience.data.annotations import Annotations
 from consilience.data.codes import compact, keep_repeated, object_array, repeated, require_rows
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Table, check_option, choose_columns, read_table, warn_input
+from consilience.errors import UnsupportedRequest
 
-__all__ = ["MENTION_TYPES", "MentionLabels", "Mentions", "read_mentions"]
+__all__ = ["MENTION_TYPES", "MentionLabels", "Mentions", "read_mentions", "write_mentions"]
 
 MENTION_TYPES = ("DN", "DO", "NR", "PR")
 _ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR)(?:\(\s*\))?)", re.IGNORECASE)
@@ -359,3 +366,86 @@ def _positions(table: Table, mention: np.ndarray, num_mentions: int) -> tuple[np
     start, end = result
     table.flag((start > end)[mention], "end", "the mention ends before it starts", "exchange or correct start and end")
     return start, end
+
+
+# ---- writing ----
+
+_DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_UNREADABLE = re.compile(r"[()\0]|^\s|\s$|^$")
+
+
+def write_mentions(mentions: Mentions, path: str | os.PathLike) -> None:
+    """Write annotated mentions as a table that `read_mentions` reads, in place of an earlier one.
+
+    Parameters
+    ----------
+    mentions : with or without gold labels and positions. Annotations are written in their order: what is read has the
+        same codes if mentions, annotators and documents are coded in the order of their first annotations, as those
+        are that were read from a whole table, or simulated. Mentions without annotations, and documents that have no
+        others, cannot be written; a warning counts them.
+    path : ending in ``.csv`` or ``.tsv``, perhaps with ``.gz``. The file appears when it is complete.
+
+    Raises
+    ------
+    UnsupportedRequest : for other endings, and where an annotation points to a mention whose id has brackets or is
+        empty, which could not be read again.
+    """
+    path = Path(path)
+    ending = next((ending for ending in _DELIMITERS if path.name.lower().endswith(ending)), None)
+    if ending is None:
+        raise UnsupportedRequest(f"'{path.name}' cannot be written; end it in {', '.join(_DELIMITERS)}")
+    table = _table_of(mentions)
+    without = mentions.num_mentions - len(np.unique(mentions.mention))
+    if without:
+        warn_input(f"{without:,} mentions without annotations were not written: a row holds an annotation")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with partial.open("wb") as raw:
+            # No name and no time of the file: the same mentions are the same bytes.
+            packed = gzip.GzipFile("", "wb", 6, raw, 0) if ending.endswith(".gz") else raw
+            with io.TextIOWrapper(packed, "utf-8", newline="") as stream:
+                writer = csv.writer(stream, delimiter=_DELIMITERS[ending])
+                writer.writerow(table)
+                writer.writerows(zip(*table.values(), strict=True))
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _table_of(mentions: Mentions) -> dict[str, list[Any]]:
+    """Return the columns of a table of mentions, one entry for each annotation."""
+    mention, documents = np.asarray(mentions.mention), _ids(mentions.documents, mentions.num_documents)
+    document = np.asarray(mentions.document)
+    names = _own_names(_ids(mentions.mentions, mentions.num_mentions), documents[document])
+    labels = mentions.replace(mentions=names).label_codes()
+    targets = names[np.unique(labels.antecedent[labels.antecedent >= 0])]
+    unreadable = [name for name in targets.tolist() if _UNREADABLE.search(name)]
+    if unreadable:
+        raise UnsupportedRequest(
+            f"an annotation points to {unreadable[0]!r}, which could not be read again; give ids without brackets"
+        )
+    # The last one stands for unknown gold labels, whose code is -1.
+    texts = np.append(labels.names, "")
+    annotators = _ids(mentions.annotators, mentions.num_annotators)
+    table = {"mention_id": names[mention], "annotator_id": annotators[np.asarray(mentions.annotator)]}
+    if mentions.gold_type is not None:
+        table["gold"] = texts[labels.gold[mention]]
+    table |= {"annotation": texts[labels.label], "document_id": documents[document[mention]]}
+    if mentions.start is not None:
+        table |= {"start": np.asarray(mentions.start)[mention], "end": np.asarray(mentions.end)[mention]}
+    return {name: values.tolist() for name, values in table.items()}
+
+
+def _ids(names: Any, size: int) -> np.ndarray:
+    return object_array(map(str, range(size))) if names is None else np.asarray(names)
+
+
+def _own_names(names: np.ndarray, documents: np.ndarray) -> np.ndarray:
+    """Return ids as they were within their documents, if these had to be put before them to make them unique."""
+    prefixes = [f"{document}/" for document in documents.tolist()]
+    if not all(map(str.startswith, names.tolist(), prefixes)):
+        return names
+    own = object_array(map(str.removeprefix, names.tolist(), prefixes))
+    # Ids that are unique without their documents are read as they stand, and have to keep them.
+    return own if len(set(own.tolist())) < len(own) else names

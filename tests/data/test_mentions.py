@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from consilience.data import read_mentions
-from consilience.data.mentions import MENTION_TYPES, _Links, _on_circles
-from consilience.errors import InputError, InputWarning
+from consilience.data.mentions import MENTION_TYPES, _Links, _on_circles, write_mentions
+from consilience.errors import InputError, InputWarning, UnsupportedRequest
 
 TABLE = {
     "mention_id": ["m1", "m2", "m2", "m3"],
@@ -167,3 +167,78 @@ def test_circles_against_a_loop():
     assert expected
     found = _on_circles(_Links(rows, annotator[rows], mention[rows], antecedent[rows]))
     assert {(annotator[row], mention[row]) for row in rows[found]} == set(expected)
+
+
+# ---- writing ----
+
+
+def same(one, other):
+    """Compare two sets of mentions in every field."""
+    assert one.fingerprint() == other.fingerprint()
+
+
+SEVERAL = links(
+    ("m1", "a2", "DN"), ("m2", "a2", "DO(m1)"), ("m1", "a1", "NR"), ("m2", "a1", "PR(m1)"), ("m3", "a2", "DO(m1)"),
+    document_id=["d", "d", "e", "e", "e"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLE,
+        SEVERAL,
+        # Ids that look as if documents stood before them, and ids that would be equal if they did.
+        links(("d/m1", "a", "DN"), ("d/m2", "a", "DO(d/m1)"), document_id=["d", "d"]),
+        links(("c", "a", "DN"), ("b/c", "a", "DN"), ("m", "a", "DN"), ("m", "b", "DN"),
+              document_id=["a/b", "a", "a", "a/b"]),
+        links(('he said, "I"', "a, b", "DN"), ("two\nlines", "a, b", 'DO(he said, "I")'), ("tab\there", "ä", "DN")),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "TSV"])
+def test_what_is_written_is_read_again(tmp_path, table, ending):
+    mentions = read_mentions(table)
+    path = tmp_path / "new" / f"mentions.{ending}"
+    write_mentions(mentions, path)
+    same(read_mentions(path), mentions)
+    first = path.read_bytes()
+    write_mentions(mentions, path)
+    assert path.read_bytes() == first
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_ids_are_written_as_they_were_within_their_documents(tmp_path):
+    write_mentions(read_mentions(SEVERAL), tmp_path / "mentions.csv")
+    assert (tmp_path / "mentions.csv").read_text().splitlines() == [
+        "mention_id,annotator_id,annotation,document_id",
+        "m1,a2,DN,d", "m2,a2,DO(m1),d", "m1,a1,NR,e", "m2,a1,PR(m1),e", "m3,a2,DO(m1),e",
+    ]  # fmt: skip
+
+
+def test_mentions_without_annotations_are_counted(tmp_path):
+    table = links(("m1", "a", "DN"), ("m2", "a", ""), ("m3", "a", "DO(m1)"))
+    with pytest.warns(InputWarning, match="1 rows without"):
+        mentions = read_mentions(table, missing="drop")
+    assert mentions.num_mentions == 3
+    with pytest.warns(InputWarning, match="^1 mentions without annotations were not written"):
+        write_mentions(mentions, tmp_path / "mentions.csv")
+    assert read_mentions(tmp_path / "mentions.csv").mentions.tolist() == ["m1", "m3"]
+
+
+def test_mentions_without_ids_are_written_by_their_codes(tmp_path):
+    mentions = read_mentions(TABLE)
+    write_mentions(mentions.replace(mentions=None, annotators=None, documents=None), tmp_path / "mentions.csv")
+    found = read_mentions(tmp_path / "mentions.csv")
+    assert found.mentions.tolist() == ["0", "1", "2"]
+    same(found.replace(**{name: getattr(mentions, name) for name in ("mentions", "annotators", "documents")}), mentions)
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path):
+    mentions = read_mentions(TABLE)
+    with pytest.raises(UnsupportedRequest, match="end it in .csv"):
+        write_mentions(mentions, tmp_path / "mentions.xlsx")
+    odd = mentions.mentions.copy()
+    odd[0] = "m(1)"
+    with pytest.raises(UnsupportedRequest, match=r"points to 'm\(1\)'"):
+        write_mentions(mentions.replace(mentions=odd), tmp_path / "mentions.csv")
+    assert not list(tmp_path.iterdir())
