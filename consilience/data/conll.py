@@ -1,29 +1,39 @@
-"""Entities of documents, and CoNLL files of them: the format of the shared tasks of 2011 and 2012.
+"""Entities of documents, and CoNLL files of them.
 
-A file has one line for each token, an empty line between sentences, and brackets in the last column: ``(0`` where a
-mention of entity 0 begins, ``0)`` where it ends, ``(0)`` for a mention of one token, ``|`` or nothing between several,
-and ``-``, ``_`` or ``*`` where there is none. ``#begin document NAME`` and ``#end document`` enclose a document.
+Two formats are read, and told apart by the line ``# global.columns``, which only the second has:
+
+* CoNLL-2012, of the shared tasks of 2011 and 2012. A file has one line for each token, an empty line between
+  sentences, and brackets in the last column: ``(0`` where a mention of entity 0 begins, ``0)`` where it ends, ``(0)``
+  for a mention of one token, ``|`` or nothing between several, and ``-``, ``_`` or ``*`` where there is none (or nothing
+  after a tab). ``#begin document NAME`` and ``#end document`` enclose a document; the name is all that follows, the part
+  included.
+* CoNLL-UA, of Universal Anaphora: see `consilience.data.conll_ua`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from consilience.data.codes import object_array
+from consilience.data.conll_text import Cell, ConllText, Document, Mention, find_conll_files
+from consilience.data.conll_ua import COLUMNS_LINE, parse_conll_ua
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import Problems, find_file, read_text
+from consilience.data.tables import Problems, read_text, warn_input
+from consilience.errors import InputError, InputProblem
 
-__all__ = ["Chains", "read_conll"]
+__all__ = ["NOTHING", "Chains", "parse_conll", "read_conll"]
 
+NOTHING = ("-", "_", "*")
+_BEGIN = re.compile(r"#\s*begin document\b(.*)")
+_END = re.compile(r"#\s*end document\b.*")
 _BRACKET = re.compile(r"\(([^()|]+)\)|\(([^()|]+)|([^()|]+)\)")
-_NOTHING = ("-", "_", "*")
-_ENDINGS = (".conll", ".key", ".response", ".txt", ".v4_gold_conll", ".v4_auto_conll")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -78,73 +88,134 @@ class Chains(Contract):
         )  # fmt: skip
 
 
-_Mention = tuple[int, int, int, tuple[int, str]]  # document, first token, minus the last one, entity
-
-
 def read_conll(source: Any) -> Chains:
-    """Read the entities of a CoNLL file.
+    """Read the entities of CoNLL files.
 
     Parameters
     ----------
-    source : path of a file, also with ``.gz``.
+    source : path of a file, also with ``.gz``; a folder, of which every file with a CoNLL ending but ``.txt`` is read,
+        in the order of the names; or a list of paths of files. Files may be CoNLL-2012 or CoNLL-UA.
 
     Returns
     -------
-    chains : documents in the order of the file. A span that stands in the file twice is kept twice.
+    chains : documents in the order of the files and in them. A span that stands in a file twice is kept twice.
+        Non-referring markables of CoNLL-UA have the entity -1.
 
     Raises
     ------
-    InputError : with the line of each bracket that has no partner, and of documents that do not end.
+    InputError : with file and line of each bracket that has no partner, of documents that do not end, that have no
+        name, or whose name occurs twice; and where a folder has no CoNLL file.
+
+    Warns
+    -----
+    InputWarning : counting what chains cannot hold: zero anaphora, markables of several parts, split antecedents.
     """
-    path, _ = find_file(source, _ENDINGS)
+    places: dict[str, str] = {}
+    mentions: list[tuple[int, int, int, str | None]] = []
+    left_out: Counter[str] = Counter()
+    found: list[InputProblem] = []
+    for path in find_conll_files(source):
+        text, problems = _read(path)
+        first = len(places)
+        for document in text.documents:
+            if document.name in places:
+                message = f"the document {document.name!r} occurs twice; it began before in {places[document.name]}"
+                problems.add(message, "rename or leave out one of the two", row=f"line {document.line}")
+            places.setdefault(document.name, f"{path}, line {document.line}")
+        mentions += [(first + one.document, one.start, one.end, one.entity) for one in text.mentions]
+        left_out.update(text.left_out)
+        found += problems.found
+    if found:
+        raise InputError(found)
+    if left_out.total():
+        counts = ", ".join(f"{count:,} {what}" for what, count in left_out.items() if count)
+        warn_input(f"chains hold whole spans of tokens and one entity for each; left out: {counts}")
+    return _chains(mentions, list(places))
+
+
+def _read(path: Path) -> tuple[ConllText, Problems]:
     problems = Problems(str(path))
-    documents, mentions = read_text(path, problems, lambda stream: _parse(stream, problems))
-    problems.raise_any()
-    if not documents:
+    text = read_text(path, problems, lambda stream: parse_conll(list(stream), problems))
+    if not text.documents and not problems.found:
         raise problems.fail("there is no line '#begin document'", "check that this is a CoNLL file")
-    entities = {name: code for code, name in enumerate(sorted({mention[3] for mention in mentions}))}
-    columns = np.array([(*mention[:3], entities[mention[3]]) for mention in mentions], np.int32).reshape(-1, 4)
-    document, start, negative, entity = columns.T
-    return Chains.from_spans(
-        document, start, -negative, entity, documents=documents, entities=[name for _, name in entities]
-    )
+    return text, problems
 
 
-def _parse(stream: Iterator[str], problems: Problems) -> tuple[list[str], list[_Mention]]:
-    """Return the names of the documents, and the mentions."""
-    documents: list[str] = []
-    mentions: list[_Mention] = []
-    inside, token = False, 0
+def _chains(mentions: list[tuple[int, int, int, str | None]], documents: list[str]) -> Chains:
+    names = {(document, entity) for document, _, _, entity in mentions if entity is not None}
+    codes = {name: code for code, name in enumerate(sorted(names))}
+    entity = np.array([codes.get((document, entity or ""), -1) for document, _, _, entity in mentions], np.int32)
+    document, start, end = np.array([mention[:3] for mention in mentions], np.int32).reshape(-1, 3).T
+    return Chains.from_spans(document, start, end, entity, documents=documents, entities=[name for _, name in codes])
+
+
+def parse_conll(lines: Sequence[str], problems: Problems) -> ConllText:
+    """Return what a text in one of the formats holds; add what is wrong with it to the problems."""
+    for number, line in enumerate(lines, 1):
+        content = line.strip()
+        if COLUMNS_LINE.fullmatch(content):
+            return parse_conll_ua(lines, problems)
+        if re.match(r"#\s*global\.Entity\b", content):
+            message = "this is a CorefUD file, with entities in the column MISC, and no CoNLL-UA file"
+            remedy = "convert it to CoNLL-2012 or CoNLL-UA"
+            raise problems.fail(message, remedy, row=f"line {number}")
+        if content and (not content.startswith("#") or _BEGIN.fullmatch(content)):
+            break
+    return _parse_2012(lines, problems)
+
+
+# ---- CoNLL-2012 ----
+
+
+def _parse_2012(lines: Sequence[str], problems: Problems) -> ConllText:
+    text = ConllText()
+    inside, token, line = False, 0, 0
     open_at: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    line = 0
-    for line, text in enumerate(stream, 1):
-        content = text.strip()
-        if content.startswith("#begin document"):
-            if inside:
-                problems.add("a document begins before the last one ends", "add #end document", row=f"line {line}")
-            documents.append(content.removeprefix("#begin document").strip())
-            inside, token = True, 0
-            open_at.clear()
-        elif content.startswith("#end document"):
-            _report_open(open_at, problems)
-            inside = False
-        elif content and not content.startswith("#"):
+    for line, row in enumerate(lines, 1):
+        content = row.strip()
+        if content.startswith("#"):
+            if begin := _BEGIN.fullmatch(content):
+                if inside:
+                    problems.add("a document begins before the last one ends", "add #end document", row=f"line {line}")
+                    _report_open(open_at, problems)
+                name = begin[1].strip()
+                if not name:
+                    problems.add("the document has no name", "write #begin document NAME", row=f"line {line}")
+                text.documents.append(Document(name, line))
+                inside, token = True, 0
+            elif _END.fullmatch(content):
+                _report_open(open_at, problems)
+                inside = False
+        elif content:
             if not inside:
                 problems.add("a token stands outside of documents", "add #begin document", row=f"line {line}")
                 break
-            cell = content.split()[-1]
-            if cell not in _NOTHING:
-                mentions += _mentions(cell, len(documents) - 1, token, line, open_at, problems)
+            document = len(text.documents) - 1
+            start, stop = _find_cell(row)
+            cell = row[start:stop]
+            text.cells.append(Cell(line - 1, start, stop, document, token))
+            if cell and cell not in NOTHING:
+                text.mentions += _mentions(cell, document, token, line, open_at, problems)
             token += 1
     if inside:
         problems.add("the last document does not end", "add #end document", row=f"line {line}")
         _report_open(open_at, problems)
-    return documents, mentions
+    return text
+
+
+def _find_cell(row: str) -> tuple[int, int]:
+    """Return where the last cell stands; after a tab it may be empty, unless there are brackets before that tab."""
+    filled = row.rstrip()
+    cell = filled.split()[-1]
+    after_tab = row.rfind("\t") + 1
+    if after_tab > len(filled) and not {"(", ")"} & set(cell):
+        return after_tab, after_tab
+    return len(filled) - len(cell), len(filled)
 
 
 def _mentions(
     cell: str, document: int, token: int, line: int, open_at: dict[str, list[tuple[int, int]]], problems: Problems
-) -> Iterator[_Mention]:
+) -> Iterator[Mention]:
     """Yield the mentions that end at a token; remember those that begin."""
     position = 0
     for bracket in _BRACKET.finditer(cell):
@@ -153,12 +224,12 @@ def _mentions(
         position = bracket.end()
         single, begins, ends = bracket.groups()
         if single is not None:
-            yield document, token, -token, (document, single)
+            yield Mention(document, token, token, single)
         elif begins is not None:
             open_at[begins].append((token, line))
         elif open_at[ends]:
             start, _ = open_at[ends].pop()
-            yield document, start, -token, (document, ends)
+            yield Mention(document, start, token, ends)
         else:
             place = {"row": f"line {line}", "value": f"{ends})"}
             problems.add(f"a mention of entity {ends} ends that never began", "add its opening bracket", **place)

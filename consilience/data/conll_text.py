@@ -1,0 +1,93 @@
+"""What the CoNLL formats share: which files are read, and what is found in the text of one."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from consilience.data.tables import Problems, find_file
+
+__all__ = ["ENDINGS", "Cell", "ConllText", "Document", "Mention", "ending_of", "find_conll_files"]
+
+ENDINGS = (
+    ".conll", ".key", ".response", ".txt", ".v4_gold_conll", ".v4_auto_conll", ".conllua", ".conllup", ".conllu",
+)  # fmt: skip
+_ENDINGS_IN_FOLDERS = tuple(ending for ending in ENDINGS if ending != ".txt")  # README.txt and its like
+
+
+class Document(NamedTuple):
+    """A document of a file: its name, and the line that says so, counted from 1."""
+
+    name: str
+    line: int
+
+
+class Mention(NamedTuple):
+    """A span of tokens of a document, which is counted from 0 in its file; no entity where it refers to nothing."""
+
+    document: int
+    start: int
+    end: int
+    entity: str | None
+
+
+class Cell(NamedTuple):
+    """Where the coreference column of a row stands: the line (from 0) and its characters, and of which token it is."""
+
+    line: int
+    start: int
+    stop: int
+    document: int
+    token: int | None   # None for an empty node, which is no token
+
+
+@dataclass
+class ConllText:
+    """What one file holds.
+
+    Parameters
+    ----------
+    documents, mentions, cells : in the order of the file; mentions in the order in which they end.
+    columns : names of the columns of a CoNLL-UA file; None in CoNLL-2012.
+    markables : the id and the attribute Min of each markable of a CoNLL-UA file, by document, start and end.
+    markable_ids : all ids by document, also those of markables that were left out.
+    left_out : how many markables of which kind are not among the mentions.
+    """
+
+    documents: list[Document] = field(default_factory=list)
+    mentions: list[Mention] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
+    columns: list[str] | None = None
+    markables: dict[tuple[int, int, int], list[tuple[str, str | None]]] = field(default_factory=dict)
+    markable_ids: dict[int, set[str]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending of a file's name in small letters, without ``.gz``."""
+    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return plain.suffix.lower()
+
+
+def find_conll_files(source: Any) -> list[Path]:
+    """Return the files that a path, a folder, or a list of paths stands for."""
+    if isinstance(source, list | tuple):
+        if not source:
+            raise Problems(None).fail("the list of files is empty", "give the path of at least one file")
+        return [find_file(one, ENDINGS)[0] for one in source]
+    folder = Path(source)
+    if not folder.is_dir():
+        return [find_file(source, ENDINGS)[0]]
+    problems = Problems(str(folder))
+    try:
+        found = sorted((Path(entry.path) for entry in os.scandir(folder) if entry.is_file()), key=lambda one: one.name)
+    except OSError as error:
+        raise problems.fail(f"the folder cannot be read ({error.strerror or error})", "check its permissions") from None
+    files = [path for path in found if not path.name.startswith(".") and ending_of(path) in _ENDINGS_IN_FOLDERS]
+    if not files:
+        endings = ", ".join(_ENDINGS_IN_FOLDERS)
+        raise problems.fail("there is no CoNLL file in this folder", f"give a folder with files ending in {endings}")
+    return files
