@@ -4,9 +4,9 @@ Two formats are read, and told apart by the line ``# global.columns``, which onl
 
 * CoNLL-2012, of the shared tasks of 2011 and 2012. A file has one line for each token, an empty line between
   sentences, and brackets in the last column: ``(0`` where a mention of entity 0 begins, ``0)`` where it ends, ``(0)``
-  for a mention of one token, ``|`` or nothing between several, and ``-``, ``_`` or ``*`` where there is none (or nothing
-  after a tab). ``#begin document NAME`` and ``#end document`` enclose a document; the name is all that follows, the part
-  included.
+  for a mention of one token, ``|`` or nothing between several, and ``-``, ``_`` or ``*`` where there is none (or
+  nothing after a tab). ``#begin document NAME`` and ``#end document`` enclose a document; the name is all that follows,
+  the part included.
 * CoNLL-UA, of Universal Anaphora: see `consilience.data.conll_ua`.
 """
 
@@ -28,12 +28,12 @@ from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, read_text, warn_input
 from consilience.errors import InputError, InputProblem
 
-__all__ = ["NOTHING", "Chains", "parse_conll", "read_conll"]
+__all__ = ["BRACKET", "NOTHING", "Chains", "parse_conll", "read_conll"]
 
 NOTHING = ("-", "_", "*")
 _BEGIN = re.compile(r"#\s*begin document\b(.*)")
 _END = re.compile(r"#\s*end document\b.*")
-_BRACKET = re.compile(r"\(([^()|]+)\)|\(([^()|]+)|([^()|]+)\)")
+BRACKET = re.compile(r"\(([^()|]+)\)|\(([^()|]+)|([^()|]+)\)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -218,7 +218,7 @@ def _mentions(
 ) -> Iterator[Mention]:
     """Yield the mentions that end at a token; remember those that begin."""
     position = 0
-    for bracket in _BRACKET.finditer(cell):
+    for bracket in BRACKET.finditer(cell):
         if cell[position : bracket.start()].strip("|"):
             break
         position = bracket.end()
