@@ -197,8 +197,11 @@ def _read(arguments: Arguments, *contracts: str) -> Any:
 
 def _contract_of(source: str, contracts: tuple[str, ...], columns: Mapping[str, str] | None) -> str:
     """Return the one contract to which the columns of a file belong."""
+    from consilience.data.mentions import is_mas_xml
     from consilience.data.tables import column_names
 
+    if "Mentions" in contracts and is_mas_xml(source):
+        return "Mentions"
     names = column_names(source)
     fit = [contract for contract in contracts if _has_columns(names, contract, columns)]
     if len(fit) == 1:

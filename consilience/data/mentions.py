@@ -1,8 +1,8 @@
 """Mentions: what annotators say each mention of a text refers to.
 
 An annotation is a class with or without an antecedent: ``DN`` (discourse new), ``DO(ne12)`` (discourse old, last
-mentioned as ne12), ``NR`` (non-referring), ``PR(ne3)`` (a property of ne3). ``DN()`` and ``NR()`` mean the same as
-without brackets.
+mentioned as ne12), ``NR`` (non-referring), ``PR(ne3)`` (a property of ne3), ``PR`` (a property, not said of what).
+``DN()`` and ``NR()`` mean the same as without brackets.
 """
 
 from __future__ import annotations
@@ -26,11 +26,19 @@ from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Table, check_option, choose_columns, read_table, warn_input
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["MENTION_TYPES", "MentionLabels", "Mentions", "read_mentions", "write_mentions"]
+__all__ = [
+    "MENTION_TYPES",
+    "MentionLabels",
+    "Mentions",
+    "is_mas_xml",
+    "mentions_of_table",
+    "read_mentions",
+    "write_mentions",
+]
 
 MENTION_TYPES = ("DN", "DO", "NR", "PR")
-_ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR)(?:\(\s*\))?)", re.IGNORECASE)
-_MALFORMED = "an annotation has to be DN, NR, DO(mention) or PR(mention)"
+_ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR|PR)(?:\(\s*\))?)", re.IGNORECASE)
+_MALFORMED = "an annotation has to be DN, NR, PR, DO(mention) or PR(mention)"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -41,7 +49,7 @@ class Mentions(Contract):
     ----------
     mention, annotator : int32, shape ``(annotation,)``; codes into ``mentions`` and ``annotators``.
     type : int32, shape ``(annotation,)``; code into `MENTION_TYPES`.
-    antecedent : int32, shape ``(annotation,)``; the mention that the annotation points to, -1 for DN and NR.
+    antecedent : int32, shape ``(annotation,)``; the mention that the annotation points to, -1 for DN, NR and some PR.
     gold_type, gold_antecedent : int32, shape ``(mention,)``; the same of the known label, -1 where unknown; ``None``
         where the input has no such column.
     document : int32, shape ``(mention,)``; code into ``documents``. One document where the input names none.
@@ -148,7 +156,8 @@ def read_mentions(
     Parameters
     ----------
     source : a table with the columns mention_id, annotator_id and annotation, and perhaps gold (empty or "none" where
-        unknown), document_id, start and end.
+        unknown), document_id, start and end. Or the path of an ``.xml`` file, or of a folder of them, which
+        `read_mas_xml` reads.
     columns : column names for these where the table has names of its own.
     missing : "error", or "drop" to leave out rows whose annotation is empty.
     duplicates : what to do when an annotator annotates a mention again: "keep" counts every row, "first" keeps the
@@ -169,17 +178,38 @@ def read_mentions(
     check_option("missing", missing, ("error", "drop"))
     check_option("duplicates", duplicates, ("keep", "first", "error"))
     check_option("antecedents", antecedents, ("error", "drop", "strict"))
+    if is_mas_xml(source):
+        if columns is not None or missing != "error":
+            raise UnsupportedRequest("columns= and missing= are for tables, and XML is none; leave them out")
+        from consilience.data.mas_xml import read_mas_xml
+
+        return read_mas_xml(source, duplicates=duplicates, antecedents=antecedents)
     optional = ("gold", "document_id", "start", "end")
     table = read_table(source, choose_columns(("mention_id", "annotator_id", "annotation"), optional, columns))
-    mention, mentions, document_of_mention, documents = _identify(table)
-    annotator, annotators = table.texts("annotator_id", required=True)
-    kind, antecedent = _parse(table, "annotation", mention, mentions, document_of_mention)
-    empty, dangling = table.empty("annotation"), (kind >= 0) & (antecedent == -2)
+    empty = table.empty("annotation")
     if missing == "error":
         remedy = "fill it in, or pass missing='drop' to leave such rows out"
         table.flag(empty, "annotation", "the annotation is empty", remedy)
     elif empty.any():
         warn_input(f"{empty.sum():,} rows without an annotation were left out (missing='drop')")
+    return mentions_of_table(table, duplicates=duplicates, antecedents=antecedents)
+
+
+def is_mas_xml(source: Any) -> bool:
+    """Return whether a source is the path of an ``.xml`` file, or of a folder."""
+    is_path = isinstance(source, str | os.PathLike)
+    return is_path and (Path(source).suffix.lower() == ".xml" or os.path.isdir(source))
+
+
+def mentions_of_table(table: Table, *, duplicates: str, antecedents: str) -> Mentions:
+    """Return the mentions of a table with the columns of `read_mentions`, whose other options these are.
+
+    A row without an annotation makes its mention known, and may hold its gold label.
+    """
+    mention, mentions, document_of_mention, documents = _identify(table)
+    annotator, annotators = table.texts("annotator_id", required=True)
+    kind, antecedent = _parse(table, "annotation", mention, mentions, document_of_mention)
+    dangling = (kind >= 0) & (antecedent == -2)
     _report_dangling(table, "annotation", dangling, antecedents)
     gold_type, gold_antecedent = _gold(table, mention, mentions, document_of_mention, antecedents)
     start, end = _positions(table, mention, len(mentions))
