@@ -3,13 +3,15 @@
 The package ships only two small examples made of printed tables. Everything else stays where its authors published
 it, at a fixed commit. A file is looked for below the folder in the environment variable ``CONSILIENCE_DATA``, then
 below the cache (``CONSILIENCE_CACHE``, or the user's cache folder); if neither has it, it is downloaded into the
-cache. Its SHA-256 is checked after the download and whenever it is read.
+cache. Its SHA-256 is checked after the download and whenever it is read. A file may be stored compressed, with ``.gz``
+added to its name; the checksum is then that of its content.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import hashlib
 import http.client
 import importlib.resources
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import urllib.request
 import warnings
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,7 @@ import numpy as np
 
 from consilience.data.annotations import Annotations, read_annotations
 from consilience.data.classes import ClassMap, read_class_map
+from consilience.data.conll import Chains, read_conll
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.records import Records, read_records
@@ -44,11 +48,11 @@ class PublicFile:
 
     Parameters
     ----------
-    path : where it lies below the data folder.
+    path : where it lies below the data folder, there also with ``.gz``.
     repository : owner/name at github.com.
     commit : the commit of that repository.
     source : path within the repository.
-    sha256 : checksum of its bytes, in hexadecimal.
+    sha256 : checksum of its bytes as published, in hexadecimal.
     """
 
     path: str
@@ -61,6 +65,13 @@ class PublicFile:
     def address(self) -> str:
         """Where the file can be downloaded."""
         return f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{self.source}"
+
+    def place(self, folder: Path) -> Path | None:
+        """Return where the file lies below a data folder, as published or compressed; None where it does not."""
+        for path in (folder / self.path, folder / f"{self.path}.gz"):
+            if path.is_file():
+                return path
+        return None
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,10 @@ def _crowd_reader(file: str) -> Callable[[Path], Annotations]:
     return read
 
 
+def _read_litbank(folder: Path) -> Chains:
+    return read_conll([file.place(folder) for file in _litbank_files()])
+
+
 def _read_rldata(folder: Path) -> Records:
     path = folder / "rldata/RLdata500.csv"
     return read_records(path, id="rec_id", entity="ent_id", missing_values=("NA",))
@@ -206,6 +221,16 @@ def _crowd(name: str, title: str, file: str, sha256: str) -> DataSet:
     repository, commit = "orchidproject/active-crowd-toolkit", "2c0c194e85ca126545bd830d811ec39151bdd448"
     files = (PublicFile(f"crowd/{file}", repository, commit, f"Data/{file}", sha256),)
     return DataSet(name, title, "Annotations", "Apache-2.0", _CROWD, _crowd_reader(file), files)
+
+
+def _litbank_files() -> tuple[PublicFile, ...]:
+    """Return the files that litbank.txt lists, each with its checksum."""
+    listed = (importlib.resources.files("consilience.data") / "litbank.txt").read_text(encoding="utf-8")
+    repository, commit = "dbamman/litbank", "3e50db0ffc033d7ccbb94f4d88f6b99210328ed8"
+    return tuple(
+        PublicFile(f"litbank/{name}", repository, commit, f"coref/conll/{name}", sha256)
+        for name, sha256 in map(str.split, listed.splitlines())
+    )
 
 
 DATA_SETS: tuple[DataSet, ...] = (
@@ -348,6 +373,16 @@ DATA_SETS: tuple[DataSet, ...] = (
         "c5eabf0b145ce04122a77e28e3d765045ba65c3b16edee2dc0c5106418e92f5a",
     ),
     DataSet(
+        "litbank",
+        "coreference in 100 works of English fiction: 29,103 mentions of 7,927 entities, singletons included",
+        "Chains",
+        "CC BY 4.0",
+        "Bamman, Lewke, Mansoor: An annotated dataset of coreference in English literature, LREC 2020, "
+        "arXiv:1912.01140",
+        _read_litbank,
+        _litbank_files(),
+    ),
+    DataSet(
         "rldata500",
         "500 synthetic persons, some of them twice, with their true entity",
         "Records",
@@ -420,10 +455,10 @@ def get(name: str) -> Path:
     if folder is None:
         folder = cache_folder()
         for file in data_set.files:
-            if not (folder / file.path).is_file():
+            if file.place(folder) is None:
                 _download(file, folder / file.path)
     for file in data_set.files:
-        _check(file, folder / file.path)
+        _check(file, file.place(folder) or folder / file.path)
     return folder
 
 
@@ -436,7 +471,7 @@ def stored(name: str) -> Path | None:
     """
     given = os.environ.get("CONSILIENCE_DATA")
     for folder in ([Path(given)] if given else []) + [cache_folder()]:
-        if all((folder / file.path).is_file() for file in describe(name).files):
+        if all(file.place(folder) for file in describe(name).files):
             return folder
     return None
 
@@ -476,7 +511,11 @@ def _download(file: PublicFile, target: Path) -> None:
 
 def _check(file: PublicFile, path: Path) -> None:
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        found = hashlib.sha256(content).hexdigest()
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        message = f"{path} is damaged ({error}); delete it, or replace it by {file.address}"
+        raise DataUnavailable(message) from None
     except OSError as error:
         raise DataUnavailable(f"{path} cannot be read ({error.strerror or error}); check its permissions") from None
     if found != file.sha256:

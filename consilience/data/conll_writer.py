@@ -11,7 +11,6 @@ import gzip
 import itertools
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -305,7 +304,8 @@ def _check_lengths(text: ConllText, spans: Sequence[Sequence[_Span]], problems: 
         last = max((end for _, end, _ in own), default=-1)
         if last >= tokens[number]:
             document = text.documents[number]
-            message = f"the document {document.name!r} has {tokens[number]:,} tokens here, a mention ends at token {last:,}"
+            lengths = f"{tokens[number]:,} tokens here, and a mention up to token {last:,}"
+            message = f"the document {document.name!r} has {lengths}"
             remedy = "give the template that the mentions were made from; tokens are counted from 0"
             problems.add(message, remedy, row=f"line {document.line}")
 
