@@ -44,7 +44,7 @@ def test_nothing_but_consilience_is_installed_at_the_top_level():
 def test_templates_and_examples_are_installed():
     import importlib.resources
 
-    for folder, pattern in {"templates": ".html", "data/examples": ".csv"}.items():
+    for folder, pattern in {"templates": ".html", "data/examples": ".csv", "data": "litbank.txt"}.items():
         files = importlib.resources.files("consilience").joinpath(folder).iterdir()
         assert any(file.name.endswith(pattern) for file in files)
 

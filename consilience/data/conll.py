@@ -137,7 +137,8 @@ def _read(path: Path) -> tuple[ConllText, Problems]:
     problems = Problems(str(path))
     text = read_text(path, problems, lambda stream: parse_conll(list(stream), problems))
     if not text.documents and not problems.found:
-        raise problems.fail("there is no line '#begin document'", "check that this is a CoNLL file")
+        first = "#begin document" if text.columns is None else "# newdoc id = NAME"
+        raise problems.fail(f"there is no line '{first}'", "check that this is a CoNLL file")
     return text, problems
 
 

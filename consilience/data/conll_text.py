@@ -50,7 +50,7 @@ class ConllText:
 
     Parameters
     ----------
-    documents, mentions, cells : in the order of the file; mentions in the order in which they end.
+    documents, mentions, cells : in the order of the file.
     columns : names of the columns of a CoNLL-UA file; None in CoNLL-2012.
     markables : the id and the attribute Min of each markable of a CoNLL-UA file, by document, start and end.
     markable_ids : all ids by document, also those of markables that were left out.

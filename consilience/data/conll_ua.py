@@ -60,11 +60,12 @@ class _Part:
 
 @dataclass
 class _OpenDocument:
-    """What was met since the document began."""
+    """What was met since the document began: all parts, those that have not ended, and ids at empty nodes."""
 
     number_of_tokens: int = 0
+    parts: list[_Part] = field(default_factory=list)
     open: list[_Part] = field(default_factory=list)
-    closed: list[_Part] = field(default_factory=list)
+    empty_node_ids: set[str] = field(default_factory=set)
 
 
 def parse_conll_ua(lines: Sequence[str], problems: Problems) -> ConllText:
@@ -137,7 +138,7 @@ class _Parser:
             self._read_cell(cell, token, self.document, number)
             self.document.number_of_tokens += 1
         elif _EMPTY_NODE.fullmatch(token_id):
-            self._read_empty_node(cell, number)
+            self._read_empty_node(cell, self.document, number)
         else:
             message = "this ID is neither a token's (1) nor an empty node's (1.1)"
             self._add(number, message, "leave out multiword tokens and objects of a visual situation", token_id)
@@ -165,9 +166,9 @@ class _Parser:
             if attributes is None:
                 self._close(name, token, document, number)
             elif part := self._read_attributes(attributes, token, number):
+                document.parts.append(part)
                 if closed:
                     part.end = token
-                    document.closed.append(part)
                 else:
                     document.open.append(part)
         if position < len(cell):
@@ -194,18 +195,17 @@ class _Parser:
     def _close(self, name: str, token: int, document: _OpenDocument, number: int) -> None:
         for place in reversed(range(len(document.open))):
             if name in ("", document.open[place].markable):
-                part = document.open.pop(place)
-                part.end = token
-                document.closed.append(part)
+                document.open.pop(place).end = token
                 return
         what = f"markable {name}" if name else "a markable"
         self._add(number, f"{what} ends that never began", "add its opening bracket", f"{name})")
 
-    def _read_empty_node(self, cell: str, number: int) -> None:
+    def _read_empty_node(self, cell: str, document: _OpenDocument, number: int) -> None:
         if cell in _NOTHING:
             return
         if re.fullmatch(r"(\([^()]+\))+", cell):
             self.text.left_out["markables of empty nodes"] += cell.count("(")
+            document.empty_node_ids.update(re.findall(r"MarkableID=([^()|]+)", cell))
         else:
             remedy = "let markables of several tokens begin and end at tokens"
             self._add(number, "only a whole markable can stand at an empty node", remedy, cell)
@@ -219,10 +219,10 @@ class _Parser:
             message = f"markable {part.markable} begins here and never ends"
             self._add(part.line, message, "add its closing bracket")
         parts: dict[str, list[_Part]] = {}
-        for part in self.document.closed:
+        for part in self.document.parts:
             parts.setdefault(part.markable, []).append(part)
         number = len(self.text.documents) - 1
-        self.text.markable_ids[number] = set(parts)
+        self.text.markable_ids[number] = self.document.empty_node_ids | parts.keys()
         for markable, own in parts.items():
             if len({part.entity for part in own}) > 1:
                 message = f"the parts of markable {markable} have different entities"

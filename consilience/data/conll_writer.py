@@ -62,12 +62,15 @@ def write_conll(chains: Chains, path: str | os.PathLike, *, template: str | os.P
     target = Path(path)
     spans = _spans_by_document(chains)
     if template is None:
-        _check_target(target, is_folder=False)
+        _check_file(target)
         contents = {target: _without_template(spans)}
     else:
         is_folder = Path(template).is_dir()
-        _check_target(target, is_folder=is_folder)
+        if is_folder:
+            _check_folder(target)
         sources = {target / one.name if is_folder else target: one for one in find_conll_files(template)}
+        for one in sources:
+            _check_file(one)
         contents = _with_templates(spans, sources, str(template))
     _write_all(contents)
 
@@ -326,14 +329,17 @@ def _warn_of_non_referring(spans: Iterable[Sequence[_Span]]) -> None:
 # ---- files ----
 
 
-def _check_target(target: Path, *, is_folder: bool) -> None:
+def _check_folder(target: Path) -> None:
+    if target.exists() and not target.is_dir():
+        message = "this is a file; the template is a folder"
+        raise Problems(str(target)).fail(message, "give a folder to write to")
+
+
+def _check_file(target: Path) -> None:
     problems = Problems(str(target))
-    if is_folder:
-        if target.exists() and not target.is_dir():
-            raise problems.fail("this is a file; the template is a folder", "give a folder to write to")
-    elif target.is_dir():
-        raise problems.fail("this is a folder", "give the path of a file")
-    elif ending_of(target) not in ENDINGS:
+    if target.is_dir():
+        raise problems.fail("this is a folder; a file is to be written", "give the path of a file")
+    if ending_of(target) not in ENDINGS:
         message = f"files ending in '{ending_of(target)}' are not read as CoNLL files"
         raise problems.fail(message, f"give a name ending in {', '.join(ENDINGS)}")
 

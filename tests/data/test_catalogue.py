@@ -1,5 +1,6 @@
 """The catalogue: shipped examples without a network, downloads that are checked, and the published counts."""
 
+import gzip
 import hashlib
 import http.server
 import threading
@@ -149,6 +150,22 @@ def test_a_changed_copy_is_refused(served, tmp_path):
         load("small")
 
 
+def test_a_stored_copy_may_be_compressed(served, tmp_path, monkeypatch):
+    stored = tmp_path / "stored/snow2008"
+    stored.mkdir(parents=True)
+    (stored / "small.csv").write_bytes(CONTENT)
+    compressed = gzip.compress((served / "small.key").read_bytes())
+    (stored / "small.key.gz").write_bytes(compressed)
+    monkeypatch.setenv("CONSILIENCE_DATA", str(tmp_path / "stored"))
+    assert get("small") == tmp_path / "stored"
+    (stored / "small.key.gz").write_bytes(gzip.compress(b"1\n1\n1\n"))
+    with pytest.raises(DataUnavailable, match="small.key.gz is not the published file"):
+        get("small")
+    (stored / "small.key.gz").write_bytes(compressed[:-1])
+    with pytest.raises(DataUnavailable, match="small.key.gz is damaged"):
+        get("small")
+
+
 def test_a_missing_page_is_no_file(served):
     (served / "small.key").unlink()
     with pytest.raises(DataUnavailable, match="404"):
@@ -246,3 +263,11 @@ def test_rldata():
     assert (records.num_records, records.num_fields) == (500, 7)
     assert len(np.unique(records.entity)) == 450
     assert (records.value[1] == -1).sum() > 400
+
+
+@pytest.mark.public_data
+def test_litbank_has_the_published_counts():
+    chains = load("litbank")
+    assert (chains.num_documents, chains.num_mentions, chains.num_entities) == (100, 29103, 7927)
+    assert chains.documents[0] == "(1023_bleak_house_brat); part 0"
+    assert len(describe("litbank").files) == 100

@@ -1,11 +1,16 @@
 """CoNLL files: what is read from good ones, and what is said of bad ones."""
 
 import gzip
+import os
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from consilience.data.conll import read_conll
+from consilience.data.conll import Chains, read_conll
 from consilience.errors import InputError
 
 GOOD = """#begin document (news); part 000
@@ -65,6 +70,9 @@ def test_compressed_files(tmp_path):
         ("news 0 0 Ann (1)\n" + GOOD, "line 1", "outside of documents"),
         (GOOD.replace("#end document\n#begin", "#begin"), "line 8", "begins before the last one ends"),
         ("\n", None, "no line '#begin document'"),
+        (GOOD.replace(" (talk); part 001", ""), "line 9", "the document has no name"),
+        (GOOD.replace("(talk); part 001", "(news); part 000"), "line 9", "occurs twice.*key.conll, line 1"),
+        ("# newdoc id = d\n# global.Entity = eid-etype\n1\tIt\t_\n", "line 2", "CorefUD"),
     ],
 )
 def test_bad_files_are_refused_with_their_lines(tmp_path, text, line, words):
@@ -72,3 +80,128 @@ def test_bad_files_are_refused_with_their_lines(tmp_path, text, line, words):
         read_conll(written(tmp_path, text))
     assert line is None or line in str(refused.value)
     assert "key.conll" in str(refused.value)
+
+
+def test_begin_and_end_may_stand_apart_from_their_sign(tmp_path):
+    text = "# begin document d\n0\tan\t(object-1(place-2)\n1\teye\tobject-1)\n# end document\n\n"
+    chains = read_conll(written(tmp_path, text))
+    assert chains.documents.tolist() == ["d"]
+    assert chains.entities.tolist() == ["object-1", "place-2"]
+
+
+def test_an_empty_last_cell_is_no_mention(tmp_path):
+    text = "#begin document d\nd\tan\tDT\t(1)\nd\teye\tNN\t\nd\tit\t(1)\t\n#end document\n"
+    assert read_conll(written(tmp_path, text)).start.tolist() == [0, 2]
+
+
+# ---- folders and lists ----
+
+
+def one_document(name, brackets="(1)"):
+    return f"#begin document {name}\nx {brackets}\n#end document\n"
+
+
+def test_folders_are_read_by_name_and_lists_in_their_order(tmp_path):
+    written(tmp_path, one_document("b"), "b.v4_gold_conll")
+    (tmp_path / "a.conll.gz").write_bytes(gzip.compress(one_document("a", "(2)").encode()))
+    for other in ("README.txt", ".c.conll", "notes.csv"):
+        written(tmp_path, "no CoNLL", other)
+    (tmp_path / "d.conll").mkdir()
+    chains = read_conll(tmp_path)
+    assert chains.documents.tolist() == ["a", "b"]
+    assert chains.entities[chains.entity].tolist() == ["2", "1"]
+    listed = [str(tmp_path / "b.v4_gold_conll"), tmp_path / "a.conll.gz"]
+    assert read_conll(listed).documents.tolist() == ["b", "a"]
+    assert read_conll(tuple(listed)).document.tolist() == [0, 1]
+
+
+def test_folders_without_files_and_empty_lists(tmp_path):
+    written(tmp_path, one_document("a"), "a.txt")
+    with pytest.raises(InputError, match="no CoNLL file in this folder"):
+        read_conll(tmp_path)
+    with pytest.raises(InputError, match="list of files is empty"):
+        read_conll([])
+    with pytest.raises(InputError, match="no such file"):
+        read_conll([tmp_path / "b.conll"])
+
+
+def test_problems_of_all_files_are_shown_with_their_files(tmp_path):
+    written(tmp_path, one_document("a"), "a.conll")
+    written(tmp_path, one_document("b", "(1"), "b.conll")
+    written(tmp_path, one_document("a", "1)"), "c.conll")
+    with pytest.raises(InputError, match="3 problems") as refused:
+        read_conll(tmp_path)
+    shown = str(refused.value)
+    assert "b.conll, line 2: a mention of entity 1 begins here and never ends" in shown
+    assert "c.conll, line 2: a mention of entity 1 ends that never began" in shown
+    assert f"c.conll, line 1: the document 'a' occurs twice; it began before in {tmp_path / 'a.conll'}, line 1" in shown
+
+
+@pytest.mark.public_data
+def test_litbank_is_read_from_its_folder():
+    chains = read_conll(Path(os.environ["CONSILIENCE_DATA"]) / "litbank")
+    assert (chains.num_documents, chains.num_mentions, chains.num_entities) == (100, 29103, 7927)
+    sizes = np.bincount(chains.entity)
+    assert (sizes[sizes > 1].sum(), (sizes > 1).sum()) == (23340, 2164)
+
+
+# ---- damaged files ----
+
+
+@st.composite
+def damaged(draw, good):
+    """Return a good text with a few bytes changed, or lines left out, repeated, cut or with other columns."""
+    text = bytearray(good)
+    for _ in range(draw(st.integers(1, 3))):
+        lines = bytes(text).splitlines(keepends=True) or [b""]
+        place = draw(st.integers(0, len(lines) - 1))
+        match draw(st.integers(0, 4)):
+            case 0:
+                changed = draw(st.integers(0, max(len(text) - 1, 0)))
+                text[changed : changed + 1] = bytes([draw(st.integers(0, 255))])
+                continue
+            case 1:
+                del lines[place]
+            case 2:
+                lines.insert(place, draw(st.sampled_from(lines)))
+            case 3:
+                lines[place] = b"\t".join(reversed(lines[place].split())) + b"\n"
+            case 4:
+                lines[place] = lines[place][: draw(st.integers(0, len(lines[place])))]
+        text = bytearray(b"".join(lines))
+    return bytes(text)
+
+
+GOOD_UA = """# global.columns = ID FORM IDENTITY BRIDGING
+# newdoc id = one
+1\tAnn\t(EntityID=1|MarkableID=m1|Min=1\t_
+2\tLee\t)(EntityID=2|MarkableID=m2)\t_
+
+3\tit\t(EntityID=3-Pseudo|MarkableID=m3)\t_
+# newdoc id = two
+1 _ (EntityID=1|MarkableID=m1(EntityID=2|MarkableID=m2|ElementOf=1 _
+1.1 _ (EntityID=1|MarkableID=m4) _
+2 _ m1)m2) _
+"""
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    content=damaged(GOOD.encode()) | damaged(GOOD_UA.encode()) | damaged(gzip.compress(GOOD.encode()))
+    | st.binary(max_size=60),
+    name=st.sampled_from(["key.conll", "key.conll.gz"]),
+)  # fmt: skip
+def test_damaged_files_are_read_or_refused(tmp_path, content, name):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            chains = read_conll(path)
+        except InputError:
+            return
+    assert isinstance(chains, Chains)
+    assert (chains.start <= chains.end).all()
+    assert (chains.start >= 0).all()
+    assert (chains.entity < chains.num_entities).all()
+    assert (chains.document < chains.num_documents).all()
