@@ -123,7 +123,7 @@ def _crossing(spans: Iterable[_Span], *, touching: bool) -> tuple[_Span, _Span] 
     ----------
     touching : whether to begin at the other's last token counts.
     """
-    around: list[_Span] = []
+    around: list[_Span] = []    # the spans around the present one, outer ones first
     for span in sorted(spans, key=lambda one: (one[0], -one[1])):
         while around and around[-1][1] < span[0] + (not touching):
             around.pop()
@@ -228,12 +228,12 @@ def _brackets_ua(text: ConllText, document: int, spans: Sequence[_Span], by_name
 
 def _attributes(text: ConllText, document: int, spans: Sequence[_Span]) -> list[list[str]]:
     """Return MarkableID and Min of each span: the template's where it has the span, else an id that is free there."""
-    known = {place: list(own) for place, own in text.markables.items() if place[0] == document}
+    unused: dict[tuple[int, int], list[tuple[str, str | None]]] = {}
     taken = text.markable_ids.get(document, set())
     free = (name for name in map("markable_{}".format, itertools.count(1)) if name not in taken)
     attributes = []
     for start, end, _ in spans:
-        of_span = known.get((document, start, end))
+        of_span = unused.setdefault((start, end), list(text.markables.get((document, start, end), [])))
         markable, minimum = of_span.pop(0) if of_span else (next(free), None)
         attributes.append([f"MarkableID={markable}"] + ([] if minimum is None else [f"Min={minimum}"]))
     return attributes
