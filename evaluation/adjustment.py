@@ -15,8 +15,10 @@ import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
+from consilience.data.conll import Chains
 from consilience.data.predictions import Predictions
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.coreference_adjusted import evaluate_chains
 from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.scores import Score
 from consilience.models.truth import Truth, pad
@@ -40,29 +42,37 @@ def adjusted(metric: str | Metric) -> Callable[[Any, Predictions], Score]:
 
 def evaluate(
     fit: Any,
-    predictions: Predictions,
-    metric: str | Metric | Sequence[str | Metric] = "top-1",
+    predictions: Predictions | Chains,
+    metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
     by: ClassMap | None = None,
     missing: str = "error",
     unknown: str = "error",
+    singletons: bool = True,
 ) -> Any:
     """Score predictions against an uncertain truth.
 
     Parameters
     ----------
     fit : a fit, or a `Truth`.
-    predictions : of one system.
-    metric : a name such as ``top-3``, a `Metric`, or a list of them.
+    predictions : of one system: classes of items, or the coreference chains of documents (`read_conll`), which need a
+        fit of mentions with spans.
+    metric : a name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
+        default, ``muc``, ``b3``, ``ceafe``, ``ceafm``, ``blanc``, ``lea``, ``mentions``, ``non-referring``: F values,
+        or with ``-recall`` or ``-precision`` behind the name.
     by : groups of classes (risk categories): adds ``by_group``, the score given the group of the draw's top class,
         beside the usual version, the items selected by the group of the point estimate's top class.
     missing : ``drop`` leaves out items without a prediction.
     unknown : ``keep`` counts predicted classes that the data do not have as wrong.
+    singletons : of chains, whether entities of one mention count.
 
     Returns
     -------
     Score, or a dict of them by name when a list was given.
     """
+    if isinstance(predictions, Chains):
+        return _evaluate_chains(fit, predictions, metric, singletons)
+    metric = "top-1" if metric is None else metric
     truth = truth_of(fit)
     one_metric = isinstance(metric, (str, Metric))
     metrics = [resolve(metric)] if isinstance(metric, (str, Metric)) else [resolve(one) for one in metric]
@@ -82,6 +92,13 @@ def evaluate(
             groups=None if by is None or groups is None else total.by_group(by, groups, truth, kept),
         )  # fmt: skip
     return next(iter(results.values())) if one_metric else results
+
+
+def _evaluate_chains(fit: Any, response: Chains, metric: Any, singletons: bool) -> Any:
+    one_metric = metric is None or isinstance(metric, (str, Metric))
+    metrics = [metric or "conll"] if one_metric else list(metric)
+    found = evaluate_chains(fit, response, metrics, singletons=singletons)
+    return next(iter(found.values())) if one_metric else found
 
 
 def truth_of(fit: Any) -> Truth:

@@ -26,6 +26,7 @@ class Score:
     columns : further columns of the table, such as the certain class.
     ids : the user's ids of the items.
     groups : rows of the table ``by_group``, for scores by group of classes.
+    label, unit : what the score and the items are called in the table.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Score:
     ids: Any = None
     groups: dict[str, np.ndarray] | None = None
     label: str = "score"
+    unit: str = "item"
 
     @property
     def value(self) -> float:
@@ -77,7 +79,7 @@ class Score:
         import pandas
 
         ids = np.arange(len(self.items)) if self.ids is None else self.ids
-        return pandas.DataFrame({"item": ids, **self.columns, self.label: self.items})
+        return pandas.DataFrame({self.unit: ids, **self.columns, self.label: self.items})
 
     @property
     def by_group(self) -> Any:
@@ -91,8 +93,8 @@ class Score:
         low, high = self.interval
         return {
             "score": self.title, "value": self.value, "sd": self.sd, "lower": low, "upper": high,
-            "worst": self.worst, "best": self.best, "point_estimate": self.point, "items":
-            int(np.isfinite(self.items).sum()),
+            "worst": self.worst, "best": self.best, "point_estimate": self.point,
+            f"{self.unit}s": int(np.isfinite(self.items).sum()),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -101,7 +103,7 @@ class Score:
             low, high = self.interval
             text += f" ± {self.sd:.4f} over draws of the truth, 95 % in [{low:.4f}, {high:.4f}]"
         point = "" if self.point is None else f"; {self.point:.4f} against the point estimate"
-        return f"{text}, {int(np.isfinite(self.items).sum()):,} items{point}"
+        return f"{text}, {int(np.isfinite(self.items).sum()):,} {self.unit}s{point}"
 
 
 def correlation(first: Score, second: Score) -> float:

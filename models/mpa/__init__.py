@@ -30,8 +30,8 @@ candidate of its mention: yes to the one that it names, no to the others.
 | `likelihood` | of the decisions on each item, c summed out |
 | `updates`, `cavi`, `gibbs` | coordinate ascent as in the paper, and a Gibbs sampler |
 | `mirror` | true and false of a class may exchange their names |
-| `labels`, `tables` | one label per item, and what a user asks for |
-| `simulation` | annotations of a crowd |
+| `labels`, `joint`, `tables` | one label per item, also from choices among candidates, and what a user asks for |
+| `simulation`, `scenarios` | annotations of a crowd; the four scenarios of the paper |
 
 With ``hyperparameters="learned"`` coordinate ascent maximises its bound over d, e, t and u of each class too (empirical
 Bayes); a sampler can go on from `learned_priors`. With ``gold="use"`` a gold label fixes c: the label is true, and no
@@ -87,9 +87,12 @@ __all__ = [
 
 def model(
     data: Any, priors: Priors | None = None, *, candidates: str = "observed", gold: str = "ignore",
-    hyperparameters: str = "fixed", author: int = 0,
+    hyperparameters: str = "fixed", decisions: str = "separate", author: int = 0,
 ) -> None:  # fmt: skip
-    """State the joint density of profiles and annotations as a NumPyro model; ``author`` has no part in it."""
+    """State the joint density of profiles and annotations as a NumPyro model.
+
+    How one label of an item is taken (``decisions``), and ``author``, have no part in it.
+    """
     check_fixed(hyperparameters)
     size = num_classes(data)
     prevalence_prior, sensitivity_prior, specificity_prior = (
@@ -151,6 +154,11 @@ MODEL = Model(
         Option(
             name="hyperparameters", kind=str, default="fixed", choices=("fixed", "learned"),
             help="of sensitivities and specificities: those of the priors, or learned by cavi for each class",
+        ),
+        Option(
+            name="decisions", kind=str, default="separate", choices=("separate", "joint"),
+            help="of the candidates' probabilities: by the odds that each is true by itself, as published, or of an "
+            "annotator's choice of one of them, which is as sure as it is right",
         ),
         Option(
             name="author", kind=int, default=0, choices=(0, 1),

@@ -122,9 +122,9 @@ class State(NamedTuple):
 
 def prepare(
     data: Any, priors: Priors, *, candidates: str = "observed", gold: str = "ignore", hyperparameters: str = "fixed",
-    author: int = 0,
+    decisions: str = "separate", author: int = 0,
 ) -> Problem:  # fmt: skip
-    """Return pairs, decisions and prior parameters.
+    """Return pairs, decisions and prior parameters; how one label is taken (``decisions``) has no part here.
 
     Raises
     ------

@@ -71,9 +71,11 @@ class State(NamedTuple):
 
 def prepare(
     data: Any, priors: Priors, *, candidates: str = "observed", gold: str = "ignore", hyperparameters: str = "fixed",
-    author: int = 0,
+    decisions: str = "separate", author: int = 0,
 ) -> Problem:  # fmt: skip
-    """Return pairs, decisions and prior parameters; how the author ends an ascent has no part here.
+    """Return pairs, decisions and prior parameters.
+
+    How one label is taken (``decisions``), and how the author ends an ascent, have no part here.
 
     Raises
     ------

@@ -9,6 +9,7 @@ log-odds,
     P(m) \propto \varphi_m / (1 - \varphi_m) .
 
 It is taken at each draw of the parameters: those that a sampler kept, or draws of what coordinate ascent ended with.
+With ``decisions="joint"`` it is that of `joint` instead, which is as sure as it is right.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from consilience.models.mpa.candidates import Candidates, Tables, candidates_of
 from consilience.models.mpa.cavi import Posterior
 from consilience.models.mpa.crowd import Kinds, Profiles, crowd_of, kinds_of, mean_choice, several_annotators
 from consilience.models.mpa.gibbs import LogBeta, draw_betas, log_odds_given
+from consilience.models.mpa.joint import joint_log_weight, likeliest_concentration, log_errors
 from consilience.models.mpa.updates import typed
 from consilience.models.truth import Block, Crowd, Entries, LabelDraws, LabelProbabilities, LabelTruth, Truth, pad
 
@@ -144,7 +146,7 @@ class DrawnLabels(_CandidateTruth, LabelDraws):
 
 def truth(
     posterior: Any, data: Any, *, key: Key, num_draws: int, candidates: str = "observed", gold: str = "ignore",
-    hyperparameters: str = "fixed", author: int = 0,
+    hyperparameters: str = "fixed", decisions: str = "separate", author: int = 0,
 ) -> Truth:
     """Return draws of the label of each item; of mentions, its classes are all labels that occur.
 
@@ -154,7 +156,7 @@ def truth(
     data : `Mentions` or `Annotations`.
     key, num_draws : of a posterior in closed form, how many draws to make; as many draws of its parameters, or 200,
         are averaged over.
-    candidates, gold, hyperparameters, author : as in the fit.
+    candidates, gold, hyperparameters, decisions, author : as in the fit.
     """
     found = candidates_of(data, candidates, gold)
     entries = Entries.of(found.item, found.label, found.num_items, found.num_labels)
@@ -163,16 +165,21 @@ def truth(
     if isinstance(posterior, Posterior):
         own = typed(_of_classes(posterior, found.tables.classes))
         averaged = min(num_draws, _MOST_DRAWS)
-        mean = _mean_probability(key_parameters, own, tables, found.item, found.num_items, averaged)
+        errors = _errors(found, tables, _mean(own.prevalence), _mean(own.sensitivity)) if decisions == "joint" else None
+        mean = _mean_probability(key_parameters, own, tables, errors, found.item, found.num_items, averaged)
         probability = np.asarray(mean, float)
         labels: _CandidateTruth = ApproximateLabels(entries, probability, key=key_labels, num_draws=num_draws)
         odds = np.asarray(posterior.log_odds, float)
         labels.phi = _sigmoid(odds)
-        labels.score = labels.phi if author else odds
+        labels.score = labels.phi if author else odds if errors is None else probability
         labels.profiles = Profiles(own.sensitivity, own.specificity, key_crowd)
     else:
         sites = tuple(typed(np.asarray(posterior[site])) for site in ("prevalence", "sensitivity", "specificity"))
-        label, probability, phi = _drawn(key_labels, sites, tables, found.item, found.label, found.num_items)
+        errors = None
+        if decisions == "joint":
+            prevalence, sensitivity = (site[..., found.tables.classes].mean(axis=0) for site in sites[:2])
+            errors = _errors(found, tables, prevalence, sensitivity)
+        label, probability, phi = _drawn(key_labels, sites, tables, errors, found.item, found.label, found.num_items)
         labels = DrawnLabels(np.asarray(label), found.num_labels)
         labels.probability, labels.phi = np.asarray(probability, float), np.asarray(phi, float)
         labels.score = labels.probability
@@ -192,6 +199,22 @@ def _of_classes(posterior: Posterior, classes: Int[Array, " class"]) -> Posterio
     )  # fmt: skip
 
 
+def _errors(
+    found: Candidates, tables: Tables, prevalence: Float[Array, " class"], sensitivity: Float[Array, "annotator class"]
+) -> Float[Array, " pair"]:
+    """Return the log probability of the errors of each pair, from estimates of the parameters."""
+    tables = tables._replace(classes=jnp.arange(len(tables.classes)))
+    nothing = jnp.zeros_like(tables.pair_counts)
+    weight = joint_log_weight(_log_beta_variable(prevalence), _log_beta_variable(sensitivity), nothing, tables)
+    errors = log_errors(found, likeliest_concentration(found, np.asarray(weight)))
+    return jnp.asarray(errors, jnp.result_type(float))
+
+
+def _mean(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
+    """Return the mean of Beta variables."""
+    return parameters[..., 0] / parameters.sum(axis=-1)
+
+
 def _sigmoid(odds: np.ndarray) -> np.ndarray:
     return np.exp(-np.logaddexp(0, -odds))
 
@@ -205,22 +228,26 @@ def _softmax(odds: Float[Array, " pair"], item: Int[Array, " pair"], num_items: 
 
 @functools.partial(jax.jit, static_argnames=("num_items", "num_draws"))
 def _mean_probability(
-    key: Key, q: Posterior, tables: Tables, item: Int[Array, " pair"], num_items: int, num_draws: int
-) -> Float[Array, " pair"]:
+    key: Key, q: Posterior, tables: Tables, errors: Float[Array, " pair"] | None, item: Int[Array, " pair"],
+    num_items: int, num_draws: int,
+) -> Float[Array, " pair"]:  # fmt: skip
     """Average the softmax over draws of prevalence and profiles from q."""
     tables = tables._replace(classes=jnp.arange(len(tables.classes)))
 
     def add(number: Any, total: Array) -> Array:
         drawn = draw_betas(jax.random.fold_in(key, number), (q.prevalence, q.sensitivity, q.specificity))
-        return total + _softmax(log_odds_given(*drawn, tables), item, num_items)
+        weight = (
+            log_odds_given(*drawn, tables) if errors is None else joint_log_weight(drawn[0], drawn[1], errors, tables)
+        )
+        return total + _softmax(weight, item, num_items)
 
     return jax.lax.fori_loop(0, num_draws, add, jnp.zeros_like(tables.pair_counts)) / num_draws
 
 
 @functools.partial(jax.jit, static_argnames="num_items")
 def _drawn(
-    key: Key, sites: tuple[Array, Array, Array], tables: Tables, item: Int[Array, " pair"], label: Int[Array, " pair"],
-    num_items: int,
+    key: Key, sites: tuple[Array, Array, Array], tables: Tables, errors: Float[Array, " pair"] | None,
+    item: Int[Array, " pair"], label: Int[Array, " pair"], num_items: int,
 ) -> tuple[Int[Array, "draw item"], Float[Array, " pair"], Float[Array, " pair"]]:  # fmt: skip
     """Draw a label per item and draw; return the labels, and mean probabilities that each is the one, or is true."""
 
@@ -228,8 +255,9 @@ def _drawn(
         number, *values = draw
         prevalence, sensitivity, specificity = map(_log_beta_variable, values)
         odds = log_odds_given(prevalence, sensitivity, specificity, tables)
-        probability, phi = totals[0] + _softmax(odds, item, num_items), totals[1] + jax.nn.sigmoid(odds)
-        race = odds + jax.random.gumbel(jax.random.fold_in(key, number), odds.shape, odds.dtype)
+        weight = odds if errors is None else joint_log_weight(prevalence, sensitivity, errors, tables)
+        probability, phi = totals[0] + _softmax(weight, item, num_items), totals[1] + jax.nn.sigmoid(odds)
+        race = weight + jax.random.gumbel(jax.random.fold_in(key, number), odds.shape, odds.dtype)
         winner = race == jax.ops.segment_max(race, item, num_items, indices_are_sorted=True)[item]
         return (probability, phi), jax.ops.segment_max(jnp.where(winner, label, -1), item, num_items)
 

@@ -24,7 +24,7 @@ __all__ = ["canonical"]
 
 def canonical(
     samples: Mapping[str, np.ndarray], data: Any, priors: Priors, *, candidates: str = "observed",
-    gold: str = "ignore", hyperparameters: str = "fixed", author: int = 0,
+    gold: str = "ignore", hyperparameters: str = "fixed", decisions: str = "separate", author: int = 0,
 ) -> dict[str, np.ndarray]:
     """Exchange true and false of each class whose annotators would be worse than chance, draw by draw.
 
@@ -35,15 +35,15 @@ def canonical(
     samples : draws of the model's sites ``(chain, draw, …)``, or of coordinate ascent the fields of its posterior with
         the same two leading axes.
     data, priors : what was fitted.
-    candidates, gold, hyperparameters, author : as in the fit.
+    candidates, gold, hyperparameters, decisions, author : as in the fit.
     """
     found = candidates_of(data, candidates, gold)
     size = num_classes(data)
-    decisions = np.zeros((data.num_annotators, size))
-    decisions[:, found.tables.classes] = found.tables.yes + found.tables.no
+    number = np.zeros((data.num_annotators, size))
+    number[:, found.tables.classes] = found.tables.yes + found.tables.no
     own_axis = "log_odds" in samples
     mean = {site: _mean(samples[site]) if own_axis else samples[site] for site in ("sensitivity", "specificity")}
-    worse = np.einsum("...jh,jh->...h", mean["sensitivity"] + mean["specificity"] - 1, decisions) < 0
+    worse = np.einsum("...jh,jh->...h", mean["sensitivity"] + mean["specificity"] - 1, number) < 0
     symmetric = is_symmetric(priors, data, size)
     symmetric[found.tables.classes[found.tables.pair_class[found.tables.known != 0]]] = False
     _warn(worse, symmetric, class_names(data))

@@ -23,7 +23,7 @@ __all__ = ["simulate"]
 def simulate(
     key: Key, priors: Priors | None = None, *, num_items: int = 100, num_annotators: int = 10, num_labels: int = 3,
     annotations_per_item: int | None = None, candidates: str = "observed", gold: str = "ignore",
-    hyperparameters: str = "fixed", author: int = 0,
+    hyperparameters: str = "fixed", decisions: str = "separate", author: int = 0,
 ) -> tuple[Annotations, dict[str, np.ndarray]]:  # fmt: skip
     """Draw true labels and annotations of them.
 
@@ -31,7 +31,7 @@ def simulate(
     ----------
     priors : of the sensitivities, and of how common each label is: a draw of each prevalence, relative to their sum.
     annotations_per_item : how many annotators label an item, each once; all of them by default.
-    candidates, gold, hyperparameters, author : accepted so that simulations of all members are called alike.
+    candidates, gold, hyperparameters, decisions, author : accepted so that simulations of all members are called alike.
 
     Returns
     -------
