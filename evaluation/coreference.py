@@ -320,8 +320,12 @@ def _best_alignment(found: Overlap, similarity: Float[np.ndarray, " cell"]) -> F
     best = np.zeros(size)
     np.maximum.at(best, of_cell, similarity)
     several = (keys > 1) & (responses > 1)
+    row, column = _places(block[:num_keys])[found.key], _places(block[num_keys:])[found.response]
     for cells in _grouped(of_cell, several):
-        best[of_cell[cells[0]]] = _assigned(found.key[cells], found.response[cells], similarity[cells])
+        one = of_cell[cells[0]]
+        table = np.zeros((keys[one], responses[one]))
+        table[row[cells], column[cells]] = similarity[cells]
+        best[one] = table[optimize.linear_sum_assignment(table, maximize=True)].sum()
     unit_of_block = np.zeros(size, np.int64)
     unit_of_block[of_cell] = found.key_unit[found.key]
     return np.bincount(unit_of_block, best, found.num_units).astype(float)
@@ -335,9 +339,9 @@ def _grouped(of_cell: np.ndarray, chosen: np.ndarray) -> Iterator[np.ndarray]:
         yield from np.split(cells, np.flatnonzero(np.diff(of_cell[cells])) + 1)
 
 
-def _assigned(key: np.ndarray, response: np.ndarray, similarity: np.ndarray) -> float:
-    rows, row = np.unique(key, return_inverse=True)
-    columns, column = np.unique(response, return_inverse=True)
-    table = np.zeros((len(rows), len(columns)))
-    table[row, column] = similarity
-    return float(table[optimize.linear_sum_assignment(table, maximize=True)].sum())
+def _places(block: Int[np.ndarray, " entity"]) -> Int[np.ndarray, " entity"]:
+    """Return the place of each entity among those of its block, from 0."""
+    order = np.argsort(block, kind="stable")
+    place = np.empty(len(block), np.int64)
+    place[order] = np.arange(len(block)) - np.searchsorted(block[order], block[order])
+    return place
