@@ -18,8 +18,9 @@ from consilience._version import __version__
 
 _HOME = {
     "consilience.data": (
-        "Annotations", "ClassMap", "Predictions", "Rankings", "Ratings", "load", "read_annotations", "read_class_map",
-        "read_constraints", "read_mentions", "read_predictions", "read_rankings", "read_ratings", "read_records",
+        "Annotations", "Chains", "ClassMap", "Mentions", "Predictions", "Rankings", "Ratings", "load",
+        "read_annotations", "read_class_map", "read_conll", "read_constraints", "read_mas_xml", "read_mentions",
+        "read_predictions", "read_rankings", "read_ratings", "read_records", "write_conll", "write_mentions",
     ),
     "consilience.inference.fitting": ("Fit", "fit"),
     "consilience.inference.saved": ("load_fit",),
@@ -27,9 +28,12 @@ _HOME = {
     "consilience.evaluation.agreement": ("Agreement", "PosteriorAgreement", "agreement"),
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),
     "consilience.evaluation.comparison": ("Comparison", "compare"),
+    "consilience.evaluation.coreference_scores": ("CoreferenceScores", "score_coreference"),
     "consilience.evaluation.metrics": ("Metric",),
     "consilience.evaluation.another_label": ("next_labels",),
     "consilience.evaluation.scores": ("Score", "correlation"),
+    "consilience.evaluation.silver_chains": ("SilverChains", "silver_chains"),
+    "consilience.models.mpa.scenarios": ("simulate_mentions",),
     "consilience.evaluation.annotator_scores": ("annotator_agreement", "annotator_overlap"),
     "consilience.sweeping": ("sweep",),
     "consilience.checking": ("Check", "check"),

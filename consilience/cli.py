@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from consilience import commands
+from consilience import commands, coreference_commands
 from consilience._version import __version__
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
 
@@ -236,7 +236,8 @@ def _add_run(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_metric(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--metric", action="append", metavar="NAME", help="top-1, top-3, set-2, ao-3, kendall-3, …")
+    line = "top-1, top-3, set-2, ao-3, kendall-3, …; of chains conll, muc, b3, …"
+    sub.add_argument("--metric", action="append", metavar="NAME", help=line)
 
 
 def _add_scoring(sub: argparse.ArgumentParser) -> None:
@@ -248,6 +249,43 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
 
 def _add_map(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--map", metavar="FILE", help="groups of classes, such as risk: a file or the name of public data")
+
+
+def _add_singletons(sub: argparse.ArgumentParser, default: str | None) -> None:
+    line = "entities of one mention, in key and response (include)"
+    sub.add_argument("--singletons", choices=("include", "exclude"), default=default, help=line)
+
+
+def _build_chains(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("--to", choices=("table", "conll"), default="table", help="print them, or write CoNLL (table)")
+    sub.add_argument("--template", metavar="KEY", help="write its files anew, with other entities: a file or a folder")
+    sub.add_argument("--draws", type=int, metavar="N", help="write N draws of the chains too")
+    sub.add_argument("-o", "--output", metavar="FILE", help="file, or folder as the template (chains.conll, chains)")
+    sub.add_argument("--force", action="store_true", help="replace earlier files")
+    _add_json(sub)
+    sub.add_argument("--csv", metavar="FILE", help="write the table of all mentions to a CSV file")
+
+
+def _build_score(sub: argparse.ArgumentParser) -> None:
+    for name in ("key", "response"):
+        line = f"the {name}: a CoNLL file or a folder of them"
+        sub.add_argument(name, metavar=name.upper(), help=line + (", or public data" if name == "key" else ""))
+    _add_singletons(sub, "include")
+    sub.add_argument("--documents", action="store_true", help="the F of every document")
+    _add_json(sub)
+    sub.add_argument("--csv", metavar="FILE", help="write the table of documents to a CSV file")
+
+
+def _build_simulate(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("what", choices=("mentions",), help="what to simulate")
+    sub.add_argument("key", metavar="KEY", help="a CoNLL file, a folder of them, or public data such as litbank")
+    sub.add_argument("--scenario", choices=coreference_commands.SCENARIOS, required=True, help="of Paun et al. (2018)")
+    sub.add_argument("--profiles", metavar="FILE", help="for profiles-…: a table with the columns DO and DN")
+    sub.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same data (0)")
+    sub.add_argument("-o", "--output", required=True, metavar="FILE", help="new .csv or .tsv, also with .gz")
+    sub.add_argument("--force", action="store_true", help="replace an earlier file")
+    _add_json(sub)
 
 
 def _build_fit(sub: argparse.ArgumentParser) -> None:
@@ -294,6 +332,7 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", required=True, metavar="FILE", help="one file a system")
     _add_scoring(sub)
+    _add_singletons(sub, None)
     _add_map(sub)
     _add_json(sub)
     _add_csv(sub)
@@ -305,6 +344,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--names", type=lambda text: text.split(","), metavar="A,B,…", help="of the systems")
     sub.add_argument("--seed", type=int, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
+    _add_singletons(sub, None)
     _add_json(sub)
 
 
@@ -380,6 +420,9 @@ _COMMANDS = {
         commands.agreement,
         "say how often annotators agree, and how sure one may be of it",
     ),
+    "chains": (_build_chains, commands.chains, "print the coreference chains of a fit, or write them as CoNLL"),
+    "score": (_build_score, coreference_commands.score, "score a response against a key: MUC, B3, CEAF, BLANC, LEA"),
+    "simulate": (_build_simulate, coreference_commands.simulate, "simulate annotations of coreference by a crowd"),
     "report": (_build_report, commands.report, "write one HTML page about a fit and its evaluation"),
     "check": (_build_check, commands.check, "test the hand-derived inference of a model against generic inference"),
     "models": (_build_models, commands.models, "list the models, or describe one"),

@@ -15,11 +15,13 @@ import math
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from consilience import coreference_commands
 from consilience import models as registry
+from consilience.coreference_commands import are_chains, read_key
 from consilience.errors import InputError, InputProblem, InputWarning, InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
@@ -35,6 +37,7 @@ __all__ = [
     "WEIGHTS",
     "agreement",
     "certainty",
+    "chains",
     "check",
     "cite",
     "compare",
@@ -387,8 +390,8 @@ def evaluate(arguments: Arguments) -> None:
     fitted, risk = _load(arguments)
     from consilience.evaluation.adjustment import evaluate as score_predictions
 
-    policies = {"missing": arguments.missing, "unknown": arguments.unknown}
-    metrics = arguments.metric or ["top-1"]
+    policies = _policies(arguments)
+    metrics = arguments.metric or ["conll" if "singletons" in policies else "top-1"]
     rows, groups = [], []
     items: dict[str, Any] = {}
     for name, predictions in systems.items():
@@ -397,7 +400,8 @@ def evaluate(arguments: Arguments) -> None:
             rows.append({"system": name, "metric": metric, **_score_row(score)})
             rows[-1] |= {"by_group": own} if own else {}
             groups += [{"system": name, "metric": metric, **row} for row in own]
-            items |= {"item": score.table["item"], metric if len(systems) == 1 else f"{name} {metric}": score.items}
+            column = metric if len(systems) == 1 else f"{name} {metric}"
+            items |= {score.unit: score.table[score.unit], column: score.items}
     _write_items([dict(zip(items, row, strict=True)) for row in zip(*items.values(), strict=True)], arguments)
     if arguments.json:
         print(json_text(rows))
@@ -414,11 +418,11 @@ def compare(arguments: Arguments) -> None:
     fitted, _ = _load(arguments)
     from consilience.evaluation.comparison import compare as rank
 
-    metrics = arguments.metric or ["top-1"]
+    policies = _policies(arguments)
+    metrics = arguments.metric or ["conll" if "singletons" in policies else "top-1"]
     if len(metrics) > 1:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
-    policies = {"seed": arguments.seed, "missing": arguments.missing, "unknown": arguments.unknown}
-    comparison = rank(fitted, systems, metrics[0], **policies)
+    comparison = rank(fitted, systems, metrics[0], seed=arguments.seed, **policies)
     leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
     if arguments.json:
         print(json_text({"leaderboard": leaderboard, "pairs": pairs}))
@@ -439,6 +443,23 @@ def report(arguments: Arguments) -> None:
         missing=arguments.missing, unknown=arguments.unknown,
     )  # fmt: skip
     print(f"wrote {arguments.output}")
+
+
+def _policies(arguments: Arguments) -> dict[str, Any]:
+    """Return what the flags say of items and classes, or of chains."""
+    if not are_chains(arguments.predictions, arguments.metric or ()):
+        if arguments.singletons is not None:
+            raise UnsupportedRequest("--singletons says something of chains; the predictions are classes of items")
+        return {"missing": arguments.missing, "unknown": arguments.unknown}
+    if unfit := [name for name in ("missing", "unknown") if getattr(arguments, name) != "error"]:
+        raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for chains")
+    return {"singletons": arguments.singletons != "exclude"}
+
+
+def chains(arguments: Arguments) -> None:
+    """Print or write the chains of a fit of mentions."""
+    fitted, _ = _load(arguments)
+    coreference_commands.chains(arguments, fitted)
 
 
 def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
@@ -474,12 +495,14 @@ def _class_map(source: str) -> ClassMap:
     return data.load(source)
 
 
-def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, Predictions]:
+def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, Any]:
     """Read the predictions of each system, named after its file unless names are given."""
     found: list[tuple[str, Predictions]] = []
     files = arguments.predictions
     if files:
         _keep_compiled_programs()
+    if are_chains(files, getattr(arguments, "metric", None) or ()):
+        return {name: read_key(source) for name, source in _named_files(files, names).items()}
     for source in files:
         found += _predictions(source, arguments)
     if names is not None and len(names) != len(found):
@@ -489,6 +512,16 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
         remedy = "give other --names" if hasattr(arguments, "names") else "rename the files"
         raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
     return {label: system.replace(name=label) for label, (_, system) in zip(labels, found, strict=True)}
+
+
+def _named_files(files: Sequence[str], names: list[str] | None) -> dict[str, str]:
+    """Name the files of chains after themselves, unless names are given."""
+    labels = names or [Path(source).name.split(".")[0] for source in files]
+    if len(labels) != len(files):
+        raise UnsupportedRequest(f"--names gives {len(labels)} names for {len(files)} systems")
+    if len(set(labels)) < len(labels):
+        raise UnsupportedRequest("more than one system has the same name; rename the files")
+    return dict(zip(labels, files, strict=True))
 
 
 def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:

@@ -8,19 +8,35 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilience.errors import UnsupportedRequest
-from consilience.printing import json_text
+from consilience.errors import InputError, InputProblem, UnsupportedRequest
+from consilience.printing import json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
     from consilience.data.conll import Chains
+    from consilience.evaluation.silver_chains import SilverChains
+    from consilience.inference.fitting import Fit
 
-__all__ = ["SCENARIOS", "read_key", "simulate"]
+__all__ = ["SCENARIOS", "are_chains", "chains", "read_key", "score", "simulate"]
 
 SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profiles-sparse")
 """Names of `consilience.models.mpa.scenarios`, which imports JAX."""
+
+_METRICS = ("conll", "mentions", "muc", "b3", "ceafe", "ceafm", "blanc", "lea", "non-referring")
+_CONLL_ENDINGS = (".conll", ".key", ".response", ".v4_gold_conll", ".v4_auto_conll", ".conllua", ".conllup", ".conllu")
+
+
+def are_chains(sources: Sequence[str], metrics: Sequence[str]) -> bool:
+    """Return whether predictions are chains, which a score of coreference or the names of CoNLL files say."""
+    named = any(metric.removesuffix("-recall").removesuffix("-precision") in _METRICS for metric in metrics)
+    return named or any(_is_conll(source) for source in sources)
+
+
+def _is_conll(source: str) -> bool:
+    return source.lower().removesuffix(".gz").endswith(_CONLL_ENDINGS) or Path(source).is_dir()
 
 
 def read_key(source: str) -> Chains:
@@ -67,6 +83,79 @@ def simulate(arguments: argparse.Namespace) -> None:
     print(f"made     {arguments.scenario}, seed {arguments.seed}: {sizes}")
     print(f"gold     {new:.1%} of the mentions are new (DN)")
     print(f"saved    {target}\n\nnext     consilience fit mpa {target} -o run")
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """Print the scores of a response against a key."""
+    key, response = read_key(arguments.key), read_key(arguments.response)
+    from consilience.evaluation.coreference_scores import score_coreference
+
+    found = score_coreference(key, response, singletons=arguments.singletons == "include")
+    documents = rows_of(found.by_document)
+    if arguments.csv:
+        write_csv(documents, arguments.csv)
+    if arguments.json:
+        described = {"key": arguments.key, "response": arguments.response, "singletons": arguments.singletons}
+        rows = documents if arguments.documents else rows_of(found.table)
+        print(json_text({**described, "documents" if arguments.documents else "scores": rows}))
+    elif arguments.documents:
+        print(table_text(documents, hint="use --json or --csv FILE"))
+    else:
+        print(found)
+
+
+def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
+    """Print the chains of a fit of mentions, or write them as CoNLL files."""
+    from consilience.evaluation.silver_chains import silver_chains
+
+    found = silver_chains(fitted)
+    if arguments.to == "conll":
+        _write_chains(arguments, fitted, found)
+        return
+    unfit = [f"--{name}" for name in ("template", "draws", "output") if getattr(arguments, name)]
+    if unfit:
+        raise UnsupportedRequest(f"{', '.join(unfit)} belongs to files; give --to conll, or --csv FILE for a table")
+    rows = rows_of(found.table)
+    if arguments.csv:
+        write_csv(rows, arguments.csv)
+    if arguments.json:
+        print(json_text(rows))
+        return
+    print(f"{found}\n{table_text(rows, hint='use --json or --csv FILE')}")
+
+
+def _write_chains(arguments: argparse.Namespace, fitted: Fit, found: SilverChains) -> None:
+    """Write the most likely chains to a file (a folder where the template is one), and drawn ones beside it."""
+    from consilience.data.conll_writer import write_conll
+    from consilience.evaluation.silver_chains import silver_chains
+
+    if arguments.json or arguments.csv:
+        raise UnsupportedRequest("--to conll writes files; leave out --json and --csv")
+    template = arguments.template
+    if template is not None and not Path(template).exists():
+        raise InputError(InputProblem("there is no such file or folder", "check the path of --template", template))
+    into_folder = template is not None and Path(template).is_dir()
+    target = Path(arguments.output or ("chains" if into_folder else "chains.conll"))
+    of_draws = [target.with_name(_numbered(target, number)) for number in range(1, (arguments.draws or 0) + 1)]
+    if arguments.draws is not None and not 1 <= arguments.draws <= fitted.draws:
+        raise UnsupportedRequest(f"--draws is {arguments.draws}; the fit has {fitted.draws:,} draws, and 1 or more go")
+    for path in (target, *of_draws):
+        if template is not None and path.resolve() == Path(template).resolve():
+            raise UnsupportedRequest(f"{path} is the template; give another --output")
+        if not arguments.force and (any(path.iterdir()) if path.is_dir() else path.exists()):
+            raise UnsupportedRequest(f"{path} exists; give another --output, or --force to replace it")
+    write_conll(found.to_chains(), target, template=template)
+    print(f"{found}\nwritten  {target}")
+    for number, path in enumerate(of_draws):
+        write_conll(silver_chains(fitted, draw=number).to_chains(), path, template=template)
+    if of_draws:
+        print(f"         {of_draws[0]} … {of_draws[-1].name}, one draw of the posterior each")
+
+
+def _numbered(target: Path, number: int) -> str:
+    """Return the name of a file with a number before its endings."""
+    stem, dot, endings = target.name.partition(".")
+    return f"{stem}-{number:03}{dot}{endings}"
 
 
 def _counted(plural: str, size: int) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from consilience.arrays import Int
 from consilience.data.conll import Chains
+from consilience.data.conll_text import match_documents
 from consilience.errors import InputError, InputProblem, InputWarning
 
 __all__ = ["Matching", "match", "of_rows"]
@@ -97,8 +98,7 @@ def of_rows(entity: Int[np.ndarray, "draw mention"], row: Int[np.ndarray, " row"
 
 def _documents(key: Chains, response: Chains) -> Int[np.ndarray, " document"]:
     """Return the key's code of each document of the response, -1 where it has none."""
-    position = {name: code for code, name in enumerate(key.documents)}
-    codes = np.array([position.get(name, -1) for name in response.documents], np.int64)
+    codes = np.array(match_documents(response.documents, key.documents), np.int64)
     if not np.any(codes >= 0):
         names = f"{', '.join(map(repr, response.documents[:3]))} and not {', '.join(map(repr, key.documents[:3]))}"
         remedy = "give files of the same documents; the names stand after '#begin document' or '# newdoc id ='"

@@ -103,7 +103,8 @@ class Score:
             low, high = self.interval
             text += f" ± {self.sd:.4f} over draws of the truth, 95 % in [{low:.4f}, {high:.4f}]"
         point = "" if self.point is None else f"; {self.point:.4f} against the point estimate"
-        return f"{text}, {int(np.isfinite(self.items).sum()):,} {self.unit}s{point}"
+        number = int(np.isfinite(self.items).sum())
+        return f"{text}, {number:,} {self.unit}{'' if number == 1 else 's'}{point}"
 
 
 def correlation(first: Score, second: Score) -> float:

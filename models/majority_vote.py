@@ -23,6 +23,7 @@ agree give probability one, whoever they are.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -32,6 +33,7 @@ from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.data.mentions import Mentions
 from consilience.models.gold import GOLD, uses_gold
 from consilience.models.interface import Model, Option
 from consilience.models.truth import Entries, LabelProbabilities, LabelTruth, PointTruth
@@ -76,8 +78,9 @@ class RoundAccuracy(NamedTuple):
     best_of_ten: float
 
 
-def exact(data: Annotations, priors: None = None, *, gold: str, uncertainty: str) -> Posterior:
+def exact(data: Annotations | Mentions, priors: None = None, *, gold: str, uncertainty: str) -> Posterior:
     """Count the votes; an item without any has a tie of all labels, one whose gold label is used has that one."""
+    data = _annotations(data)
     entries, votes = _votes(data)
     if not uses_gold(data, gold):
         return Posterior(entries.first, entries.class_, votes, _vote_probability(entries.first, votes))
@@ -85,6 +88,17 @@ def exact(data: Annotations, priors: None = None, *, gold: str, uncertainty: str
     known = np.asarray(data.gold)[entries.item]
     probability = np.where(known >= 0, entries.class_ == known, _vote_probability(entries.first, votes))
     return Posterior(entries.first, entries.class_, votes, probability)
+
+
+# Data are frozen, and equal to themselves alone.
+@functools.lru_cache(maxsize=1)
+def _of_mentions(data: Mentions) -> Annotations:
+    return data.to_annotations()
+
+
+def _annotations(data: Annotations | Mentions) -> Annotations:
+    """Return mentions as annotations: a label with its antecedent is a label like any other."""
+    return _of_mentions(data) if isinstance(data, Mentions) else data
 
 
 def _votes(data: Annotations) -> tuple[Entries, Float[np.ndarray, " entry"]]:
@@ -123,9 +137,10 @@ def _with_gold(
 
 
 def truth(
-    posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, gold: str, uncertainty: str
+    posterior: Posterior, data: Annotations | Mentions, *, key: Key, num_draws: int, gold: str, uncertainty: str
 ) -> LabelTruth:
     """Return the winner of random rounds, or labels drawn by the shares of the votes."""
+    data = _annotations(data)
     entries = Entries(posterior.first, posterior.entry_class, data.num_labels)
     probability = posterior.probability
     if uncertainty == "shares":
@@ -136,11 +151,15 @@ def truth(
         probability = np.where(decided[entries.item], probability, posterior.votes)
     drawn = LabelProbabilities(entries, probability, key=key, num_draws=num_draws)
     drawn.point = PointTruth(entries, posterior.probability)
+    drawn.classes = data.labels
     return drawn
 
 
-def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
+def draw(
+    posterior: Posterior, data: Annotations | Mentions, *, key: Key, num_draws: int, **options: Any
+) -> dict[str, Array]:
     """Return the winners of random rounds, ``(draw, item)``."""
+    data = _annotations(data)
     winners = posterior.entry_class[posterior.probability > 0]
     item = _items(posterior)[posterior.probability > 0]
     first, number = np.searchsorted(item, np.arange(data.num_items)), np.bincount(item, minlength=data.num_items)
@@ -176,14 +195,15 @@ def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Ke
 # ---- tables ----
 
 
-def labels(posterior: Posterior, data: Annotations, truth: LabelTruth) -> dict[str, np.ndarray]:
+def labels(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
     """Table of the winner of each item, of tied ones the lowest code, with its share of the votes."""
+    data = _annotations(data)
     table, shares = truth.leading(), vote_shares(posterior)
     cell = _items(posterior) * data.num_labels + posterior.entry_class
     return {**table, "share": shares[np.searchsorted(cell, table["item"] * data.num_labels + table["label"])]}
 
 
-def shares(posterior: Posterior, data: Annotations, truth: LabelTruth) -> dict[str, np.ndarray]:
+def shares(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
     """Table of the votes for each label of each item, most votes first."""
     item, share = _items(posterior), vote_shares(posterior)
     order = np.lexsort((posterior.entry_class, -posterior.votes, item))
@@ -191,12 +211,13 @@ def shares(posterior: Posterior, data: Annotations, truth: LabelTruth) -> dict[s
     return {name: values[order] for name, values in columns.items()}
 
 
-def annotators(posterior: Posterior, data: Annotations, truth: LabelTruth) -> dict[str, np.ndarray]:
+def annotators(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
     """Table of how often each annotator gave the label that won, expected over ties, with a 95 % interval (Jeffreys).
 
     The annotator's own votes are among those that decide, so that this is too high where few annotate an item. Where
     gold labels are used, these are the ones that won. An annotator without annotations has neither value nor interval.
     """
+    data = _annotations(data)
     cell = _items(posterior) * data.num_labels + posterior.entry_class
     given = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
     place = np.minimum(np.searchsorted(cell, given), len(cell) - 1)  # labels of weight zero have no entry
@@ -212,8 +233,9 @@ def annotators(posterior: Posterior, data: Annotations, truth: LabelTruth) -> di
     }  # fmt: skip
 
 
-def accuracy(posterior: Posterior, data: Annotations, truth: LabelTruth) -> dict[str, np.ndarray]:
+def accuracy(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
     """Table of one row, the `RoundAccuracy`; of no row where the data have no gold labels."""
+    data = _annotations(data)
     if data.gold is None or not np.any(np.asarray(data.gold) >= 0):
         return {name: np.zeros(0) for name in RoundAccuracy._fields}
     assert isinstance(truth, LabelProbabilities)
@@ -243,6 +265,7 @@ MODEL = Model(
   year      = {2018}
 }""",
     data=Annotations,
+    also=(Mentions,),
     methods=("exact",),
     options=(
         GOLD,

@@ -7,8 +7,11 @@ once.
 from consilience.data.annotations import Annotations, read_annotations
 from consilience.data.catalogue import describe, get, load, names
 from consilience.data.classes import ClassMap, read_class_map
+from consilience.data.conll import Chains, read_conll
+from consilience.data.conll_writer import write_conll
 from consilience.data.constraints import Constraints, read_constraints
-from consilience.data.mentions import Mentions, read_mentions
+from consilience.data.mas_xml import read_mas_xml
+from consilience.data.mentions import Mentions, read_mentions, write_mentions
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.ratings import Ratings, read_ratings
@@ -16,6 +19,7 @@ from consilience.data.records import Records, read_records
 
 __all__ = [
     "Annotations",
+    "Chains",
     "ClassMap",
     "Constraints",
     "Mentions",
@@ -29,10 +33,14 @@ __all__ = [
     "names",
     "read_annotations",
     "read_class_map",
+    "read_conll",
     "read_constraints",
+    "read_mas_xml",
     "read_mentions",
     "read_predictions",
     "read_rankings",
     "read_ratings",
     "read_records",
+    "write_conll",
+    "write_mentions",
 ]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from consilience.data.tables import Problems, find_file
 
-__all__ = ["ENDINGS", "Cell", "ConllText", "Document", "Mention", "ending_of", "find_conll_files"]
+__all__ = ["ENDINGS", "Cell", "ConllText", "Document", "Mention", "ending_of", "find_conll_files", "match_documents"]
 
 ENDINGS = (
     ".conll", ".key", ".response", ".txt", ".v4_gold_conll", ".v4_auto_conll", ".conllua", ".conllup", ".conllu",
 )  # fmt: skip
 _ENDINGS_IN_FOLDERS = tuple(ending for ending in ENDINGS if ending != ".txt")  # README.txt and its like
+
+
+_NAME = re.compile(r"\(?(?:[^()]*/)?([^()/;]+)\)?(?:;\s*part\s+(\d+))?")
 
 
 class Document(NamedTuple):
@@ -91,3 +96,32 @@ def find_conll_files(source: Any) -> list[Path]:
         endings = ", ".join(_ENDINGS_IN_FOLDERS)
         raise problems.fail("there is no CoNLL file in this folder", f"give a folder with files ending in {endings}")
     return files
+
+
+def match_documents(names: Iterable[str], known: Iterable[str]) -> list[int]:
+    """Return for each name the code of the same document among known names, -1 where there is none.
+
+    Names are the same where they are equal. A document that is not found so is looked for by the name of its file
+    alone, since a key calls ``(wiki/Anna_Lee); part 000`` what other files of a corpus call ``Anna_Lee``; that has to
+    be the plain name of one document on either side.
+    """
+    names, known = list(names), list(known)
+    exact = {name: code for code, name in enumerate(known)}
+    codes = [exact.get(name, -1) for name in names]
+    taken = set(codes)
+    left = Counter(_plain(name) for name, code in zip(names, codes, strict=True) if code < 0)
+    free: dict[str, list[int]] = {}
+    for code, name in enumerate(known):
+        if code not in taken:
+            free.setdefault(_plain(name), []).append(code)
+    for place, name in enumerate(names):
+        candidates = free.get(_plain(name), [])
+        if codes[place] < 0 and len(candidates) == 1 and left[_plain(name)] == 1:
+            codes[place] = candidates[0]
+    return codes
+
+
+def _plain(name: str) -> str:
+    """Return the name without brackets, folders and the number of a first part."""
+    match = _NAME.fullmatch(name)
+    return name if match is None else match[1] + ("" if int(match[2] or 0) == 0 else f" part {match[2]}")

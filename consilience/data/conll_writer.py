@@ -19,7 +19,7 @@ from typing import IO, BinaryIO, cast
 import numpy as np
 
 from consilience.data.conll import BRACKET, NOTHING, Chains, parse_conll
-from consilience.data.conll_text import ENDINGS, ConllText, ending_of, find_conll_files
+from consilience.data.conll_text import ENDINGS, ConllText, ending_of, find_conll_files, match_documents
 from consilience.data.conll_ua import NON_REFERRING
 from consilience.data.tables import Problems, read_text, warn_input
 from consilience.errors import InputError, InputProblem
@@ -256,9 +256,13 @@ def _with_templates(spans: dict[str, list[_Span]], sources: dict[Path, Path], te
     places: dict[str, Path] = {}
     contents = {}
     silent = []
+    templates = {source: _read_template(source, Problems(str(source))) for source in sources.values()}
+    known = [document.name for _, _, text in templates.values() for document in text.documents]
+    codes = match_documents(spans, known)
+    spans = {known[code] if code >= 0 else name: own for code, (name, own) in zip(codes, spans.items(), strict=True)}
     for target, source in sources.items():
         problems = Problems(str(source))
-        mark, lines, text = _read_template(source, problems)
+        mark, lines, text = templates[source]
         for document in text.documents:
             if document.name in places:
                 message = f"the document {document.name!r} is also in {places[document.name]}"
