@@ -32,7 +32,7 @@ _HOME = {
     "consilience.evaluation.metrics": ("Metric",),
     "consilience.evaluation.another_label": ("next_labels",),
     "consilience.evaluation.scores": ("Score", "correlation"),
-    "consilience.evaluation.silver_chains": ("SilverChains", "silver_chains"),
+    "consilience.evaluation.silver": ("SilverChains", "silver_chains"),
     "consilience.models.mpa.scenarios": ("simulate_mentions",),
     "consilience.evaluation.annotator_scores": ("annotator_agreement", "annotator_overlap"),
     "consilience.sweeping": ("sweep",),

@@ -17,7 +17,7 @@ from consilience.printing import json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
     from consilience.data.conll import Chains
-    from consilience.evaluation.silver_chains import SilverChains
+    from consilience.evaluation.silver import SilverChains
     from consilience.inference.fitting import Fit
 
 __all__ = ["SCENARIOS", "are_chains", "chains", "read_key", "score", "simulate"]
@@ -106,7 +106,7 @@ def score(arguments: argparse.Namespace) -> None:
 
 def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
     """Print the chains of a fit of mentions, or write them as CoNLL files."""
-    from consilience.evaluation.silver_chains import silver_chains
+    from consilience.evaluation.silver import silver_chains
 
     found = silver_chains(fitted)
     if arguments.to == "conll":
@@ -127,7 +127,7 @@ def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
 def _write_chains(arguments: argparse.Namespace, fitted: Fit, found: SilverChains) -> None:
     """Write the most likely chains to a file (a folder where the template is one), and drawn ones beside it."""
     from consilience.data.conll_writer import write_conll
-    from consilience.evaluation.silver_chains import silver_chains
+    from consilience.evaluation.silver import silver_chains
 
     if arguments.json or arguments.csv:
         raise UnsupportedRequest("--to conll writes files; leave out --json and --csv")

@@ -18,7 +18,7 @@ from consilience.evaluation.chains import follow_links
 from consilience.evaluation.coreference_matching import Matching, match
 from consilience.evaluation.coreference_scores import METRIC_FORMS, Sums, metrics_in, sums_of_documents, value_of
 from consilience.evaluation.scores import Score
-from consilience.evaluation.silver_chains import drawn_links, mentions_of, silver_chains, spans_of
+from consilience.evaluation.silver import drawn_links, mentions_of, silver_chains, spans_of
 
 __all__ = ["DrawnSums", "evaluate_chains", "sums_over_draws"]
 

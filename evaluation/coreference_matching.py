@@ -3,7 +3,8 @@
 What is done with a span that stands in several entities is what the official scorer does. The key keeps them all, and
 the response has the mention where it stands last. Of the response, where the key has the span, the first counts and the
 others are left out; where the key lacks it all stay. First and last are in the order of the entities, which is that of
-their first mentions. (BLANC of the official scorer counts a pair of mentions that it meets twice once; here it is
+their first mentions. A span that an entity has and that also refers to nothing is matched as a mention of the entity.
+ (BLANC of the official scorer counts a pair of mentions that it meets twice once; here it is
 counted as often as it stands there.)
 """
 
@@ -47,8 +48,10 @@ def match(key: Chains, response: Chains) -> Matching:
 
     Raises
     ------
-    InputError : no document of the response is one of the key.
+    InputError : no document of the response is one of the key, or an entity has mentions in several documents.
     """
+    _require_entities_of_one_document(key, "key")
+    _require_entities_of_one_document(response, "response")
     document = _documents(key, response)[np.asarray(response.document)]
     length = 1 + max(int(np.max(side.end, initial=0)) for side in (key, response))
 
@@ -57,15 +60,15 @@ def match(key: Chains, response: Chains) -> Matching:
 
     key_span, response_span = span(key, np.asarray(key.document)), span(response, document)
     # The first of the response counts, and the last of the key has it.
-    order = np.lexsort((_place(response), response_span))
+    order = np.lexsort((_place(response), np.asarray(response.entity) < 0, response_span))
     order = order[document[order] >= 0]
     first = np.diff(response_span[order], prepend=-1) != 0
     first |= ~np.isin(response_span[order], key_span)
-    _say_repeated(len(first) - first.sum(), "response", "the first of its entities counts")
+    _say_repeated(int(np.sum(~first)), "response", "the first of its entities counts")
     used = order[first]
-    by_place = np.lexsort((_place(key), key_span))
+    by_place = np.lexsort((_place(key), np.asarray(key.entity) >= 0, key_span))
     last = np.diff(key_span[by_place], append=-1) != 0
-    _say_repeated(len(last) - last.sum(), "key", "they are kept, and the last of its entities has the response's")
+    _say_repeated(int(np.sum(~last)), "key", "they are kept, and the last of its entities has the response's")
     of_key = np.full(key.num_mentions, -1)
     found = np.searchsorted(response_span[used], key_span)
     found = np.minimum(found, max(len(used) - 1, 0))
@@ -112,7 +115,7 @@ def _documents(key: Chains, response: Chains) -> Int[np.ndarray, " document"]:
 
 
 def _place(chains: Chains) -> Int[np.ndarray, " mention"]:
-    """Return the place of each mention's entity in the order of their first mentions; those of none come last."""
+    """Return the place of each mention's entity in the order of their first mentions; it means nothing for none."""
     entity = np.asarray(chains.entity)
     # Of mentions that begin together, those of one token come first, as the official scorer reads them.
     longer = np.asarray(chains.end) > np.asarray(chains.start)
@@ -121,6 +124,16 @@ def _place(chains: Chains) -> Int[np.ndarray, " mention"]:
     place = np.full(chains.num_entities + 1, chains.num_entities)
     place[entity[named[::-1]]] = np.arange(len(named))[::-1]
     return place[entity]
+
+
+def _require_entities_of_one_document(chains: Chains, side: str) -> None:
+    entity, document = np.asarray(chains.entity), np.asarray(chains.document)
+    pairs = np.unique(np.stack([entity, document])[:, entity >= 0], axis=1)
+    several = len(np.unique(pairs[0, 1:][np.diff(pairs[0]) == 0]))
+    if several:
+        remedy = "number the entities of each document apart from those of others"
+        message = f"{several:,} entities of the {side} have mentions in several documents"
+        raise InputError(InputProblem(message, remedy))
 
 
 def _say_repeated(number: int, side: str, rule: str) -> None:

@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 MEMBERS: dict[str, Entry] = {
     "dirichlet": Entry("consilience.models.dirichlet", "Annotations"),
     "normal-inverse-gamma": Entry("consilience.models.normal_inverse_gamma", "Ratings"),
-    "majority-vote": Entry("consilience.models.majority_vote", "Annotations"),
+    "majority-vote": Entry("consilience.models.majority_vote", "Annotations", also=("Mentions",)),
     "dawid-skene": Entry("consilience.models.dawid_skene", "Annotations"),
     "mace": Entry("consilience.models.mace", "Annotations"),
     "mpa": Entry("consilience.models.mpa", "Annotations", also=("Mentions",)),
