@@ -1,0 +1,1 @@
+"""Block-exact linkage of records."""

@@ -1,0 +1,29 @@
+"""The hyperparameters of block-linkage: what values are common, how often they are distorted, how large entities are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Float
+
+__all__ = ["Parameters"]
+
+
+class Parameters(NamedTuple):
+    """Hyperparameters; all fields in one table of values.
+
+    Parameters
+    ----------
+    value_share : float64, shape ``(value,)``; θ, how common each value is, adding up to one within a field. The values
+        of a field are those between its ``Records.first_value`` and the next.
+    distortion : float64, shape ``(field,)``; b, how probably a field of a record is distorted.
+    intensity : m, the expected number of entities.
+    size_share : float64, shape ``(size,)``; μ, the share of entities with 1, 2, … records.
+    """
+
+    value_share: Float[np.ndarray, " value"]
+    distortion: Float[np.ndarray, " field"]
+    intensity: float
+    size_share: Float[np.ndarray, " size"]
