@@ -71,6 +71,8 @@ def evaluate(
     Score, or a dict of them by name when a list was given.
     """
     if isinstance(predictions, Chains):
+        if by is not None:
+            raise UnsupportedRequest("by= groups the classes of items, and chains have none; leave it out")
         return _evaluate_chains(fit, predictions, metric, singletons)
     metric = "top-1" if metric is None else metric
     truth = truth_of(fit)
@@ -97,7 +99,8 @@ def evaluate(
 def _evaluate_chains(fit: Any, response: Chains, metric: Any, singletons: bool) -> Any:
     one_metric = metric is None or isinstance(metric, (str, Metric))
     metrics = [metric or "conll"] if one_metric else list(metric)
-    found = evaluate_chains(fit, response, metrics, singletons=singletons)
+    names = [one.name if isinstance(one, Metric) else one for one in metrics]
+    found = evaluate_chains(fit, response, names, singletons=singletons)
     return next(iter(found.values())) if one_metric else found
 
 

@@ -52,12 +52,12 @@ class Share(NamedTuple):
 
     Parameters
     ----------
-    recall, precision, f1 : arrays of one shape.
+    recall, precision, f1 : arrays of one shape, or numbers.
     """
 
-    recall: Float[np.ndarray, "*units"]
-    precision: Float[np.ndarray, "*units"]
-    f1: Float[np.ndarray, "*units"]
+    recall: Any
+    precision: Any
+    f1: Any
 
 
 class Overlap(NamedTuple):
@@ -154,7 +154,7 @@ def sums(found: Overlap, metric: str) -> Float[np.ndarray, "part unit"]:
 
 
 def share(metric: str, parts: Float[np.ndarray, "part ..."]) -> Share:
-    """Return recall, precision and F of one of `METRICS` from its sums, whatever the units are."""
+    """Return recall, precision and F of one of `METRICS` from its sums, whatever the units are, one or more."""
     return _blanc_share(parts) if metric == "blanc" else _share(*parts)
 
 

@@ -48,7 +48,7 @@ class DrawnSums:
     Parameters
     ----------
     draws : for each response the sums of each score, ``(part, draw, document)``.
-    silver : the same against the most likely chains, ``(part, document)``.
+    silver : the same against the most likely chains, as one draw.
     documents : names.
     """
 
@@ -93,10 +93,7 @@ def sums_over_draws(
     silver = silver_chains(fit).entity[None]
     return DrawnSums(
         draws=[{one: np.concatenate([part[one] for part in parts], axis=1) for one in needed} for parts in found],
-        silver=[
-            {one: values[:, 0] for one, values in scored(silver, response, row).items()}
-            for response, row in zip(responses, rows, strict=True)
-        ],
+        silver=[scored(silver, response, row) for response, row in zip(responses, rows, strict=True)],
         documents=key.documents,
     )
 
@@ -113,7 +110,7 @@ def evaluate_chains(
         by_draw = value_of(metric, _added(of_draws))
         scores[metric] = ChainScore(
             title=f"{title_of(metric)}{counted}", items=value_of(metric, of_draws).mean(axis=0), draws=by_draw,
-            point=float(value_of(metric, _added(silver))), ids=found.documents,
+            point=value_of(metric, _added(silver)).item(), ids=found.documents,
         )  # fmt: skip
     return scores
 
@@ -121,7 +118,7 @@ def evaluate_chains(
 def title_of(metric: str) -> str:
     """Return what a score is called in words."""
     base = metric.removesuffix("-recall").removesuffix("-precision")
-    return f"{metric}, {METRIC_FORMS[base]}" if base == metric else f"{metric.replace('-', ' ')}"
+    return f"{metric}, {METRIC_FORMS[base]}" if base == metric else f"{base} {metric.removeprefix(f'{base}-')}"
 
 
 def _added(of_sums: Mapping[str, np.ndarray]) -> Sums:

@@ -3,9 +3,8 @@
 What is done with a span that stands in several entities is what the official scorer does. The key keeps them all, and
 the response has the mention where it stands last. Of the response, where the key has the span, the first counts and the
 others are left out; where the key lacks it all stay. First and last are in the order of the entities, which is that of
-their first mentions. A span that an entity has and that also refers to nothing is matched as a mention of the entity.
- (BLANC of the official scorer counts a pair of mentions that it meets twice once; here it is
-counted as often as it stands there.)
+their first mentions. (BLANC of the official scorer counts a pair of mentions that it meets twice once; here it is
+counted as often as it stands there.) A span that also stands there as referring to nothing is matched as an entity's.
 """
 
 from __future__ import annotations

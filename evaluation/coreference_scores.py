@@ -59,7 +59,7 @@ class CoreferenceScores:
         """Return recall, precision and F of one score: ``scores["muc"].f1``."""
         if metric not in self.sums:
             raise UnknownName(f"no coreference score is called {metric!r}; there are {', '.join(self.sums)}")
-        return share(metric, self.sums[metric].sum(axis=1))
+        return Share(*(one.item() for one in share(metric, self.sums[metric].sum(axis=1, keepdims=True))))
 
     @property
     def conll(self) -> float:

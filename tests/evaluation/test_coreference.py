@@ -34,6 +34,7 @@ def number(text):
     return 0.0 if whole == 0 else part / whole
 
 
+@pytest.mark.oracles
 def test_the_official_scorers_cases(oracles_folder, tmp_path):
     folder = oracles_folder / "coreference"
     expected = json.loads((folder / "expected_scores.json").read_text())
