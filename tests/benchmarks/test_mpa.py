@@ -72,7 +72,7 @@ def test_tables_are_written(tmp_path, monkeypatch, capsys):
     )
     arguments = argparse.Namespace(
         table=None, key=str(tmp_path / "key.conll"), profiles=None, seeds=2, scenarios=SCENARIOS,
-        output=tmp_path / "results",
+        output=tmp_path / "results", coverage=True,
     )  # fmt: skip
     mpa.run(arguments)
     tables = json.loads((tmp_path / "results" / "results.json").read_text())["tables"]
