@@ -335,7 +335,9 @@ def _coverage(record: Recording, of_labels: list[dict[str, Any]], of_scores: lis
         "The score of a response against the crowd: its CoNLL score against each of "
         f"{DRAWS} draws of the chains, their mean (UA) and their middle 90 %. The true score is that against the true "
         f"chains. {MPA} is as published, '{JOINT}' the calibrated variant. The response 'silver chains' is the fit's "
-        "own; 'system' has the true links with 10 % of them moved at random, and no knowledge of the crowd. 'Covered': "
+        "own; 'system' has the true links with 10 % of them moved at random, and no knowledge of the crowd. It agrees "
+        "with the truth where the crowd errs, so that it scores better against the truth than against draws even of a "
+        "fit that is right; the silver chains test the fit alone. 'Covered': "
         "the interval holds the true score, for whole data sets and (in per cent) for single documents; 90 % would be "
         "right. 'Below' and 'above': documents whose true score lies outside. 'Width' is of the whole sets' intervals."
     )

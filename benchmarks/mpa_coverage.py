@@ -2,8 +2,10 @@
 
 On simulated annotations the true chains are known. A response has one true score, against them, and one score for each
 draw of the chains of a fit. The middle 90 % of the draws' scores should hold the true score in 90 % of the cases, whole
-data sets and single documents alike. Three responses are scored: the silver chains of each fit, which come from the
-crowd that judges them, and chains of a system that has never seen the crowd.
+data sets and single documents alike. Two responses are scored. The silver chains of the fit come from the crowd alone,
+so that they test what the fit believes of the chains. The chains of a system have never seen the crowd, and agree with
+the truth where the crowd errs: they know something that no fit of the crowd can know, and score better against the
+truth than against draws even of a fit that is right.
 """
 
 from __future__ import annotations
