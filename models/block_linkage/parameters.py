@@ -1,4 +1,4 @@
-"""The hyperparameters of block-linkage: what values are common, how often they are distorted, how large entities are."""
+"""Hyperparameters of block-linkage: how common values are, how often they are distorted, how large entities are."""
 
 from __future__ import annotations
 
