@@ -386,11 +386,11 @@ def next_labels(arguments: Arguments) -> None:
 
 def evaluate(arguments: Arguments) -> None:
     """Print one row for each system and metric."""
+    policies = _policies(arguments)
     systems = _systems(arguments)
     fitted, risk = _load(arguments)
     from consilience.evaluation.adjustment import evaluate as score_predictions
 
-    policies = _policies(arguments)
     metrics = arguments.metric or ["conll" if "singletons" in policies else "top-1"]
     rows, groups = [], []
     items: dict[str, Any] = {}
@@ -414,11 +414,11 @@ def evaluate(arguments: Arguments) -> None:
 
 def compare(arguments: Arguments) -> None:
     """Print the leaderboard and how sure one may be of each pair."""
+    policies = _policies(arguments)
     systems = _systems(arguments, arguments.names)
     fitted, _ = _load(arguments)
     from consilience.evaluation.comparison import compare as rank
 
-    policies = _policies(arguments)
     metrics = arguments.metric or ["conll" if "singletons" in policies else "top-1"]
     if len(metrics) > 1:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
@@ -427,7 +427,7 @@ def compare(arguments: Arguments) -> None:
     if arguments.json:
         print(json_text({"leaderboard": leaderboard, "pairs": pairs}))
         return
-    print(f"{comparison.title}, {comparison.num_items:,} items\n{table_text(leaderboard, limit=None)}")
+    print(f"{comparison.title}, {comparison.num_items:,} {comparison.unit}s\n{table_text(leaderboard, limit=None)}")
     if pairs:
         print(f"\npairs\n{table_text(pairs, limit=20)}")
 
