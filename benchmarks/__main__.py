@@ -16,6 +16,7 @@ BENCHMARKS = {
     "cifar10h": "labels of 10,000 images by about 51 people each (Stutz and others 2023, Figure 3)",
     "annotators": "crowd models on public labels (Paun and others 2018, Table 7), beside crowd-kit",
     "mpa": "simulated annotations of coreference (Paun and others 2018, Tables 2 and 5), on LitBank",
+    "coreference": "speed and scores of coreference on LitBank, against the official scorer and scorch",
     "agreement_oracles": "coefficients of agreement, against the packages that compute some of them",
     "spa": "weights of sparse probability of agreement on six crowd sets (Nørregaard and Derczynski 2022, Table 1)",
     "annotators_speed": "speed and memory of crowd models, streamed from Parquet, beside crowd-kit",

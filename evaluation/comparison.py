@@ -13,6 +13,9 @@ the same weights, so that differences between systems are paired in both. A syst
 score is higher; half a win for a tie. For the score in the population the two together are conservative where the
 posteriors of the items are right on average: the spread of the truth is then part of the spread between items too.
 
+Scores of coreference are ratios of sums over documents. Documents are weighted in the place of items: the sums of each
+are, before they are added and divided.
+
 References
 ----------
 Rubin (1981), The Bayesian bootstrap, The Annals of Statistics 9(1).
@@ -27,9 +30,12 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
+from consilience.data.conll import Chains
 from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.evaluation.adjustment import align, lifted, point_scores, truth_of
+from consilience.evaluation.coreference_adjusted import sums_over_draws, title_of
+from consilience.evaluation.coreference_scores import Sums, value_of
 from consilience.evaluation.metrics import Metric, resolve
 from consilience.models.truth import Truth
 
@@ -47,11 +53,12 @@ class Comparison:
     ----------
     systems : names, in the order in which they were given.
     title : the metric in words.
-    values : float64, shape ``(system,)``; mean score over items and draws.
+    values : float64, shape ``(system,)``; mean score over items and draws, of chains over draws.
     draws : float64, shape ``(system, draw)``; scores with both sources of uncertainty.
     truth_draws, item_draws : the same with one source only.
     points : float64, shape ``(system,)``, the scores against the point estimate, or None where there is none.
-    num_items : how many items every system predicted.
+    num_items : how many items every system predicted; of chains, how many documents there are.
+    unit : what an item is called.
     """
 
     systems: tuple[str, ...]
@@ -62,6 +69,7 @@ class Comparison:
     item_draws: np.ndarray
     points: np.ndarray | None
     num_items: int
+    unit: str = "item"
 
     @property
     def order(self) -> np.ndarray:
@@ -128,33 +136,46 @@ class Comparison:
 
     def __repr__(self) -> str:
         shown = self.table[["rank", "system", "value", "lower", "upper", "sd_truth", "sd_items", "p_best"]]
-        return f"{self.title}, {self.num_items:,} items\n{shown.to_string(index=False, float_format='{:.4f}'.format)}"
+        counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"
+        return f"{self.title}, {counted}\n{shown.to_string(index=False, float_format='{:.4f}'.format)}"
 
 
 def compare(
     fit: Any,
-    systems: Mapping[str, Predictions],
-    metric: str | Metric = "top-1",
+    systems: Mapping[str, Predictions | Chains],
+    metric: str | Metric | None = None,
     *,
     seed: int = 0,
     missing: str = "error",
     unknown: str = "error",
+    singletons: bool = True,
 ) -> Comparison:
     """Rank systems under the uncertainty of the truth and of the finite set of items.
 
     Parameters
     ----------
     fit : a fit, or a `Truth`.
-    systems : predictions by name; at least one.
-    metric : a name such as ``top-3``, or a `Metric`.
+    systems : predictions by name; at least one. Of classes of items, or all of them coreference chains of documents
+        (`read_conll`), which need a fit of mentions with spans; documents are then weighted as items are.
+    metric : a name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``. See `evaluate`.
     seed : of the item weights.
     missing : ``drop`` compares on the items that every system predicted.
     unknown : ``keep`` counts predicted classes that the data do not have as wrong.
+    singletons : of chains, whether entities of one mention count.
     """
-    truth, chosen = truth_of(fit), resolve(metric)
     if not systems:
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
-    aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in systems.values()]
+    chains = {name: system for name, system in systems.items() if isinstance(system, Chains)}
+    of_items = {name: system for name, system in systems.items() if not isinstance(system, Chains)}
+    if chains and of_items:
+        raise UnsupportedRequest(
+            f"systems of two kinds cannot be compared: {', '.join(chains)} with coreference chains and "
+            f"{', '.join(of_items)} with classes of items; compare each kind by itself"
+        )
+    if chains:
+        return _compare_chains(fit, chains, metric, seed, singletons)
+    truth, chosen = truth_of(fit), resolve("top-1" if metric is None else metric)
+    aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in of_items.values()]
     kept = np.logical_and.reduce([mask for _, mask in aligned])
     if not kept.any():
         raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
@@ -188,6 +209,33 @@ def _sums(truth: Truth, ranked: list[np.ndarray], metric: Metric, kept: np.ndarr
         items += mean.astype(float) @ weight
         both += np.einsum("sid,id->sd", np.broadcast_to(scores, (*scores.shape[:2], replicates)), weight)
     return {"truth": equal / kept.sum(), "both": both / total, "items": items / total}
+
+
+def _compare_chains(
+    fit: Any, systems: Mapping[str, Chains], metric: str | Metric | None, seed: int, singletons: bool
+) -> Comparison:
+    """Rank systems by sums over documents, with equal weights and with random ones."""
+    name = metric.name if isinstance(metric, Metric) else metric or "conll"
+    found = sums_over_draws(fit, list(systems.values()), (name,), singletons=singletons)
+    # Ratios are not linear: where the documents alone are uncertain, it is their sums that are averaged over draws.
+    mean = [{part: values.mean(axis=1, keepdims=True) for part, values in sums.items()} for sums in found.draws]
+    equal = np.ones((1, len(found.documents)))
+    truth = _weighted(found.draws, equal, name)
+    replicates = truth.shape[1] if truth.shape[1] > 1 else _REPLICATES
+    weight = np.random.default_rng(seed).standard_exponential((replicates, len(found.documents)))
+    return Comparison(
+        systems=tuple(systems), title=title_of(name, singletons=singletons), values=truth.mean(axis=1),
+        draws=_weighted(found.draws, weight, name), truth_draws=truth, item_draws=_weighted(mean, weight, name),
+        points=_weighted(found.silver, equal, name)[:, 0], num_items=len(found.documents), unit="document",
+    )  # fmt: skip
+
+
+def _weighted(
+    systems: list[Sums], weight: Float[np.ndarray, "weight_draw document"], metric: str
+) -> Float[np.ndarray, "system draw"]:
+    """Add up the documents of each draw with its weights, and return the score of each system."""
+    added = [{part: (of_part * weight).sum(axis=-1) for part, of_part in sums.items()} for sums in systems]
+    return np.stack([value_of(metric, sums) for sums in added])
 
 
 def p_best(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, " system"]:

@@ -20,7 +20,7 @@ from consilience.evaluation.coreference_scores import METRIC_FORMS, Sums, metric
 from consilience.evaluation.scores import Score
 from consilience.evaluation.silver import drawn_links, mentions_of, silver_chains, spans_of
 
-__all__ = ["DrawnSums", "evaluate_chains", "sums_over_draws"]
+__all__ = ["DrawnSums", "evaluate_chains", "sums_over_draws", "title_of"]
 
 # Mentions of all draws that are scored at a time.
 _MOST_ROWS = 1 << 21
@@ -104,21 +104,22 @@ def evaluate_chains(
     """Score the entities of a response against the draws of a fit; see `consilience.evaluate`."""
     found = sums_over_draws(fit, [response], tuple(metrics), singletons=singletons)
     of_draws, silver = found.draws[0], found.silver[0]
-    counted = "" if singletons else ", singletons excluded"
     scores = {}
     for metric in metrics:
         by_draw = value_of(metric, _added(of_draws))
         scores[metric] = ChainScore(
-            title=f"{title_of(metric)}{counted}", items=value_of(metric, of_draws).mean(axis=0), draws=by_draw,
+            title=title_of(metric, singletons=singletons), items=value_of(metric, of_draws).mean(axis=0), draws=by_draw,
             point=value_of(metric, _added(silver)).item(), ids=found.documents,
         )  # fmt: skip
     return scores
 
 
-def title_of(metric: str) -> str:
+def title_of(metric: str, *, singletons: bool) -> str:
     """Return what a score is called in words."""
+    counted = "" if singletons else ", singletons excluded"
     base = metric.removesuffix("-recall").removesuffix("-precision")
-    return f"{metric}, {METRIC_FORMS[base]}" if base == metric else f"{base} {metric.removeprefix(f'{base}-')}"
+    title = f"{metric}, {METRIC_FORMS[base]}" if base == metric else f"{base} {metric.removeprefix(f'{base}-')}"
+    return f"{title}{counted}"
 
 
 def _added(of_sums: Mapping[str, np.ndarray]) -> Sums:

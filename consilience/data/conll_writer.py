@@ -327,7 +327,8 @@ def _replace(lines: list[str], text: ConllText, cells: Sequence[str]) -> str:
 
 def _warn_of_non_referring(spans: Iterable[Sequence[_Span]]) -> None:
     if count := sum(entity is None for own in spans for _, _, entity in own):
-        warn_input(f"CoNLL-2012 has no sign for mentions that refer to nothing; left out: {count:,} mention{'' if count == 1 else 's'}")
+        number = f"{count:,} mention{'' if count == 1 else 's'}"
+        warn_input(f"CoNLL-2012 has no sign for mentions that refer to nothing; left out: {number}")
 
 
 # ---- files ----
