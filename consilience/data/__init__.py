@@ -12,6 +12,7 @@ from consilience.data.conll_writer import write_conll
 from consilience.data.constraints import Constraints, read_constraints
 from consilience.data.mas_xml import read_mas_xml
 from consilience.data.mentions import Mentions, read_mentions, write_mentions
+from consilience.data.partitions import Partition, read_partition
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.ratings import Ratings, read_ratings
@@ -23,6 +24,7 @@ __all__ = [
     "ClassMap",
     "Constraints",
     "Mentions",
+    "Partition",
     "Predictions",
     "Rankings",
     "Ratings",
@@ -37,6 +39,7 @@ __all__ = [
     "read_constraints",
     "read_mas_xml",
     "read_mentions",
+    "read_partition",
     "read_predictions",
     "read_rankings",
     "read_ratings",

@@ -85,6 +85,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "item_b": ("j", "b"),
     "answer": ("link", "constraint"),
     "id": ("record_id", "rec_id"),
+    "record": ("id", "record_id", "rec_id"),
+    "entity": ("cluster", "entity_id", "cluster_id"),
 }
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")

@@ -1,0 +1,146 @@
+"""Partitions: which records a system, or a person, says are of one entity."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from consilience.data.codes import Names, as_names, check_codes, names_or_codes, object_array, recode, repeated
+from consilience.data.contract import Contract, array, ids, size
+from consilience.data.tables import Problems, check_option, choose_columns, read_table, warn_input
+
+__all__ = ["Partition", "read_partition"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Partition(Contract):
+    """The entity of each record; made by `read_partition` or `from_codes`.
+
+    Parameters
+    ----------
+    entity : int32, shape ``(record,)``; code into ``entities``, equal where records are together; -1 where unknown.
+    num_records, num_entities : sizes.
+    records, entities : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+    name : what to call the partition in tables.
+    """
+
+    entity: Any = array()
+    num_records: int = size()
+    num_entities: int = size()
+    records: Any = ids()
+    entities: Any = ids()
+    name: Any = ids()
+
+    @classmethod
+    def from_codes(cls, entity: ArrayLike, *, records: Names | None = None, name: str | None = None) -> Self:
+        """Take whole numbers that are equal where records are together.
+
+        Parameters
+        ----------
+        entity : shape ``(record,)``; -1 where the entity of a record is unknown.
+        records : ids in order; the positions as texts where absent.
+        name : what to call the partition.
+        """
+        problems = Problems("the partition")
+        codes = check_codes(problems, "entity", entity, None, lowest=-1)
+        if records is not None and len(records) != len(codes):
+            problems.add(f"there are {len(codes)} entries but {len(records)} ids of records", "make them agree")
+        problems.raise_any()
+        used = np.unique(codes[codes >= 0])
+        return cls(
+            entity=np.where(codes >= 0, np.searchsorted(used, codes), -1).astype(np.int32),
+            num_records=len(codes),
+            num_entities=len(used),
+            records=names_or_codes(records, len(codes), "records"),
+            entities=object_array(map(str, used.tolist())),
+            name="partition" if name is None else str(name),
+        )
+
+    def align(self, records: Names, *, missing: str = "error", unknown: str = "error") -> np.ndarray:
+        """Return the entities of the records of a data set. Ids are compared as texts.
+
+        Parameters
+        ----------
+        records : the ids of the data set, in code order.
+        missing : "error", or "drop" where records of the data set without an entity are not to be evaluated.
+        unknown : "error" (a guard against typing errors), or "keep": records that the data set does not have are left
+            out with a warning.
+
+        Returns
+        -------
+        entity : int32, shape ``(record,)``; -1 where it is missing.
+        """
+        check_option("missing", missing, ("error", "drop"))
+        check_option("unknown", unknown, ("error", "keep"))
+        names = as_names(records, "records")
+        problems = Problems(f"partition '{self.name}'")
+        place = recode(np.arange(len(names)), names, self.records)
+        entity = np.append(self.entity, -1)[np.maximum(place, -1)]
+        absent = [name for name, code in zip(names, entity.tolist(), strict=True) if code < 0]
+        known = set(names)
+        foreign = [name for name in self.records if name not in known]
+        if missing == "error" and absent:
+            remedy = "pass missing='drop' to leave them out"
+            problems.add(_listed("records of the data have no entity", absent), remedy)
+        if unknown == "error" and foreign:
+            remedy = "correct them, or pass unknown='keep' to leave them out"
+            problems.add(_listed("records are not in the data", foreign), remedy)
+        if len(absent) == len(names):
+            problems.add("no record of the data has an entity", "check that the ids of the records agree")
+        problems.raise_any()
+        if foreign:
+            warn_input(_listed("records are not in the data and were left out", foreign))
+        return entity
+
+
+def _listed(what: str, names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
+    return f"{len(names):,} {what}: {shown}"
+
+
+def read_partition(
+    source: Any, *, columns: Mapping[str, str] | None = None, name: str | None = None, missing: str = "error"
+) -> Partition:
+    """Read which records a system says are of one entity.
+
+    Parameters
+    ----------
+    source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns record
+        (or id) and entity (or cluster), and one row a record.
+    columns : column names for "record" and "entity" where the table has names of its own.
+    name : what to call the partition; by default the name of the file without its ending.
+    missing : "error", or "drop" to take rows with an empty entity for records of which nothing is said.
+
+    Returns
+    -------
+    partition : records and entities in the order of their first appearance.
+    """
+    check_option("missing", missing, ("error", "drop"))
+    table = read_table(source, choose_columns(("record", "entity"), (), columns))
+    record, records = table.texts("record", required=True)
+    entity, entities = table.texts("entity")
+    again = repeated(record) & (record >= 0)
+    table.flag(again, "record", "an earlier row has the same record", "give every record one entity")
+    empty = table.empty("entity")
+    if missing == "error":
+        remedy = "fill it in (an entity of its own where it is alone), or pass missing='drop'"
+        table.flag(empty, "entity", "the entity is empty", remedy)
+    table.problems.raise_any()
+    if empty.any():
+        warn_input(f"{empty.sum():,} rows without an entity were taken for unknown (missing='drop')")
+    if name is None and isinstance(source, str | os.PathLike):
+        name = Path(source).name.split(".")[0]
+    return Partition(
+        entity=entity,
+        num_records=len(records),
+        num_entities=len(entities),
+        records=object_array(records),
+        entities=object_array(entities),
+        name="partition" if name is None else str(name),
+    )
