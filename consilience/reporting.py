@@ -14,7 +14,8 @@ import numpy as np
 from consilience import figures
 from consilience.agreement_page import agreement_lead, agreement_sections, predictive_section
 from consilience.annotator_page import annotator_sections, next_label_sections
-from consilience.data import Annotations, ClassMap, Predictions, Rankings
+from consilience.chains_page import ambiguity_sections, chain_score_sections, split_systems
+from consilience.data import Annotations, Chains, ClassMap, Predictions, Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import Agreement, agreement
@@ -39,7 +40,7 @@ _MOST_REMEMBERED = 1 << 26
 
 def report(
     fit: Fit | Agreement,
-    predictions: Predictions | Mapping[str, Predictions] | None = None,
+    predictions: Predictions | Chains | Mapping[str, Any] | None = None,
     *,
     path: str | os.PathLike = "report.html",
     metric: str | Metric | Sequence[str | Metric] | None = None,
@@ -54,7 +55,7 @@ def report(
     Parameters
     ----------
     fit : of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
-    predictions : of one system, or of several by name.
+    predictions : of one system, or of several by name; classes of items, or coreference chains.
     path : file to write; it appears when it is complete, in place of an earlier one.
     metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
         by default they follow from the length of the predictions.
@@ -72,7 +73,8 @@ def report(
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
         about = [*agreement_sections(fit), *sections]
         return write_page(title or "Agreement of annotators", agreement_lead(fit), about, path)
-    systems = {predictions.name: predictions} if isinstance(predictions, Predictions) else dict(predictions or {})
+    given = {predictions.name: predictions} if isinstance(predictions, Predictions) else predictions or {}
+    systems, chains = split_systems({"response": given} if isinstance(given, Chains) else given)
     truth = _remembering(fit.truth)
     certainties = _certainties(truth)
     exact = _exact_certainty(truth)
@@ -92,6 +94,7 @@ def report(
     if risk is not None:
         by_group = {name: results[metrics[0].name] for name, results in scores.items()} if systems else {}
         parts.append(_risk_section(truth, risk, certainties[0], by_group))
+    parts += [*chain_score_sections(fit, chains), *ambiguity_sections(fit)]
     parts += annotator_sections(fit)
     parts += _agreement_parts(fit, truth, exact or certainties[0])
     parts += [*sections, _run_section(fit, systems)]

@@ -106,6 +106,15 @@ def test_systems_are_compared(folder, capsys, tmp_path):
     assert [row["system"] for row in board] == ["key", "nothing"]
 
 
+def test_the_report_has_chains_and_systems(folder, tmp_path):
+    page = tmp_path / "report.html"
+    words = ["report", folder / "mpa", "--predictions", folder / "key.conll", "-o", page]
+    assert main([str(word) for word in words]) == 0
+    text = page.read_text()
+    assert "Systems against the crowd" in text
+    assert "two or more readings" in text
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
