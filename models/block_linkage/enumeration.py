@@ -1,0 +1,280 @@
+"""All partitions of the records of small components: how probable each is, and each pair.
+
+A component of n records has 2ⁿ - 1 subsets and Bell(n) partitions (203 of 6 records, 877 of 7). Subsets are numbered by
+the bits of their members, partitions in the order of `set_partitions`. The component is the last axis of every array,
+so that the arithmetic runs over contiguous numbers. The same lines run in NumPy, by chunks that stay in the cache, and
+in JAX, where they can be differentiated. Nothing here is a BLAS product: the number of threads changes nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Bool, Float, Int
+from consilience.models.block_linkage.likelihoods import Likelihood
+
+__all__ = [
+    "Enumerated",
+    "RESTRICTIONS",
+    "conflicts",
+    "enumerate_blocks",
+    "enumerate_blocks_jax",
+    "gather_values",
+    "pair_probabilities",
+    "pairs_within",
+    "set_partitions",
+    "size_terms",
+    "subset_probabilities",
+    "subset_sizes",
+    "together",
+]
+
+# As many components as keep the arrays in the cache.
+_CHUNK = {2: 8192, 3: 8192, 4: 1024, 5: 256, 6: 256, 7: 64, 8: 32}
+_SMALLEST_CHUNK = 16
+
+RESTRICTIONS = ("none", "across", "within")
+"""Which records may be together: all; only those of different sources; only those of one source."""
+
+
+class Enumerated(NamedTuple):
+    """What enumeration says of components of one size n.
+
+    Parameters
+    ----------
+    log_evidence : shape ``(component,)``; log of the sum over partitions, relative to all records apart.
+    partition : shape ``(partition, component)``; probabilities.
+    pair : shape ``(pair, component)``; probability that two records are together, pairs as in `pairs_within`.
+    sizes : shape ``(size, component)``; expected number of clusters of 1, 2, …, n records.
+    """
+
+    log_evidence: Float[Array, " component"]
+    partition: Float[Array, "partition component"]
+    pair: Float[Array, "pair component"]
+    sizes: Float[Array, "size component"]
+
+
+@functools.cache
+def set_partitions(num_records: int) -> Int[np.ndarray, "partition record"]:
+    """Return all set partitions as labels 0, 1, … in order of first appearance; the first has all records together."""
+    labels = np.zeros((1, 1), np.int8)
+    for _ in range(num_records - 1):
+        choices = labels.max(axis=1) + 2
+        start = np.repeat(np.cumsum(choices) - choices, choices)
+        new = (np.arange(choices.sum()) - start).astype(np.int8)
+        labels = np.concatenate([np.repeat(labels, choices, axis=0), new[:, None]], axis=1)
+    return labels
+
+
+@functools.cache
+def subset_sizes(num_records: int) -> Int[np.ndarray, " subset"]:
+    """Return the number of members of every subset."""
+    return _members(num_records).sum(axis=1)
+
+
+@functools.cache
+def pairs_within(num_records: int) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Return the places of the first and second record of each pair."""
+    return np.triu_indices(num_records, 1)
+
+
+@functools.cache
+def together(num_records: int) -> Bool[np.ndarray, "pair partition"]:
+    """Return whether a partition has a pair together."""
+    first, second = pairs_within(num_records)
+    labels = set_partitions(num_records)
+    return (labels[:, first] == labels[:, second]).T
+
+
+@functools.cache
+def _members(num_records: int) -> Int[np.ndarray, "subset record"]:
+    """Return 1 where a record is in a subset."""
+    return np.arange(2**num_records)[:, None] >> np.arange(num_records) & 1
+
+
+@functools.cache
+def _clusters(num_records: int) -> Int[np.ndarray, "partition cluster"]:
+    """Return the clusters of each partition as subsets; the empty set fills up."""
+    labels = set_partitions(num_records)
+    belongs = labels[:, None] == np.arange(num_records)[:, None]
+    return belongs @ (1 << np.arange(num_records))
+
+
+@functools.cache
+def _statistics(num_records: int) -> Float[np.ndarray, "pair_and_size partition"]:
+    """Return which pairs are together in each partition, and below that its numbers of clusters by size."""
+    sizes = subset_sizes(num_records)[_clusters(num_records)]
+    counts = (sizes[None] == np.arange(1, num_records + 1)[:, None, None]).sum(axis=-1)
+    return np.concatenate([together(num_records), counts]).astype(np.float32)
+
+
+def size_terms(intensity: Any, size_share: Float[Array, " size"], largest: int, xp: Any) -> Float[Array, " members"]:
+    """Return what the prior adds for a cluster of 0, 1, …, `largest` records, relative to the same records apart.
+
+    The partition prior is that of a Poisson number of entities with independent sizes: each cluster of s records has
+    the factor m s! μ_s. It is minus infinity for sizes that μ does not have.
+    """
+    known = min(largest, len(size_share))
+    share = size_share[:known]
+    size = np.arange(1, known + 1)
+    log_factorial = np.cumsum(np.log(size))
+    log_share = xp.where(share > 0, xp.log(xp.where(share > 0, share, 1)), -math.inf)
+    log_intensity = xp.log(intensity)
+    terms = log_intensity + log_factorial + log_share - size * (log_intensity + log_share[0])
+    return xp.concatenate([xp.zeros(2), terms[1:], xp.full(largest - known, -math.inf)])
+
+
+def gather_values(
+    value: Int[np.ndarray, "field record"],
+    first_value: Int[np.ndarray, " fields_and_one"],
+    members: Int[np.ndarray, "component record"],
+) -> Int[np.ndarray, "record field component"]:
+    """Return the values of components of one size as codes into the table of all fields, -1 where missing."""
+    codes = value[:, members.T]
+    codes = np.where(codes >= 0, codes + first_value[:-1, None, None], -1)
+    return np.ascontiguousarray(codes.transpose(1, 0, 2))
+
+
+def conflicts(
+    source: Int[np.ndarray, " record"], members: Int[np.ndarray, "component record"], restriction: str
+) -> Bool[np.ndarray, "record record component"] | None:
+    """Return which records of a component may not be together; None where all may.
+
+    Parameters
+    ----------
+    restriction : "none"; "across": only records of different sources; "within": only those of one source.
+    """
+    if restriction == "none":
+        return None
+    own = source[members.T]
+    same = own[:, None] == own[None]
+    return ~same if restriction == "within" else same & ~np.eye(len(own), dtype=bool)[..., None]
+
+
+def enumerate_blocks(
+    values: Int[np.ndarray, "record field component"],
+    value_share: Float[np.ndarray, " value"],
+    distortion: Float[np.ndarray, " field"],
+    size_term: Float[np.ndarray, " members"],
+    likelihood: Likelihood,
+    conflict: Bool[np.ndarray, "record record component"] | None = None,
+    *,
+    dtype: Any = np.float32,
+    chunk: int | None = None,
+) -> Enumerated:
+    """Enumerate components of one size, in NumPy.
+
+    Parameters
+    ----------
+    values : as `gather_values` returns them.
+    value_share : of all values.
+    size_term : as `size_terms` returns them, for up to as many members as there are records.
+    conflict : as `conflicts` returns it.
+    dtype : precision of products; float32 is exact to 1e-5.
+    chunk : components at a time; it changes nothing but the speed.
+    """
+    num_records, _, num_components = values.shape
+    chunk = chunk or _CHUNK.get(num_records, _SMALLEST_CHUNK)
+    table = np.append(value_share, 1).astype(dtype)
+    given = distortion.astype(dtype), size_term.astype(dtype)
+    found = Enumerated(
+        np.empty(num_components, dtype),
+        np.empty((len(set_partitions(num_records)), num_components), dtype),
+        np.empty((len(pairs_within(num_records)[0]), num_components), dtype),
+        np.empty((num_records, num_components), dtype),
+    )
+    for start in range(0, num_components, chunk):
+        piece = slice(start, start + chunk)
+        own_conflict = None if conflict is None else conflict[..., piece]
+        own = _enumerate(values[..., piece], table, *given, own_conflict, likelihood, np)
+        for whole, part in zip(found, own, strict=True):
+            whole[..., piece] = part
+    return found
+
+
+@functools.partial(jax.jit, static_argnames=("likelihood", "chunk"))
+def enumerate_blocks_jax(
+    values: Int[Array, "record field component"],
+    value_share: Float[Array, " value"],
+    distortion: Float[Array, " field"],
+    size_term: Float[Array, " members"],
+    likelihood: Likelihood,
+    conflict: Bool[Array, "record record component"] | None = None,
+    *,
+    chunk: int | None = None,
+) -> Enumerated:
+    """Enumerate components of one size, in JAX, in the precision of `value_share`; see `enumerate_blocks`."""
+    num_records, _, num_components = values.shape
+    chunk = min(chunk or _CHUNK.get(num_records, _SMALLEST_CHUNK), num_components)
+    number = -(-num_components // chunk)
+
+    def pieces(array: Any) -> Any:
+        padded = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, number * chunk - num_components)], mode="edge")
+        return jnp.moveaxis(padded.reshape(*array.shape[:-1], number, chunk), -2, 0)
+
+    table = jnp.append(value_share, 1)
+
+    def piece(given: Any) -> Enumerated:
+        own_values, own_conflict = given
+        with jax.default_matmul_precision("highest"):
+            return _enumerate(own_values, table, distortion, size_term, own_conflict, likelihood, jnp)
+
+    found = jax.lax.map(piece, (pieces(values), None if conflict is None else pieces(conflict)))
+    return jax.tree.map(lambda part: _joined(part, num_components), found)
+
+
+def _joined(part: Array, num_components: int) -> Array:
+    """Join the chunks along the last axis and leave the padding out."""
+    moved = jnp.moveaxis(part, 0, -2)
+    return moved.reshape(*moved.shape[:-2], -1)[..., :num_components]
+
+
+def _enumerate(
+    values: Any, table: Any, distortion: Any, size_term: Any, conflict: Any, likelihood: Likelihood, xp: Any
+) -> Enumerated:
+    """Enumerate one chunk; the last entry of the table of values is 1, for missing ones."""
+    num_records = len(values)
+    sizes = subset_sizes(num_records)
+    log_cluster = likelihood.log_marginals(values, table[values], distortion, xp) + size_term[sizes][:, None]
+    log_cluster = xp.where((sizes > 1)[:, None], log_cluster, 0)
+    if conflict is not None:
+        log_cluster = xp.where(_allowed(conflict, xp), log_cluster, -math.inf)
+    clusters = _clusters(num_records)
+    log_partition = log_cluster[clusters[:, 0]]
+    for place in range(1, num_records):
+        log_partition = log_partition + log_cluster[clusters[:, place]]
+    highest = log_partition.max(0)
+    weight = xp.exp(log_partition - highest)
+    total = weight.sum(0)
+    probability = weight / total
+    statistics = xp.einsum("sp,pc->sc", _statistics(num_records).astype(probability.dtype), probability)
+    num_pairs = len(statistics) - num_records
+    return Enumerated(highest + xp.log(total), probability, statistics[:num_pairs], statistics[num_pairs:])
+
+
+def _allowed(conflict: Any, xp: Any) -> Any:
+    """Return which subsets hold no two records in conflict, ``(subset, component)``."""
+    allowed = xp.ones_like(conflict[0, :1])
+    free = xp.ones_like(conflict[:, :1])
+    for record in range(len(conflict)):
+        allowed = xp.concatenate([allowed, allowed & free[record]])
+        free = xp.concatenate([free, free & ~conflict[:, record, None]], 1)
+    return allowed
+
+
+def pair_probabilities(partition: Float[np.ndarray, "partition component"], num_records: int) -> Any:
+    """Return how probably each pair is together, ``(pair, component)``, from probabilities of partitions."""
+    return np.einsum("sp,pc->sc", together(num_records).astype(partition.dtype), partition)
+
+
+def subset_probabilities(partition: Float[np.ndarray, "partition component"], num_records: int) -> Any:
+    """Return how probably each subset is exactly one cluster, ``(subset, component)``, zero for the empty set."""
+    clusters = _clusters(num_records)
+    which = (clusters[None] == np.arange(1, 2**num_records)[:, None, None]).any(axis=-1).astype(partition.dtype)
+    return np.concatenate([np.zeros_like(partition[:1]), np.einsum("sp,pc->sc", which, partition)])

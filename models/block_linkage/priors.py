@@ -1,0 +1,133 @@
+"""What block-linkage believes before any record: how often fields are distorted and how large entities are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+from consilience.arrays import Float
+from consilience.errors import InvalidPrior, NotConjugate
+from consilience.models.interface import checked_prior
+
+__all__ = ["FewRecords", "Hyperprior", "Priors", "RareDistortion", "SomeEntities", "hyperprior", "site_priors"]
+
+
+@dataclass(frozen=True)
+class RareDistortion:
+    """Beta(a, b) for all fields, as a function of the data; one value in ten is distorted by default."""
+
+    a: float = 1.0
+    b: float = 9.0
+
+    def __call__(self, data: Any) -> dist.Beta:
+        """Return the distribution."""
+        return dist.Beta(jnp.asarray(self.a, jnp.result_type(float)), jnp.asarray(self.b, jnp.result_type(float)))
+
+
+@dataclass(frozen=True)
+class FewRecords:
+    """A Dirichlet distribution that expects few records of an entity and no size to be impossible."""
+
+    def __call__(self, data: Any, largest: int) -> dist.Dirichlet:
+        """Return it for entities of up to so many records."""
+        first = jnp.array([1.0, 0.5, 0.3, 0.2], jnp.result_type(float))
+        return dist.Dirichlet(jnp.concatenate([first, jnp.full(max(largest - 4, 0), 0.1)])[:largest])
+
+
+@dataclass(frozen=True)
+class SomeEntities:
+    """An exponential distribution as wide as there are records: next to no opinion on the number of entities."""
+
+    def __call__(self, data: Any) -> dist.Gamma:
+        """Return the distribution."""
+        return dist.Gamma(jnp.ones((), jnp.result_type(float)), 1 / jnp.asarray(data.num_records, float))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priors:
+    """Priors of the hyperparameters.
+
+    Parameters
+    ----------
+    distortion : of how often a field of a record is distorted; Beta(1, 9) by default. Batch shape ``()``, or
+        ``(field,)`` for a prior per field. On fields with few values give an informative one: there EM can take chance
+        agreement for distortion.
+    size_share : of the shares of entities with 1, 2, … records, event shape ``(size,)``; a function of the data and of
+        the number of sizes, or a distribution. `FewRecords` by default.
+    intensity : of the expected number of entities, a single number; `SomeEntities` by default.
+    value_share : concentration of a symmetric Dirichlet distribution of the values of each field, for methods that
+        sample; None by default, which fixes them at their shares among the records.
+    """
+
+    distortion: dist.Distribution | Callable[[Any], dist.Distribution] = RareDistortion()
+    size_share: dist.Distribution | Callable[..., dist.Distribution] = FewRecords()
+    intensity: dist.Distribution | Callable[[Any], dist.Distribution] = SomeEntities()
+    value_share: float | None = None
+
+
+class Hyperprior(NamedTuple):
+    """Parameters of conjugate priors, float64.
+
+    Parameters
+    ----------
+    distortion : shape ``(field, 2)``; of a Beta distribution.
+    size_share : shape ``(size,)``; of a Dirichlet distribution.
+    intensity : shape ``(2,)``; shape and rate of a Gamma distribution.
+    """
+
+    distortion: Float[np.ndarray, "field 2"]
+    size_share: Float[np.ndarray, " size"]
+    intensity: Float[np.ndarray, " 2"]
+
+
+def site_priors(
+    priors: Priors, data: Any, largest: int
+) -> tuple[dist.Distribution, dist.Distribution, dist.Distribution]:
+    """Return the distributions of ``distortion``, ``size_share`` and ``intensity``.
+
+    Raises
+    ------
+    InvalidPrior : for other shapes.
+    """
+    distortion = checked_prior("distortion", priors.distortion, data, ())
+    if distortion.batch_shape not in ((), (data.num_fields,)):
+        raise InvalidPrior(
+            f"the prior of site 'distortion' has batch shape {distortion.batch_shape}; give one distribution for all "
+            f"fields, or one for each of the {data.num_fields}"
+        )
+    size_share = priors.size_share
+    context = () if isinstance(size_share, dist.Distribution) else (largest,)
+    size_share = checked_prior("size_share", size_share, data, (largest,), *context)
+    intensity = checked_prior("intensity", priors.intensity, data, ())
+    for site, prior in (("size_share", size_share), ("intensity", intensity)):
+        if prior.batch_shape:
+            raise InvalidPrior(f"the prior of site '{site}' has batch shape {prior.batch_shape}, expected ()")
+    return distortion, size_share, intensity
+
+
+def hyperprior(priors: Priors, data: Any, largest: int) -> Hyperprior:
+    """Return the parameters of the priors.
+
+    Raises
+    ------
+    NotConjugate : they are not a Beta, a Dirichlet and a Gamma distribution.
+    """
+    with jax.enable_x64(True):
+        distortion, size_share, intensity = site_priors(priors, data, largest)
+        kinds = (("distortion", distortion, dist.Beta), ("size_share", size_share, dist.Dirichlet))
+        for site, prior, kind in (*kinds, ("intensity", intensity, dist.Gamma)):
+            if not isinstance(prior, kind):
+                message = f"site '{site}': EM needs a {kind.__name__} prior, not {type(prior).__name__}"
+                raise NotConjugate(message)
+        both = [np.asarray(part, float) for part in (distortion.concentration1, distortion.concentration0)]
+        return Hyperprior(
+            np.broadcast_to(np.stack(both, axis=-1), (data.num_fields, 2)),
+            np.asarray(size_share.concentration, float),
+            np.array([intensity.concentration, intensity.rate], float),
+        )
