@@ -7,13 +7,13 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from consilience.data.codes import object_array, recode, repeated
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import ALIASES, Problems, Table, all_columns, read_table
+from consilience.data.tables import ALIASES, Problems, Table, all_columns, choose_columns, read_table
 
 __all__ = ["Records", "read_records"]
 
@@ -29,6 +29,8 @@ class Records(Contract):
     first_value : int32, shape ``(field + 1,)``; where the vocabulary of each field begins in ``values``.
     entity : int32, shape ``(record,)``, the known entity of a record or -1; ``None`` where the input has no such
         column.
+    candidate : int32, shape ``(pair, 2)``; the pairs of records that may be linked, the lower code first, sorted; where
+        the user gave them (`with_candidates`), else ``None``.
     num_records, num_fields, num_sources, num_values : sizes; ``num_values`` is that of all vocabularies together.
     records, fields, sources, values, entities : object arrays of the user's own ids and texts, in code order;
         ``None`` in a copy that went through JAX.
@@ -38,6 +40,7 @@ class Records(Contract):
     source: Any = array()
     first_value: Any = array()
     entity: Any = array(default=None)
+    candidate: Any = array(default=None)
     num_records: int = size()
     num_fields: int = size()
     num_sources: int = size()
@@ -56,6 +59,45 @@ class Records(Contract):
     def column(self, field: str) -> np.ndarray:
         """Return a field as texts: object, shape ``(record,)``, ``None`` where missing."""
         return np.append(self.vocabulary(field), [None])[self.value[self._position(field)]]
+
+    def of_fields(self, fields: Sequence[str]) -> Self:
+        """Return the records with these fields alone, in this order."""
+        positions = [self._position(field) for field in fields]
+        vocabularies = [self.vocabulary(field) for field in fields]
+        return self.replace(
+            value=self.value[positions],
+            first_value=np.cumsum([0, *map(len, vocabularies)]).astype(np.int32),
+            num_fields=len(positions),
+            num_values=sum(map(len, vocabularies)),
+            fields=object_array(fields),
+            values=object_array(text for own in vocabularies for text in own),
+        )
+
+    def with_candidates(self, pairs: Any) -> Self:
+        """Return the records with the pairs that may be linked, in the place of those that a model finds.
+
+        Parameters
+        ----------
+        pairs : a table with the columns ``record_a`` and ``record_b``, ids of records.
+
+        Raises
+        ------
+        InputError : naming the rows whose ids are no records, or twice the same one.
+        """
+        table = read_table(pairs, choose_columns(("record_a", "record_b"), (), None))
+        sides = []
+        for role in ("record_a", "record_b"):
+            codes, names = table.texts(role, required=True)
+            known = np.append(recode(np.arange(len(names)), names, self.records), -1)
+            table.flag((known[codes] < 0) & (codes >= 0), role, "there is no such record", "correct the id")
+            sides.append(known[codes])
+        same = (sides[0] == sides[1]) & (sides[0] >= 0)
+        table.flag(same, "record_b", "a record cannot be linked to itself", "delete the row")
+        table.problems.raise_any()
+        ordered = np.sort(np.stack(sides, axis=1).reshape(-1, 2).astype(np.int64), axis=1)
+        code = np.sort(ordered[:, 0] * self.num_records + ordered[:, 1])
+        code = code[np.diff(code, prepend=-1) > 0]
+        return self.replace(candidate=np.stack(np.divmod(code, self.num_records), axis=1).astype(np.int32))
 
     def _position(self, field: str) -> int:
         found = np.flatnonzero(self.fields == field)
