@@ -25,7 +25,7 @@ def result_of(check, name):
 # ---- members that are right ----
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("model", "options"), [("dirichlet", {}), ("normal-inverse-gamma", {"threshold": 0.3})], ids=str
 )
