@@ -1,0 +1,394 @@
+"""Block-exact linkage with hyperparameters by EM: candidates, components, EM on a sample, then all components once.
+
+1. Candidates are the pairs with log odds above ``-threshold`` under rough starting values, joined with some slack.
+2. Their connected components are enumerated: all partitions of each, exactly.
+3. EM runs on a sample of components; records alone are counted exactly. First as it is; then, if the pairs that were
+   found look as the model predicts, with its statistics completed by the pairs that the threshold hides.
+4. If some log odds may have risen by more than the slack, the join is repeated.
+5. Components are made anew under the learned values, and all are enumerated.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from consilience.arrays import Bool, Float, Int
+from consilience.data.records import Records
+from consilience.errors import UnknownName
+from consilience.models.block_linkage.completion import Hidden, Matches, Rule, hidden, imagine_matches
+from consilience.models.block_linkage.components import Components, components
+from consilience.models.block_linkage.enumeration import (
+    RESTRICTIONS,
+    conflicts,
+    enumerate_blocks,
+    gather_values,
+    pairs_within,
+    size_terms,
+)
+from consilience.models.block_linkage.join import CandidatePairs, given_pairs, join, pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.posterior import Group, Posterior, flatten
+from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
+
+__all__ = ["fit_em", "log_base", "record_shares", "starting_parameters"]
+
+SLACK = 2.0
+"""How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
+
+_TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
+_MOST_PASSES = 50  # of each phase
+_MOST_ROUNDS = 3  # joins
+_MOST_DISAGREEMENT = 0.1  # beyond it, pairs are not as predicted, and completion would run away
+_LEAST_WEIGHT = 50.0  # of the pairs from which that is judged
+_LEAST_FOUND = 0.5  # at most as much is completed as was found
+
+
+def fit_em(
+    records: Records,
+    priors: Priors | None = None,
+    *,
+    likelihood: str = "hit-miss",
+    threshold: float = 5.0,
+    largest: int = 6,
+    restriction: str = "none",
+    pairs: Any = None,
+    num_sampled: int = 20_000,
+    seed: int = 0,
+) -> Posterior:
+    """Link records.
+
+    Parameters
+    ----------
+    priors : `Priors` by default; conjugate ones.
+    likelihood : a name in `LIKELIHOODS`.
+    threshold : candidates are pairs with log odds above minus this.
+    largest : components with more records are cut; above 7 enumeration is slow.
+    restriction : "none"; "across": no two records of one source in an entity; "within": records of one source only.
+    pairs : candidates in the place of the join, as `given_pairs` takes them.
+    num_sampled : components that EM looks at.
+    seed : of the sample.
+
+    Raises
+    ------
+    UnknownName : there is no such likelihood or restriction.
+    NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
+    """
+    for name, known in ((likelihood, LIKELIHOODS), (restriction, RESTRICTIONS)):
+        if name not in known:
+            raise UnknownName(f"{name!r} is none of {', '.join(known)}")
+    chosen = LIKELIHOODS[likelihood]
+    prior = hyperprior(priors or Priors(), records, largest)
+    parameters = starting_parameters(records, largest)
+    generator = np.random.default_rng(seed)
+    matches = imagine_matches(records, generator)
+    trace = _Trace([], 0)
+    for _ in range(_MOST_ROUNDS):
+        rule = Rule(parameters, threshold)
+        found = _candidates(records, rule, chosen, restriction, pairs)
+        parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
+        sample = _sample(records, parts, restriction, num_sampled, generator)
+        em = _Em(records, sample, prior, chosen, None if pairs is not None else matches, rule)
+        parameters, check, trace = em.run(parameters)
+        if pairs is not None or largest_rise(records, rule.parameters, parameters, chosen) <= SLACK:
+            break
+    found = pair_log_odds(records.value, found.first, found.second, parameters, chosen, records.first_value)
+    parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
+    groups, evidence = _enumerate_all(records, parts, parameters, chosen, restriction)
+    rule = Rule(parameters, threshold)
+    seen = None if pairs is not None else hidden(matches, parameters, rule, chosen, records.first_value)
+    return Posterior(
+        num_records=np.array(records.num_records),
+        **flatten(groups),
+        value_share=parameters.value_share,
+        distortion=parameters.distortion,
+        intensity=np.array(parameters.intensity),
+        size_share=parameters.size_share,
+        evidence=np.array([*trace.evidence, evidence]),
+        first_phase=np.array(trace.first_phase),
+        threshold=np.array(threshold),
+        found_share=np.array(np.nan if seen is None else seen.found_share),
+        disagreement=np.array(check.disagreement),
+        completed=np.array(check.passed),
+        cut=np.array(parts.cut, float),
+    )
+
+
+def starting_parameters(records: Records, largest: int) -> Parameters:
+    """Return values to start from: b = .05, nine in ten entities with one record, nine entities to ten records."""
+    size_share = 0.9 * 0.1 ** np.arange(largest)
+    return Parameters(
+        record_shares(records),
+        np.full(records.num_fields, 0.05),
+        max(0.9 * records.num_records, 1.0),
+        size_share / size_share.sum(),
+    )
+
+
+def record_shares(records: Records) -> Float[np.ndarray, " value"]:
+    """Return how common each value is among the records that have the field; a value of none counts half."""
+    codes = records.value + records.first_value[:-1, None]
+    number = np.bincount(codes[records.value >= 0], minlength=records.num_values).astype(float)
+    number = np.maximum(number, 0.5)
+    lengths = np.diff(records.first_value)
+    field = np.repeat(np.arange(records.num_fields), lengths)
+    return number / np.bincount(field, number, records.num_fields)[field]
+
+
+def log_base(records: Records, parameters: Parameters) -> float:
+    """Return the log probability of the records, their number, and all of them apart."""
+    codes = records.value + records.first_value[:-1, None]
+    number = np.bincount(codes[records.value >= 0], minlength=records.num_values)
+    alone = np.log(parameters.intensity * parameters.size_share[0])
+    return float(
+        records.num_records * alone
+        - parameters.intensity
+        - gammaln(records.num_records + 1)
+        + number @ np.log(parameters.value_share)
+    )
+
+
+def largest_rise(records: Records, before: Parameters, after: Parameters, likelihood: Likelihood) -> float:
+    """Return by how much the log odds of a pair can at most have risen."""
+    agree, differ = (
+        new - old
+        for new, old in zip(
+            likelihood.pair_terms(after, records.first_value),
+            likelihood.pair_terms(before, records.first_value),
+            strict=True,
+        )
+    )
+    rise = differ
+    has_values = np.diff(records.first_value) > 0
+    rise[has_values] = np.maximum(
+        rise[has_values], np.maximum.reduceat(agree, records.first_value[:-1][has_values]) if len(agree) else 0
+    )
+    missing = (records.value < 0).any(axis=1)
+    return prior_log_odds(after) - prior_log_odds(before) + float(np.where(missing, np.maximum(rise, 0), rise).sum())
+
+
+def _candidates(records: Records, rule: Rule, likelihood: Likelihood, restriction: str, pairs: Any) -> CandidatePairs:
+    """Join, or take the pairs that were given; leave out what may not be together."""
+    if pairs is None:
+        found = join(records, rule.parameters, likelihood, threshold=rule.threshold + SLACK)
+    else:
+        found = given_pairs(records, pairs, rule.parameters, likelihood)
+    if restriction == "none":
+        return found
+    same = records.source[found.first] == records.source[found.second]
+    return found.where(same if restriction == "within" else ~same)
+
+
+class _Block(NamedTuple):
+    """Components of one size, with what EM asks of their pairs.
+
+    Parameters
+    ----------
+    values, conflict : as `enumerate_blocks` takes them.
+    agree, observed : shape ``(pair, field, component)``; whether two records agree, and whether both have the field.
+    """
+
+    values: Int[np.ndarray, "record field component"]
+    conflict: Bool[np.ndarray, "record record component"] | None
+    agree: Float[np.ndarray, "pair field component"]
+    observed: Float[np.ndarray, "pair field component"]
+
+
+class _Sample(NamedTuple):
+    """Some components. ``scale`` is how many each stands for, ``num_alone`` the number of records in none at all."""
+
+    blocks: list[_Block]
+    scale: float
+    num_alone: int
+
+
+def _sample(
+    records: Records, parts: Components, restriction: str, number: int, generator: np.random.Generator
+) -> _Sample:
+    """Take some of the components at random, or all where they are few."""
+    counts = np.array([len(members) for members in parts.members], int)
+    total = int(counts.sum())
+    chosen = np.sort(generator.choice(total, number, replace=False)) if total > number else np.arange(total)
+    first = np.cumsum(counts) - counts
+    blocks = []
+    for members, start in zip(parts.members, first, strict=True):
+        own = members[chosen[(chosen >= start) & (chosen < start + len(members))] - start]
+        if len(own):
+            blocks.append(_block(records, own, restriction))
+    in_components = sum(members.size for members in parts.members)
+    return _Sample(blocks, total / max(len(chosen), 1), records.num_records - in_components)
+
+
+def _block(records: Records, members: np.ndarray, restriction: str) -> _Block:
+    values = gather_values(records.value, records.first_value, members)
+    first, second = pairs_within(members.shape[1])
+    observed = (values[first] >= 0) & (values[second] >= 0)
+    agree = observed & (values[first] == values[second])
+    return _Block(values, conflicts(records.source, members, restriction), agree.astype(float), observed.astype(float))
+
+
+class _Statistics(NamedTuple):
+    """Expected statistics of all components.
+
+    Parameters
+    ----------
+    agree, observed : shape ``(field,)``; pairs of one entity that agree, and that both have the field.
+    sizes : shape ``(size,)``; entities by their number of records.
+    evidence : of the linkage, relative to all records apart.
+    agreeing : shape ``(field + 1,)``; pairs that lack no field, by the number of fields in which they agree; those of
+        the sample, not scaled.
+    """
+
+    agree: Float[np.ndarray, " field"]
+    observed: Float[np.ndarray, " field"]
+    sizes: Float[np.ndarray, " size"]
+    evidence: float
+    agreeing: Float[np.ndarray, " fields_and_one"]
+
+
+class _Check(NamedTuple):
+    """Whether the pairs found look as the model predicts."""
+
+    disagreement: float
+    passed: bool
+
+
+class _Trace(NamedTuple):
+    """Evidence of each pass, and how many of them were in the first phase."""
+
+    evidence: list[float]
+    first_phase: int
+
+
+class _Em(NamedTuple):
+    """EM on a sample of components; ``matches`` are None where nothing can be completed."""
+
+    records: Records
+    sample: _Sample
+    prior: Hyperprior
+    likelihood: Likelihood
+    matches: Matches | None
+    rule: Rule
+
+    def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
+        """Maximise; complete the statistics in a second phase if the check is passed."""
+        parameters, evidence = self.phase(parameters, complete=False)
+        check = self.check(parameters)
+        if not check.passed:
+            return parameters, check, _Trace(evidence, len(evidence))
+        parameters, more = self.phase(parameters, complete=True)
+        return parameters, check, _Trace(evidence + more, len(evidence))
+
+    def phase(self, parameters: Parameters, *, complete: bool) -> tuple[Parameters, list[float]]:
+        """Repeat until no distortion and no share of a size moves."""
+        evidence = []
+        for _ in range(_MOST_PASSES):
+            statistics = self.statistics(parameters)
+            evidence.append(log_base(self.records, parameters) + statistics.evidence)
+            if complete:
+                statistics = _complete(statistics, self.hidden(parameters))
+            before, parameters = parameters, self.maximise(statistics, parameters)
+            moved = np.concatenate(
+                [parameters.distortion - before.distortion, parameters.size_share - before.size_share]
+            )
+            if np.abs(moved).max() < _TOLERANCE:
+                break
+        return parameters, evidence
+
+    def statistics(self, parameters: Parameters) -> _Statistics:
+        """Enumerate the sample; what it says stands for all components."""
+        largest, num_fields = len(parameters.size_share), self.records.num_fields
+        terms = size_terms(parameters.intensity, parameters.size_share, largest, np)
+        agree, observed, agreeing = np.zeros(num_fields), np.zeros(num_fields), np.zeros(num_fields + 1)
+        sizes, evidence = np.zeros(largest), 0.0
+        for block in self.sample.blocks:
+            found = enumerate_blocks(
+                block.values, parameters.value_share, parameters.distortion, terms, self.likelihood, block.conflict
+            )
+            pair = found.pair.astype(float)
+            agree += np.einsum("pc,pfc->f", pair, block.agree)
+            observed += np.einsum("pc,pfc->f", pair, block.observed)
+            whole = block.observed.all(axis=1)
+            number = block.agree.sum(axis=1).astype(int)
+            agreeing += np.bincount(number[whole], pair[whole], num_fields + 1)
+            sizes[: len(found.sizes)] += found.sizes.sum(axis=1, dtype=float)
+            evidence += found.log_evidence.sum(dtype=float)
+        scale = self.sample.scale
+        sizes *= scale
+        sizes[0] += self.sample.num_alone
+        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, agreeing)
+
+    def maximise(self, statistics: _Statistics, parameters: Parameters) -> Parameters:
+        """Return the hyperparameters that the statistics and the priors suggest.
+
+        With ρ the share of pairs that agree in a field and s the chance that two values agree, the distortion solves
+        (1 - b)² = (ρ - s) / (1 - s). The prior counts as so many records, those in clusters of at least two.
+        """
+        field = np.repeat(np.arange(self.records.num_fields), np.diff(self.records.first_value))
+        by_chance = np.bincount(field, parameters.value_share**2, self.records.num_fields)
+        rate = statistics.agree / np.maximum(statistics.observed, np.finfo(float).tiny)
+        both_right = np.clip((rate - by_chance) / np.maximum(1 - by_chance, np.finfo(float).eps), 0, 1)
+        size = np.arange(1, len(statistics.sizes) + 1)
+        num_pairs = statistics.sizes @ (size * (size - 1) / 2)
+        linked = statistics.sizes[1:] @ size[1:]
+        num_records = statistics.observed * linked / max(num_pairs, np.finfo(float).tiny)
+        distorted = num_records * (1 - np.sqrt(both_right)) + self.prior.distortion[:, 0]
+        counts = statistics.sizes + self.prior.size_share
+        shape, rate = self.prior.intensity
+        return Parameters(
+            parameters.value_share,
+            distorted / (num_records + self.prior.distortion.sum(axis=1)),
+            (shape + statistics.sizes.sum()) / (rate + 1),
+            counts / counts.sum(),
+        )
+
+    def hidden(self, parameters: Parameters) -> Hidden:
+        """Predict what the threshold hides."""
+        return hidden(self.matches, parameters, self.rule, self.likelihood, self.records.first_value)
+
+    def check(self, parameters: Parameters) -> _Check:
+        """Compare the pairs that were found with those predicted."""
+        if self.matches is None:
+            return _Check(np.nan, False)
+        agreeing = self.statistics(parameters).agreeing
+        if agreeing.sum() == 0:
+            return _Check(np.nan, False)
+        predicted = self.hidden(parameters).agreeing
+        disagreement = float(np.abs(agreeing / agreeing.sum() - predicted).sum() / 2)
+        return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
+
+
+def _complete(statistics: _Statistics, seen: Hidden) -> _Statistics:
+    """Add the pairs that the threshold hides, as entities of two records."""
+    more = (1 - seen.found_share) / max(seen.found_share, _LEAST_FOUND)
+    has = seen.both_observed > 0
+    pairs = more * (statistics.observed[has] / seen.both_observed[has]).mean() if has.any() else 0.0
+    sizes = statistics.sizes.copy()
+    sizes[1] += more * statistics.sizes[1]
+    sizes[0] -= 2 * more * statistics.sizes[1]
+    return statistics._replace(
+        agree=statistics.agree + pairs * seen.agree,
+        observed=statistics.observed + pairs * seen.observed,
+        sizes=np.maximum(sizes, 0),
+    )
+
+
+def _enumerate_all(
+    records: Records, parts: Components, parameters: Parameters, likelihood: Likelihood, restriction: str
+) -> tuple[list[Group], float]:
+    """Enumerate all components; return their partitions and the log evidence."""
+    terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    evidence = log_base(records, parameters)
+    groups = []
+    for members in parts.members:
+        if not len(members):
+            continue
+        values = gather_values(records.value, records.first_value, members)
+        conflict = conflicts(records.source, members, restriction)
+        found = enumerate_blocks(values, parameters.value_share, parameters.distortion, terms, likelihood, conflict)
+        evidence += found.log_evidence.sum(dtype=float)
+        groups.append(Group(members, np.ascontiguousarray(found.partition.T)))
+    return groups, float(evidence)
