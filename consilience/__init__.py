@@ -18,9 +18,10 @@ from consilience._version import __version__
 
 _HOME = {
     "consilience.data": (
-        "Annotations", "Chains", "ClassMap", "Mentions", "Predictions", "Rankings", "Ratings", "load",
-        "read_annotations", "read_class_map", "read_conll", "read_constraints", "read_mas_xml", "read_mentions",
-        "read_predictions", "read_rankings", "read_ratings", "read_records", "write_conll", "write_mentions",
+        "Annotations", "Chains", "ClassMap", "Mentions", "Partition", "Predictions", "Rankings", "Ratings", "Records",
+        "load", "read_annotations", "read_class_map", "read_conll", "read_constraints", "read_mas_xml",
+        "read_mentions", "read_partition", "read_predictions", "read_rankings", "read_ratings", "read_records",
+        "write_conll", "write_mentions",
     ),
     "consilience.inference.fitting": ("Fit", "fit"),
     "consilience.inference.saved": ("load_fit",),
@@ -30,6 +31,7 @@ _HOME = {
     "consilience.evaluation.comparison": ("Comparison", "compare"),
     "consilience.evaluation.coreference_scores": ("CoreferenceScores", "score_coreference"),
     "consilience.evaluation.metrics": ("Metric",),
+    "consilience.evaluation.partition_scores": ("PartitionScores", "num_entities", "score_partition"),
     "consilience.evaluation.another_label": ("next_labels",),
     "consilience.evaluation.scores": ("Score", "correlation"),
     "consilience.evaluation.silver": ("SilverChains", "silver_chains"),

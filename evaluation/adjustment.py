@@ -16,11 +16,14 @@ import numpy as np
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
 from consilience.data.conll import Chains
+from consilience.data.partitions import Partition
 from consilience.data.predictions import Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.coreference_adjusted import evaluate_chains
 from consilience.evaluation.metrics import Metric, resolve
+from consilience.evaluation.partition_scores import evaluate_partition
 from consilience.evaluation.scores import Score
+from consilience.models.partition import PartitionTruth
 from consilience.models.truth import Truth, pad
 
 __all__ = ["adjusted", "align", "evaluate", "lifted", "mapped_groups", "point_scores"]
@@ -42,7 +45,7 @@ def adjusted(metric: str | Metric) -> Callable[[Any, Predictions], Score]:
 
 def evaluate(
     fit: Any,
-    predictions: Predictions | Chains,
+    predictions: Predictions | Chains | Partition,
     metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
     by: ClassMap | None = None,
@@ -55,15 +58,17 @@ def evaluate(
     Parameters
     ----------
     fit : a fit, or a `Truth`.
-    predictions : of one system: classes of items, or the coreference chains of documents (`read_conll`), which need a
-        fit of mentions with spans.
+    predictions : of one system: classes of items; the coreference chains of documents (`read_conll`), which need a fit
+        of mentions with spans; or the entities of records (`read_partition`), which need a fit of records.
     metric : a name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
         default, ``muc``, ``b3``, ``ceafe``, ``ceafm``, ``blanc``, ``lea``, ``mentions``, ``non-referring``: F values,
-        or with ``-recall`` or ``-precision`` behind the name.
+        or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
+        of `consilience.evaluation.partitions.METRIC_FORMS`.
     by : groups of classes (risk categories): adds ``by_group``, the score given the group of the draw's top class,
         beside the usual version, the items selected by the group of the point estimate's top class.
-    missing : ``drop`` leaves out items without a prediction.
-    unknown : ``keep`` counts predicted classes that the data do not have as wrong.
+    missing : ``drop`` leaves out items, or records, without a prediction.
+    unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
+        left out.
     singletons : of chains, whether entities of one mention count.
 
     Returns
@@ -74,6 +79,10 @@ def evaluate(
         if by is not None:
             raise UnsupportedRequest("by= groups the classes of items, and chains have none; leave it out")
         return _evaluate_chains(fit, predictions, metric, singletons)
+    if isinstance(predictions, Partition):
+        if by is not None:
+            raise UnsupportedRequest("by= groups the classes of items, and records have none; leave it out")
+        return _evaluate_partition(fit, predictions, metric, missing, unknown)
     metric = "top-1" if metric is None else metric
     truth = truth_of(fit)
     one_metric = isinstance(metric, (str, Metric))
@@ -97,16 +106,33 @@ def evaluate(
 
 
 def _evaluate_chains(fit: Any, response: Chains, metric: Any, singletons: bool) -> Any:
-    one_metric = metric is None or isinstance(metric, (str, Metric))
-    metrics = [metric or "conll"] if one_metric else list(metric)
-    names = [one.name if isinstance(one, Metric) else one for one in metrics]
+    names, one_metric = _names(metric, "conll")
     found = evaluate_chains(fit, response, names, singletons=singletons)
     return next(iter(found.values())) if one_metric else found
 
 
+def _evaluate_partition(fit: Any, partition: Partition, metric: Any, missing: str, unknown: str) -> Any:
+    names, one_metric = _names(metric, "pairwise-f1")
+    found = evaluate_partition(fit, partition, names, missing=missing, unknown=unknown)
+    return next(iter(found.values())) if one_metric else found
+
+
+def _names(metric: Any, default: str) -> tuple[list[str], bool]:
+    """Return the names of metrics, and whether one was asked for alone."""
+    one_metric = metric is None or isinstance(metric, (str, Metric))
+    metrics = [metric or default] if one_metric else list(metric)
+    return [one.name if isinstance(one, Metric) else one for one in metrics], one_metric
+
+
 def truth_of(fit: Any) -> Truth:
     """Return the truth of a fit; a truth is returned as it is."""
-    return fit if isinstance(fit, Truth) else fit.truth
+    truth = fit if isinstance(fit, (Truth, PartitionTruth)) else fit.truth
+    if isinstance(truth, PartitionTruth):
+        raise UnsupportedRequest(
+            "the truth of this fit is which records are of one entity, and no item has a class; "
+            "evaluate a partition (read_partition), or count entities (num_entities)"
+        )
+    return truth
 
 
 def align(

@@ -1,0 +1,335 @@
+"""Partitions scored against a known partition, or against draws of one that nobody observed.
+
+Against draws, every draw is a truth of its own, and a score is the mean over them: its interval says what the records
+leave open, as far as the model holds. No pair of records is scored apart from the clusters that it implies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Float, Int
+from consilience.data.partitions import Partition
+from consilience.data.records import Records
+from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.evaluation.partitions import METRIC_FORMS, Contingency, contingency, record_f1, score
+from consilience.evaluation.scores import Score
+from consilience.models.partition import PartitionTruth
+
+__all__ = [
+    "EntityCount",
+    "ExpectedScores",
+    "PartitionScore",
+    "PartitionScores",
+    "evaluate_partition",
+    "expected_scores",
+    "num_entities",
+    "score_partition",
+]
+
+# Records of all draws that are scored at a time.
+_MOST_ROWS = 1 << 21
+
+
+# One partition against another ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PartitionScores:
+    """How well a predicted partition agrees with the true one.
+
+    Parameters
+    ----------
+    values : score by name, as in `consilience.evaluation.partitions.METRIC_FORMS`; NaN where one is undefined.
+    num_records : records that have an entity on both sides.
+    predicted_entities, true_entities : their numbers.
+    predicted_pairs, true_pairs, common_pairs : pairs of records that are together.
+    """
+
+    values: dict[str, float]
+    num_records: int
+    predicted_entities: int
+    true_entities: int
+    predicted_pairs: int
+    true_pairs: int
+    common_pairs: int
+
+    def __getitem__(self, metric: str) -> float:
+        """Return one score: ``scores["pairwise-f1"]``."""
+        _check_names([metric])
+        return self.values[metric]
+
+    @property
+    def table(self) -> Any:
+        """Data frame with one row a score: ``score, value, meaning``."""
+        import pandas
+
+        rows = [{"score": name, "value": value, "meaning": METRIC_FORMS[name]} for name, value in self.values.items()]
+        return pandas.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.num_records:,} records, {self.predicted_entities:,} predicted and {self.true_entities:,} true "
+            f"entities; {self.predicted_pairs:,} pairs predicted, {self.true_pairs:,} true, {self.common_pairs:,} both",
+            f"{'':10}{'precision':>11}{'recall':>11}{'F1':>11}",
+        ]
+        for kind in ("pairwise", "cluster", "b3"):
+            shares = [self.values[f"{kind}-{of}"] for of in ("precision", "recall", "f1")]
+            lines.append(f"{kind:10}" + "".join("  undefined" if np.isnan(one) else f"{one:11.2%}" for one in shares))
+        if not self.predicted_pairs:
+            lines.append("no pair is predicted: pairwise precision is undefined, and F1 is set to 0")
+        moves, pairs = self.values["merge-moves"], self.values["merge-pairs"]
+        return "\n".join([
+            *lines,
+            f"ARI {self.values['ari']:.4f}, NMI {self.values['nmi']:.4f}",
+            f"to the truth: {moves:,.0f} splits and merges, {pairs:,.0f} pairs parted or joined, "
+            f"{self.values['variation-of-information']:.4f} nats",
+        ])  # fmt: skip
+
+
+def score_partition(predicted: Any, truth: Any, *, missing: str = "error", unknown: str = "error") -> PartitionScores:
+    """Score a predicted partition of records against the true one.
+
+    Parameters
+    ----------
+    predicted, truth : each a `Partition` (`read_partition`), `Records` whose entities are known, a fit of records (its
+        estimate counts), or whole numbers ``(record,)`` that are equal where records are together, -1 where that is
+        unknown. Records are matched by their ids, and by position where one side is numbers alone. Records without an
+        entity on either side are left out.
+    missing : "error", or "drop" where records of the truth have no entity in the prediction.
+    unknown : "error", or "keep" to leave out predicted records that the truth does not have, with a warning.
+
+    Returns
+    -------
+    PartitionScores : see `consilience.evaluation.partitions` for definitions and sources.
+
+    Raises
+    ------
+    UnsupportedRequest : records without known entities, and sides that have no record in common.
+    """
+    one, other = _as_partition(predicted), _as_partition(truth)
+    by_position = any(_is_numbers(side) for side in (predicted, truth)) and one.num_records == other.num_records
+    records = one.records if by_position else other.records
+    entity = one.align(records, missing=missing, unknown=unknown)
+    found = contingency(entity[None], np.asarray(other.entity)[None])
+    if not found.num_records.item():
+        raise UnsupportedRequest("no record has an entity both in the prediction and in truth; give some that do")
+    sizes = (found.predicted_size, found.true_size, found.common)
+    predicted_pairs, true_pairs, common_pairs = (int((size * (size - 1) // 2).sum()) for size in sizes)
+    return PartitionScores(
+        values={metric: score(found, metric).item() for metric in METRIC_FORMS},
+        num_records=found.num_records.item(), predicted_entities=len(found.predicted_size),
+        true_entities=len(found.true_size), predicted_pairs=predicted_pairs, true_pairs=true_pairs,
+        common_pairs=common_pairs,
+    )  # fmt: skip
+
+
+def _as_partition(side: Any) -> Partition:
+    if isinstance(side, Partition):
+        return side
+    if isinstance(side, Records):
+        if side.entity is None:
+            raise UnsupportedRequest("the entities of these records are unknown; read them with entity=, the column")
+        return Partition.from_codes(side.entity, records=side.records, name="records")
+    if _is_numbers(side):
+        return Partition.from_codes(side)
+    truth = _truth_of(side)
+    return Partition.from_codes(truth.estimate(), records=truth.records, name="estimate")
+
+
+def _is_numbers(side: Any) -> bool:
+    return isinstance(side, Sequence) or hasattr(side, "__array__")
+
+
+def _truth_of(fit: Any) -> PartitionTruth:
+    truth = fit if isinstance(fit, PartitionTruth) else getattr(fit, "truth", None)
+    if not isinstance(truth, PartitionTruth):
+        raise UnsupportedRequest("this asks for the partition of records, which only a fit of records has")
+    return truth
+
+
+def _check_names(metrics: Sequence[str]) -> None:
+    for metric in metrics:
+        if metric not in METRIC_FORMS:
+            forms = "\n".join(f"  {name:26}{form}" for name, form in METRIC_FORMS.items())
+            raise UnknownName(f"no score of partitions is called {metric!r}; there are:\n{forms}")
+
+
+# A partition against draws --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PartitionScore(Score):
+    """A score of a partition under an uncertain one; its table has a row for each record, with its own B³ F1.
+
+    A score is of all records together, and need not be a mean over records: those of the table are always B³ F1, how
+    well the predicted cluster of a record agrees with the drawn ones. The draws are those in which the score is
+    defined.
+    """
+
+    label: str = "b3_f1"
+    unit: str = "record"
+
+    @property
+    def value(self) -> float:
+        """Mean over draws; NaN where the score is undefined in all of them."""
+        return float(self.draws.mean()) if len(self.draws) else float("nan")
+
+
+def evaluate_partition(
+    fit: Any, partition: Partition, metrics: Sequence[str] = ("pairwise-f1",), *,
+    missing: str = "error", unknown: str = "error",
+) -> dict[str, PartitionScore]:  # fmt: skip
+    """Score a partition against the draws of a fit; see `consilience.evaluate`."""
+    _check_names(metrics)
+    truth = _truth_of(fit)
+    entity = partition.align(_ids_of(truth), missing=missing, unknown=unknown)[None]
+    items, draws = np.zeros(truth.num_records), {metric: np.zeros(truth.num_draws) for metric in metrics}
+    for block in _blocks(truth):
+        found = contingency(entity, truth.clusters(block))
+        items += record_f1(found).sum(axis=0)
+        for metric in metrics:
+            draws[metric][block] = score(found, metric)
+    point = contingency(entity, truth.estimate()[None])
+    return {
+        metric: PartitionScore(
+            title=_title(metric, partition, found, draws[metric]), items=items / truth.num_draws,
+            draws=draws[metric][np.isfinite(draws[metric])], point=score(point, metric).item(), ids=truth.records,
+        )
+        for metric in metrics
+    }  # fmt: skip
+
+
+def _blocks(truth: PartitionTruth) -> Iterator[slice]:
+    size = max(_MOST_ROWS // max(truth.num_records, 1), 1)
+    for start in range(0, truth.num_draws, size):
+        yield slice(start, start + size)
+
+
+def _ids_of(truth: PartitionTruth) -> Any:
+    return np.arange(truth.num_records).astype(str) if truth.records is None else truth.records
+
+
+def _title(metric: str, partition: Partition, found: Contingency, draws: Float[np.ndarray, " draw"]) -> str:
+    """Return what was measured, in words; of a score that may be undefined, where it is."""
+    title = f"{metric} of {partition.name} ({METRIC_FORMS[metric]})"
+    defined = int(np.isfinite(draws).sum())
+    if metric in ("pairwise-f1", "pairwise-precision") and found.predicted_size.max() == 1:
+        return f"{title}; no pair is predicted"
+    return title if defined == len(draws) else f"{title}; in the {defined:,} of {len(draws):,} draws that have pairs"
+
+
+# The number of entities -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class EntityCount(Score):
+    """The number of entities; its table has a row for each size: how many entities with so many records to expect."""
+
+    label: str = "entities"
+    unit: str = "size"
+
+    @property
+    def value(self) -> float:
+        """Mean over draws."""
+        return float(self.draws.mean())
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] as far as the model holds"
+        return f"{self.title}: {self.value:,.1f} {spread}; {self.point:,.0f} in the estimate"
+
+
+def num_entities(fit: Any) -> EntityCount:
+    """Count the entities that a fit of records finds.
+
+    Parameters
+    ----------
+    fit : a fit of records, or its truth.
+
+    Returns
+    -------
+    EntityCount : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
+        estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
+        uncertain: one with fixed hyperparameters gives a narrower interval than one that draws them, and neither knows
+        how wrong the model is.
+    """
+    truth = _truth_of(fit)
+    counts = [_sizes(truth.clusters(block)) for block in _blocks(truth)]
+    largest = max(count.shape[1] for count in counts)
+    by_draw = np.concatenate([np.pad(count, ((0, 0), (0, largest - count.shape[1]))) for count in counts])
+    how = f", {fit.method}" if hasattr(fit, "method") else ""
+    return EntityCount(
+        title=f"number of entities{how}", items=by_draw.mean(axis=0), draws=by_draw.sum(axis=1).astype(float),
+        point=float(len(np.unique(truth.estimate()))), ids=np.arange(1, largest + 1),
+    )  # fmt: skip
+
+
+def _sizes(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw size"]:
+    """Return how many clusters have 1, 2, … records."""
+    num_draws, num_records = cluster.shape
+    place = np.arange(num_draws)[:, None] * num_records + cluster
+    size = np.bincount(place.ravel(), minlength=cluster.size)
+    width = int(size.max(initial=0)) + 1
+    draw = np.repeat(np.arange(num_draws), num_records)
+    return np.bincount(draw * width + size, minlength=num_draws * width).reshape(num_draws, width)[:, 1:]
+
+
+# What the posterior expects of an estimate ----------------------------------------------------------------------------
+
+
+class ExpectedScores(NamedTuple):
+    """What the probabilities of pairs say of a partition, without any known entity.
+
+    Parameters
+    ----------
+    precision : expected share of the predicted pairs that are true; NaN where no pair is predicted.
+    recall : expected number of predicted pairs that are true, over the expected number of true pairs; NaN without any.
+    f1 : twice the former number over the sum of predicted and expected true pairs; 0 without any.
+    predicted_pairs, true_pairs, common_pairs : the number predicted, and the two that are expected.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    predicted_pairs: int
+    true_pairs: float
+    common_pairs: float
+
+
+def expected_scores(
+    fit: Any, partition: Partition | None = None, *, missing: str = "error", unknown: str = "error"
+) -> ExpectedScores:
+    """Say how precise and complete a partition is by the posterior's own account.
+
+    Parameters
+    ----------
+    fit : a fit of records, or its truth.
+    partition : of the same records; the fit's own estimate by default.
+    missing, unknown : see `score_partition`.
+
+    Returns
+    -------
+    ExpectedScores : precision exactly as the draws of the posterior would have it on average; recall and F1 as ratios
+        of expected numbers.
+    """
+    truth = _truth_of(fit)
+    entity = (
+        truth.estimate() if partition is None else partition.align(_ids_of(truth), missing=missing, unknown=unknown)
+    )
+    first, second, probability = truth.pairs()
+    known = (entity[first] >= 0) & (entity[second] >= 0)
+    true_pairs = float(probability[known].sum())
+    common_pairs = float(probability[known & (entity[first] == entity[second])].sum())
+    size = np.unique(entity[entity >= 0], return_counts=True)[1]
+    predicted_pairs = int((size * (size - 1) // 2).sum())
+    return ExpectedScores(
+        common_pairs / predicted_pairs if predicted_pairs else float("nan"),
+        common_pairs / true_pairs if true_pairs else float("nan"),
+        2 * common_pairs / (predicted_pairs + true_pairs) if common_pairs else 0.0,
+        predicted_pairs, true_pairs, common_pairs,
+    )  # fmt: skip
