@@ -85,6 +85,9 @@ def test_a_repeated_span_of_the_key_is_kept_and_the_last_has_the_responses():
             found[text] = cs.score_coreference(key, chains(of_letters(text)))
     assert [found[text].sums["muc"][:2, 0].tolist() for text in found] == [[0, 2], [1, 2], [1, 2]]
     assert [found[text].sums["mentions"][0, 0] for text in found] == [2, 2, 3]
+    # How much entities have in common counts the mention in both: 1 · 2/2 + 1 · 1/2 of four, and two are aligned.
+    assert found["aa."].sums["b3"][:2, 0].tolist() == [1.5, 4]
+    assert found["aa."].sums["ceafm"][:2, 0].tolist() == [2, 4]
 
 
 def test_a_repeated_span_that_the_key_lacks_stays_twice():
@@ -93,11 +96,12 @@ def test_a_repeated_span_that_the_key_lacks_stays_twice():
     assert scores.sums["mentions"][:, 0].tolist() == [2, 2, 2, 4]
 
 
+@pytest.mark.parametrize("token", [0, 6])
 @pytest.mark.parametrize("side", ["key", "response"])
-def test_of_a_span_that_also_refers_to_nothing_the_entity_counts(side):
-    """The entity is the second in the text, after many mentions of the first."""
+def test_of_a_span_that_also_refers_to_nothing_the_entity_counts(side, token):
+    """The entity is the first in the text, or the second, after many mentions of the first."""
     plain = chains(of_letters("aaaaabb"))
-    both = chains([*of_letters("aaaaabb"), (0, 6, 6, None)])
+    both = chains([*of_letters("aaaaabb"), (0, token, token, None)])
     with pytest.warns(InputWarning, match=f"1 mentions of the {side} repeat"):
         scores = cs.score_coreference(both, plain) if side == "key" else cs.score_coreference(plain, both)
     assert scores["muc"].f1 == 1
