@@ -39,7 +39,7 @@ from consilience.inference.identity import program_identity
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.models import member as registered
-from consilience.models.interface import Model
+from consilience.models.interface import Ascent, Model
 from consilience.models.truth import LabelDraws, PlausibilityDraws, Truth
 
 __all__ = ["METHODS", "Fit", "as_member", "fit", "resolve_priors"]
@@ -150,11 +150,12 @@ def fit(
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
     starts = _starts(chosen, data, priors, settings, seed, chains) if method == "nuts" else {}
     run, attributes = None, {**own, **({"start": "draws of CAVI"} if starts else {}), **_attributes(data)}
-    kept = None if method == "exact" else _checkpoint(checkpoint, resume)
+    direct = _is_direct(chosen, method)
+    kept = None if direct else _checkpoint(checkpoint, resume)
     if kept is not None:
         kept.shared = jax.process_count() > 1 and (devices or 1) > 1
         kept.open(_run_identity(chosen, method, priors, settings, {"seed": seed, **attributes}))
-    if method != "exact":
+    if not direct:
         loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
         with kept or contextlib.nullcontext():
             run = _canonical(chosen, _driver(method)(*prepared, **loop, **own, **starts), data, priors, settings)
@@ -213,17 +214,22 @@ class Fit:
     @property
     def elbo(self) -> np.ndarray | None:
         """The objective at every step, of methods that have one."""
-        return self.run.elbo if self.run else None
+        return self.run.elbo if self.run else getattr(self.posterior, "evidence", None)
 
     @cached_property
     def truth(self) -> Truth:
         """Draws of what the model calls true; the same at every use."""
-        drawn, estimated = self._drawn, self.member.em.truth if self.method == "em" and self.member.em else None
+        drawn, estimated = self._drawn, None
+        if self.method == "em" and isinstance(self.member.em, Ascent):
+            estimated = self.member.em.truth
         if estimated is not None:
             truth = estimated({site: values[0] for site, values in drawn.items()}, self.data)
         else:
             own = {"num_draws": self.draws, **self.options}
             truth = self.member.truth(drawn, self.data, key=_key(self.seed, _TRUTH), **own)
+        if hasattr(truth, "records"):  # a partition has neither items nor classes
+            truth.records = getattr(self.data, "records", None)
+            return truth
         truth.items = getattr(self.data, "items", getattr(self.data, "mentions", None))
         if truth.classes is None:
             truth.classes = getattr(self.data, "classes", getattr(self.data, "labels", None))
@@ -310,8 +316,10 @@ class Fit:
         if name not in self.member.tables:
             raise UnknownName(f"'{self.member.name}' has no table '{name}'; it has {', '.join(self.member.tables)}")
         columns = self.member.tables[name](self._drawn, self.data, self.truth, **choice)
-        classes, annotators = self.truth.classes, getattr(self.data, "annotators", None)
-        ids = {"item": self.truth.items, "label": classes, "class": classes, "annotator": annotators}
+        classes, annotators = getattr(self.truth, "classes", None), getattr(self.data, "annotators", None)
+        ids = {"item": getattr(self.truth, "items", None), "label": classes, "class": classes, "annotator": annotators}
+        # An entity is named by the first of its records.
+        ids |= dict.fromkeys(("record", "record_a", "record_b", "entity"), getattr(self.truth, "records", None))
         named = {column: _named(values, ids.get(column)) for column, values in columns.items()}
         return pandas.DataFrame(named)
 
@@ -319,16 +327,24 @@ class Fit:
         member = self.__dict__.get("member")
         if member is not None and name in member.tables:
             return lambda: self.table(name)
+        if member is not None and name in member.measures:
+            return lambda: member.measures[name](self)
         tables = f"; its tables are {', '.join(member.tables)}" if member is not None else ""
         raise AttributeError(f"a fit has no attribute '{name}'{tables}")
 
     def diagnostics(self) -> list[str]:
         """Return what is poor about the run, in words; empty when nothing is."""
         if self.run is None:
-            return []
+            return self._warnings
         from consilience.inference import posterior
 
-        return posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+        poor = posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+        return poor + self._warnings
+
+    @property
+    def _warnings(self) -> list[str]:
+        """What the member itself finds wrong with the outcome."""
+        return [] if self.member.warnings is None else self.member.warnings(self.posterior, self.data)
 
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None of members that do not state their factors.
@@ -345,7 +361,7 @@ class Fit:
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the model and the approximation, in words: no fault of the run."""
-        notes = list(self.attributes.get("advice", []))
+        notes = [*self._warnings, *self.attributes.get("advice", [])]
         if self.run is not None and self.method == "cavi":
             from consilience.inference import posterior
 
@@ -439,13 +455,13 @@ def _check_data(member: Model, data: Any) -> None:
     if not isinstance(data, taken):
         readers = {
             "Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings",
-            "Mentions": "read_mentions",
+            "Mentions": "read_mentions", "Records": "read_records",
         }  # fmt: skip
         read = " or ".join(readers[contract.__name__] for contract in taken if contract.__name__ in readers)
         hint = f", as {read} returns them" if read else ""
         named = " or ".join(contract.__name__ for contract in taken)
         raise UnsupportedRequest(f"'{member.name}' takes {named}{hint}; this is {type(data).__name__}")
-    if getattr(data, "num_items", getattr(data, "num_mentions", 1)) == 0:
+    if 0 in (getattr(data, f"num_{units}", 1) for units in ("items", "mentions", "records")):
         raise InputError(InputProblem("the data have no items", "give at least one row"))
 
 
@@ -508,12 +524,17 @@ def _generic(member: Model) -> str:
 
 def _prepared(member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any]) -> Any:
     """Return the exact posterior, or what the method's driver takes; raises `NotConjugate` before anything is run."""
-    if method == "exact":
-        return member.exact(data, priors, **settings)
+    if _is_direct(member, method):
+        return getattr(member, method)(data, priors, **settings)
     if method in ("cavi", "gibbs", "em"):
         kernel = getattr(member, method)
         return kernel, kernel.prepare(data, priors, **settings)
     return member.model, data, priors, settings
+
+
+def _is_direct(member: Model, method: str) -> bool:
+    """Return whether a method is one function that returns the posterior, without a driver."""
+    return method == "exact" or (method == "em" and not isinstance(member.em, Ascent))
 
 
 def _checkpoint(checkpoint: str | os.PathLike | Checkpoint | None, resume: bool) -> Checkpoint | None:

@@ -199,11 +199,13 @@ class Model:
         form.
     exact : ``exact(data, priors, **options)`` -> posterior, the conjugate update; raises `NotConjugate` for other
         priors.
-    cavi, gibbs, em : hand-written coordinate ascent, sampler and estimator, of members that have these methods.
+    cavi, gibbs, em : hand-written coordinate ascent, sampler and estimator, of members that have these methods; an
+        estimator that no driver fits is a function like ``exact``.
     truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is a `posterior`, or a
         dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of a closed form.
     tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label,
         class, annotator) holds codes.
+    measures : name -> function of the fit -> what is no table, such as the number of entities with its interval.
     dims : site -> dimension names, for ArviZ.
     draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of a
         posterior in closed form.
@@ -221,6 +223,7 @@ class Model:
     log_likelihood : ``log_likelihood(sites, data, **options)`` -> ``(item,)``, log probability of the reports given one
         draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
     notes : ``notes(data, priors, **options)`` -> sentences about what a reader of any fit but EM's should beware of.
+    warnings : ``warnings(posterior, data)`` -> sentences about what went wrong in a fit that only its posterior tells.
     canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
         ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
     """
@@ -242,8 +245,9 @@ class Model:
     factors: Any = None
     cavi: Ascent | None = None
     gibbs: Gibbs | None = None
-    em: Ascent | None = None
+    em: Ascent | Callable[..., Any] | None = None
     tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    measures: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     simulate: Any = None
     testing_priors: Any = None
@@ -251,6 +255,7 @@ class Model:
     log_likelihood: Any = None
     canonical: Any = None
     notes: Any = None
+    warnings: Any = None
 
     def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return all options with defaults filled in, or raise an error that names the known ones."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 
-__all__ = ["DrawnPartitions", "Pairs", "PartitionTruth", "first_members"]
+__all__ = ["DrawnPartitions", "Pairs", "PartitionTruth", "first_members", "pairs_together"]
 
 
 class Pairs(NamedTuple):
@@ -73,7 +73,7 @@ class DrawnPartitions(PartitionTruth):
 
     def pairs(self) -> Pairs:
         """Return how often each pair is together."""
-        every = np.concatenate([_pairs_of(row) for row in self.cluster])
+        every = np.concatenate([pairs_together(row) for row in self.cluster])
         pair, number = np.unique(every, return_counts=True)
         first, second = np.divmod(pair, self.num_records)
         return Pairs(first.astype(np.int32), second.astype(np.int32), number / self.num_draws)
@@ -83,7 +83,7 @@ class DrawnPartitions(PartitionTruth):
         pairs = self.pairs()
         code = pairs.first.astype(np.int64) * self.num_records + pairs.second
         # Of a draw: the pairs that it has, each as probable as it is, against all that it might have.
-        gains = [np.sum(2 * pairs.probability[np.searchsorted(code, _pairs_of(row))] - 1) for row in self.cluster]
+        gains = [np.sum(2 * pairs.probability[np.searchsorted(code, pairs_together(row))] - 1) for row in self.cluster]
         return self.cluster[int(np.argmax(gains))]
 
 
@@ -93,7 +93,7 @@ def first_members(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " reco
     return first[place].astype(np.int32)
 
 
-def _pairs_of(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " pair"]:
+def pairs_together(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " pair"]:
     """Return the pairs that are together, as ``first * number of records + second``, sorted."""
     order = np.argsort(cluster, kind="stable")
     ordered = cluster[order]

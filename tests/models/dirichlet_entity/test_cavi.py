@@ -1,0 +1,195 @@
+"""Coordinate ascent of `dirichlet-entity`: the worked toy, the bound in its long form, dense against anchored."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import digamma, gammaln, logsumexp
+
+import consilience as cs
+from consilience.data import Records
+from consilience.errors import InvalidPrior, UnsupportedRequest
+from consilience.models.dirichlet_entity import Priors, cavi
+from consilience.models.dirichlet_entity.support import Support, agreeing_pairs
+
+OPTIONS = {"support": "dense", "num_entities": 0, "start": "records", "agree": 0}
+HALF = Priors(concentration=0.5)
+
+
+def records_of(value, sizes):
+    value = np.asarray(value, np.int32)
+    return Records(
+        value=value, source=np.zeros(value.shape[1], np.int32), num_records=value.shape[1], num_fields=len(sizes),
+        first_value=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32), num_sources=1, num_values=sum(sizes),
+    )  # fmt: skip
+
+
+TOY = records_of([[0, 0, 1], [0, 1, 2]], (2, 3))
+
+
+@st.composite
+def small_records(draw):
+    """Seven records of three fields, so that one compiled program serves all; -1 is missing."""
+    rows = [draw(st.lists(st.integers(-1, size - 1), min_size=7, max_size=7)) for size in (2, 3, 4)]
+    return records_of(rows, (2, 3, 4))
+
+
+def long_bound(data, concentration, responsibility):
+    """The paper's bound term by term, with the prior of z, at the best λ; by loops over entities and fields."""
+    number, bound = responsibility.shape[1], 0.0
+    first, value = np.asarray(data.first_value), np.asarray(data.value)
+    for k, f in itertools.product(range(number), range(data.num_fields)):
+        prior = concentration[first[f] : first[f + 1]]
+        if not len(prior):
+            continue
+        seen = value[f] >= 0
+        own = prior + np.bincount(value[f][seen], responsibility[seen, k], len(prior))
+        expected = digamma(own) - digamma(own.sum())
+        bound += gammaln(prior.sum()) - gammaln(prior).sum() + ((prior - 1) * expected).sum()
+        bound += (responsibility[seen, k] * expected[value[f][seen]]).sum()
+        bound -= gammaln(own.sum()) - gammaln(own).sum() + ((own - 1) * expected).sum()
+    positive = responsibility[responsibility > 0]
+    return bound - (positive * np.log(positive)).sum() - len(responsibility) * np.log(number)
+
+
+def exact_evidence(data, concentration, number):
+    """Log p(x) by the sum over all assignments of records to entities."""
+    first, value = np.asarray(data.first_value), np.asarray(data.value)
+    terms = []
+    for z in itertools.product(range(number), repeat=data.num_records):
+        total = -data.num_records * np.log(number)
+        for k, f in itertools.product(set(z), range(data.num_fields)):
+            prior = concentration[first[f] : first[f + 1]]
+            codes = value[f][np.array(z) == k]
+            count = np.bincount(codes[codes >= 0], minlength=len(prior))
+            total += (gammaln(prior + count) - gammaln(prior)).sum()
+            total -= gammaln(prior.sum() + count.sum()) - gammaln(prior.sum()) if len(prior) else 0
+        terms.append(total)
+    return logsumexp(terms)
+
+
+def test_the_worked_toy():
+    with jax.enable_x64(True):
+        problem = cavi.prepare(TOY, HALF, **{**OPTIONS, "start": "random", "num_entities": 2})
+        phi = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+        state, bounds = cavi.State(phi, np.zeros(3, np.int32)), []
+        found = []
+        for _ in range(3):
+            found.append(np.asarray(state.responsibility))
+            state, terms = cavi.step(state, problem)
+            bounds.append(float(terms.sum()))
+    np.testing.assert_allclose(bounds, [-7.973417697689, -7.664410239340, -7.538149715695], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(found[1][:, 0], [0.889784, 0.840256, 0.095182], atol=5e-7)
+    assert long_bound(TOY, np.full(5, 0.5), phi) == pytest.approx(bounds[0], abs=1e-12)
+    assert exact_evidence(TOY, np.full(5, 0.5), 2) == pytest.approx(-6.273869562459, abs=1e-11)
+
+
+@settings(deadline=None, max_examples=25)
+@given(data=small_records(), seed=st.integers(0, 99), support=st.sampled_from(["dense", "anchored"]))
+def test_the_short_bound_is_the_long_one_never_falls_and_is_below_the_evidence(data, seed, support):
+    concentration = np.random.default_rng(seed).uniform(0.05, 2.0, 9)
+    priors, bounds = Priors(concentration=concentration), []
+    with jax.enable_x64(True):
+        problem = cavi.prepare(data, priors, **{**OPTIONS, "support": support, "start": "random", "agree": 1})
+        state = _start(jax.random.key(seed), problem)
+        for _ in range(6):
+            bounds.append(long_bound(data, concentration, full(state.responsibility, problem)))
+            state, terms = _step(state, problem)
+            assert float(terms.sum()) == pytest.approx(bounds[-1], abs=1e-10)
+    assert np.min(np.diff(bounds)) > -1e-10
+    tiny = records_of(np.asarray(data.value)[:, :4], (2, 3, 4))
+    with jax.enable_x64(True):
+        fit = _quiet_fit(tiny, priors, support=support, agree=1)
+    assert fit.elbo[-1] <= exact_evidence(tiny, concentration, 4) + 1e-10
+
+
+_start, _step = jax.jit(cavi.start), jax.jit(cavi.step)
+
+
+def full(responsibility, problem):
+    """Return responsibilities ``(record, entity)``."""
+    if isinstance(problem, cavi.Dense):
+        return np.asarray(responsibility)
+    number = len(problem.support.first) - 1
+    table = np.zeros((number, number))
+    table[problem.support.record, problem.support.entity] = responsibility
+    return table
+
+
+def _quiet_fit(data, priors=None, **options):
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.errors.DiagnosticWarning)
+        return cs.fit("dirichlet-entity", data, priors, progress=False, **options)
+
+
+@settings(deadline=None, max_examples=25)
+@given(data=small_records(), seed=st.integers(0, 99))
+def test_a_full_support_of_edges_is_the_dense_one(data, seed):
+    every = np.arange(7, dtype=np.int32)
+    edges = Support(np.arange(8, dtype=np.int32) * 7, np.repeat(every, 7), np.tile(every, 7))
+    concentration = np.random.default_rng(seed).uniform(0.05, 2.0, 9)
+    with jax.enable_x64(True):
+        dense = cavi.prepare(data, Priors(concentration=concentration), **{**OPTIONS, "start": "random"})
+        sparse = cavi.anchored_problem(data, concentration, edges, 7, "random")
+        phi = np.random.default_rng(seed).dirichlet(np.ones(7), 7)
+        states = [cavi.State(phi, every), cavi.State(phi.ravel(), every)]
+        for _ in range(4):
+            moved = [_step(state, problem) for state, problem in zip(states, (dense, sparse), strict=True)]
+            states = [state for state, _ in moved]
+            assert float(moved[0][1].sum()) == pytest.approx(float(moved[1][1].sum()), abs=1e-11)
+        np.testing.assert_allclose(states[0].responsibility.ravel(), states[1].responsibility, rtol=0, atol=1e-12)
+        ends = [cavi.sites(state, problem) for state, problem in zip(states, (dense, sparse), strict=True)]
+    for name in ("first", "entity", "moved"):
+        np.testing.assert_array_equal(ends[0][name], ends[1][name])
+
+
+@settings(deadline=None, max_examples=50)
+@given(data=small_records(), agree=st.integers(1, 3))
+def test_candidates_are_the_pairs_that_agree(data, agree):
+    value = np.asarray(data.value)
+    wanted = [
+        (i, j) for i, j in itertools.combinations(range(7), 2)
+        if np.sum((value[:, i] == value[:, j]) & (value[:, i] >= 0)) >= agree
+    ]  # fmt: skip
+    assert list(zip(*map(np.ndarray.tolist, agreeing_pairs(value, agree)), strict=True)) == wanted
+
+
+def test_single_precision_finds_the_same():
+    random = np.random.default_rng(0)
+    data = records_of(random.integers(-1, 3, (4, 60)), (3, 3, 3, 3))
+    for support in ("dense", "anchored"):
+        single = _quiet_fit(data, support=support, concentration=0.4)
+        with jax.enable_x64(True):
+            double = _quiet_fit(data, support=support, concentration=0.4)
+        assert single.posterior.probability.dtype == np.float32
+        assert single.elbo[0] == pytest.approx(double.elbo[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("concentration", [0.3, np.full(2, 0.3), np.full(5, 0.3), lambda data: 0.3])
+def test_a_concentration_is_a_number_by_field_by_value_or_from_the_data(concentration):
+    plain = cavi.prepare(TOY, Priors(concentration=0.3), **OPTIONS)
+    given_so = cavi.prepare(TOY, Priors(concentration=concentration), **OPTIONS)
+    np.testing.assert_array_equal(given_so.concentration, plain.concentration)
+    by_field = cavi.prepare(TOY, Priors(concentration=np.array([0.1, 0.2])), **OPTIONS)
+    np.testing.assert_allclose(by_field.concentration, [0.1, 0.1, 0.2, 0.2, 0.2])
+    np.testing.assert_allclose(by_field.total, [0.2, 0.6])
+
+
+def test_what_cannot_be_done_is_refused():
+    for wrong in (np.ones(3), 0.0, np.nan):
+        with pytest.raises(InvalidPrior, match="value_share"):
+            cs.fit("dirichlet-entity", TOY, Priors(concentration=wrong))
+    for options in ({"num_entities": 2}, {"num_entities": 2, "support": "dense"}, {"agree": 3}):
+        with pytest.raises(UnsupportedRequest, match=r"num_entities|agree"):
+            cs.fit("dirichlet-entity", TOY, **options)
+
+
+def test_more_entities_than_records_change_the_bound_by_their_prior_alone():
+    with jax.enable_x64(True):
+        few, many = (_quiet_fit(TOY, num_entities=number) for number in (3, 12))
+    assert few.elbo[-1] - many.elbo[-1] == pytest.approx(3 * np.log(4), abs=1e-12)
