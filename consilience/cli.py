@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from consilience import commands, coreference_commands
+from consilience import commands, coreference_commands, linkage_commands
 from consilience._version import __version__
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
 
@@ -277,6 +277,39 @@ def _build_score(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--csv", metavar="FILE", help="write the table of documents to a CSV file")
 
 
+def _listed(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _typed_fields(text: str) -> list[str] | dict[str, str]:
+    """Read a,b:date,… as names, or as types by name where one is given."""
+    parts = [part.strip().partition(":") for part in text.split(",") if part.strip()]
+    if not any(type_ for _, _, type_ in parts):
+        return [name for name, _, _ in parts]
+    return {name: type_ or "string" for name, _, type_ in parts}
+
+
+def _build_link(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("files", nargs="+", metavar="FILE", help="tables of records, one or several")
+    sub.add_argument("--id", metavar="COLUMN", help="that names each record (id, record_id or rec_id)")
+    sub.add_argument("--fields", type=_typed_fields, metavar="A,B:date,…", help="columns to compare, with their types")
+    sub.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
+    sub.add_argument("--missing-values", type=_listed, metavar="NA,…", help="texts that stand for a missing value")
+    sub.add_argument("--pairs", metavar="FILE", help="the pairs that may be linked: record_a, record_b")
+    sub.add_argument("--method", choices=("auto", "em", "nuts"), default="auto", help="how to infer (em)")
+    likelihoods = ("hit-miss", "dirichlet-multinomial")
+    sub.add_argument("--likelihood", choices=likelihoods, help="of distorted values (hit-miss)")
+    restrictions = ("none", "across", "within")
+    sub.add_argument("--restriction", choices=restrictions, help="link only between files, or only within (none)")
+    sub.add_argument("--threshold", type=float, metavar="X", help="pairs of log odds below -X are left out (5)")
+    sub.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
+    sub.add_argument("--draws", type=int, default=1000, metavar="N", help="draws of partitions (1000)")
+    sub.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same numbers (0)")
+    sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help="new folder for tables, report and fit")
+    sub.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
+    _add_json(sub)
+
+
 def _build_simulate(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("what", choices=("mentions",), help="what to simulate")
     sub.add_argument("key", metavar="KEY", help="a CoNLL file, a folder of them, or public data such as litbank")
@@ -422,6 +455,7 @@ _COMMANDS = {
     ),
     "chains": (_build_chains, commands.chains, "print the coreference chains of a fit, or write them as CoNLL"),
     "score": (_build_score, coreference_commands.score, "score a response against a key: MUC, B3, CEAF, BLANC, LEA"),
+    "link": (_build_link, linkage_commands.link, "find the records of one or several tables that are of one entity"),
     "simulate": (_build_simulate, coreference_commands.simulate, "simulate annotations of coreference by a crowd"),
     "report": (_build_report, commands.report, "write one HTML page about a fit and its evaluation"),
     "check": (_build_check, commands.check, "test the hand-derived inference of a model against generic inference"),

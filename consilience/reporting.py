@@ -25,7 +25,9 @@ from consilience.evaluation.comparison import Comparison, compare
 from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit, describe_priors
+from consilience.linkage_page import linkage_lead, linkage_sections
 from consilience.models import MEMBERS
+from consilience.models.partition import PartitionTruth
 from consilience.models.truth import Block, DirichletTruth, LabelTruth, Truth
 from consilience.pages import Code, Section, write_page
 
@@ -73,6 +75,11 @@ def report(
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
         about = [*agreement_sections(fit), *sections]
         return write_page(title or "Agreement of annotators", agreement_lead(fit), about, path)
+    if isinstance(fit.truth, PartitionTruth):
+        if predictions is not None or risk is not None:
+            raise UnsupportedRequest("the report of linked records has no systems yet; score them by evaluate")
+        about = [*linkage_sections(fit), *sections, _run_section(fit, {})]
+        return write_page(title or "Records of the same entity", linkage_lead(fit), about, path)
     given = {predictions.name: predictions} if isinstance(predictions, Predictions) else predictions or {}
     systems, chains = split_systems({"response": given} if isinstance(given, Chains) else given)
     truth = _remembering(fit.truth)

@@ -1,0 +1,74 @@
+"""What the command `link` does: read tables, link their records, write who is who."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consilience.errors import InputError, InputProblem, InvalidFit
+from consilience.printing import json_text, rows_of, table_text, write_csv
+
+if TYPE_CHECKING:
+    from consilience.inference.fitting import Fit
+
+__all__ = ["link"]
+
+_LEAST_CERTAIN = 10
+
+
+def link(arguments: argparse.Namespace) -> None:
+    """Link the records of files, and write the entities, the pairs, a report and the fit to a folder."""
+    target = Path(arguments.output)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())) and not arguments.force:
+        raise InvalidFit(f"{target} exists; give a new folder, or --force to replace what is in it")
+    for source in [*arguments.files, *filter(None, [arguments.pairs])]:
+        if not Path(source).exists():
+            raise InputError(InputProblem("there is no such file", "check the path", file=source))
+    from consilience.linking import link as link_records
+    from consilience.reporting import report
+
+    given = ("likelihood", "restriction", "threshold", "largest")
+    options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
+    fitted = link_records(
+        arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id, fields=arguments.fields,
+        entity=arguments.entity, missing_values=arguments.missing_values or (), pairs=arguments.pairs,
+        method=arguments.method, draws=arguments.draws, seed=arguments.seed, **options,
+    )  # fmt: skip
+    target.mkdir(parents=True, exist_ok=True)
+    entities = rows_of(fitted.table("entities"))
+    write_csv(entities, target / "entities.csv")
+    write_csv(rows_of(fitted.table("pairs")), target / "pairs.csv")
+    fitted.save(target / "fit")
+    report(fitted, path=target / "report.html")
+    if arguments.json:
+        print(json_text(_described(fitted, target)))
+        return
+    _print(fitted, target, arguments.files)
+
+
+def _described(fitted: Fit, target: Path) -> dict[str, Any]:
+    number = fitted.num_entities()
+    low, high = number.interval
+    return {
+        "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd, "interval": [low, high],
+        **fitted.describe(),
+    }  # fmt: skip
+
+
+def _print(fitted: Fit, target: Path, files: list[str]) -> None:
+    counts = fitted.data.counts
+    print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
+    print(f"fields   {fitted.attributes['fields']}; all compared for equality")
+    if "left_out" in fitted.attributes:
+        print(f"left out {fitted.attributes['left_out']}")
+    options = "".join(f", {name} {value}" for name, value in fitted.options.items())
+    print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
+    print(f"result   {fitted.result} in {fitted.attributes['seconds']:,.2f} s")
+    print(f"entities {fitted.num_entities()}")
+    for note in fitted.notes():
+        print(f"note     {note}")
+    review = rows_of(fitted.table("review"))
+    if review:
+        print(f"\nthe most uncertain records\n{table_text(review, limit=_LEAST_CERTAIN, hint='see the report')}")
+    print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
