@@ -1,0 +1,357 @@
+"""Candidate pairs: the pairs of records that may describe one entity, found without a look at all pairs.
+
+A pair of records agrees or differs in every field, which adds to its log odds; a field that one of them lacks adds
+nothing. The threshold join finds exactly the pairs whose log odds exceed a threshold. Write the log odds as a start
+(all fields differ) plus a gain for each field that agrees. The score of a record on a set of fields is the start plus
+its gains there; records that agree on the set have the same score on it. A record enters a set where its score passes
+the threshold and would no longer pass without the field of least gain. Then any two records that entered a set with
+equal values are a pair above the threshold; and every such pair shares a set that both entered, because the fields in
+which it agrees contain a smallest set that passes. So there are no keys to choose, and no pair is made in vain.
+
+Missing values make this inexact: the start counts a missing field as one that differs. `join_rule` says what is added
+to make up for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Bool, Float, Int
+from consilience.data.codes import check_codes, recode
+from consilience.data.records import Records
+from consilience.data.tables import Problems, choose_columns, read_table
+from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.parameters import Parameters
+
+__all__ = [
+    "CandidatePairs",
+    "JoinRule",
+    "given_pairs",
+    "join",
+    "join_rule",
+    "pair_log_odds",
+    "prior_log_odds",
+]
+
+_BLOCK = 65_536             # records or pairs looked at together, so that they stay in the processor's cache
+_MOST_FIELDS = 7            # sets of more fields would be more work than the pairs that they save
+_OTHER_FIELDS = 4.0         # log odds that the fields outside the sets are given in advance
+_LEAST_DIFFER = -50.0       # a field without distortion has minus infinity, with which there is no reckoning
+_ROUNDING = 1e-3            # of scores in single precision; the log odds of the pairs found decide in the end
+_MOST_PAIRS = 100_000_000   # 32 bytes each
+
+
+class CandidatePairs(NamedTuple):
+    """Pairs of records that may describe one entity.
+
+    Parameters
+    ----------
+    first, second : int32, shape ``(pair,)``; codes of records, the first one lower; sorted by both.
+    agree, observed : uint64, shape ``(pair,)``; bit f says whether the two agree in field f, and whether both have it.
+    log_odds : float64, shape ``(pair,)``; that they describe one entity, were there no other records.
+    """
+
+    first: Int[np.ndarray, " pair"]
+    second: Int[np.ndarray, " pair"]
+    agree: np.ndarray
+    observed: np.ndarray
+    log_odds: Float[np.ndarray, " pair"]
+
+    def where(self, keep: Bool[np.ndarray, " pair"]) -> CandidatePairs:
+        """Return some of the pairs."""
+        return CandidatePairs(*(column[keep] for column in self))
+
+
+class JoinRule(NamedTuple):
+    """Which pairs the join finds: those with ``start`` plus the gains of the values that they share above zero.
+
+    Parameters
+    ----------
+    fields : integers, shape ``(join_field,)``; the fields that count, the most informative first.
+    start : threshold and slack added to the log odds of a pair that differs in all these fields.
+    gain : float64, shape ``(value,)``; what agreement on a value adds.
+    """
+
+    fields: Int[np.ndarray, " join_field"]
+    start: float
+    gain: Float[np.ndarray, " value"]
+
+
+def prior_log_odds(parameters: Parameters) -> float:
+    """Return the log odds that two records describe one entity before their values are seen: ln 2 μ₂ / (m μ₁²)."""
+    alone, pair = parameters.size_share[:2]
+    return float(np.log(2 * pair / (parameters.intensity * alone**2)))
+
+
+def pair_log_odds(
+    value: Int[np.ndarray, "field record"],
+    first: Int[np.ndarray, " pair"],
+    second: Int[np.ndarray, " pair"],
+    parameters: Parameters,
+    likelihood: Likelihood,
+    first_value: Int[np.ndarray, " fields_and_one"],
+) -> CandidatePairs:
+    """Compare pairs of records; all are returned, in the order given."""
+    agree_term, differ_term = likelihood.pair_terms(parameters, first_value)
+    agree, observed = np.zeros((2, len(first)), np.uint64)
+    log_odds = np.full(len(first), prior_log_odds(parameters))
+    for field, column in enumerate(value):
+        of_value = agree_term[first_value[field] : first_value[field + 1]]
+        bit = np.uint64(1 << field)
+        for begin in range(0, len(first), _BLOCK):
+            part = slice(begin, begin + _BLOCK)
+            one, other = column[first[part]], column[second[part]]
+            both = (one >= 0) & (other >= 0)
+            same = both & (one == other)
+            if len(of_value):
+                log_odds[part] += np.where(same, of_value[one], np.where(both, differ_term[field], 0))
+            agree[part] |= same * bit
+            observed[part] |= both * bit
+    return CandidatePairs(first, second, agree, observed, log_odds)
+
+
+def join(
+    records: Records,
+    parameters: Parameters,
+    likelihood: Likelihood,
+    *,
+    threshold: float,
+    slack: float | None = None,
+    fields: Int[np.ndarray, " join_field"] | None = None,
+) -> CandidatePairs:
+    """Return the pairs with log odds above ``-threshold``: all, or with missing values or many fields nearly all.
+
+    Parameters
+    ----------
+    slack, fields : see `join_rule`.
+
+    Raises
+    ------
+    UnsupportedRequest : for more pairs than memory holds, as many identical records make, and for more than 64 fields.
+    """
+    if records.num_fields > 64:
+        raise UnsupportedRequest(f"records with {records.num_fields} fields; at most 64 can be compared")
+    rule = join_rule(records, parameters, likelihood, threshold=threshold, slack=slack, fields=fields)
+    first, second = _find_pairs(records, rule)
+    pairs = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
+    return pairs.where(pairs.log_odds > -threshold)
+
+
+def join_rule(
+    records: Records,
+    parameters: Parameters,
+    likelihood: Likelihood,
+    *,
+    threshold: float,
+    slack: float | None = None,
+    fields: Int[np.ndarray, " join_field"] | None = None,
+) -> JoinRule:
+    """Choose the fields that the join looks at, and make up for what it does not see.
+
+    Parameters
+    ----------
+    threshold : pairs with log odds above minus this are wanted.
+    slack : added to the log odds in advance. By default as much as the costliest field with missing values takes away
+        when it differs, so that pairs with one field missing are found; and 4 where fields are left out.
+    fields : the fields to look at. By default the seven in which a pair that agrees gains most, on the average over
+        records. A field that has one value only is never looked at: it counts the same for all pairs.
+    """
+    agree, differ = likelihood.pair_terms(parameters, records.first_value)
+    differ = np.maximum(differ, _LEAST_DIFFER)
+    gain = agree - np.repeat(differ, np.diff(records.first_value))
+    constant = np.diff(records.first_value) <= 1
+    missing = (records.value < 0).any(1)
+    chosen = _informative(records, gain, ~constant)[:_MOST_FIELDS] if fields is None else np.asarray(fields)
+    left_out = np.setdiff1d(np.arange(records.num_fields), chosen)
+    if slack is None:
+        slack = -differ[chosen][missing[chosen]].min(initial=0) + _OTHER_FIELDS * (~constant[left_out]).any()
+    constant[chosen] = False
+    of_constants = _of_constants(agree, records.first_value, constant)
+    start = prior_log_odds(parameters) + differ[chosen].sum() + of_constants + threshold + slack
+    return JoinRule(chosen, float(start), gain)
+
+
+def _informative(
+    records: Records, gain: Float[np.ndarray, " value"], usable: Bool[np.ndarray, " field"]
+) -> Int[np.ndarray, " join_field"]:
+    """Return the usable fields, that of the highest mean gain first."""
+    means = [
+        np.bincount(column + 1, minlength=last - begin + 1)[1:] @ gain[begin:last]
+        for column, begin, last in zip(records.value, records.first_value, records.first_value[1:], strict=False)
+    ]
+    order = np.argsort(-np.array(means), kind="stable")
+    return order[usable[order]]
+
+
+def _of_constants(
+    agree: Float[np.ndarray, " value"],
+    first_value: Int[np.ndarray, " fields_and_one"],
+    constant: Bool[np.ndarray, " field"],
+) -> float:
+    """Return the most that fields of one value add to the log odds of a pair."""
+    values = first_value[:-1][constant & (np.diff(first_value) == 1)]
+    return float(np.maximum(agree[values], 0).sum())
+
+
+# ---- the join ----
+
+
+def _find_pairs(records: Records, rule: JoinRule) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Return the pairs that a rule finds, sorted, each once."""
+    bits = np.uint64(max(records.num_records - 1, 1).bit_length())
+    keys = [_shared(np.concatenate(words), bits) for words in _entered_keys(records, rule, bits).values()]
+    lengths = [_run_lengths(key, bits) for key in keys]
+    number = sum(int(length @ (length - 1)) // 2 for length in lengths)
+    if number > _MOST_PAIRS:
+        longest = max(length.max() for length in lengths if len(length))
+        raise UnsupportedRequest(
+            f"{number:,} comparisons would be needed, more than {_MOST_PAIRS:,}; {longest:,} records agree in all that "
+            "a link takes. Remove exact duplicates first, add fields that tell records apart, or lower the threshold"
+        )
+    pair = np.empty(number, np.uint64)
+    end = 0
+    for key in keys:
+        for part in _pairs_of_runs(key, bits):
+            pair[end : end + len(part)] = part
+            end += len(part)
+    pair.sort()
+    # Not np.unique, which takes ten times as long.
+    pair = pair[np.append(True, pair[1:] != pair[:-1])] if number else pair
+    return (pair >> bits).astype(np.int32), (pair & _lowest(bits)).astype(np.int32)
+
+
+def _entered_keys(records: Records, rule: JoinRule, bits: np.uint64) -> dict[int, list[np.ndarray]]:
+    """Return, for every set of fields, who entered it: words of the hashed values above and the record below."""
+    found: dict[int, list[np.ndarray]] = {}
+    hashes = _value_hashes(len(rule.gain))
+    spans = [slice(records.first_value[field], records.first_value[field + 1]) for field in rule.fields]
+    # The last place of each table is that of a missing value, whose code is -1.
+    gains = [np.append(rule.gain[span], -np.inf).astype(np.float32) for span in spans]
+    values = [np.append(hashes[span], np.uint64(0)) for span in spans]
+    for begin in range(0, records.num_records, _BLOCK):
+        columns = records.value[rule.fields, begin : begin + _BLOCK]
+        gain = [table[column] for table, column in zip(gains, columns, strict=True)]
+        value = [table[column] for table, column in zip(values, columns, strict=True)]
+        for chosen, record, key in _entered(gain, value, rule.start + _ROUNDING, columns.shape[1]):
+            words = (key & ~_lowest(bits)) | (record + begin).astype(np.uint64)
+            found.setdefault(chosen, []).append(words)
+    return found
+
+
+def _value_hashes(num_values: int) -> np.ndarray:
+    """Return a number for every value; the sum of several stands for them together.
+
+    Sets of values that happen to have the same sum make pairs that the log odds remove.
+    """
+    return np.random.default_rng(0).integers(2**64, size=num_values, dtype=np.uint64)
+
+
+def _entered(
+    gain: list[np.ndarray], value: list[np.ndarray], start: float, num_records: int
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield, for every set of fields as a bit mask, the records of a block that enter it and their hashed values."""
+    most = [np.append(of_field, -np.inf).max() for of_field in gain]
+
+    def walk(
+        chosen: int, field: int, score: np.ndarray, least: np.ndarray, key: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        record = np.flatnonzero((score > 0) & (score <= least + np.float32(_ROUNDING)))
+        if len(record):
+            yield chosen, record, key[record]
+        highest = score.max(initial=-np.inf)
+        for more in range(field, len(gain)):
+            if highest + sum(most[more:]) > 0:
+                added = gain[more]
+                yield from walk(
+                    chosen | 1 << more, more + 1, score + added, np.minimum(least, added), key + value[more]
+                )
+
+    nothing = np.zeros(num_records, np.float32)
+    yield from walk(0, 0, nothing + np.float32(start), nothing + np.float32(np.inf), np.zeros(num_records, np.uint64))
+
+
+def _lowest(bits: np.uint64) -> np.uint64:
+    """Return the mask of the lowest bits."""
+    return (np.uint64(1) << bits) - np.uint64(1)
+
+
+def _shared(words: np.ndarray, bits: np.uint64) -> np.ndarray:
+    """Sort words, and leave out those that no other record shares."""
+    words.sort()
+    key = words >> bits
+    same = key[1:] == key[:-1]
+    return words[np.append(same, False) | np.append(False, same)]
+
+
+def _run_lengths(words: np.ndarray, bits: np.uint64) -> Int[np.ndarray, " run"]:
+    """Return how many records share each key."""
+    if not len(words):
+        return np.zeros(0, np.int64)
+    key = words >> bits
+    return np.diff(np.concatenate([[0], np.flatnonzero(key[1:] != key[:-1]) + 1, [len(key)]]))
+
+
+def _pairs_of_runs(words: np.ndarray, bits: np.uint64) -> Iterator[np.ndarray]:
+    """Yield all pairs of records that share a key, as words of the first record above and the second below."""
+    key, record = words >> bits, words & _lowest(bits)
+    place = np.flatnonzero(key[1:] == key[:-1])
+    lag = 1
+    while len(place):
+        yield record[place] << bits | record[place + lag]
+        lag += 1
+        place = place[place < len(words) - lag]
+        place = place[key[place] == key[place + lag]]
+
+
+# ---- pairs of the user ----
+
+
+def given_pairs(
+    records: Records,
+    pairs: Any,
+    parameters: Parameters,
+    likelihood: Likelihood,
+    *,
+    columns: Mapping[str, str] | None = None,
+) -> CandidatePairs:
+    """Compare the pairs that a user wants to have compared, whatever their log odds.
+
+    Parameters
+    ----------
+    pairs : a path, a data frame or a dict of columns with the ids of the records in ``record_a`` and ``record_b``; or
+        codes of records, integers of shape ``(pair, 2)``. The order does not matter, nor do repetitions; a record
+        paired with itself is left out.
+    columns : role to column name, where the columns have other names.
+
+    Raises
+    ------
+    InputError : for a pair that names no record.
+    """
+    if isinstance(pairs, np.ndarray):
+        problems = Problems("the pairs of records")
+        codes = check_codes(problems, "record", pairs.ravel(), records.num_records).reshape(pairs.shape)
+        problems.raise_any()
+    else:
+        codes = _read_pairs(records, pairs, columns)
+    lower, higher = codes.min(1), codes.max(1)
+    word = np.sort((lower.astype(np.int64) << 32 | higher)[lower < higher])
+    word = word[np.append(True, word[1:] != word[:-1])] if len(word) else word
+    first, second = (word >> 32).astype(np.int32), (word & 0xFFFFFFFF).astype(np.int32)
+    return pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
+
+
+def _read_pairs(records: Records, source: Any, columns: Mapping[str, str] | None) -> Int[np.ndarray, "pair 2"]:
+    roles = ("record_a", "record_b")
+    table = read_table(source, choose_columns(roles, columns=columns))
+    codes = []
+    for role in roles:
+        found, names = table.texts(role, required=True)
+        code = recode(found, names, records.records)
+        table.flag(code == -2, role, "there is no such record", "name records by their ids, or leave the row out")
+        codes.append(code)
+    table.problems.raise_any()
+    return np.stack(codes, 1)

@@ -1,0 +1,245 @@
+"""The join finds the pairs that a comparison of all pairs finds."""
+
+import time
+
+import numpy as np
+import pytest
+
+from consilience.data.records import Records, read_records
+from consilience.errors import InputError, UnsupportedRequest
+from consilience.models.block_linkage import join as module
+from consilience.models.block_linkage.join import given_pairs, join, join_rule, pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.parameters import Parameters
+
+HIT_MISS = LIKELIHOODS["hit-miss"]
+SIX = ((300, 1.0), (800, 0.9), (90, 0.1), (12, 0.0), (28, 0.0), (100, 0.6))
+NINE = (*SIX, (31, 0.0), (12, 0.0), (50, 1.0))
+
+
+def simulate(num_entities, fields=SIX, *, missing=0.0, distortion=0.05, seed=0):
+    """Draw records of entities of one to three records from the hit-miss model."""
+    rng = np.random.default_rng(seed)
+    entity = rng.permutation(np.repeat(np.arange(num_entities), 1 + rng.choice(3, num_entities, p=(0.75, 0.19, 0.06))))
+    columns = []
+    for size, exponent in fields:
+        share = np.arange(1.0, size + 1) ** -exponent
+        true = rng.choice(size, num_entities, p=share / share.sum())
+        noise = rng.choice(size, len(entity), p=share / share.sum())
+        column = np.where(rng.random(len(entity)) < distortion, noise, true[entity])
+        columns.append(np.where(rng.random(len(entity)) < missing, -1, column))
+    return as_records(columns, [size for size, _ in fields], entity)
+
+
+def as_records(columns, sizes, entity=None):
+    value = np.array(columns, np.int32)
+    first_value = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return Records(
+        value=value,
+        source=np.zeros(value.shape[1], np.int32),
+        first_value=first_value,
+        entity=entity,
+        num_records=value.shape[1],
+        num_fields=len(value),
+        num_sources=1,
+        num_values=int(first_value[-1]),
+        records=None,
+        fields=None,
+        sources=None,
+        values=None,
+    )
+
+
+def plug_in(records, distortion=0.05):
+    """Return parameters as the fit begins with."""
+    share = [
+        np.bincount(column + 1, minlength=size + 1)[1:] + 0.01
+        for column, size in zip(records.value, np.diff(records.first_value), strict=True)
+    ]
+    return Parameters(
+        value_share=np.concatenate([of_field / of_field.sum() for of_field in share]),
+        distortion=np.full(records.num_fields, distortion),
+        intensity=0.9 * records.num_records,
+        size_share=np.array([0.9, 0.09, 0.01]),
+    )
+
+
+def all_pairs(records, parameters, threshold, likelihood=HIT_MISS):
+    first, second = (ends.astype(np.int32) for ends in np.triu_indices(records.num_records, 1))
+    pairs = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
+    return pairs.where(pairs.log_odds > -threshold)
+
+
+def assert_same(one, other):
+    for column, expected in zip(one, other, strict=True):
+        assert column.dtype == expected.dtype
+        np.testing.assert_array_equal(column, expected)
+
+
+def share_found(found, expected):
+    def number(pairs):
+        return pairs.first.astype(np.int64) << 32 | pairs.second
+
+    assert np.isin(number(found), number(expected)).all()
+    return len(found.first) / len(expected.first)
+
+
+def test_prior_odds_of_two_records():
+    parameters = Parameters(np.ones(1), np.full(1, 0.1), 1.3, np.array([0.7, 0.3]))
+    assert np.exp(prior_log_odds(parameters)) == pytest.approx(0.941915, abs=1e-6)
+
+
+def test_a_pair_is_compared_field_by_field():
+    records = as_records([[0, 0], [1, 0], [0, -1], [-1, -1]], [2, 2, 1, 1])
+    parameters = plug_in(records)
+    agree, differ = HIT_MISS.pair_terms(parameters, records.first_value)
+    first, second = np.array([[0], [1]], np.int32)
+    pairs = pair_log_odds(records.value, first, second, parameters, HIT_MISS, records.first_value)
+    assert pairs.log_odds[0] == pytest.approx(prior_log_odds(parameters) + agree[0] + differ[1], abs=1e-12)
+    assert (pairs.agree[0], pairs.observed[0]) == (0b0001, 0b0011)
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS.values())
+@pytest.mark.parametrize("threshold", [2.0, 6.0])
+@pytest.mark.parametrize(("num_entities", "fields"), [(200, SIX), (2200, SIX), (200, SIX[:2]), (100, SIX[3:4])])
+def test_the_join_is_the_comparison_of_all_pairs(num_entities, fields, threshold, likelihood):
+    records = simulate(num_entities, fields)
+    parameters = plug_in(records)
+    expected = all_pairs(records, parameters, threshold, likelihood)
+    assert_same(join(records, parameters, likelihood, threshold=threshold), expected)
+
+
+def test_a_threshold_that_every_pair_passes_gives_every_pair():
+    records = simulate(30)
+    pairs = join(records, plug_in(records), HIT_MISS, threshold=100.0)
+    assert len(pairs.first) == records.num_records * (records.num_records - 1) // 2
+
+
+def test_blocks_do_not_change_the_pairs(monkeypatch):
+    records = simulate(1000)
+    parameters = plug_in(records)
+    expected = join(records, parameters, HIT_MISS, threshold=6.0)
+    monkeypatch.setattr(module, "_BLOCK", 97)
+    assert_same(join(records, parameters, HIT_MISS, threshold=6.0), expected)
+
+
+def test_equal_hashes_of_different_values_do_no_harm(monkeypatch):
+    records = simulate(1000)
+    parameters = plug_in(records)
+    expected = join(records, parameters, HIT_MISS, threshold=6.0)
+    few = np.random.default_rng(1).integers(16, size=records.num_values).astype(np.uint64) << np.uint64(60)
+    monkeypatch.setattr(module, "_value_hashes", lambda num_values: few)
+    candidates = module._find_pairs(records, join_rule(records, parameters, HIT_MISS, threshold=6.0))
+    assert len(candidates[0]) > 2 * len(expected.first)
+    assert_same(join(records, parameters, HIT_MISS, threshold=6.0), expected)
+
+
+@pytest.mark.parametrize("threshold", [2.0, 5.0])
+def test_missing_values_cost_few_pairs(threshold):
+    records = simulate(1600, missing=0.03)
+    parameters = plug_in(records)
+    expected = all_pairs(records, parameters, threshold)
+    by_default = share_found(join(records, parameters, HIT_MISS, threshold=threshold), expected)
+    assert by_default >= 0.95
+    assert share_found(join(records, parameters, HIT_MISS, threshold=threshold, slack=0.0), expected) < by_default
+    everything = 2.4 * records.num_fields
+    assert share_found(join(records, parameters, HIT_MISS, threshold=threshold, slack=everything), expected) == 1
+
+
+def test_of_pairs_with_one_missing_field_none_is_lost():
+    records = simulate(1600, missing=0.03)
+    parameters = plug_in(records)
+    expected = all_pairs(records, parameters, 6.0)
+    one = expected.where(np.bitwise_count(expected.observed) >= records.num_fields - 1)
+    found = join(records, parameters, HIT_MISS, threshold=6.0)
+    assert_same(found.where(np.bitwise_count(found.observed) >= records.num_fields - 1), one)
+
+
+def test_of_many_fields_the_seven_most_informative_are_looked_at():
+    records = simulate(1600, NINE)
+    parameters = plug_in(records)
+    rule = join_rule(records, parameters, HIT_MISS, threshold=6.0)
+    assert sorted(rule.fields) == [0, 1, 2, 4, 5, 6, 8]
+    expected = all_pairs(records, parameters, 6.0)
+    assert share_found(join(records, parameters, HIT_MISS, threshold=6.0), expected) >= 0.98
+    of_three = join_rule(records, parameters, HIT_MISS, threshold=6.0, fields=np.array([1, 2, 5]))
+    assert list(of_three.fields) == [1, 2, 5]
+    assert share_found(join(records, parameters, HIT_MISS, threshold=6.0, fields=np.array([1, 2, 5])), expected) < 1
+
+
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_field_with_one_value_carries_nothing(value):
+    records = simulate(1000)
+    constant = np.full((1, records.num_records), value, np.int32)
+    wider = as_records([*records.value, *constant], [*np.diff(records.first_value), max(value + 1, 0)])
+    parameters = plug_in(records)
+    share = np.append(parameters.value_share, np.ones(max(value + 1, 0)))
+    same = parameters._replace(value_share=share, distortion=np.full(7, 0.05))
+    assert 6 not in join_rule(wider, same, HIT_MISS, threshold=6.0).fields
+    expected, found = join(records, parameters, HIT_MISS, threshold=6.0), join(wider, same, HIT_MISS, threshold=6.0)
+    np.testing.assert_array_equal(found.first, expected.first)
+    np.testing.assert_array_equal(found.second, expected.second)
+    np.testing.assert_allclose(found.log_odds, expected.log_odds, rtol=0, atol=1e-12)
+
+
+def test_records_without_any_field_that_differs_are_no_pairs_and_no_endless_block():
+    records = as_records(np.zeros((2, 1000), np.int32), [1, 1])
+    pairs = join(records, plug_in(records), HIT_MISS, threshold=5.0)
+    assert len(pairs.first) == 0
+
+
+def test_a_field_that_is_never_distorted_must_agree():
+    records = simulate(500)
+    parameters = plug_in(records)
+    parameters.distortion[0] = 0
+    with np.errstate(divide="ignore"):
+        pairs = join(records, parameters, HIT_MISS, threshold=6.0)
+        expected = all_pairs(records, parameters, 6.0)
+    assert len(pairs.first)
+    assert (pairs.agree & np.uint64(1)).all()
+    assert_same(pairs, expected)
+
+
+@pytest.mark.parametrize("num_records", [0, 1, 2])
+def test_hardly_any_records(num_records):
+    records = as_records(np.zeros((3, num_records), np.int32), [40, 40, 40])
+    parameters = Parameters(np.full(120, 1 / 40), np.full(3, 0.05), 2.0, np.array([0.9, 0.1]))
+    assert len(join(records, parameters, HIT_MISS, threshold=5.0).first) == (num_records == 2)
+
+
+def test_many_identical_records_are_refused_in_no_time():
+    records = simulate(20_000)
+    value = np.concatenate([records.value, np.repeat(records.value[:, :1], 100_000, 1)], 1)
+    records = as_records(value, np.diff(records.first_value))
+    begin = time.process_time()
+    # Unlike the other records, the identical ones would be common under the frequencies: take those before them.
+    with pytest.raises(UnsupportedRequest, match=r"100,00\d records agree .*Remove exact duplicates first"):
+        join(records, plug_in(simulate(20_000)), HIT_MISS, threshold=5.0)
+    assert time.process_time() - begin < 5
+
+
+def test_more_fields_than_bits_are_refused():
+    records = as_records(np.zeros((65, 2), np.int32), [1] * 65)
+    with pytest.raises(UnsupportedRequest, match="65 fields"):
+        join(records, plug_in(records), HIT_MISS, threshold=5.0)
+
+
+def test_pairs_of_the_user_are_compared_once_whatever_their_odds():
+    records = read_records({"name": ["a", "a", "b", "a"], "id": ["w", "x", "y", "z"]})
+    parameters = plug_in(records)
+    table = {"record_a": ["x", "y", "w", "z", "z"], "record_b": ["w", "w", "x", "z", "y"]}
+    pairs = given_pairs(records, table, parameters, HIT_MISS)
+    assert list(zip(pairs.first, pairs.second, strict=True)) == [(0, 1), (0, 2), (2, 3)]
+    assert list(pairs.agree) == [1, 0, 0]
+    assert_same(given_pairs(records, np.array([[3, 2], [1, 0], [2, 0]]), parameters, HIT_MISS), pairs)
+    renamed = {"left": table["record_a"], "right": table["record_b"]}
+    columns = {"record_a": "left", "record_b": "right"}
+    assert_same(given_pairs(records, renamed, parameters, HIT_MISS, columns=columns), pairs)
+
+
+def test_pairs_of_unknown_records_are_refused():
+    records = read_records({"name": ["a", "a"], "id": ["w", "x"]})
+    with pytest.raises(InputError, match="there is no such record"):
+        given_pairs(records, {"record_a": ["w", "w"], "record_b": ["x", "q"]}, plug_in(records), HIT_MISS)
+    with pytest.raises(InputError, match="codes from 0 to 1"):
+        given_pairs(records, np.array([[0, 2]]), plug_in(records), HIT_MISS)
