@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Int
+from consilience.arrays import Bool, Int
 from consilience.data.conll import Chains
 from consilience.data.conll_text import match_documents
 from consilience.errors import InputError, InputProblem, InputWarning
@@ -55,28 +55,23 @@ def match(key: Chains, response: Chains) -> Matching:
     length = 1 + max(int(np.max(side.end, initial=0)) for side in (key, response))
 
     def span(chains: Chains, of_document: np.ndarray) -> np.ndarray:
-        return (of_document.astype(np.int64) * length + chains.start) * length + chains.end
+        # In the order of the mentions, so that there is little to sort.
+        return (of_document.astype(np.int64) * length + chains.start) * length + (length - 1 - chains.end)
 
     key_span, response_span = span(key, np.asarray(key.document)), span(response, document)
     # The first of the response counts, and the last of the key has it.
-    order = np.lexsort((_place(response), np.asarray(response.entity) < 0, response_span))
+    by_place = _by_span(key, key_span, np.asarray(key.entity) >= 0)
+    last = np.diff(key_span[by_place], append=-1) != 0
+    order = _by_span(response, response_span, np.asarray(response.entity) < 0)
     order = order[document[order] >= 0]
     first = np.diff(response_span[order], prepend=-1) != 0
-    first |= ~np.isin(response_span[order], key_span)
+    place, in_key = _find(response_span[order], key_span[by_place[last]])
+    first |= ~in_key
     _say_repeated(int(np.sum(~first)), "response", "the first of its entities counts")
-    used = order[first]
-    by_place = np.lexsort((_place(key), np.asarray(key.entity) >= 0, key_span))
-    last = np.diff(key_span[by_place], append=-1) != 0
     _say_repeated(int(np.sum(~last)), "key", "they are kept, and the last of its entities has the response's")
     of_key = np.full(key.num_mentions, -1)
-    found = np.searchsorted(response_span[used], key_span)
-    found = np.minimum(found, max(len(used) - 1, 0))
-    if len(used):
-        same = response_span[used][found] == key_span
-        is_last = np.zeros(key.num_mentions, bool)
-        is_last[by_place[last]] = True
-        of_key = np.where(same & is_last, used[found], -1)
-    missed = np.setdiff1d(used, of_key)
+    of_key[by_place[last][place[first & in_key]]] = order[first & in_key]
+    missed = np.sort(order[first & ~in_key])
     twin = None
     if not last.all():
         rows = np.arange(key.num_mentions + len(missed))
@@ -96,6 +91,24 @@ def of_rows(entity: Int[np.ndarray, "draw mention"], row: Int[np.ndarray, " row"
     if not entity.shape[1]:
         return np.full((len(entity), len(row)), -1)
     return np.where(row >= 0, entity[:, row], -1)
+
+
+def _by_span(
+    chains: Chains, span: Int[np.ndarray, " mention"], later: Bool[np.ndarray, " mention"]
+) -> Int[np.ndarray, " mention"]:
+    """Return the order of the spans; of equal ones those marked as later come last, else those of later entities."""
+    order = np.argsort(span, kind="stable")
+    if (np.diff(span[order]) != 0).all():
+        return order
+    return np.lexsort((_place(chains), later, span))
+
+
+def _find(span: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each span stands among known ones, which are sorted, and whether it is there."""
+    if not len(known):
+        return np.zeros(len(span), np.int64), np.zeros(len(span), bool)
+    place = np.minimum(np.searchsorted(known, span), len(known) - 1)
+    return place, known[place] == span
 
 
 def _documents(key: Chains, response: Chains) -> Int[np.ndarray, " document"]:
@@ -127,8 +140,10 @@ def _place(chains: Chains) -> Int[np.ndarray, " mention"]:
 
 def _require_entities_of_one_document(chains: Chains, side: str) -> None:
     entity, document = np.asarray(chains.entity), np.asarray(chains.document)
-    pairs = np.unique(np.stack([entity, document])[:, entity >= 0], axis=1)
-    several = len(np.unique(pairs[0, 1:][np.diff(pairs[0]) == 0]))
+    entity, document = entity[entity >= 0], document[entity >= 0]
+    of_entity = np.zeros(chains.num_entities, np.int64)
+    of_entity[entity] = document
+    several = len(np.unique(entity[of_entity[entity] != document]))
     if several:
         remedy = "number the entities of each document apart from those of others"
         message = f"{several:,} entities of the {side} have mentions in several documents"
