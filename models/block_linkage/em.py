@@ -34,7 +34,7 @@ from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
 
-__all__ = ["fit_em", "log_base", "record_shares", "starting_parameters"]
+__all__ = ["candidates", "fit_em", "log_base", "record_shares", "starting_parameters"]
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
@@ -88,12 +88,12 @@ def fit_em(
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
         rule = Rule(parameters, threshold)
-        found = _candidates(records, rule, chosen, restriction, pairs)
+        found = candidates(records, parameters, chosen, threshold + SLACK, restriction, pairs)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
         sample = _sample(records, parts, restriction, num_sampled, generator)
-        em = _Em(records, sample, prior, chosen, None if pairs is not None else matches, rule)
+        em = _Em(records, sample, prior, chosen, matches, rule, joined=pairs is None)
         parameters, check, trace = em.run(parameters)
-        if pairs is not None or largest_rise(records, rule.parameters, parameters, chosen) <= SLACK:
+        if largest_rise(records, rule.parameters, parameters, chosen) <= SLACK:
             break
     found = pair_log_odds(records.value, found.first, found.second, parameters, chosen, records.first_value)
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
@@ -170,12 +170,15 @@ def largest_rise(records: Records, before: Parameters, after: Parameters, likeli
     return prior_log_odds(after) - prior_log_odds(before) + float(np.where(missing, np.maximum(rise, 0), rise).sum())
 
 
-def _candidates(records: Records, rule: Rule, likelihood: Likelihood, restriction: str, pairs: Any) -> CandidatePairs:
-    """Join, or take the pairs that were given; leave out what may not be together."""
+def candidates(
+    records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str, pairs: Any
+) -> CandidatePairs:
+    """Join, or take the pairs that were given; leave out what is below the threshold and what may not be together."""
     if pairs is None:
-        found = join(records, rule.parameters, likelihood, threshold=rule.threshold + SLACK)
+        found = join(records, parameters, likelihood, threshold=threshold)
     else:
-        found = given_pairs(records, pairs, rule.parameters, likelihood)
+        found = given_pairs(records, pairs, parameters, likelihood)
+        found = found.where(found.log_odds > -threshold)
     if restriction == "none":
         return found
     same = records.source[found.first] == records.source[found.second]
@@ -264,14 +267,15 @@ class _Trace(NamedTuple):
 
 
 class _Em(NamedTuple):
-    """EM on a sample of components; ``matches`` are None where nothing can be completed."""
+    """EM on a sample of components; what the rule hides is known where it ``joined`` the candidates."""
 
     records: Records
     sample: _Sample
     prior: Hyperprior
     likelihood: Likelihood
-    matches: Matches | None
+    matches: Matches
     rule: Rule
+    joined: bool
 
     def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
         """Maximise; complete the statistics in a second phase if the check is passed."""
@@ -315,7 +319,7 @@ class _Em(NamedTuple):
             number = block.agree.sum(axis=1).astype(int)
             agreeing += np.bincount(number[whole], pair[whole], num_fields + 1)
             sizes[: len(found.sizes)] += found.sizes.sum(axis=1, dtype=float)
-            evidence += found.log_evidence.sum(dtype=float)
+            evidence += float(found.log_evidence.sum(dtype=float))
         scale = self.sample.scale
         sizes *= scale
         sizes[0] += self.sample.num_alone
@@ -334,7 +338,7 @@ class _Em(NamedTuple):
         size = np.arange(1, len(statistics.sizes) + 1)
         num_pairs = statistics.sizes @ (size * (size - 1) / 2)
         linked = statistics.sizes[1:] @ size[1:]
-        num_records = statistics.observed * linked / max(num_pairs, np.finfo(float).tiny)
+        num_records = statistics.observed * linked / np.maximum(num_pairs, np.finfo(float).tiny)
         distorted = num_records * (1 - np.sqrt(both_right)) + self.prior.distortion[:, 0]
         counts = statistics.sizes + self.prior.size_share
         shape, rate = self.prior.intensity
@@ -351,10 +355,8 @@ class _Em(NamedTuple):
 
     def check(self, parameters: Parameters) -> _Check:
         """Compare the pairs that were found with those predicted."""
-        if self.matches is None:
-            return _Check(np.nan, False)
         agreeing = self.statistics(parameters).agreeing
-        if agreeing.sum() == 0:
+        if not self.joined or agreeing.sum() == 0:
             return _Check(np.nan, False)
         predicted = self.hidden(parameters).agreeing
         disagreement = float(np.abs(agreeing / agreeing.sum() - predicted).sum() / 2)
@@ -389,6 +391,6 @@ def _enumerate_all(
         values = gather_values(records.value, records.first_value, members)
         conflict = conflicts(records.source, members, restriction)
         found = enumerate_blocks(values, parameters.value_share, parameters.distortion, terms, likelihood, conflict)
-        evidence += found.log_evidence.sum(dtype=float)
+        evidence += float(found.log_evidence.sum(dtype=float))
         groups.append(Group(members, np.ascontiguousarray(found.partition.T)))
     return groups, float(evidence)

@@ -75,7 +75,7 @@ def set_partitions(num_records: int) -> Int[np.ndarray, "partition record"]:
 @functools.cache
 def subset_sizes(num_records: int) -> Int[np.ndarray, " subset"]:
     """Return the number of members of every subset."""
-    return _members(num_records).sum(axis=1)
+    return _members(num_records).sum(axis=1, dtype=np.int32)
 
 
 @functools.cache
@@ -103,7 +103,7 @@ def _clusters(num_records: int) -> Int[np.ndarray, "partition cluster"]:
     """Return the clusters of each partition as subsets; the empty set fills up."""
     labels = set_partitions(num_records)
     belongs = labels[:, None] == np.arange(num_records)[:, None]
-    return belongs @ (1 << np.arange(num_records))
+    return (belongs @ (1 << np.arange(num_records))).astype(np.int32)
 
 
 @functools.cache
@@ -114,11 +114,11 @@ def _statistics(num_records: int) -> Float[np.ndarray, "pair_and_size partition"
     return np.concatenate([together(num_records), counts]).astype(np.float32)
 
 
-def size_terms(intensity: Any, size_share: Float[Array, " size"], largest: int, xp: Any) -> Float[Array, " members"]:
+def size_terms(intensity: Any, size_share: Float[Array, " size"], largest: int, xp: Any) -> Any:
     """Return what the prior adds for a cluster of 0, 1, …, `largest` records, relative to the same records apart.
 
     The partition prior is that of a Poisson number of entities with independent sizes: each cluster of s records has
-    the factor m s! μ_s. It is minus infinity for sizes that μ does not have.
+    the factor m s! μ_s. It is minus infinity for sizes that μ does not have. Shape ``(members,)``.
     """
     known = min(largest, len(size_share))
     share = size_share[:known]

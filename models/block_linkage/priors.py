@@ -46,7 +46,8 @@ class SomeEntities:
 
     def __call__(self, data: Any) -> dist.Gamma:
         """Return the distribution."""
-        return dist.Gamma(jnp.ones((), jnp.result_type(float)), 1 / jnp.asarray(data.num_records, float))
+        one = jnp.ones((), jnp.result_type(float))
+        return dist.Gamma(one, one / data.num_records)
 
 
 @dataclass(frozen=True, kw_only=True)

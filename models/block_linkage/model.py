@@ -1,0 +1,172 @@
+"""Block-linkage as a NumPyro model: the hyperparameters are sampled, the linkage is summed out.
+
+All partitions of up to eight records are summed. Of more, those that join candidate pairs only, component by component:
+a lower bound on the density, so that what the candidates leave out is left out of the posterior too. Candidates are
+found once, with wide values of the hyperparameters: a graph that followed them would be no fixed target.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from scipy.special import gammaln
+
+from consilience.arrays import Array, Float
+from consilience.data.contract import Contract, array, size
+from consilience.data.records import Records
+from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.components import components
+from consilience.models.block_linkage.em import candidates, record_shares
+from consilience.models.block_linkage.enumeration import conflicts, enumerate_blocks_jax, size_terms
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.priors import Priors, site_priors
+
+__all__ = ["Linkable", "linkable", "log_density", "model"]
+
+_ALL_PARTITIONS = 8
+"""So many records have few enough partitions, 4,140, that all of them are summed."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Linkable(Contract):
+    """Records with the components of their candidates; goes through JAX. Made by `linkable`.
+
+    Parameters
+    ----------
+    value : int32, shape ``(field, record)``; codes into the values of all fields, -1 where missing.
+    source : int32, shape ``(record,)``.
+    member : int32; records of all components, ordered by the number of records.
+    field : int32, shape ``(value,)``; the field of each value.
+    number : int32, shape ``(value,)``; how often each occurs.
+    share : float64, shape ``(value,)``; how often among the records that have the field.
+    num_components : how many components have 2, 3, … records.
+    num_records, num_fields : sizes.
+    restriction : which records may be together.
+    """
+
+    value: Any = array()
+    source: Any = array()
+    member: Any = array()
+    field: Any = array()
+    number: Any = array()
+    share: Any = array()
+    num_components: Any = size(derived=True)
+    num_records: int = size()
+    num_fields: int = size()
+    restriction: str = size(derived=True)
+
+
+def linkable(
+    records: Records,
+    *,
+    likelihood: str = "hit-miss",
+    threshold: float = 5.0,
+    largest: int = 6,
+    restriction: str = "none",
+    pairs: Any = None,
+) -> Linkable:
+    """Find the components of candidates; of up to eight records, all are one.
+
+    Parameters
+    ----------
+    likelihood, threshold, largest, restriction, pairs : as `fit_em` takes them; candidates are found with a distortion
+        of .05, and sizes 1, 2 and 3 in the shares .8, .15 and .05.
+
+    Raises
+    ------
+    UnsupportedRequest : the records are inside of a compiled program.
+    """
+    if isinstance(records.value, jax.core.Tracer):
+        raise UnsupportedRequest("candidates cannot be found in a compiled program; pass linkable(records) into it")
+    number = records.num_records
+    share = record_shares(records)
+    if number <= _ALL_PARTITIONS:
+        members = [np.arange(number if own == number else 0).reshape(-1, own) for own in range(2, number + 1)]
+    else:
+        wide = Parameters(share, np.full(records.num_fields, 0.05), number / 1.3, np.array([0.8, 0.15, 0.05]))
+        found = candidates(records, wide, LIKELIHOODS[likelihood], threshold, restriction, pairs)
+        members = list(components(found, number, largest=largest).members)
+    codes = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
+    return Linkable(
+        value=codes.astype(np.int32),
+        source=records.source,
+        member=np.concatenate([np.zeros(0, np.int32), *(own.ravel() for own in members)]).astype(np.int32),
+        field=np.repeat(np.arange(records.num_fields, dtype=np.int32), np.diff(records.first_value)),
+        number=np.bincount(codes[codes >= 0], minlength=records.num_values).astype(np.int32),
+        share=share,
+        num_components=tuple(len(own) for own in members),
+        num_records=number,
+        num_fields=records.num_fields,
+        restriction=restriction,
+    )
+
+
+def model(
+    data: Records | Linkable, priors: Priors | None = None, *, likelihood: str = "hit-miss", largest: int = 6
+) -> None:
+    """Sample the hyperparameters; the linkage is summed out.
+
+    Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``; where the prior of the values is a
+    Dirichlet distribution, also ``value_weight`` (value,), and ``value_share``, the weights as shares of their field.
+
+    Parameters
+    ----------
+    data : records, or `linkable` records: inside of a compiled program, and for other settings of the candidates.
+    priors : `Priors` by default.
+    likelihood : a name in `LIKELIHOODS`.
+    largest : records of an entity at most.
+    """
+    priors = priors or Priors()
+    if isinstance(data, Records):
+        data = linkable(data, likelihood=likelihood, largest=largest)
+    distortion_prior, size_prior, intensity_prior = site_priors(priors, data, largest)
+    with numpyro.plate("field", data.num_fields):
+        distortion = numpyro.sample("distortion", distortion_prior)
+    size_share = numpyro.sample("size_share", size_prior)
+    intensity = numpyro.sample("intensity", intensity_prior)
+    if priors.value_share is None:
+        value_share = jnp.asarray(data.share, jnp.result_type(float))
+    else:
+        # Gamma weights, divided by their sum, have a Dirichlet distribution; fields differ in their number of values.
+        gamma = dist.Gamma(jnp.full(data.field.shape, priors.value_share, jnp.result_type(float)), 1.0)
+        weight = numpyro.sample("value_weight", gamma.to_event(1))
+        total = jax.ops.segment_sum(weight, data.field, data.num_fields)
+        value_share = numpyro.deterministic("value_share", weight / total[data.field])
+    numpyro.factor("records", log_density(data, value_share, distortion, size_share, intensity, likelihood=likelihood))
+
+
+def log_density(
+    data: Linkable,
+    value_share: Float[Array, " value"],
+    distortion: Float[Array, " field"],
+    size_share: Float[Array, " size"],
+    intensity: Float[Array, ""],
+    *,
+    likelihood: str = "hit-miss",
+) -> Float[Array, ""]:
+    """Return the log probability of the records and their number, summed over partitions; differentiable."""
+    number = data.num_records
+    # Of the order of the logarithm of the number of records rather than of that number, for single precision.
+    constant = number * np.log(number) - number - gammaln(number + 1)
+    apart = number * jnp.log(intensity / number * size_share[0]) - (intensity - number) + constant
+    density = apart + jnp.sum(data.number * jnp.log(value_share))
+    largest = len(data.num_components) + 1
+    terms = size_terms(intensity, size_share, largest, jnp)
+    start = 0
+    for num_members, num_components in enumerate(data.num_components, start=2):
+        members = data.member[start : start + num_members * num_components].reshape(-1, num_members)
+        start += num_members * num_components
+        if num_components:
+            values = data.value[:, members.T].transpose(1, 0, 2)
+            conflict = conflicts(data.source, members, data.restriction)
+            own_terms = terms[: num_members + 1]
+            found = enumerate_blocks_jax(values, value_share, distortion, own_terms, LIKELIHOODS[likelihood], conflict)
+            density = density + found.log_evidence.sum()
+    return density

@@ -1,0 +1,225 @@
+"""Which records belong together, from the partitions of small components: exact where that is possible, else draws."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from consilience.arrays import Float, Int, Key
+from consilience.models.block_linkage.enumeration import (
+    pair_probabilities,
+    pairs_within,
+    set_partitions,
+    subset_probabilities,
+    subset_sizes,
+)
+from consilience.models.block_linkage.posterior import Group, Posterior
+from consilience.models.partition import Pairs, PartitionTruth, first_members
+
+__all__ = ["BlockPartition", "MatchingSets"]
+
+_BLOCK = 4_000_000
+"""Random numbers at a time."""
+
+
+class MatchingSets(NamedTuple):
+    """The most probable maximal matching set of every record: the set that is most probably exactly its cluster.
+
+    Parameters
+    ----------
+    first : integers, shape ``(record + 1,)``; where the set of each record begins in `member`.
+    member : int32; codes of records, the record itself among them.
+    probability : float64, shape ``(record,)``; that the set is exactly one cluster.
+    """
+
+    first: Int[np.ndarray, " records_and_one"]
+    member: Int[np.ndarray, " member"]
+    probability: Float[np.ndarray, " record"]
+
+
+class BlockPartition(PartitionTruth):
+    """Partitions of independent components with known probabilities; every other record is alone.
+
+    Parameters
+    ----------
+    posterior : of block-linkage.
+    key, num_draws : the draws are a function of these, so that every pass sees the same ones.
+    records : the user's ids in code order.
+    """
+
+    def __init__(self, posterior: Posterior, *, key: Key, num_draws: int, records: Any = None) -> None:
+        self.posterior, self.key, self.num_draws, self.records = posterior, key, num_draws, records
+        self.num_records = int(posterior.num_records)
+
+    def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
+        """Draw the partition of each component, by the inverse of the distribution function."""
+        number = np.arange(self.num_draws)[draws]
+        cluster = np.tile(np.arange(self.num_records, dtype=np.int32), (len(number), 1))
+        for rows in _blocks(len(number), len(self.posterior.first)):
+            drawn = self._draw(number[rows])
+            for group, components in self._groups:
+                cluster[rows, group.members] = _first_records(group.members, drawn[:, components])
+        return cluster
+
+    def pairs(self) -> Pairs:
+        """Return the exact probabilities of all pairs within components."""
+        parts = [np.zeros((3, 0))]
+        for group, _ in self._groups:
+            first, second = pairs_within(group.members.shape[1])
+            probability = pair_probabilities(_normal(group).T, group.members.shape[1])
+            parts.append(np.stack([group.members[:, first], group.members[:, second], probability.T]).reshape(3, -1))
+        first, second, probability = np.concatenate(parts, axis=1)
+        order = np.lexsort((second, first))
+        return Pairs(first[order].astype(np.int32), second[order].astype(np.int32), probability[order])
+
+    def estimate(self) -> Int[np.ndarray, " record"]:
+        """Return the most probable partition."""
+        cluster = np.arange(self.num_records, dtype=np.int32)
+        for group, _ in self._groups:
+            cluster[group.members] = _first_records(group.members, group.partition.argmax(axis=1))
+        return cluster
+
+    def num_clusters(self) -> Int[np.ndarray, " draw"]:
+        """Return the number of clusters of each draw."""
+        number = np.full(self.num_draws, self.num_records)
+        for rows in _blocks(self.num_draws, len(self.posterior.first)):
+            drawn = self._draw(np.arange(self.num_draws)[rows])
+            for group, components in self._groups:
+                number[rows] -= _fewer(group)[drawn[:, components]].sum(axis=1)
+        return number
+
+    def num_clusters_moments(self) -> tuple[float, float]:
+        """Return mean and variance of the number of clusters, exactly, given the hyperparameters."""
+        mean, variance = float(self.num_records), 0.0
+        for group, _ in self._groups:
+            fewer, probability = _fewer(group), _normal(group)
+            own = probability @ fewer
+            mean -= float(own.sum())
+            variance += float((probability @ fewer**2 - own**2).sum())
+        return mean, variance
+
+    def size_counts(self) -> Float[np.ndarray, " size"]:
+        """Return the expected number of clusters of 1, 2, … records, exactly."""
+        groups = self._groups
+        largest = max((group.members.shape[1] for group, _ in groups), default=1)
+        counts = np.zeros(largest + 1)
+        counts[1] = self.num_records - sum(group.members.size for group, _ in groups)
+        for group, _ in groups:
+            size = group.members.shape[1]
+            probability = subset_probabilities(_normal(group).T, size).sum(axis=1)
+            counts += np.bincount(subset_sizes(size), probability, largest + 1)
+        return counts[1:]
+
+    def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
+        """Return for each record how probably its cluster in a partition is exactly one cluster.
+
+        Parameters
+        ----------
+        cluster : of any partition, such as an `estimate`; equal where records are together.
+        """
+        first = first_members(cluster)
+        number = np.bincount(first, minlength=self.num_records)[first]
+        probability = (number == 1).astype(float)
+        for group, _ in self._groups:
+            size = group.members.shape[1]
+            own = first[group.members]
+            subset = (own[:, :, None] == own[:, None]) @ (1 << np.arange(size))
+            exactly = np.take_along_axis(subset_probabilities(_normal(group).T, size).T, subset, axis=1)
+            # A cluster that reaches out of the component is none.
+            probability[group.members] = exactly * (subset_sizes(size)[subset] == number[group.members])
+        return probability
+
+    def matching_sets(self) -> MatchingSets:
+        """Return the most probable maximal matching set of every record."""
+        lengths, probability = np.ones(self.num_records, int), np.ones(self.num_records)
+        best = self._best_subsets()
+        for group, subset, of_subset in best:
+            lengths[group.members] = subset_sizes(group.members.shape[1])[subset]
+            probability[group.members] = of_subset
+        first = np.concatenate([[0], np.cumsum(lengths)])
+        member = np.repeat(np.arange(self.num_records, dtype=np.int32), lengths)
+        for group, subset, _ in best:
+            belongs = (subset[..., None] >> np.arange(group.members.shape[1]) & 1).astype(bool)
+            place = first[group.members][..., None] + np.cumsum(belongs, axis=2) - 1
+            others = np.broadcast_to(group.members[:, None], belongs.shape)
+            member[place[belongs]] = others[belongs]
+        return MatchingSets(first, member, probability)
+
+    def shared_matching_sets(self) -> Int[np.ndarray, " record"]:
+        """Return the partition that links two records if and only if they have the same most probable matching set."""
+        cluster = np.arange(self.num_records, dtype=np.int32)
+        for group, subset, _ in self._best_subsets():
+            place = (subset[:, :, None] == subset[:, None]).argmax(axis=2)
+            cluster[group.members] = np.take_along_axis(group.members, place, axis=1)
+        return cluster
+
+    @functools.cached_property
+    def _groups(self) -> list[tuple[Group, slice]]:
+        """Return the groups of components and where they are among all."""
+        groups = self.posterior.groups()
+        stops = np.cumsum([len(group.members) for group in groups])
+        return [
+            (group, slice(int(stop) - len(group.members), int(stop))) for group, stop in zip(groups, stops, strict=True)
+        ]
+
+    @functools.cached_property
+    def _distribution(self) -> Float[np.ndarray, " partition"]:
+        """Return the distribution functions of all components, one above the other: rising, by one for each."""
+        parts = [
+            np.arange(components.start, components.stop)[:, None] + np.cumsum(_normal(group), axis=1)
+            for group, components in self._groups
+        ]
+        return np.concatenate([np.zeros(0), *(part.ravel() for part in parts)])
+
+    def _draw(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, "draw component"]:
+        """Return the partitions of some draws, as numbers within their components."""
+        first = self.posterior.first_partition
+        number = np.arange(len(first) - 1)
+        uniform = np.asarray(_uniform(self.key, draws, len(number)), float)
+        drawn = np.searchsorted(self._distribution, number + uniform, side="right")
+        # Rounding may reach into the next component.
+        return np.minimum(drawn, first[1:] - 1) - first[:-1]
+
+    def _best_subsets(self) -> list[tuple[Group, np.ndarray, np.ndarray]]:
+        """Return for each record of each component the subset with it that is most probably one cluster."""
+        found = []
+        for group, _ in self._groups:
+            size = group.members.shape[1]
+            probability = subset_probabilities(_normal(group).T, size).T
+            within = np.arange(2**size) >> np.arange(size)[:, None] & 1
+            of_record = np.where(within, probability[:, None], -1)
+            found.append((group, of_record.argmax(axis=2), of_record.max(axis=2)))
+        return found
+
+
+@functools.partial(jax.jit, static_argnames="number")
+def _uniform(key: Key, draws: Any, number: int) -> Any:
+    return jax.vmap(lambda draw: jax.random.uniform(jax.random.fold_in(key, draw), (number,)))(draws)
+
+
+def _blocks(num_draws: int, numbers_per_draw: int) -> Iterator[slice]:
+    rows = max(_BLOCK // numbers_per_draw, 1)
+    return (slice(start, start + rows) for start in range(0, num_draws, rows))
+
+
+def _normal(group: Group) -> Float[np.ndarray, "component partition"]:
+    """Return the probabilities of partitions in double precision; they add up to one."""
+    probability = group.partition.astype(float)
+    return probability / probability.sum(axis=1, keepdims=True)
+
+
+def _fewer(group: Group) -> Int[np.ndarray, " partition"]:
+    """Return how many clusters fewer than records each partition has."""
+    size = group.members.shape[1]
+    return size - 1 - set_partitions(size).max(axis=1).astype(int)
+
+
+def _first_records(members: np.ndarray, partition: np.ndarray) -> np.ndarray:
+    """Return the first record of the cluster of each record, ``(…, component, record)``."""
+    labels = set_partitions(members.shape[1])
+    place = (labels[:, :, None] == labels[:, None]).argmax(axis=2)[partition]
+    return np.take_along_axis(np.broadcast_to(members, place.shape), place, axis=-1)
