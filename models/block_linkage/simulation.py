@@ -1,0 +1,271 @@
+r"""Records of entities that are known: values by Zipf's law, distorted, misspelt and lost, in one or several files.
+
+Entities have 1, 2, … records with shares :math:`\mu`, and a true value in every field: the v-th most common one with a
+share :math:`\propto v^{-s}`. A record repeats the true value of a field, or with probability b shows another draw from
+the same shares, which may be the true value again (hit or miss; Steorts, Hall and Fienberg 2014).
+
+That fields err independently is what models assume. Two kinds of data break it: people who move change several fields
+together, and lists that were made by distorting one field of every duplicate, such as RLdata, never change two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Bool, Float, Int, Key
+from consilience.data.codes import object_array
+from consilience.data.records import Records
+from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.words import misspelt, words
+
+__all__ = ["simulate"]
+
+PerField = float | Sequence[float] | np.ndarray
+"""One number for all fields, or one for each."""
+
+
+def simulate(
+    key: Key | int, priors: Any = None, *, num_records: int = 500,
+    num_values: Sequence[int] = (150, 100, 90, 12, 31), exponent: PerField = 1.0,
+    distortion: PerField = 0.05, missing: PerField = 0.0,
+    size_share: Sequence[float] | np.ndarray = (0.9, 0.1), num_sources: int = 1, repeats: bool = True,
+    moves: float = 0.0, moving_fields: Sequence[int] = (), errors: str = "independent", typos: bool = False,
+) -> tuple[Records, dict[str, np.ndarray]]:  # fmt: skip
+    """Draw entities, and records of them.
+
+    Parameters
+    ----------
+    key : a key of JAX, or a whole number. The same one gives the same records in every process.
+    priors : accepted so that simulations of all members are called alike; records are drawn with the given numbers.
+    num_values : how many values each field may have; one number a field.
+    exponent : s of Zipf's law, for all fields or for each; 0 for values that are equally common.
+    distortion : b, for all fields or for each.
+    missing : share of the values that are lost, for all fields or for each.
+    size_share : μ, the share of entities with 1, 2, … records. The last entity is cut where the records are enough.
+    num_sources : how many files the records come in.
+    repeats : whether a file may have several records of an entity. If not, an entity has no more records than there
+        are files.
+    moves : share of the records in which all ``moving_fields`` are drawn anew together, besides other errors.
+    moving_fields : positions of these fields.
+    errors : ``independent``, or ``one``: the first record of an entity is true, and every other one has a wrong value
+        in exactly one field, chosen in proportion to ``distortion``.
+    typos : whether a distorted value is the true one with a typing error in one letter, not another value.
+
+    Returns
+    -------
+    data : with known entities; fields are ``field_1``, …, files ``file_1``, ….
+    values : ``distorted``, bool ``(field, record)``, where a value was drawn anew or misspelt; ``true_value``, int32
+        ``(field, record)``, what the entity has there, -1 where no record shows that; ``value_share``, ``(value,)``, 0
+        for texts that arise from typing errors alone; ``distortion``, ``(field,)``; ``size_share``, ``(size,)``.
+
+    Raises
+    ------
+    UnsupportedRequest : numbers that do not fit together.
+    """
+    num_fields = len(num_values)
+    exponents, rates, lost = (
+        _per_field(name, given, num_fields)
+        for name, given in (("exponent", exponent), ("distortion", distortion), ("missing", missing))
+    )
+    shares = np.asarray(size_share, float)
+    _check(num_records, num_values, shares, num_sources, repeats, moving_fields, num_fields, errors)
+    of_records, *of_fields = _generators(key, 1 + num_fields)
+    entity, place = _entities(of_records, num_records, shares / shares.sum())
+    source = _sources(of_records, entity, place, num_sources, repeats)
+    order = np.lexsort((of_records.random(num_records), source))
+    entity, place, source = entity[order], place[order], source[order]
+    wrong = _errors(of_records, place, rates, errors, np.array([typos or number > 1 for number in num_values]))
+    moved = of_records.random(num_records) < moves
+    fields = [
+        _field(
+            generator, entity, _zipf(num_values[field], exponents[field]), wrong[field],
+            moved & (field in moving_fields), lost[field], differ=errors == "one", typos=typos,
+        )
+        for field, generator in enumerate(of_fields)
+    ]  # fmt: skip
+    entity, entities = _in_order_of_appearance(entity, int(entity.max()) + 1)
+    data = Records(
+        value=np.stack([field.value for field in fields]),
+        source=source.astype(np.int32),
+        first_value=np.cumsum([0, *(len(field.vocabulary) for field in fields)]).astype(np.int32),
+        entity=entity,
+        num_records=num_records, num_fields=num_fields, num_sources=num_sources,
+        num_values=sum(len(field.vocabulary) for field in fields),
+        records=_names("r", num_records),
+        fields=_names("field_", num_fields),
+        sources=_names("file_", num_sources),
+        values=np.concatenate([field.vocabulary for field in fields]),
+        entities=_names("e", len(entities)),
+    )  # fmt: skip
+    return data, {
+        "distorted": np.stack([field.distorted for field in fields]),
+        "true_value": np.stack([field.true_value for field in fields]),
+        "value_share": np.concatenate([field.share for field in fields]),
+        "distortion": rates, "size_share": shares / shares.sum(),
+    }  # fmt: skip
+
+
+def _names(stem: str, number: int) -> np.ndarray:
+    return object_array(f"{stem}{place}" for place in range(1, number + 1))
+
+
+def _generators(key: Any, number: int) -> list[np.random.Generator]:
+    if isinstance(key, int | np.integer):
+        entropy = np.array([key], object)
+    else:
+        import jax
+
+        entropy = np.asarray(jax.random.key_data(key)).ravel()
+    return [np.random.default_rng(seed) for seed in np.random.SeedSequence(entropy.tolist()).spawn(number)]
+
+
+def _per_field(name: str, given: PerField, num_fields: int) -> Float[np.ndarray, " field"]:
+    numbers = np.asarray(given, float)
+    if numbers.shape not in ((), (num_fields,)):
+        raise UnsupportedRequest(f"{name} has the shape {numbers.shape}; give one number, or {num_fields}, one a field")
+    if (numbers < 0).any() or (name != "exponent" and (numbers > 1).any()):
+        raise UnsupportedRequest(
+            f"{name} is {given}; give {'shares from 0 to 1' if name != 'exponent' else '0 or more'}"
+        )
+    return np.broadcast_to(numbers, (num_fields,)).copy()
+
+
+def _check(
+    num_records: int, num_values: Sequence[int], size_share: np.ndarray, num_sources: int, repeats: bool,
+    moving_fields: Sequence[int], num_fields: int, errors: str,
+) -> None:  # fmt: skip
+    if min(num_records, num_sources, *num_values, num_fields) < 1:
+        raise UnsupportedRequest("give at least one record, file and field, and at least one value a field")
+    if size_share.ndim != 1 or (size_share < 0).any() or not size_share.sum() > 0:
+        raise UnsupportedRequest(f"size_share is {size_share}; give the shares of entities with 1, 2, … records")
+    if not repeats and size_share[num_sources:].any():
+        raise UnsupportedRequest(
+            f"an entity may have {len(size_share)} records, one in a file, and there are {num_sources} files; give "
+            "more files, fewer sizes, or repeats=True"
+        )
+    if any(not 0 <= field < num_fields for field in moving_fields):
+        raise UnsupportedRequest(f"moving_fields are {tuple(moving_fields)}; give positions from 0 to {num_fields - 1}")
+    if errors not in ("independent", "one"):
+        raise UnsupportedRequest(f"errors is {errors!r}; give 'independent' or 'one'")
+
+
+# Which record is whose, and where -------------------------------------------------------------------------------------
+
+
+def _entities(
+    generator: np.random.Generator, num_records: int, size_share: Float[np.ndarray, " size"]
+) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:
+    """Return the entity of each record, and its place among the entity's records."""
+    size = 1 + _draw(generator.random(num_records), np.cumsum(size_share))
+    entity = np.repeat(np.arange(num_records), size)[:num_records]
+    first = np.cumsum(size) - size
+    return entity, np.arange(num_records) - first[entity]
+
+
+def _sources(
+    generator: np.random.Generator, entity: np.ndarray, place: np.ndarray, num_sources: int, repeats: bool
+) -> Int[np.ndarray, " record"]:
+    if repeats:
+        return generator.integers(0, num_sources, len(entity))
+    ordered = generator.random((int(entity.max()) + 1, num_sources)).argsort(axis=1)
+    return ordered[entity, place]
+
+
+def _errors(
+    generator: np.random.Generator, place: np.ndarray, rates: np.ndarray, errors: str, possible: np.ndarray
+) -> Bool[np.ndarray, "field record"]:
+    """Return which values are distorted; ``possible`` says which fields have another value to show."""
+    num_fields, num_records = len(rates), len(place)
+    if errors == "independent":
+        return generator.random((num_fields, num_records)) < rates[:, None]
+    weight = rates * possible
+    if not weight.any():
+        raise UnsupportedRequest("errors='one' needs a field of several values with a distortion above 0")
+    chosen = _draw(generator.random(num_records), np.cumsum(weight / weight.sum()))
+    return (np.arange(num_fields)[:, None] == chosen) & (place > 0)
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
+
+
+class _Field(NamedTuple):
+    """One field: codes of values and of true ones, what was distorted, the texts, and how common each is."""
+
+    value: np.ndarray
+    true_value: np.ndarray
+    distorted: np.ndarray
+    vocabulary: np.ndarray
+    share: np.ndarray
+
+
+def _field(
+    generator: np.random.Generator, entity: Int[np.ndarray, " record"], share: Float[np.ndarray, " value"],
+    wrong: Bool[np.ndarray, " record"], moved: Bool[np.ndarray, " record"], missing: float, *,
+    differ: bool, typos: bool,
+) -> _Field:  # fmt: skip
+    """Draw one field.
+
+    Parameters
+    ----------
+    wrong, moved : records whose value is distorted, and whose value is drawn anew because the entity moved.
+    differ : whether a distorted value has to be another one.
+    """
+    cumulative, num_records = np.cumsum(share), len(entity)
+    true_value = _draw(generator.random(int(entity.max()) + 1), cumulative)[entity]
+    uniform = generator.random(num_records)
+    value = np.where(moved, _draw(generator.random(num_records), cumulative), true_value)
+    texts = words(len(share))
+    if typos:
+        errors = np.flatnonzero(wrong)
+        texts, code = np.unique(np.concatenate([texts, misspelt(generator, texts[value[errors]])]), return_inverse=True)
+        of_word, value = code[: len(share)], code[value]
+        value[errors] = code[len(share) :]
+        share = np.bincount(of_word, share, len(texts))
+        true_value = of_word[true_value]
+    elif differ:
+        value = np.where(wrong, _draw_another(uniform, value, share, cumulative), value)
+    else:
+        value = np.where(wrong, _draw(uniform, cumulative), value)
+    value = np.where(generator.random(num_records) < missing, -1, value)
+    codes, order = _in_order_of_appearance(value, len(texts))
+    position = np.full(len(texts), -1, np.int32)
+    position[order] = np.arange(len(order))
+    return _Field(codes, position[true_value], wrong | moved, texts[order].astype(object), share[order])
+
+
+def _zipf(number: int, exponent: float) -> Float[np.ndarray, " value"]:
+    weight = np.arange(1, number + 1) ** -float(exponent)
+    return weight / weight.sum()
+
+
+def _draw(uniform: np.ndarray, cumulative: Float[np.ndarray, " value"]) -> Int[np.ndarray, " number"]:
+    """Turn uniform numbers into codes with the given cumulative shares."""
+    return np.searchsorted(cumulative[:-1], uniform, side="right")
+
+
+def _draw_another(
+    uniform: np.ndarray, value: np.ndarray, share: np.ndarray, cumulative: np.ndarray
+) -> Int[np.ndarray, " record"]:
+    """Draw values in proportion to their shares, but not the one that is there."""
+    scaled = uniform * (1 - share[value])
+    before = cumulative[value] - share[value]
+    drawn = _draw(np.where(scaled < before, scaled, scaled + share[value]), cumulative)
+    # Rounding at a border may give the value itself: its neighbour is as good.
+    neighbour = np.where(value + 1 < len(share), value + 1, value - 1)
+    return np.where(drawn == value, neighbour, drawn)
+
+
+def _in_order_of_appearance(
+    codes: Int[np.ndarray, " record"], number: int
+) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " used"]]:
+    """Return codes in the order of their first appearance, as readers give them, int32; and the old code of each."""
+    first = np.full(number + 1, len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last one that is written stays
+    used = np.flatnonzero(first[:number] < len(codes))
+    order = used[np.argsort(first[used])]
+    position = np.full(number + 1, -1, np.int32)
+    position[order] = np.arange(len(order))
+    return position[codes], order
