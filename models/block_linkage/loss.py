@@ -1,0 +1,129 @@
+"""What candidates hide: how many links are not among them, and what these look like.
+
+Pairs below a threshold are those with many disagreements. The model says how many there are: take a record, go through
+all the sets of fields in which another record of its entity may agree with it, each with its probability, and see
+whether the pair would be found. Fields that either record lacks can neither agree nor differ.
+
+All of this holds where fields err independently of each other, and only there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Bool, Float, Int
+from consilience.models.block_linkage.join import JoinRule, prior_log_odds
+from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.parameters import Parameters
+
+__all__ = ["FoundShare", "candidate_loss", "found_share"]
+
+_NUM_RECORDS = 4000
+# With more fields than this, random sets cost less than all sets and are nearly as good.
+_MOST_FIELDS, _NUM_RANDOM_SETS = 8, 256
+
+
+class FoundShare(NamedTuple):
+    """Which links are found and what those look like that are not; a link is a pair of records of one entity.
+
+    Parameters
+    ----------
+    share : of the links, those found.
+    agree, observed : shape ``(field,)``; of the links not found, the share that agrees in a field, and the share in
+        which both records have it. Zero where all are found.
+    both_observed : shape ``(field,)``; the share of all links in which both records have the field.
+    agreeing : shape ``(field + 1,)``; of the links found in which no field is missing, the share that agrees in 0, 1,
+        2, ... fields. Zero where there are none.
+    """
+
+    share: float
+    agree: Float[np.ndarray, " field"]
+    observed: Float[np.ndarray, " field"]
+    both_observed: Float[np.ndarray, " field"]
+    agreeing: Float[np.ndarray, " fields_and_one"]
+
+
+def found_share(
+    parameters: Parameters,
+    first_value: Int[np.ndarray, " fields_and_one"],
+    value: Int[np.ndarray, "field record"],
+    likelihood: Likelihood,
+    threshold: float,
+    *,
+    in_force: Parameters | None = None,
+    rule: JoinRule | None = None,
+    seed: int = 0,
+) -> FoundShare:
+    """Predict the share of links that are found.
+
+    Parameters
+    ----------
+    parameters : what links look like.
+    threshold : pairs with log odds above minus this are candidates ...
+    in_force : ... under these hyperparameters; by default under ``parameters``.
+    rule : of the join; counts what it does not find where values are missing, or fields are many.
+    seed : of the records looked at, 4,000 or all if fewer. The same records make results comparable.
+    """
+    generator = np.random.default_rng(seed)
+    record = generator.permutation(value.shape[1])[:_NUM_RECORDS]
+    # Which fields a second record lacks, any record can tell.
+    other = generator.integers(value.shape[1], size=len(record))
+    observed = (value[:, record] >= 0) & (value[:, other] >= 0)
+    code = np.where(observed, value[:, record] + first_value[:-1, None], 0)
+    agree_term, _ = likelihood.pair_terms(parameters, first_value)
+    of_value = np.minimum(parameters.value_share * np.exp(agree_term), 1)
+    agree, weight = _sets(np.where(observed, of_value[code], 0), generator)
+
+    passes = _log_odds(agree, observed, code, in_force or parameters, likelihood, first_value) > -threshold
+    if rule is not None:
+        passes &= rule.start + sum(agree[field] * rule.gain[code[field]] for field in rule.fields) > 0
+    lost, complete = np.where(passes, 0, weight), np.where(passes & observed.all(0), weight, 0)
+    number = np.broadcast_to(agree.sum(0), weight.shape)
+    agreeing = np.bincount(number.ravel(), complete.ravel(), minlength=len(value) + 1)
+    return FoundShare(
+        share=float(1 - lost.sum() / len(record)),
+        agree=np.array([(agrees * lost).sum() for agrees in agree]) / (lost.sum() or 1),
+        observed=observed @ lost.sum(0) / (lost.sum() or 1),
+        both_observed=observed.mean(1),
+        agreeing=agreeing / (agreeing.sum() or 1),
+    )
+
+
+def candidate_loss(parameters: Parameters, found: FoundShare) -> float:
+    """Return the expected number of links that are not found."""
+    size = np.arange(1, len(parameters.size_share) + 1)
+    links = parameters.intensity * parameters.size_share @ (size * (size - 1) / 2)
+    return float(links * (1 - found.share))
+
+
+def _sets(
+    probability: Float[np.ndarray, "field record"], generator: np.random.Generator
+) -> tuple[Bool[np.ndarray, "field set #record"], Float[np.ndarray, "set record"]]:
+    """Return sets of fields that agree and the probability of each: all of them, or random ones."""
+    num_fields, num_records = probability.shape
+    if num_fields > _MOST_FIELDS:
+        weight = np.full((_NUM_RANDOM_SETS, num_records), 1 / _NUM_RANDOM_SETS)
+        return generator.random((num_fields, *weight.shape), np.float32) < probability[:, None], weight
+    agree = (np.arange(2**num_fields) >> np.arange(num_fields)[:, None] & 1).astype(bool)[:, :, None]
+    weight = np.ones((agree.shape[1], num_records))
+    for agrees, of_field in zip(agree, probability, strict=True):
+        weight *= np.where(agrees, of_field, 1 - of_field)
+    return agree, weight
+
+
+def _log_odds(
+    agree: Bool[np.ndarray, "field set #record"],
+    observed: Bool[np.ndarray, "field record"],
+    code: Int[np.ndarray, "field record"],
+    parameters: Parameters,
+    likelihood: Likelihood,
+    first_value: Int[np.ndarray, " fields_and_one"],
+) -> Float[np.ndarray, "set record"]:
+    """Return the log odds of pairs that agree in sets of fields."""
+    agree_term, differ_term = likelihood.pair_terms(parameters, first_value)
+    total = np.full((agree.shape[1], code.shape[1]), prior_log_odds(parameters))
+    for field, agrees in enumerate(agree):
+        total += np.where(agrees, agree_term[code[field]], np.where(observed[field], differ_term[field], 0))
+    return total

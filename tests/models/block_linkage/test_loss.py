@@ -1,0 +1,140 @@
+"""The predicted share of links that are found is that of simulated links."""
+
+import numpy as np
+import pytest
+
+from consilience.data.records import Records
+from consilience.models.block_linkage import loss as module
+from consilience.models.block_linkage.join import join, join_rule, pair_log_odds
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.loss import candidate_loss, found_share
+from consilience.models.block_linkage.parameters import Parameters
+
+HIT_MISS = LIKELIHOODS["hit-miss"]
+SIZES = (300, 90, 12, 28, 40, 10)
+FIRST_VALUE = np.concatenate([[0], np.cumsum(SIZES)]).astype(np.int32)
+ORDER = [np.arange(1.0, size + 1) ** -0.7 for size in SIZES]
+
+
+def parameters_of(distortion, intensity=20_000.0):
+    share = np.concatenate([of_field / of_field.sum() for of_field in ORDER])
+    return Parameters(share, np.full(len(SIZES), distortion), intensity, np.array([0.75, 0.19, 0.06]))
+
+
+def links(num_links, distortion, missing, seed):
+    """Draw pairs of records of one entity: value (field, 2 · link), first those of one side, then of the other."""
+    rng = np.random.default_rng(seed)
+    columns = []
+    for order in ORDER:
+        true, *noise = rng.choice(len(order), (3, num_links), p=order / order.sum())
+        column = np.where(rng.random((2, num_links)) < distortion, noise, true).ravel()
+        columns.append(np.where(rng.random(2 * num_links) < missing, -1, column))
+    return np.array(columns, np.int32)
+
+
+def as_records(value):
+    return Records(
+        value=value,
+        source=np.zeros(value.shape[1], np.int32),
+        first_value=FIRST_VALUE,
+        entity=None,
+        num_records=value.shape[1],
+        num_fields=len(value),
+        num_sources=1,
+        num_values=int(FIRST_VALUE[-1]),
+        records=None,
+        fields=None,
+        sources=None,
+        values=None,
+    )
+
+
+def compare(value, parameters):
+    first, second = np.arange(value.shape[1], dtype=np.int32).reshape(2, -1)
+    return pair_log_odds(value, first, second, parameters, HIT_MISS, FIRST_VALUE)
+
+
+def bits(masks):
+    return (masks >> np.arange(len(SIZES), dtype=np.uint64)[:, None] & np.uint64(1)).astype(bool)
+
+
+def assert_share(drawn, predicted):
+    """Compare a share among links with its prediction, which comes from no fewer records, in units of their error."""
+    share = (drawn.mean() + predicted) / 2
+    error = np.sqrt(2 * max(share * (1 - share), 0) / len(drawn))
+    assert abs(drawn.mean() - predicted) <= 5 * error + 1e-12
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("most_fields", [8, 5])
+def test_simulated_links_are_found_as_predicted(missing, most_fields, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_FIELDS", most_fields)
+    monkeypatch.setattr(module, "_NUM_RECORDS", 20_000)
+    monkeypatch.setattr(module, "_NUM_RANDOM_SETS", 16)
+    parameters, in_force = parameters_of(0.08), parameters_of(0.03, 30_000.0)
+    value = links(20_000, 0.08, missing, seed=1)
+    pairs = compare(value, in_force)
+    predicted = found_share(parameters, FIRST_VALUE, value, HIT_MISS, 4.0, in_force=in_force)
+    passes = pairs.log_odds > -4.0
+    assert 0.5 < passes.mean() < 0.95
+    assert_share(passes, predicted.share)
+    agree, observed = bits(pairs.agree), bits(pairs.observed)
+    for field in range(len(SIZES)):
+        assert_share(agree[field, ~passes], predicted.agree[field])
+        assert_share(observed[field, ~passes], predicted.observed[field])
+        assert_share(observed[field], predicted.both_observed[field])
+    number = agree[:, passes & observed.all(0)].sum(0)
+    for count, share in enumerate(predicted.agreeing):
+        assert_share(number == count, share)
+
+
+def test_the_two_ways_to_go_through_sets_agree(monkeypatch):
+    parameters = parameters_of(0.08)
+    value = links(4_000, 0.08, 0.05, seed=2)
+    every = found_share(parameters, FIRST_VALUE, value, HIT_MISS, 4.0)
+    monkeypatch.setattr(module, "_MOST_FIELDS", 5)
+    some = found_share(parameters, FIRST_VALUE, value, HIT_MISS, 4.0)
+    error = np.sqrt(every.share * (1 - every.share) / (4_000 * module._NUM_RANDOM_SETS))
+    assert abs(every.share - some.share) < 5 * error
+    assert every.share != some.share
+    np.testing.assert_array_equal(every.both_observed, some.both_observed)
+
+
+def test_what_the_join_misses_for_lack_of_values_is_counted(monkeypatch):
+    monkeypatch.setattr(module, "_NUM_RECORDS", 20_000)
+    parameters = parameters_of(0.05)
+    value = links(20_000, 0.05, 0.15, seed=3)
+    records = as_records(value)
+    found = join(records, parameters, HIT_MISS, threshold=6.0)
+    number = np.sort(found.first[found.second == found.first + 20_000])
+    passes = np.isin(np.arange(20_000), number)
+    rule = join_rule(records, parameters, HIT_MISS, threshold=6.0)
+    assert_share(passes, found_share(parameters, FIRST_VALUE, value, HIT_MISS, 6.0, rule=rule).share)
+    without_rule = found_share(parameters, FIRST_VALUE, value, HIT_MISS, 6.0).share
+    assert without_rule > passes.mean() + 0.02
+
+
+def test_one_field_by_hand():
+    parameters = Parameters(np.array([0.75, 0.25]), np.array([0.2]), 10.0, np.array([0.5, 0.3, 0.2]))
+    value = np.array([[0, 0, 0, 1]], np.int32)
+    first_value = np.array([0, 2], np.int32)
+    agree, differ = HIT_MISS.pair_terms(parameters, first_value)
+    prior = np.log(2 * 0.3 / (10 * 0.25))
+    assert prior + differ[0] < -2 < prior + agree[0] < prior + agree[1]
+    found = found_share(parameters, first_value, value, HIT_MISS, 2.0)
+    same = [0.64 + 0.36 * 0.75, 0.64 + 0.36 * 0.25]
+    assert found.share == pytest.approx((3 * same[0] + same[1]) / 4, abs=1e-12)
+    np.testing.assert_array_equal(found.agree, [0])
+    np.testing.assert_array_equal(found.observed, [1])
+    np.testing.assert_array_equal(found.agreeing, [0, 1])
+    assert candidate_loss(parameters, found) == pytest.approx(10 * (0.3 + 3 * 0.2) * (1 - found.share), abs=1e-12)
+
+
+@pytest.mark.parametrize(("threshold", "share"), [(-500.0, 0.0), (500.0, 1.0)])
+def test_all_or_none_found_and_a_field_that_nobody_has(threshold, share):
+    value = links(500, 0.05, 0.1, seed=4)
+    value[2] = -1
+    found = found_share(parameters_of(0.05), FIRST_VALUE, value, HIT_MISS, threshold)
+    assert found.share == pytest.approx(share, abs=1e-12)
+    assert all(np.isfinite(part).all() for part in found)
+    assert found.both_observed[2] == found.observed[2] == 0
