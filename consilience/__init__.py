@@ -21,7 +21,7 @@ _HOME = {
         "Annotations", "Chains", "ClassMap", "Mentions", "Partition", "Predictions", "Rankings", "Ratings", "Records",
         "load", "read_annotations", "read_class_map", "read_conll", "read_constraints", "read_mas_xml",
         "read_mentions", "read_partition", "read_predictions", "read_rankings", "read_ratings", "read_records",
-        "write_conll", "write_mentions",
+        "write_conll", "write_mentions", "write_records",
     ),
     "consilience.inference.fitting": ("Fit", "fit"),
     "consilience.inference.saved": ("load_fit",),

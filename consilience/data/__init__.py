@@ -16,7 +16,7 @@ from consilience.data.partitions import Partition, read_partition
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.ratings import Ratings, read_ratings
-from consilience.data.records import Records, read_records
+from consilience.data.records import Records, read_records, write_records
 
 __all__ = [
     "Annotations",
@@ -46,4 +46,5 @@ __all__ = [
     "read_records",
     "write_conll",
     "write_mentions",
+    "write_records",
 ]

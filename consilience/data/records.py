@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import csv
 import dataclasses
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -13,9 +15,10 @@ import numpy as np
 
 from consilience.data.codes import object_array, recode, repeated
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import ALIASES, Problems, Table, all_columns, choose_columns, read_table
+from consilience.data.tables import ALIASES, Problems, Table, all_columns, choose_columns, read_table, warn_input
+from consilience.errors import InputError, UnsupportedRequest
 
-__all__ = ["Records", "read_records"]
+__all__ = ["Records", "read_records", "write_records"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -129,6 +132,15 @@ def read_records(
     Returns
     -------
     records : in the order of the sources. An id that occurs in several sources is written ``source:id``.
+
+    Warns
+    -----
+    InputWarning : of fields that are empty, or have one value alone; they are kept, and carry nothing.
+
+    Raises
+    ------
+    InputError : with every problem of all sources. Among them are ids that are empty or occur twice in a source,
+        columns that no source has, and records without any value.
     """
     named = _named_sources(sources)
     tables = {name: read_table(source, all_columns) for name, source in named.items()}
@@ -141,8 +153,8 @@ def read_records(
     counts = collections.Counter(record for own in records for record in own)
     columns = [_join(tables, field, missing_values) for field in fields]
     entities = None if entity is None else _join(tables, entity, ())
-    for table in tables.values():
-        table.problems.raise_any()
+    _raise_any(tables)
+    _check_values(tables, fields, columns)
     lengths = [table.num_rows for table in tables.values()]
     vocabulary = [names for _, names in columns]
     return Records(
@@ -193,13 +205,43 @@ def _id_column(table: Table, given: str | None) -> str:
 
 
 def _check_fields(tables: dict[str, Table], fields: Sequence[str], entity: str | None) -> None:
-    problems = Problems(None)
+    problems = Problems(_files(tables))
+    known = dict.fromkeys(column for table in tables.values() for column in table.columns)
     for field in (*fields, *([] if entity is None else [entity])):
-        if not any(field in table.columns for table in tables.values()):
-            problems.add("no source has this column", "correct the name", column=field)
+        if field not in known:
+            listed = ", ".join(map(repr, known))
+            problems.add(f"no source has this column; there are {listed}", "correct the name", column=field)
+    if entity in fields:
+        problems.add("the known entity would tell the answer", "leave it out of fields=", column=entity)
     if len(set(fields)) != len(fields) or not fields:
         problems.add("at least one field is expected, each once", "name the columns to compare in fields=")
     problems.raise_any()
+
+
+def _files(tables: dict[str, Table]) -> str:
+    return ", ".join(str(table.problems.file) for table in tables.values())
+
+
+def _raise_any(tables: dict[str, Table]) -> None:
+    """Raise what is wrong with all sources together."""
+    found = [problem for table in tables.values() for problem in table.problems.found]
+    if found:
+        raise InputError(found)
+
+
+def _check_values(
+    tables: dict[str, Table], fields: Sequence[str], columns: Sequence[tuple[np.ndarray, list[str]]]
+) -> None:
+    """Refuse records without any value, and warn of fields that tell no two records apart."""
+    if not any(names for _, names in columns):
+        remedy = "name other columns in fields=, or check missing_values="
+        raise Problems(_files(tables)).fail(f"every value of {', '.join(fields)} is missing", remedy)
+    if len(columns[0][0]) == 1:
+        return
+    for field, (_, names) in zip(fields, columns, strict=True):
+        if len(names) < 2:
+            only = f"has no other value than {names[0]!r}" if names else "is empty in every record"
+            warn_input(f"the field '{field}' {only}: it carries nothing, and may be left out of fields=")
 
 
 def _record_ids(table: Table, id_column: str) -> list[str]:
@@ -220,3 +262,62 @@ def _join(tables: dict[str, Table], field: str, missing_values: Sequence[str]) -
     vocabulary = [name for name in found if name not in missing_values]
     joined = np.concatenate([empty, *(recode(codes, names, vocabulary) for codes, names in parts)])
     return np.maximum(joined, -1), vocabulary
+
+
+def write_records(records: Records, path: str | os.PathLike) -> dict[str, Path]:
+    """Write records as CSV files that `read_records` reads, in place of earlier ones.
+
+    The columns are ``id``, the fields, and ``entity`` where entities are known; a missing value is an empty cell.
+
+    Parameters
+    ----------
+    records : of one or several sources.
+    path : a folder, in which every source becomes ``source.csv``; or, for records of one source, a file ending in
+        ``.csv``. Files appear when all are complete.
+
+    Returns
+    -------
+    paths : the file of each source, by the source's name: ``read_records(paths, entity="entity")`` gives the records
+        back, with codes in the order of their first appearance.
+
+    Raises
+    ------
+    UnsupportedRequest : where names of fields or sources cannot stand in such files.
+    """
+    target = Path(path)
+    to_file = target.suffix.lower() == ".csv"
+    _check_names(records, to_file)
+    paths = {name: target if to_file else target / f"{name}.csv" for name in records.sources}
+    columns = {"id": records.records, **{field: records.column(field) for field in records.fields}}
+    if records.entity is not None:
+        columns["entity"] = np.append(records.entities, [None])[records.entity]
+    first = np.searchsorted(records.source, np.arange(records.num_sources + 1))
+    partial = {one: one.with_name(f".{one.name}.{secrets.token_hex(4)}") for one in paths.values()}
+    try:
+        for code, one in enumerate(paths.values()):
+            one.parent.mkdir(parents=True, exist_ok=True)
+            rows = slice(first[code], first[code + 1])
+            with partial[one].open("w", encoding="utf-8", newline="") as stream:
+                writer = csv.writer(stream)
+                writer.writerow(columns)
+                writer.writerows(zip(*(column[rows].tolist() for column in columns.values()), strict=True))
+        for one, written in partial.items():
+            os.replace(written, one)
+    finally:
+        for written in partial.values():
+            written.unlink(missing_ok=True)
+    return paths
+
+
+def _check_names(records: Records, to_file: bool) -> None:
+    if records.records is None:
+        raise UnsupportedRequest("these records went through JAX and have no names; write those that were read")
+    if to_file and records.num_sources > 1:
+        raise UnsupportedRequest(f"there are {records.num_sources} sources; give a folder, not one file")
+    reserved = {"id"} | ({"entity"} if records.entity is not None else set())
+    for field in records.fields:
+        if field.casefold() in reserved:
+            raise UnsupportedRequest(f"a field is called {field!r}, as a column that is not one; rename it")
+    for name in () if to_file else records.sources:
+        if not name or Path(name).name != name:
+            raise UnsupportedRequest(f"the source {name!r} cannot name a file; read the sources under other names")

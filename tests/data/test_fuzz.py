@@ -18,6 +18,7 @@ from consilience.data import (
     read_class_map,
     read_constraints,
     read_mentions,
+    read_partition,
     read_predictions,
     read_rankings,
     read_ratings,
@@ -34,6 +35,7 @@ READERS = {
     "predictions": (read_predictions, ("item", "class", "score")),
     "class_map": (read_class_map, ("class", "group")),
     "mentions": (read_mentions, ("mention_id", "annotator_id", "annotation", "gold", "start", "end")),
+    "partition": (read_partition, ("record", "entity")),
     "records": (read_records, ("id", "name", "born")),
     "constraints": (read_constraints, ("expert", "item_a", "item_b", "answer")),
     "features": (

@@ -238,7 +238,7 @@ def test_pairs_of_the_user_are_compared_once_whatever_their_odds():
 
 
 def test_pairs_of_unknown_records_are_refused():
-    records = read_records({"name": ["a", "a"], "id": ["w", "x"]})
+    records = read_records({"name": ["a", "b"], "id": ["w", "x"]})
     with pytest.raises(InputError, match="there is no such record"):
         given_pairs(records, {"record_a": ["w", "w"], "record_b": ["x", "q"]}, plug_in(records), HIT_MISS)
     with pytest.raises(InputError, match="codes from 0 to 1"):
