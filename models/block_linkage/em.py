@@ -194,8 +194,8 @@ class _Block(NamedTuple):
     agree, observed : shape ``(pair, field, component)``; whether two records agree, and whether both have the field.
     """
 
-    values: Int[np.ndarray, "record field component"]
-    conflict: Bool[np.ndarray, "record record component"] | None
+    values: Int[np.ndarray, "member field component"]
+    conflict: Bool[np.ndarray, "member member component"] | None
     agree: Float[np.ndarray, "pair field component"]
     observed: Float[np.ndarray, "pair field component"]
 

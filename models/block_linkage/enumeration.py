@@ -133,8 +133,8 @@ def size_terms(intensity: Any, size_share: Float[Array, " size"], largest: int, 
 def gather_values(
     value: Int[np.ndarray, "field record"],
     first_value: Int[np.ndarray, " fields_and_one"],
-    members: Int[np.ndarray, "component record"],
-) -> Int[np.ndarray, "record field component"]:
+    members: Int[np.ndarray, "component member"],
+) -> Int[np.ndarray, "member field component"]:
     """Return the values of components of one size as codes into the table of all fields, -1 where missing."""
     codes = value[:, members.T]
     codes = np.where(codes >= 0, codes + first_value[:-1, None, None], -1)
@@ -142,8 +142,8 @@ def gather_values(
 
 
 def conflicts(
-    source: Int[np.ndarray, " record"], members: Int[np.ndarray, "component record"], restriction: str
-) -> Bool[np.ndarray, "record record component"] | None:
+    source: Int[Array, " record"], members: Int[Array, "component member"], restriction: str
+) -> Bool[Array, "member member component"] | None:
     """Return which records of a component may not be together; None where all may.
 
     Parameters
@@ -158,12 +158,12 @@ def conflicts(
 
 
 def enumerate_blocks(
-    values: Int[np.ndarray, "record field component"],
+    values: Int[np.ndarray, "member field component"],
     value_share: Float[np.ndarray, " value"],
     distortion: Float[np.ndarray, " field"],
     size_term: Float[np.ndarray, " members"],
     likelihood: Likelihood,
-    conflict: Bool[np.ndarray, "record record component"] | None = None,
+    conflict: Bool[np.ndarray, "member member component"] | None = None,
     *,
     dtype: Any = np.float32,
     chunk: int | None = None,
@@ -200,12 +200,12 @@ def enumerate_blocks(
 
 @functools.partial(jax.jit, static_argnames=("likelihood", "chunk"))
 def enumerate_blocks_jax(
-    values: Int[Array, "record field component"],
+    values: Int[Array, "member field component"],
     value_share: Float[Array, " value"],
     distortion: Float[Array, " field"],
     size_term: Float[Array, " members"],
     likelihood: Likelihood,
-    conflict: Bool[Array, "record record component"] | None = None,
+    conflict: Bool[Array, "member member component"] | None = None,
     *,
     chunk: int | None = None,
 ) -> Enumerated:

@@ -52,8 +52,8 @@ class Likelihood(ABC):
     @abstractmethod
     def log_marginals(
         self,
-        values: Int[Array, "record field component"],
-        share: Float[Array, "record field component"],
+        values: Int[Array, "member field component"],
+        share: Float[Array, "member field component"],
         distortion: Float[Array, " field"],
         xp: Any,
     ) -> Float[Array, "subset component"]:
@@ -78,8 +78,8 @@ class HitMiss(Likelihood):
 
     def log_marginals(
         self,
-        values: Int[Array, "record field component"],
-        share: Float[Array, "record field component"],
+        values: Int[Array, "member field component"],
+        share: Float[Array, "member field component"],
         distortion: Float[Array, " field"],
         xp: Any,
     ) -> Float[Array, "subset component"]:
@@ -104,8 +104,8 @@ class DirichletMultinomial(Likelihood):
 
     def log_marginals(
         self,
-        values: Int[Array, "record field component"],
-        share: Float[Array, "record field component"],
+        values: Int[Array, "member field component"],
+        share: Float[Array, "member field component"],
         distortion: Float[Array, " field"],
         xp: Any,
     ) -> Float[Array, "subset component"]:
@@ -125,8 +125,8 @@ class DirichletMultinomial(Likelihood):
         return xp.log(ratio).sum(1)
 
 
-def _same_value(values: Int[Array, "record field component"]) -> tuple[Array, Array]:
-    """Return which records share a value, ``(record, record, field, component)``, and which have one."""
+def _same_value(values: Int[Array, "member field component"]) -> tuple[Array, Array]:
+    """Return which records share a value, ``(member, member, field, component)``, and which have one."""
     observed = values >= 0
     return (values[:, None] == values[None]) & observed[:, None], observed
 

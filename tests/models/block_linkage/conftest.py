@@ -1,0 +1,66 @@
+"""Records drawn from the model."""
+
+import numpy as np
+import pytest
+
+from consilience.data import Records
+
+
+def _shares(number, exponent):
+    weight = np.arange(1, number + 1) ** -float(exponent)
+    return weight / weight.sum()
+
+
+@pytest.fixture
+def simulate():
+    """Return a function that draws records of entities with one, two or three of them."""
+
+    def draw(
+        number, *, numbers=(300, 800, 90, 12, 28, 100), exponents=(1, 0.9, 0.1, 0, 0, 0.6), distortion=0.05,
+        size_share=(0.75, 0.19, 0.06), missing=0.0, one_error=False, seed=0,
+    ):  # fmt: skip
+        generator = np.random.default_rng(seed)
+        sizes = generator.choice(len(size_share), number, p=size_share) + 1
+        sizes = sizes[: np.searchsorted(np.cumsum(sizes), number)]
+        entity = generator.permutation(np.repeat(np.arange(len(sizes)), sizes))
+        columns = []
+        for values, exponent in zip(numbers, exponents, strict=True):
+            share = _shares(values, exponent)
+            true = generator.choice(values, len(sizes), p=share)[entity]
+            other = generator.choice(values, len(entity), p=share)
+            columns.append(true if one_error else np.where(generator.random(len(entity)) < distortion, other, true))
+        value = np.stack(columns)
+        if one_error:
+            again = np.setdiff1d(np.arange(len(entity)), np.unique(entity, return_index=True)[1])
+            field = generator.integers(len(numbers), size=len(again))
+            value[field, again] = (value[field, again] + 1) % np.array(numbers)[field]
+        value = np.where(generator.random(value.shape) < missing, -1, value)
+        return coded(value, entity=entity)
+
+    return draw
+
+
+@pytest.fixture
+def make_records():
+    """Return a function that makes records of integers, -1 where missing."""
+    return coded
+
+
+def coded(value, *, entity=None, source=None):
+    lengths, codes = [], []
+    for column in np.asarray(value):
+        names, code = np.unique(column, return_inverse=True)
+        codes.append(code - (names[0] < 0))
+        lengths.append(len(names) - int(names[0] < 0))
+    number = len(codes[0])
+    source = np.zeros(number, int) if source is None else np.asarray(source)
+    return Records(
+        value=np.stack(codes).astype(np.int32),
+        source=source.astype(np.int32),
+        first_value=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        entity=None if entity is None else entity.astype(np.int32),
+        num_records=number,
+        num_fields=len(codes),
+        num_sources=int(source.max()) + 1,
+        num_values=sum(lengths),
+    )
