@@ -18,7 +18,6 @@ from scipy.special import gammaln
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnknownName
-from consilience.models.block_linkage.completion import Hidden, Matches, Rule, hidden, imagine_matches
 from consilience.models.block_linkage.components import Components, components
 from consilience.models.block_linkage.enumeration import (
     RESTRICTIONS,
@@ -28,8 +27,17 @@ from consilience.models.block_linkage.enumeration import (
     pairs_within,
     size_terms,
 )
-from consilience.models.block_linkage.join import CandidatePairs, given_pairs, join, pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.join import (
+    CandidatePairs,
+    JoinRule,
+    given_pairs,
+    join,
+    join_rule,
+    pair_log_odds,
+    prior_log_odds,
+)
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.loss import FoundShare, found_share
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
@@ -84,22 +92,20 @@ def fit_em(
     prior = hyperprior(priors or Priors(), records, largest)
     parameters = starting_parameters(records, largest)
     generator = np.random.default_rng(seed)
-    matches = imagine_matches(records, generator)
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
-        rule = Rule(parameters, threshold)
+        rule = _Rule.of(records, parameters, threshold, chosen, joined=pairs is None)
         found = candidates(records, parameters, chosen, threshold + SLACK, restriction, pairs)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
         sample = _sample(records, parts, restriction, num_sampled, generator)
-        em = _Em(records, sample, prior, chosen, matches, rule, joined=pairs is None)
+        em = _Em(records, sample, prior, chosen, rule)
         parameters, check, trace = em.run(parameters)
         if largest_rise(records, rule.parameters, parameters, chosen) <= SLACK:
             break
     found = pair_log_odds(records.value, found.first, found.second, parameters, chosen, records.first_value)
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen, restriction)
-    rule = Rule(parameters, threshold)
-    seen = None if pairs is not None else hidden(matches, parameters, rule, chosen, records.first_value)
+    seen = rule._replace(parameters=parameters).found(records, parameters, chosen)
     return Posterior(
         num_records=np.array(records.num_records),
         **flatten(groups),
@@ -110,7 +116,7 @@ def fit_em(
         evidence=np.array([*trace.evidence, evidence]),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
-        found_share=np.array(np.nan if seen is None else seen.found_share),
+        found_share=np.array(np.nan if seen is None else seen.share),
         disagreement=np.array(check.disagreement),
         completed=np.array(check.passed),
         cut=np.array(parts.cut, float),
@@ -185,6 +191,39 @@ def candidates(
     return found.where(same if restriction == "within" else ~same)
 
 
+class _Rule(NamedTuple):
+    """By what rule candidates were found: log odds above ``-threshold`` under these parameters.
+
+    ``join`` is what the join itself finds of these; None where the candidates were given.
+    """
+
+    parameters: Parameters
+    threshold: float
+    join: JoinRule | None
+
+    @classmethod
+    def of(
+        cls, records: Records, parameters: Parameters, threshold: float, likelihood: Likelihood, *, joined: bool
+    ) -> _Rule:
+        """Return the rule of a join with slack, or of pairs that were given."""
+        rule = join_rule(records, parameters, likelihood, threshold=threshold + SLACK) if joined else None
+        return cls(parameters, threshold, rule)
+
+    def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
+        """Predict what it finds and what it hides; None where the candidates were given."""
+        if self.join is None:
+            return None
+        return found_share(
+            parameters,
+            records.first_value,
+            records.value,
+            likelihood,
+            self.threshold,
+            in_force=self.parameters,
+            rule=self.join,
+        )
+
+
 class _Block(NamedTuple):
     """Components of one size, with what EM asks of their pairs.
 
@@ -195,7 +234,7 @@ class _Block(NamedTuple):
     """
 
     values: Int[np.ndarray, "member field component"]
-    conflict: Bool[np.ndarray, "member member component"] | None
+    conflict: Bool[Array, "member member component"] | None
     agree: Float[np.ndarray, "pair field component"]
     observed: Float[np.ndarray, "pair field component"]
 
@@ -267,15 +306,13 @@ class _Trace(NamedTuple):
 
 
 class _Em(NamedTuple):
-    """EM on a sample of components; what the rule hides is known where it ``joined`` the candidates."""
+    """EM on a sample of components."""
 
     records: Records
     sample: _Sample
     prior: Hyperprior
     likelihood: Likelihood
-    matches: Matches
-    rule: Rule
-    joined: bool
+    rule: _Rule
 
     def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
         """Maximise; complete the statistics in a second phase if the check is passed."""
@@ -292,8 +329,9 @@ class _Em(NamedTuple):
         for _ in range(_MOST_PASSES):
             statistics = self.statistics(parameters)
             evidence.append(log_base(self.records, parameters) + statistics.evidence)
-            if complete:
-                statistics = _complete(statistics, self.hidden(parameters))
+            seen = self.rule.found(self.records, parameters, self.likelihood) if complete else None
+            if seen is not None:
+                statistics = _complete(statistics, seen)
             before, parameters = parameters, self.maximise(statistics, parameters)
             moved = np.concatenate(
                 [parameters.distortion - before.distortion, parameters.size_share - before.size_share]
@@ -349,23 +387,19 @@ class _Em(NamedTuple):
             counts / counts.sum(),
         )
 
-    def hidden(self, parameters: Parameters) -> Hidden:
-        """Predict what the threshold hides."""
-        return hidden(self.matches, parameters, self.rule, self.likelihood, self.records.first_value)
-
     def check(self, parameters: Parameters) -> _Check:
         """Compare the pairs that were found with those predicted."""
         agreeing = self.statistics(parameters).agreeing
-        if not self.joined or agreeing.sum() == 0:
+        seen = self.rule.found(self.records, parameters, self.likelihood)
+        if seen is None or agreeing.sum() == 0:
             return _Check(np.nan, False)
-        predicted = self.hidden(parameters).agreeing
-        disagreement = float(np.abs(agreeing / agreeing.sum() - predicted).sum() / 2)
+        disagreement = float(np.abs(agreeing / agreeing.sum() - seen.agreeing).sum() / 2)
         return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
 
 
-def _complete(statistics: _Statistics, seen: Hidden) -> _Statistics:
+def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
     """Add the pairs that the threshold hides, as entities of two records."""
-    more = (1 - seen.found_share) / max(seen.found_share, _LEAST_FOUND)
+    more = (1 - seen.share) / max(seen.share, _LEAST_FOUND)
     has = seen.both_observed > 0
     pairs = more * (statistics.observed[has] / seen.both_observed[has]).mean() if has.any() else 0.0
     sizes = statistics.sizes.copy()

@@ -163,7 +163,7 @@ def enumerate_blocks(
     distortion: Float[np.ndarray, " field"],
     size_term: Float[np.ndarray, " members"],
     likelihood: Likelihood,
-    conflict: Bool[np.ndarray, "member member component"] | None = None,
+    conflict: Bool[Array, "member member component"] | None = None,
     *,
     dtype: Any = np.float32,
     chunk: int | None = None,

@@ -102,6 +102,18 @@ class BlockPartition(PartitionTruth):
             variance += float((probability @ fewer**2 - own**2).sum())
         return mean, variance
 
+    def corrected_num_clusters(self) -> float:
+        """Return the expected number of clusters if the pairs that the threshold hides were known to be linked.
+
+        Not a number where the model does not fit well enough to tell how many are hidden, or candidates were given.
+        """
+        if not self.posterior.completed:
+            return np.nan
+        share = float(self.posterior.found_share)
+        counts = self.size_counts()
+        pairs = counts[1] if len(counts) > 1 else 0.0
+        return self.num_clusters_moments()[0] - float(pairs) * (1 - share) / share
+
     def size_counts(self) -> Float[np.ndarray, " size"]:
         """Return the expected number of clusters of 1, 2, … records, exactly."""
         groups = self._groups
@@ -132,6 +144,17 @@ class BlockPartition(PartitionTruth):
             # A cluster that reaches out of the component is none.
             probability[group.members] = exactly * (subset_sizes(size)[subset] == number[group.members])
         return probability
+
+    def entropy(self) -> Float[np.ndarray, " record"]:
+        """Return for each record the entropy, in nats, of the set that is its cluster: how doubtful it is."""
+        entropy = np.zeros(self.num_records)
+        for group, _ in self._groups:
+            size = group.members.shape[1]
+            probability = subset_probabilities(_normal(group).T, size)
+            terms = -probability * np.log(np.where(probability > 0, probability, 1))
+            within = np.arange(2**size) >> np.arange(size)[:, None] & 1
+            entropy[group.members] = np.einsum("rs,sc->cr", within, terms)
+        return entropy
 
     def matching_sets(self) -> MatchingSets:
         """Return the most probable maximal matching set of every record."""

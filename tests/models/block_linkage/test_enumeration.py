@@ -49,7 +49,7 @@ def brute_force(values, share, distortion, terms, likelihood):
 
     for partition in all_partitions(list(range(num_records))):
         weights.append(math.exp(sum(weight_of(tuple(cluster)) for cluster in partition)))
-        together.append([any(i in c and j in c for c in partition) for i, j in zip(*pairs_within(num_records))])
+        together.append([any(i in c and j in c for c in partition) for i, j in np.transpose(pairs_within(num_records))])
         sizes.append(np.bincount([len(cluster) for cluster in partition], minlength=num_records + 1)[1:])
     total = sum(weights)
     return math.log(total), np.array(weights) @ np.array(together) / total, np.array(weights) @ np.array(sizes) / total
