@@ -134,7 +134,10 @@ def _as_partition(side: Any) -> Partition:
     if isinstance(side, Records):
         if side.entity is None:
             raise UnsupportedRequest("the entities of these records are unknown; read them with entity=, the column")
-        return Partition.from_codes(side.entity, records=side.records, name="records")
+        return Partition(
+            entity=side.entity, num_records=side.num_records, num_entities=int(np.max(side.entity)) + 1,
+            records=side.records, entities=side.entities, name="records",
+        )  # fmt: skip
     if _is_numbers(side):
         return Partition.from_codes(side)
     truth = _truth_of(side)

@@ -238,13 +238,19 @@ def _nmi(found: Contingency) -> np.ndarray:
     return np.where(total == 0, 1.0, np.clip(2 * (total - entropy.both) / total, 0, 1))
 
 
-def _merge(sums: _Sums) -> np.ndarray:
-    """Return the merge distance of costs g(x + y) - g(x) - g(y), from the sums of g."""
+def _wrong_pairs(found: Contingency) -> np.ndarray:
+    sums = _pairwise(found)
     return sums.predicted + sums.true - 2 * sums.both
 
 
+def _moves(found: Contingency) -> np.ndarray:
+    sums = _sums(found, _one)
+    return 2 * sums.both - sums.predicted - sums.true
+
+
 def _variation(found: Contingency) -> np.ndarray:
-    return np.maximum(-_merge(_entropies(found)), 0)
+    entropy = _entropies(found)
+    return np.maximum(2 * entropy.both - entropy.predicted - entropy.true, 0)
 
 
 _SCORES: dict[str, Callable[[Contingency], np.ndarray]] = {
@@ -259,7 +265,7 @@ _SCORES: dict[str, Callable[[Contingency], np.ndarray]] = {
     "b3-recall": _b3_recall,
     "ari": _ari,
     "nmi": _nmi,
-    "merge-moves": lambda found: -_merge(_sums(found, _one)),
-    "merge-pairs": lambda found: _merge(_pairwise(found)),
+    "merge-moves": _moves,
+    "merge-pairs": _wrong_pairs,
     "variation-of-information": _variation,
 }
