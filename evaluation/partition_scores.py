@@ -6,13 +6,13 @@ leave open, as far as the model holds. No pair of records is scored apart from t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Float
 from consilience.data.partitions import Partition
 from consilience.data.records import Records
 from consilience.errors import UnknownName, UnsupportedRequest
@@ -30,9 +30,6 @@ __all__ = [
     "num_entities",
     "score_partition",
 ]
-
-# Records of all draws that are scored at a time.
-_MOST_ROWS = 1 << 21
 
 
 # One partition against another ----------------------------------------------------------------------------------------
@@ -192,7 +189,7 @@ def evaluate_partition(
     truth = _truth_of(fit)
     entity = partition.align(_ids_of(truth), missing=missing, unknown=unknown)[None]
     items, draws = np.zeros(truth.num_records), {metric: np.zeros(truth.num_draws) for metric in metrics}
-    for block in _blocks(truth):
+    for block in truth.blocks():
         found = contingency(entity, truth.clusters(block))
         items += record_f1(found).sum(axis=0)
         for metric in metrics:
@@ -205,12 +202,6 @@ def evaluate_partition(
         )
         for metric in metrics
     }  # fmt: skip
-
-
-def _blocks(truth: PartitionTruth) -> Iterator[slice]:
-    size = max(_MOST_ROWS // max(truth.num_records, 1), 1)
-    for start in range(0, truth.num_draws, size):
-        yield slice(start, start + size)
 
 
 def _ids_of(truth: PartitionTruth) -> Any:
@@ -262,24 +253,12 @@ def num_entities(fit: Any) -> EntityCount:
         how wrong the model is.
     """
     truth = _truth_of(fit)
-    counts = [_sizes(truth.clusters(block)) for block in _blocks(truth)]
-    largest = max(count.shape[1] for count in counts)
-    by_draw = np.concatenate([np.pad(count, ((0, 0), (0, largest - count.shape[1]))) for count in counts])
+    sizes = truth.size_counts()
     how = f", {fit.method}" if hasattr(fit, "method") else ""
     return EntityCount(
-        title=f"number of entities{how}", items=by_draw.mean(axis=0), draws=by_draw.sum(axis=1).astype(float),
-        point=float(len(np.unique(truth.estimate()))), ids=np.arange(1, largest + 1),
+        title=f"number of entities{how}", items=sizes, draws=truth.num_clusters().astype(float),
+        point=float(len(np.unique(truth.estimate()))), ids=np.arange(1, len(sizes) + 1),
     )  # fmt: skip
-
-
-def _sizes(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw size"]:
-    """Return how many clusters have 1, 2, … records."""
-    num_draws, num_records = cluster.shape
-    place = np.arange(num_draws)[:, None] * num_records + cluster
-    size = np.bincount(place.ravel(), minlength=cluster.size)
-    width = int(size.max(initial=0)) + 1
-    draw = np.repeat(np.arange(num_draws), num_records)
-    return np.bincount(draw * width + size, minlength=num_draws * width).reshape(num_draws, width)[:, 1:]
 
 
 # What the posterior expects of an estimate ----------------------------------------------------------------------------

@@ -6,6 +6,7 @@ A cluster is named by the code of its first record, so that equal partitions are
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,9 @@ import numpy as np
 from consilience.arrays import Float, Int
 
 __all__ = ["DrawnPartitions", "Pairs", "PartitionTruth", "first_members", "pairs_together"]
+
+# Records of all draws that are held at a time.
+_MOST_ROWS = 1 << 21
 
 
 class Pairs(NamedTuple):
@@ -53,6 +57,27 @@ class PartitionTruth(ABC):
     @abstractmethod
     def estimate(self) -> Int[np.ndarray, " record"]:
         """Return the partition to show: the most probable one, or what comes near it."""
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield all draws, few enough at a time to hold the clusters of all records in them."""
+        size = max(_MOST_ROWS // max(self.num_records, 1), 1)
+        for start in range(0, self.num_draws, size):
+            yield slice(start, start + size)
+
+    def num_clusters(self) -> Int[np.ndarray, " draw"]:
+        """Return the number of clusters of each draw."""
+        own = np.arange(self.num_records)  # the first record of a cluster bears its own code
+        return np.concatenate([(self.clusters(block) == own).sum(axis=1) for block in self.blocks()])
+
+    def size_counts(self) -> Float[np.ndarray, " size"]:
+        """Return the expected number of clusters of 1, 2, … records."""
+        total = np.zeros(self.num_records)
+        for block in self.blocks():
+            cluster = self.clusters(block)
+            place = np.arange(len(cluster))[:, None] * self.num_records + cluster
+            size = np.bincount(place.ravel())
+            total += np.bincount(size, minlength=self.num_records + 1)[1:]
+        return np.trim_zeros(total, "b") / self.num_draws
 
 
 class DrawnPartitions(PartitionTruth):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import Partition, read_partition, read_records
 from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
-from consilience.evaluation import partition_scores
 from consilience.evaluation.partition_scores import evaluate_partition, expected_scores
 from consilience.evaluation.partitions import METRIC_FORMS
+from consilience.models import partition
 from consilience.models.partition import DrawnPartitions
 
 # Three draws of the entities of five records.
@@ -125,7 +125,7 @@ def test_blocks_of_draws_make_no_difference(monkeypatch):
     draws = np.random.default_rng(0).integers(0, 4, (20, 7))
     system, metrics = Partition.from_codes(draws[0]), list(METRIC_FORMS)
     whole, entities = evaluate_partition(drawn(draws), system, metrics), cs.num_entities(drawn(draws))
-    monkeypatch.setattr(partition_scores, "_MOST_ROWS", 3 * 7)
+    monkeypatch.setattr(partition, "_MOST_ROWS", 3 * 7)
     for metric, score in evaluate_partition(drawn(draws), system, metrics).items():
         np.testing.assert_array_equal(score.draws, whole[metric].draws)
         np.testing.assert_allclose(score.items, whole[metric].items)
