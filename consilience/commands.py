@@ -56,6 +56,8 @@ Arguments = argparse.Namespace
 READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
 
+_READING_RECORDS = ("id", "entity", "fields", "missing_values")
+
 AGREEMENT_TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
 WEIGHTS = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_class", "exch")
 """Names of `consilience.evaluation.agreement`, which takes half a second to import."""
@@ -69,6 +71,7 @@ _COLUMNS = {
         "mention_id", "annotator_id", "annotation", "gold (optional)", "document_id (optional)", "start (optional)",
         "end (optional)",
     ),
+    "Records": ("id", "fields, in columns of any name"),
 }  # fmt: skip
 
 
@@ -169,6 +172,7 @@ def _read(arguments: Arguments, *contracts: str) -> Any:
     from consilience import data
 
     given = {name: getattr(arguments, name) for name in READING if name not in ("labels", "classes")}
+    given |= {name: getattr(arguments, name, None) for name in _READING_RECORDS}
     given = {name: value for name, value in given.items() if value is not None}
     closed = arguments.labels or arguments.classes
     source = arguments.file
@@ -184,7 +188,7 @@ def _read(arguments: Arguments, *contracts: str) -> Any:
     contract = _contract_of(source, contracts, arguments.columns) if several else contracts[0]
     readers: dict[str, Callable[..., Any]] = {
         "Annotations": data.read_annotations, "Ratings": data.read_ratings, "Rankings": data.read_rankings,
-        "Mentions": data.read_mentions,
+        "Mentions": data.read_mentions, "Records": data.read_records,
     }  # fmt: skip
     reader = readers[contract]
     known = inspect.signature(reader).parameters
@@ -241,7 +245,7 @@ def _roles(contract: str) -> tuple[list[str], list[str]]:
 
 
 def _flags(names: Any) -> str:
-    return ", ".join(f"--{name}" for name in names) or "--labels, --classes"
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names) or "--labels, --classes"
 
 
 def _is_public(source: str) -> bool:
@@ -317,7 +321,8 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     print(f"saved    {target}")
     if go_on is not None:
         print(f"resume   {go_on}")
-    print(f"\nnext     consilience certainty {target}\n         consilience report {target} -o report.html")
+    look = "table" if "entities" in fitted.member.tables else "certainty"
+    print(f"\nnext     consilience {look} {target}\n         consilience report {target} -o report.html")
 
 
 def _counted(size: int, plural: str) -> str:

@@ -23,7 +23,7 @@ third of the pairwise F1.)
 | `support` | the earlier records of whose entity a record may be |
 | `cavi` | the paper's coordinate ascent and its bound, over all entities or an anchored support |
 | `truth` | partitions under independent records, and how to tell that the method failed |
-| `tables` | entities, pairs, numbers of clusters by size |
+| `tables` | entities, pairs, records in doubt, numbers of clusters by size |
 
 **When it fails.** The paper has no experiment. As written (``support="dense"``) the ascent cannot do its job:
 
@@ -33,6 +33,8 @@ third of the pairwise F1.)
 * with a large A every record belongs to all entities alike, from about F / ln N on; the result says ``diffuse``, and
   the estimate of the partition warns;
 * shortly before that, most records crowd into a few entities. Nothing tells but their sizes (``fit.clusters()``);
+* two records that no other one tells apart, such as exact duplicates, each end half in the entity of the one and half
+  in that of the other; the result says ``tied``;
 * an entity that has lost its records is never found again, and the bound does not choose among A, nor among K.
 
 With ``support="anchored"``, the default, entity k is the one whose first record is k, and a record may be of its own
@@ -75,7 +77,7 @@ from consilience.data.records import Records
 from consilience.models.dirichlet_entity.cavi import CAVI, Posterior, entities_of
 from consilience.models.dirichlet_entity.priors import Priors, concentrations, field_of_value, value_codes
 from consilience.models.dirichlet_entity.support import least_agreement
-from consilience.models.dirichlet_entity.tables import clusters, entities, pairs
+from consilience.models.dirichlet_entity.tables import clusters, entities, pairs, review
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.interface import Model, Option
 from consilience.models.partition import DrawnPartitions, PartitionTruth
@@ -182,7 +184,7 @@ def notes(data: Records, priors: Priors, *, support: str, agree: int, **options:
         "interval"
     ]
     if support == "anchored":
-        fields = f"{least_agreement(agree, data.num_fields)} of {data.num_fields} fields"
+        fields = f"{least_agreement(agree, data)} of {data.num_fields} fields"
         found.insert(0, f"cavi can link only records that agree in at least {fields}: others were no candidates")
     return found
 
@@ -227,13 +229,14 @@ MODEL = Model(
         ),
         Option(
             name="agree", kind=int, default=0, minimum=0.0,
-            help="of cavi, anchored: in how many fields candidates agree; 0 for all fields but two",
+            help="of cavi, anchored: in how many fields candidates agree; 0 for all but two of the common ones",
         ),
     ),
     posterior=Posterior,
     cavi=CAVI,
     truth=truth,
-    tables={"entities": entities, "pairs": pairs, "clusters": clusters},
+    tables={"entities": entities, "pairs": pairs, "review": review, "clusters": clusters},
+    measures={"num_entities": "consilience.evaluation.partition_scores:num_entities"},
     dims={"log_weight": ("entity", "value"), "value_share": ("entity", "value")},
     canonical=canonical,
     notes=notes,

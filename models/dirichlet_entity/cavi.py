@@ -151,7 +151,7 @@ def prepare(
             "start='records', every record can have one of its own: leave out num_entities="
         )
     if support == "anchored":
-        edges = anchored(data, least_agreement(agree, data.num_fields))
+        edges = anchored(data, least_agreement(agree, data))
         return anchored_problem(data, concentration, edges, number, start)
     if number * data.num_records > _MOST_CELLS:
         raise UnsupportedRequest(

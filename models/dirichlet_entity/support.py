@@ -33,11 +33,17 @@ class Support(NamedTuple):
     entity: Int[np.ndarray, " edge"]
 
 
-def least_agreement(agree: int, num_fields: int) -> int:
-    """Return in how many fields candidates agree: two fewer than there are, where 0 is asked for, and at least one."""
-    if agree > num_fields:
-        raise UnsupportedRequest(f"option 'agree' is {agree}, and the records have {num_fields} fields; give fewer")
-    return agree or max(num_fields - 2, 1)
+def least_agreement(agree: int, data: Records) -> int:
+    """Return in how many fields candidates agree.
+
+    Where 0 is asked for, in all but two of the fields that most records have: in a field that few have, few can agree.
+    """
+    if agree > data.num_fields:
+        raise UnsupportedRequest(
+            f"option 'agree' is {agree}, and the records have {data.num_fields} fields; give fewer"
+        )
+    common = np.count_nonzero((np.asarray(data.value) >= 0).mean(axis=1) > 0.5)
+    return agree or max(int(common) - 2, 1)
 
 
 def anchored(data: Records, agree: int) -> Support:

@@ -11,9 +11,10 @@ from consilience.data.records import Records
 from consilience.models.dirichlet_entity.truth import EntityPartition
 from consilience.models.partition import PartitionTruth
 
-__all__ = ["clusters", "entities", "pairs"]
+__all__ = ["clusters", "entities", "pairs", "review"]
 
 _MOST_NUMBERS = 1 << 22
+_CERTAIN = 0.999
 
 
 def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -22,7 +23,7 @@ def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     ``certainty`` is the probability that the entity is exactly these records, and no other.
     """
     estimate = truth.estimate()
-    certainty = truth.certainty(estimate) if isinstance(truth, EntityPartition) else _share(truth, estimate)
+    certainty = truth.cluster_probability(estimate) if isinstance(truth, EntityPartition) else _share(truth, estimate)
     return {"record": np.arange(truth.num_records), "entity": estimate, "certainty": certainty}
 
 
@@ -30,6 +31,14 @@ def pairs(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.
     """Table of the pairs of records that may belong together; all others have probability zero, or next to it."""
     found = truth.pairs()
     return {"record_a": found.first, "record_b": found.second, "probability": found.probability}
+
+
+def review(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Table of the records whose entity is in doubt, the least certain first."""
+    table = entities(posterior, data, truth)
+    order = np.argsort(table["certainty"], kind="stable")
+    order = order[table["certainty"][order] < _CERTAIN]
+    return {name: values[order] for name, values in table.items()}
 
 
 def clusters(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -68,7 +77,7 @@ def _numbers_by_size(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray,
 def _share(truth: PartitionTruth, estimate: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
     """Return the share of draws in which the cluster of each record is exactly that of the estimate."""
     # Sets are told apart by sums of random words of their members.
-    word = np.random.default_rng(0).integers(0, 2**64, truth.num_records, np.uint64)
+    word = np.random.default_rng(0).integers(-(2**63), 2**63, truth.num_records)
     wanted = _sums(word, estimate[None])
     equal = [(_sums(word, truth.clusters(block)) == wanted).sum(axis=0) for block in _blocks(truth)]
     return np.sum(equal, axis=0) / truth.num_draws
@@ -76,7 +85,7 @@ def _share(truth: PartitionTruth, estimate: Int[np.ndarray, " record"]) -> Float
 
 def _sums(word: Int[np.ndarray, " record"], cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw record"]:
     """Return the sum, modulo 2^64, of the words of all records in the cluster of each record."""
-    total = np.zeros(cluster.shape, np.uint64)
+    total = np.zeros(cluster.shape, np.int64)
     draw = np.broadcast_to(np.arange(len(cluster))[:, None], cluster.shape)
     np.add.at(total, (draw, cluster), np.broadcast_to(word, cluster.shape))
     return np.take_along_axis(total, cluster, axis=1)

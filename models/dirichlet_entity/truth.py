@@ -1,10 +1,12 @@
 """Partitions under independent records: what coordinate ascent says of who belongs together, and when it says nothing.
 
 Given the approximation the entities of different records are independent, so that pairs and whole clusters have
-probabilities in closed form. It fails in two ways that an answer by the most probable entity would hide:
+probabilities in closed form. It fails in three ways that an answer by the most probable entity would hide:
 
 * **diffuse**: most records belong to all entities about equally. The most probable entity of a record is then noise.
-* **frozen**: no record left the entity that it started in. That is what small concentrations do whatever the data.
+* **frozen**: no record left the entity that it started in. That is what small concentrations do whatever the data;
+* **tied**: two records of a dense support each belong half to the entity of the one and half to that of the other. The
+  ascent cannot prefer either, and rounding decides whether they are linked.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
-from consilience.arrays import Bool, Float, Int, Key
+from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import DiagnosticWarning
 from consilience.models.dirichlet_entity.cavi import Posterior
 from consilience.models.partition import Pairs, PartitionTruth, first_members
 
-__all__ = ["EntityPartition", "diffuse", "failures"]
+__all__ = ["EntityPartition", "diffuse", "failures", "tied"]
 
 # A record is diffuse when its most probable entity is less than so many times as probable as if all were equally so.
 _FLAT = 1.5
+# Two entities are tied when their probabilities differ by less.
+_TIE = 1e-3
 # Pairs that are less probable than this are left out.
 _LEAST = 1e-9
 
@@ -104,7 +108,7 @@ class EntityPartition(PartitionTruth):
         leading = np.asarray(self.posterior.entity)[order[np.asarray(self.posterior.first)[:-1]]]
         return first_members(leading)
 
-    def certainty(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
+    def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
         """Return how probably each cluster of a partition is a whole one: these records, and no other.
 
         That is the sum over entities of the probability that all its records belong to it and all others do not.
@@ -123,7 +127,7 @@ class EntityPartition(PartitionTruth):
 
 
 @jax.jit(static_argnums=2)
-def _uniforms(key_data: Int[np.ndarray, " word"], draws: Int[np.ndarray, " draw"], num_records: int) -> jax.Array:
+def _uniforms(key_data: Array, draws: Array, num_records: int) -> Float[Array, "draw record"]:
     """Return uniform numbers ``(draw, record)`` of which each draw's depend on its own number alone."""
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.wrap_key_data(jnp.asarray(key_data)), draws)
     return jax.vmap(lambda key: jax.random.uniform(key, (num_records,), "float32"))(keys)
@@ -138,9 +142,23 @@ def diffuse(posterior: Posterior) -> Bool[np.ndarray, " choosing"]:
     return (highest * choices)[several] < _FLAT
 
 
+def tied(posterior: Posterior) -> Bool[np.ndarray, " choosing"]:
+    """Return which of the records with several entities have two most probable ones that are equally so."""
+    first, probability = np.asarray(posterior.first), np.asarray(posterior.probability, float)
+    record = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    ordered = probability[np.lexsort((-probability, record))]
+    best = first[:-1][np.diff(first) > 1]
+    return ordered[best] - ordered[best + 1] < _TIE
+
+
 def failures(posterior: Posterior) -> list[str]:
     """Say in words where the approximation failed."""
     found = [_diffuse_message(posterior)]
+    if (number := np.count_nonzero(tied(posterior))) and not found[0]:
+        found.append(
+            f"tied: {number:,} records lie exactly between two entities, as two records do of which neither is the "
+            "first; whether the estimate links them is rounding. Use support='anchored'"
+        )
     several = np.diff(posterior.first) > 1
     if not several.any():
         found.append("no record resembles another in enough fields to be a candidate: every one stays alone")

@@ -87,9 +87,9 @@ def test_the_worked_toy():
     assert exact_evidence(TOY, np.full(5, 0.5), 2) == pytest.approx(-6.273869562459, abs=1e-11)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(data=small_records(), seed=st.integers(0, 99), support=st.sampled_from(["dense", "anchored"]))
-def test_the_short_bound_is_the_long_one_never_falls_and_is_below_the_evidence(data, seed, support):
+def test_the_short_bound_is_the_long_one_and_never_falls(data, seed, support):
     concentration = np.random.default_rng(seed).uniform(0.05, 2.0, 9)
     priors, bounds = Priors(concentration=concentration), []
     with jax.enable_x64(True):
@@ -100,10 +100,16 @@ def test_the_short_bound_is_the_long_one_never_falls_and_is_below_the_evidence(d
             state, terms = _step(state, problem)
             assert float(terms.sum()) == pytest.approx(bounds[-1], abs=1e-10)
     assert np.min(np.diff(bounds)) > -1e-10
-    tiny = records_of(np.asarray(data.value)[:, :4], (2, 3, 4))
+
+
+@pytest.mark.parametrize("support", ["dense", "anchored"])
+def test_the_bound_is_below_the_evidence(support):
+    random = np.random.default_rng(2)
+    data = records_of([random.integers(-1, size, 5) for size in (2, 3, 4)], (2, 3, 4))
     with jax.enable_x64(True):
-        fit = _quiet_fit(tiny, priors, support=support, agree=1)
-    assert fit.elbo[-1] <= exact_evidence(tiny, concentration, 4) + 1e-10
+        fit = _quiet_fit(data, HALF, support=support, agree=1)
+    evidence = exact_evidence(data, np.full(9, 0.5), 5)
+    assert evidence - 20 < fit.elbo[-1] < evidence
 
 
 _start, _step = jax.jit(cavi.start), jax.jit(cavi.step)
@@ -127,7 +133,7 @@ def _quiet_fit(data, priors=None, **options):
         return cs.fit("dirichlet-entity", data, priors, progress=False, **options)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(data=small_records(), seed=st.integers(0, 99))
 def test_a_full_support_of_edges_is_the_dense_one(data, seed):
     every = np.arange(7, dtype=np.int32)
@@ -161,13 +167,13 @@ def test_candidates_are_the_pairs_that_agree(data, agree):
 
 def test_single_precision_finds_the_same():
     random = np.random.default_rng(0)
-    data = records_of(random.integers(-1, 3, (4, 60)), (3, 3, 3, 3))
+    data = records_of(random.integers(-1, 3, (4, 30)), (3, 3, 3, 3))
     for support in ("dense", "anchored"):
-        single = _quiet_fit(data, support=support, concentration=0.4)
+        single = _quiet_fit(data, support=support, concentration=0.4, max_steps=20)
         with jax.enable_x64(True):
-            double = _quiet_fit(data, support=support, concentration=0.4)
+            double = _quiet_fit(data, support=support, concentration=0.4, max_steps=20)
         assert single.posterior.probability.dtype == np.float32
-        assert single.elbo[0] == pytest.approx(double.elbo[0], rel=1e-5)
+        np.testing.assert_allclose(single.elbo[:3], double.elbo[:3], rtol=1e-5)
 
 
 @pytest.mark.parametrize("concentration", [0.3, np.full(2, 0.3), np.full(5, 0.3), lambda data: 0.3])
