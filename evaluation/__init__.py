@@ -8,5 +8,6 @@
 | `adjustment` | lifts any of them over draws and items |
 | `comparison` | the leaderboard: what the truth and the finite set of items leave open |
 | `annotator_scores`, `leave_one_out`, `rank_overlap` | how annotators agree with each other |
+| `partitions`, `partition_scores` | which records are of one entity: scores of many draws at once, and lifted |
 | `scores` | what every evaluation returns |
 """

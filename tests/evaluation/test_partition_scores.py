@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import consilience as cs
 from consilience.data import Partition, read_partition, read_records
@@ -213,3 +214,24 @@ def test_expected_precision_is_the_mean_over_draws(rows):
     assert expected.precision == pytest.approx(cs.evaluate(fit, partition, "pairwise-precision").value)
     true = [sum(a == b for a, b in itertools.combinations(draw, 2)) for draw in draws]
     assert expected.true_pairs == pytest.approx(np.mean(true))
+
+
+# RLdata500: figures that need no model --------------------------------------------------------------------------------
+
+
+@pytest.mark.public_data
+def test_rules_on_rldata500(data_folder):
+    records = read_records(
+        data_folder / "rldata" / "RLdata500.csv", id="rec_id", entity="ent_id",
+        fields=["fname_c1", "lname_c1", "by", "bm", "bd"],
+    )  # fmt: skip
+    alone = cs.score_partition(np.arange(500), records)
+    assert (alone["cluster-recall"], alone["cluster-precision"]) == (400 / 450, 400 / 500)
+    assert alone["pairwise-f1"] == 0
+    # Linked where at least four of the five fields agree: 46 of 50 pairs, and no other.
+    agree = (records.value[:, :, None] == records.value[:, None, :]).sum(axis=0)
+    linked = sparse.csgraph.connected_components(sparse.csr_array(agree >= 4), directed=False)[1]
+    rule = cs.score_partition(linked, records)
+    assert (rule["pairwise-precision"], rule["pairwise-recall"]) == (1, 46 / 50)
+    assert rule["pairwise-f1"] == pytest.approx(0.958, abs=5e-4)
+    assert (rule["merge-moves"], rule["merge-pairs"]) == (4, 4)
