@@ -167,11 +167,11 @@ def largest_rise(records: Records, before: Parameters, after: Parameters, likeli
             strict=True,
         )
     )
-    rise = differ
-    has_values = np.diff(records.first_value) > 0
-    rise[has_values] = np.maximum(
-        rise[has_values], np.maximum.reduceat(agree, records.first_value[:-1][has_values]) if len(agree) else 0
-    )
+    lengths = np.diff(records.first_value)
+    rise = np.where(lengths > 1, differ, -np.inf)
+    starts = records.first_value[:-1][lengths > 0]
+    if len(starts):
+        rise[lengths > 0] = np.maximum(rise[lengths > 0], np.maximum.reduceat(agree, starts))
     missing = (records.value < 0).any(axis=1)
     return prior_log_odds(after) - prior_log_odds(before) + float(np.where(missing, np.maximum(rise, 0), rise).sum())
 
@@ -324,11 +324,19 @@ class _Em(NamedTuple):
         return parameters, check, _Trace(evidence + more, len(evidence))
 
     def phase(self, parameters: Parameters, *, complete: bool) -> tuple[Parameters, list[float]]:
-        """Repeat until no distortion and no share of a size moves."""
-        evidence = []
+        """Repeat until no distortion and no share of a size moves.
+
+        The new hyperparameters match moments, and take in the prior, so that they need not raise the evidence. Without
+        completion a step that lowers it is taken back, and is the last.
+        """
+        evidence: list[float] = []
+        before = parameters
         for _ in range(_MOST_PASSES):
             statistics = self.statistics(parameters)
-            evidence.append(log_base(self.records, parameters) + statistics.evidence)
+            now = log_base(self.records, parameters) + statistics.evidence
+            if not complete and evidence and now < evidence[-1]:
+                return before, evidence
+            evidence.append(now)
             seen = self.rule.found(self.records, parameters, self.likelihood) if complete else None
             if seen is not None:
                 statistics = _complete(statistics, seen)

@@ -92,7 +92,8 @@ def flatten(groups: list[Group]) -> dict[str, Any]:
     """Return `Posterior.first`, ``member``, ``first_partition`` and ``probability`` of groups by increasing size."""
 
     def starts(lengths: list[int]) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(np.repeat(lengths, [len(group.members) for group in groups]))])
+        every = np.repeat(np.array(lengths, int), [len(group.members) for group in groups])
+        return np.concatenate([np.zeros(1, int), np.cumsum(every)])
 
     return {
         "first": starts([group.members.shape[1] for group in groups]),

@@ -1,0 +1,153 @@
+"""Partitions of independent components: draws, exact moments, and the sets most probably right."""
+
+import jax
+import numpy as np
+import pytest
+
+from consilience.models.block_linkage.em import fit_em
+from consilience.models.block_linkage.enumeration import set_partitions
+from consilience.models.block_linkage.posterior import Group, Posterior, flatten
+from consilience.models.block_linkage.truth import BlockPartition
+
+NUM_RECORDS = 12
+MEMBERS = [np.array([[1, 4], [0, 7]]), np.array([[2, 5, 9]]), np.array([[3, 6, 8, 10]])]
+
+
+def partition_of(probabilities, num_draws=4_000):
+    groups = [
+        Group(members.astype(np.int32), own.astype(np.float32))
+        for members, own in zip(MEMBERS, probabilities, strict=True)
+    ]
+    rest = dict.fromkeys(set(Posterior._fields), np.array(0.0))
+    known = {"num_records": np.array(NUM_RECORDS), **flatten(groups)}
+    posterior = Posterior(**{**rest, **known})
+    return BlockPartition(posterior, key=jax.random.key(3), num_draws=num_draws)
+
+
+@pytest.fixture
+def truth():
+    generator = np.random.default_rng(0)
+    probabilities = [generator.dirichlet(np.ones(n), m) for n, m in ((2, 2), (5, 1), (15, 1))]
+    return partition_of(probabilities)
+
+
+def every_partition(truth):
+    """Return all partitions of the records as labels, and their probabilities."""
+    labels, probability = np.arange(NUM_RECORDS)[None], np.ones(1)
+    for group in truth.posterior.groups():
+        for members, own in zip(group.members, group.partition.astype(float), strict=True):
+            new = np.repeat(labels, len(own), axis=0)
+            new[:, members] = np.tile(100 * members[0] + 100 + set_partitions(len(members)), (len(labels), 1))
+            labels, probability = new, np.outer(probability, own / own.sum()).ravel()
+    return labels, probability
+
+
+def same(labels):
+    return labels[..., :, None] == labels[..., None, :]
+
+
+def test_draws_have_the_probabilities_of_pairs(truth):
+    labels, probability = every_partition(truth)
+    exact = np.einsum("p,pij->ij", probability, same(labels))
+    drawn = same(truth.clusters()).mean(axis=0)
+    error = np.sqrt(np.maximum(exact * (1 - exact), 0) / truth.num_draws)
+    assert (np.abs(drawn - exact) <= 5 * error + 1e-12).all()
+    pairs = truth.pairs()
+    np.testing.assert_allclose(pairs.probability, exact[pairs.first, pairs.second], rtol=1e-5)
+    assert np.isclose(np.triu(exact, 1).sum(), pairs.probability.sum())
+    assert (np.diff(pairs.first * NUM_RECORDS + pairs.second) > 0).all()
+
+
+def test_draws_of_whole_partitions(truth):
+    labels, probability = every_partition(truth)
+    first = (same(labels)).argmax(axis=2)
+    names, number = np.unique(truth.clusters(), axis=0, return_counts=True)
+    exact = {tuple(row): chance for row, chance in zip(first, probability, strict=True)}
+    for row, count in zip(names, number, strict=True):
+        chance = exact[tuple(row)]
+        assert abs(count / truth.num_draws - chance) < 5 * np.sqrt(chance * (1 - chance) / truth.num_draws) + 1e-3
+
+
+def test_draws_are_the_same_at_every_pass(truth):
+    every = truth.clusters()
+    assert every.shape == (truth.num_draws, NUM_RECORDS)
+    np.testing.assert_array_equal(truth.clusters(slice(7, 900, 3)), every[7:900:3])
+    number = [len(np.unique(row)) for row in every]
+    np.testing.assert_array_equal(truth.num_clusters(), number)
+
+
+def test_moments_of_the_number_of_clusters(truth):
+    labels, probability = every_partition(truth)
+    number = np.array([len(np.unique(row)) for row in labels])
+    mean, variance = truth.num_clusters_moments()
+    assert np.isclose(mean, probability @ number)
+    assert np.isclose(variance, probability @ number**2 - (probability @ number) ** 2)
+    sizes = np.array([np.bincount(np.unique(row, return_counts=True)[1], minlength=5)[1:] for row in labels])
+    np.testing.assert_allclose(truth.size_counts(), probability @ sizes)
+    drawn = truth.num_clusters()
+    assert abs(drawn.mean() - mean) < 5 * np.sqrt(variance / truth.num_draws)
+
+
+def test_the_estimate_is_the_most_probable_partition(truth):
+    labels, probability = every_partition(truth)
+    np.testing.assert_array_equal(truth.estimate(), same(labels[probability.argmax()]).argmax(axis=1))
+
+
+def test_how_probably_a_set_is_exactly_a_cluster(truth):
+    labels, probability = every_partition(truth)
+    for cluster in (truth.estimate(), np.arange(NUM_RECORDS), np.zeros(NUM_RECORDS, int), np.arange(NUM_RECORDS) // 2):
+        exactly = (same(labels) == same(cluster)).all(axis=2)
+        np.testing.assert_allclose(truth.cluster_probability(cluster), probability @ exactly, atol=1e-6)
+
+
+def test_most_probable_matching_sets(truth):
+    labels, probability = every_partition(truth)
+    found = truth.matching_sets()
+    rows = same(labels)
+    chosen = np.zeros((NUM_RECORDS, NUM_RECORDS), bool)
+    entropy = np.zeros(NUM_RECORDS)
+    for record in range(NUM_RECORDS):
+        own, place = np.unique(rows[:, record], axis=0, return_inverse=True)
+        chance = np.bincount(place.ravel(), probability)
+        chosen[record] = own[chance.argmax()]
+        entropy[record] = -(chance * np.log(chance)).sum()
+        member = found.member[found.first[record] : found.first[record + 1]]
+        np.testing.assert_array_equal(member, np.flatnonzero(chosen[record]))
+        assert np.isclose(found.probability[record], chance.max(), atol=1e-6)
+    equal = (chosen[:, None] == chosen[None]).all(axis=2)
+    np.testing.assert_array_equal(truth.shared_matching_sets(), equal.argmax(axis=1))
+    np.testing.assert_allclose(truth.entropy(), entropy, atol=1e-5)
+
+
+def test_certain_partitions_are_always_drawn():
+    certain = [np.array([[0.0, 1.0], [1.0, 0.0]]), np.eye(5)[[2]], np.eye(15)[[0]]]
+    truth = partition_of(certain, num_draws=50)
+    assert (truth.clusters() == truth.estimate()).all()
+    assert truth.num_clusters_moments() == (7.0, 0.0)
+    assert (truth.entropy() == 0).all()
+
+
+def test_the_corrected_number_of_clusters(simulate):
+    records = simulate(5_000, distortion=0.08)
+    posterior = fit_em(records)
+    truth = BlockPartition(posterior, key=jax.random.key(0), num_draws=10)
+    mean, variance = truth.num_clusters_moments()
+    corrected = truth.corrected_num_clusters()
+    number = len(np.unique(records.entity))
+    assert abs(corrected - number) < abs(mean - number)
+    assert corrected < mean
+    assert variance > 0
+    assert np.isnan(BlockPartition(posterior._replace(completed=np.array(False)), key=jax.random.key(0),
+                                   num_draws=10).corrected_num_clusters())  # fmt: skip
+
+
+def test_nothing_linked():
+    posterior = partition_of([np.full((2, 2), 0.5), np.full((1, 5), 0.2), np.full((1, 15), 1 / 15)]).posterior
+    alone = posterior._replace(**flatten([]))
+    truth = BlockPartition(alone, key=jax.random.key(0), num_draws=3)
+    assert (truth.clusters() == np.arange(NUM_RECORDS)).all()
+    assert len(truth.pairs().first) == 0
+    assert truth.num_clusters_moments() == (12.0, 0.0)
+    assert truth.num_clusters().tolist() == [12, 12, 12]
+    np.testing.assert_array_equal(truth.shared_matching_sets(), np.arange(NUM_RECORDS))
+    np.testing.assert_array_equal(truth.size_counts(), [12])
