@@ -7,8 +7,8 @@ r"""Entity resolution with Dirichlet entities (Broderick & Steorts 2014).
 
 Records are linked when they have the same entity; an entity has no true record, the mode of its β plays that part. The
 labels k are exchangeable: only the partition of the records means anything. A value that is missing is masked: it
-belongs to no likelihood. (As a value of its own, on ten thousand records of the RLdata with seven fields, it costs a
-third of the pairwise F1.)
+belongs to no likelihood. (As a value of its own it makes strangers alike: on RLdata500 with all seven fields, at A =
+0.3, the pairwise F1 of the dense ascent falls from .958 to .797.)
 
 | symbol | name | shape |
 |---|---|---|
