@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import importlib.metadata
 import numbers
 import os
@@ -328,7 +329,7 @@ class Fit:
         if member is not None and name in member.tables:
             return lambda: self.table(name)
         if member is not None and name in member.measures:
-            return lambda: member.measures[name](self)
+            return functools.partial(_named_function(member.measures[name]), self)
         tables = f"; its tables are {', '.join(member.tables)}" if member is not None else ""
         raise AttributeError(f"a fit has no attribute '{name}'{tables}")
 
@@ -407,6 +408,12 @@ class Fit:
             items, classes = coords["item"][data.entry_item], coords["class"][data.entry_class]
             coords["entry"] = np.char.add(np.char.add(items, ": "), classes)
         return coords
+
+
+def _named_function(place: str) -> Callable[..., Any]:
+    """Import a function by its name, ``module:function``; what inference may not import, a member may name."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def as_member(model: str | Model | Callable, truth: Callable | None) -> Model:

@@ -39,6 +39,7 @@ MEMBERS: dict[str, Entry] = {
     "irn": Entry("consilience.models.irn", "Rankings"),
     "prirn": Entry("consilience.models.prirn", "Rankings"),
     "plackett-luce": Entry("consilience.models.plackett_luce", "Rankings"),
+    "block-linkage": Entry("consilience.models.block_linkage", "Records"),
     "dirichlet-entity": Entry("consilience.models.dirichlet_entity", "Records"),
 }
 """Every member by name; nothing is imported before it is asked for."""

@@ -205,7 +205,8 @@ class Model:
         dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of a closed form.
     tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label,
         class, annotator) holds codes.
-    measures : name -> function of the fit -> what is no table, such as the number of entities with its interval.
+    measures : name -> ``module:function`` of a fit that returns no table, such as the number of entities with its
+        interval; named only, since models import nothing of what evaluates them.
     dims : site -> dimension names, for ArviZ.
     draw : ``draw(posterior, data, *, key, num_draws, **options)`` -> dict of draws of the sites ``(draw, …)`` of a
         posterior in closed form.
@@ -247,7 +248,7 @@ class Model:
     gibbs: Gibbs | None = None
     em: Ascent | Callable[..., Any] | None = None
     tables: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    measures: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    measures: Mapping[str, str] = field(default_factory=dict)
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     simulate: Any = None
     testing_priors: Any = None

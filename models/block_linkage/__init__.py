@@ -1,1 +1,156 @@
-"""Block-exact linkage of records."""
+r"""Linkage of records block by block: all partitions of every small component of candidates, exactly.
+
+Records of tables are noisy copies of entities that nobody observed, and an entity has one record or a few. The prior of
+partitions is a product over clusters C of records (Poisson-Kolchin: a Poisson number of entities whose sizes have the
+shares μ, records labelled at random), so that groups of records that have no candidates in common are independent,
+
+.. math::
+
+    p(\Pi, N) = \frac{e^{-m}}{N!} \prod_{C} m\, |C|!\, \mu_{|C|} .
+
+The likelihood of a cluster has its entity's parameters summed out: hit-miss (Steorts, Hall and Fienberg 2014) or the
+Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
+
+| symbol | name | shape |
+|---|---|---|
+| θ | ``value_share``: how common each value is; its share among the records | (value,), fields end to end |
+| b | ``distortion``: how probably a record's field is distorted | (field,) |
+| m | ``intensity``: expected number of entities | () |
+| μ | ``size_share``: shares of entities with 1, 2, … records | (size,) |
+| Π | the partition; its distribution in every component is kept | (partition,) |
+
+| file | what it holds |
+|---|---|
+| `join` | the candidates: exactly the pairs whose log odds exceed a threshold |
+| `components` | what they connect, cut where it is too large |
+| `likelihoods`, `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
+| `em`, `loss` | hyperparameters; what the threshold hides |
+| `posterior`, `truth`, `tables` | what comes out: entities, pairs, review, canonical records |
+| `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
+| `simulation`, `words` | records with known entities |
+
+The hyperparameters are point estimates, so that the interval of the number of entities is too narrow: it is that of the
+links alone. Where errors are not independent between fields, as in lists that were made by one error in every
+duplicate, small probabilities are too large; the fit says when its data look like that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from consilience.arrays import Key
+from consilience.data.records import Records
+from consilience.models.block_linkage.em import fit_em
+from consilience.models.block_linkage.enumeration import RESTRICTIONS
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.model import model
+from consilience.models.block_linkage.posterior import Posterior
+from consilience.models.block_linkage.priors import Priors, RareDistortion
+from consilience.models.block_linkage.simulation import simulate
+from consilience.models.block_linkage.tables import canonical, entities, fields, pairs, patterns, review
+from consilience.models.block_linkage.truth import BlockPartition
+from consilience.models.interface import Model, Option
+
+__all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "simulate", "truth"]
+
+_MOST_DISAGREEMENT = 0.1
+_LARGE_SHARE = 0.01
+
+
+def em(
+    data: Records, priors: Priors, *, likelihood: str, restriction: str, threshold: float, largest: int
+) -> Posterior:
+    """Link records with hyperparameters by EM; see `fit_em`. Candidates are those of the data, where it has some."""
+    return fit_em(
+        data, priors, likelihood=likelihood, restriction=restriction, threshold=threshold, largest=largest,
+        pairs=data.candidate,
+    )  # fmt: skip
+
+
+def truth(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **options: Any) -> BlockPartition:
+    """Return the partitions of all components with their probabilities.
+
+    Parameters
+    ----------
+    posterior, data : what was fitted.
+    key, num_draws : of the draws.
+    """
+    return BlockPartition(posterior, key=key, num_draws=num_draws, records=data.records)
+
+
+def notes(data: Records, priors: Priors, **options: Any) -> list[str]:
+    """Say how fields are compared, and what the interval does not hold."""
+    return [
+        "fields are compared for equality, whatever their type",
+        "the interval of the number of entities holds the doubt about links and none about the hyperparameters: it is "
+        "too narrow",
+    ]
+
+
+def warnings(posterior: Posterior, data: Records) -> list[str]:
+    """Say what only the outcome tells: errors that come together, entities that are too large, what was cut."""
+    found = []
+    if posterior.disagreement > _MOST_DISAGREEMENT:
+        found.append(
+            "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
+            f"those expected by {float(posterior.disagreement):.2f}): do not trust small probabilities of pairs, nor "
+            "the mean number of entities"
+        )
+    if posterior.size_share[-1] > _LARGE_SHARE:
+        largest = len(posterior.size_share)
+        found.append(f"many entities have {largest} records, the most that is looked at; raise the option largest")
+    components, records, most, pairs_lost, _ = posterior.cut.tolist()
+    if components:
+        found.append(
+            f"{components:,.0f} components with {records:,.0f} records were too large to go through, the largest with "
+            f"{most:,.0f}, and were cut at their weakest links, {pairs_lost:,.0f} pairs; a lower threshold makes them "
+            "smaller"
+        )
+    return found
+
+
+MODEL = Model(
+    name="block-linkage",
+    title="records of the same entity, all partitions of small components, hyperparameters by EM",
+    citation="""@inproceedings{steorts2014smered,
+  title     = {{SMERED}: A {B}ayesian Approach to Graphical Record Linkage and De-duplication},
+  author    = {Steorts, Rebecca C. and Hall, Rob and Fienberg, Stephen E.},
+  booktitle = {Proceedings of the Seventeenth International Conference on Artificial Intelligence and Statistics},
+  pages     = {922--930},
+  year      = {2014}
+}""",
+    data=Records,
+    methods=("em",),
+    model=model,
+    priors=Priors,
+    options=(
+        Option(
+            name="likelihood", kind=str, default="hit-miss", choices=tuple(LIKELIHOODS),
+            help="of the values of an entity's records: copies with errors, or the entity's own distribution",
+        ),
+        Option(
+            name="restriction", kind=str, default="none", choices=tuple(RESTRICTIONS),
+            help="across: no two records of a file in an entity; within: only records of one file",
+        ),
+        Option(
+            name="threshold", kind=float, default=5.0,
+            help="candidates are pairs of records with log odds above minus this",
+        ),
+        Option(
+            name="largest", kind=int, default=6, minimum=2.0,
+            help="most records of an entity; above 7 it takes long",
+        ),
+    ),
+    posterior=Posterior,
+    em=em,
+    truth=truth,
+    tables={
+        "entities": entities, "pairs": pairs, "review": review, "canonical": canonical, "fields": fields,
+        "patterns": patterns,
+    },
+    measures={"num_entities": "consilience.evaluation.partition_scores:num_entities"},
+    dims={"distortion": ("field",), "size_share": ("size",)},
+    simulate=simulate,
+    notes=notes,
+    warnings=warnings,
+)  # fmt: skip

@@ -1,0 +1,123 @@
+r"""Tables of block-linkage: who is one entity, which pairs, what to decide by hand, what an entity looks like.
+
+The true value of a field of an entity is v with probability :math:`P(y = v) \propto \theta_v (1 + (1 - b) / (b
+\theta_v))^{n_v}`, where :math:`n_v` of its records show v (hit-miss likelihood, distortions summed out).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Bool, Int
+from consilience.data.records import Records
+from consilience.models.block_linkage.truth import BlockPartition
+
+__all__ = ["canonical", "entities", "fields", "pairs", "patterns", "review"]
+
+_MOST_NUMBERS = 1 << 22
+_DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
+
+
+def entities(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+    """Table of the records: the entity of each in the most probable partition, named by its first record.
+
+    ``certainty`` is the probability that the entity is exactly these records, and no other.
+    """
+    estimate = truth.estimate()
+    return {
+        "record": np.arange(truth.num_records), "entity": estimate, "certainty": truth.cluster_probability(estimate),
+    }  # fmt: skip
+
+
+def pairs(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+    """Table of the pairs of records that may be of one entity, the most probable first."""
+    found = truth.pairs()
+    order = np.argsort(-found.probability, kind="stable")
+    return {
+        "record_a": found.first[order], "record_b": found.second[order], "probability": found.probability[order],
+    }  # fmt: skip
+
+
+def review(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+    """Table of the records whose entity is in doubt, by the entropy (nats) of the set of records that is theirs."""
+    entropy = truth.entropy()
+    order = np.argsort(-entropy, kind="stable")
+    order = order[entropy[order] > _DOUBTFUL]
+    table = entities(posterior, data, truth)
+    return {**{name: values[order] for name, values in table.items()}, "entropy": entropy[order]}
+
+
+def canonical(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+    """Table of the true values of entities with several records: of each field the most probable one.
+
+    ``values`` is how many different values its records show; a field that all of them lack has no row.
+    """
+    cluster, fields = truth.estimate(), np.arange(data.num_fields)
+    several = np.bincount(cluster, minlength=truth.num_records)[cluster] > 1
+    record = np.flatnonzero(several)
+    value = np.asarray(data.value)[:, record] + np.asarray(data.first_value)[:-1, None]
+    seen = np.asarray(data.value)[:, record] >= 0
+    field = np.broadcast_to(fields[:, None], value.shape)[seen]
+    entity = np.broadcast_to(cluster[record], value.shape)[seen].astype(np.int64)
+    cells, number = np.unique((entity * data.num_fields + field) * data.num_values + value[seen], return_counts=True)
+    of_field, value = np.divmod(cells, data.num_values)
+    share, distortion = posterior.value_share[value], posterior.distortion[of_field % data.num_fields]
+    # The values that no record shows have together what is left of one.
+    log_weight = np.log(share) + number * np.log1p((1 - distortion) / (distortion * share))
+    starts = np.flatnonzero(np.diff(of_field, prepend=-1))
+    lengths = np.diff(np.append(starts, len(cells)))
+    highest = np.maximum.reduceat(log_weight, starts) if len(starts) else log_weight
+    weight = np.exp(log_weight - np.repeat(highest, lengths))
+    rest = np.exp(-highest) * (1 - np.add.reduceat(share, starts)) if len(starts) else highest
+    whole = (np.add.reduceat(weight, starts) if len(starts) else highest) + rest
+    leads = np.flatnonzero(log_weight == np.repeat(highest, lengths))
+    leads = leads[np.searchsorted(leads, starts)]
+    values = np.asarray(data.values, object)
+    return {
+        "entity": (of_field[starts] // data.num_fields).astype(np.int32),
+        "field": np.asarray(data.fields, object)[of_field[starts] % data.num_fields], "value": values[value[leads]],
+        "probability": weight[leads] / whole, "values": lengths,
+    }  # fmt: skip
+
+
+def fields(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+    """Table of the fields: how many values, in how many records they are missing, and how often they are distorted."""
+    missing = (np.asarray(data.value) < 0).sum(axis=1)
+    return {
+        "field": np.asarray(data.fields, object), "values": np.diff(data.first_value), "missing": missing,
+        "distortion": np.asarray(posterior.distortion, float),
+    }  # fmt: skip
+
+
+def patterns(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+    """Table of how many entities have records in exactly these sources, with central 95 % of the draws."""
+    names, source = np.asarray(data.sources, object), np.asarray(data.source)
+    has = source[:, None] == np.arange(len(names))
+    length = max(_MOST_NUMBERS // truth.num_records, 1)
+    blocks = [slice(start, start + length) for start in range(0, truth.num_draws, length)]
+    drawn = np.concatenate([_numbers_by_pattern(truth.clusters(block), has) for block in blocks])
+    known = np.flatnonzero(drawn.any(axis=0))
+    lower, upper = np.quantile(drawn[:, known], [0.025, 0.975], axis=0)
+    words = [" + ".join(names[np.flatnonzero(pattern >> np.arange(len(names)) & 1)]) for pattern in known]
+    return {
+        "sources": np.array(words, object), "entities": drawn[:, known].mean(axis=0), "lower": lower, "upper": upper,
+    }  # fmt: skip
+
+
+def _numbers_by_pattern(
+    cluster: Int[np.ndarray, "draw record"], has: Bool[np.ndarray, "record source"]
+) -> Int[np.ndarray, "draw pattern"]:
+    """Count the clusters of each draw by the sources that their records are of, as a number with a bit for each."""
+    num_draws, num_records = cluster.shape
+    place = np.arange(num_draws)[:, None] * num_records + cluster
+    pattern = np.zeros(cluster.size, np.int64)
+    for source in range(has.shape[1]):
+        there = np.bincount(place[:, has[:, source]].ravel(), minlength=cluster.size) > 0
+        pattern |= there.astype(np.int64) << source
+    width = 1 << has.shape[1]
+    draw = np.repeat(np.arange(num_draws), num_records)
+    return np.bincount(draw * width + pattern, minlength=num_draws * width).reshape(num_draws, width)[:, :] * (
+        np.arange(width) > 0
+    )
