@@ -43,7 +43,7 @@ from consilience.models import member as registered
 from consilience.models.interface import Ascent, Model
 from consilience.models.truth import LabelDraws, PlausibilityDraws, Truth
 
-__all__ = ["METHODS", "Fit", "as_member", "fit", "resolve_priors"]
+__all__ = ["METHODS", "Fit", "as_member", "fit", "is_direct", "resolve_priors"]
 
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 """Every method that some member may offer."""
@@ -151,7 +151,7 @@ def fit(
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
     starts = _starts(chosen, data, priors, settings, seed, chains) if method == "nuts" else {}
     run, attributes = None, {**own, **({"start": "draws of CAVI"} if starts else {}), **_attributes(data)}
-    direct = _is_direct(chosen, method)
+    direct = is_direct(chosen, method)
     kept = None if direct else _checkpoint(checkpoint, resume)
     if kept is not None:
         kept.shared = jax.process_count() > 1 and (devices or 1) > 1
@@ -531,7 +531,7 @@ def _generic(member: Model) -> str:
 
 def _prepared(member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any]) -> Any:
     """Return the exact posterior, or what the method's driver takes; raises `NotConjugate` before anything is run."""
-    if _is_direct(member, method):
+    if is_direct(member, method):
         return getattr(member, method)(data, priors, **settings)
     if method in ("cavi", "gibbs", "em"):
         kernel = getattr(member, method)
@@ -539,7 +539,7 @@ def _prepared(member: Model, method: str, data: Contract, priors: Any, settings:
     return member.model, data, priors, settings
 
 
-def _is_direct(member: Model, method: str) -> bool:
+def is_direct(member: Model, method: str) -> bool:
     """Return whether a method is one function that returns the posterior, without a driver."""
     return method == "exact" or (method == "em" and not isinstance(member.em, Ascent))
 

@@ -23,7 +23,7 @@ from consilience._version import __version__
 from consilience.data.contract import Contract
 from consilience.errors import InvalidFit
 from consilience.inference.durable import digest, text_digest, write_arrays, write_text
-from consilience.inference.fitting import Fit, as_member
+from consilience.inference.fitting import Fit, as_member, is_direct
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
 from consilience.inference.run_folder import ARRAYS, FIT_TEXT, PARTIAL, holds_fit, is_free
@@ -173,7 +173,7 @@ def _data(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Contract:
 
 
 def _posterior(member: Any, method: str, stored: dict[str, np.ndarray]) -> Any:
-    return member.posterior(**stored) if method in ("exact", "cavi") else stored
+    return member.posterior(**stored) if method == "cavi" or is_direct(member, method) else stored
 
 
 def _run(
