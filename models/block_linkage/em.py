@@ -92,13 +92,14 @@ def fit_em(
     prior = hyperprior(priors or Priors(), records, largest)
     parameters = starting_parameters(records, largest)
     generator = np.random.default_rng(seed)
+    log_values = _log_values(records, parameters)
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
         rule = _Rule.of(records, parameters, threshold, chosen, joined=pairs is None)
         found = candidates(records, parameters, chosen, threshold + SLACK, restriction, pairs)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
         sample = _sample(records, parts, restriction, num_sampled, generator)
-        em = _Em(records, sample, prior, chosen, rule)
+        em = _Em(records, sample, prior, chosen, rule, log_values)
         parameters, check, trace = em.run(parameters)
         if largest_rise(records, rule.parameters, parameters, chosen) <= SLACK:
             break
@@ -113,7 +114,7 @@ def fit_em(
         distortion=parameters.distortion,
         intensity=np.array(parameters.intensity),
         size_share=parameters.size_share,
-        evidence=np.array([*trace.evidence, evidence]),
+        evidence=np.array([*trace.evidence, log_values + _log_apart(records, parameters) + evidence]),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
         found_share=np.array(np.nan if seen is None else seen.share),
@@ -146,15 +147,19 @@ def record_shares(records: Records) -> Float[np.ndarray, " value"]:
 
 def log_base(records: Records, parameters: Parameters) -> float:
     """Return the log probability of the records, their number, and all of them apart."""
+    return _log_values(records, parameters) + _log_apart(records, parameters)
+
+
+def _log_values(records: Records, parameters: Parameters) -> float:
     codes = records.value + records.first_value[:-1, None]
     number = np.bincount(codes[records.value >= 0], minlength=records.num_values)
+    return float(number @ np.log(parameters.value_share))
+
+
+def _log_apart(records: Records, parameters: Parameters) -> float:
+    number = records.num_records
     alone = np.log(parameters.intensity * parameters.size_share[0])
-    return float(
-        records.num_records * alone
-        - parameters.intensity
-        - gammaln(records.num_records + 1)
-        + number @ np.log(parameters.value_share)
-    )
+    return float(number * alone - parameters.intensity - gammaln(number + 1))
 
 
 def largest_rise(records: Records, before: Parameters, after: Parameters, likelihood: Likelihood) -> float:
@@ -306,13 +311,14 @@ class _Trace(NamedTuple):
 
 
 class _Em(NamedTuple):
-    """EM on a sample of components."""
+    """EM on a sample of components; ``log_values`` is the part of the log probability that stays as it is."""
 
     records: Records
     sample: _Sample
     prior: Hyperprior
     likelihood: Likelihood
     rule: _Rule
+    log_values: float
 
     def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
         """Maximise; complete the statistics in a second phase if the check is passed."""
@@ -333,7 +339,7 @@ class _Em(NamedTuple):
         before = parameters
         for _ in range(_MOST_PASSES):
             statistics = self.statistics(parameters)
-            now = log_base(self.records, parameters) + statistics.evidence
+            now = self.log_values + _log_apart(self.records, parameters) + statistics.evidence
             if not complete and evidence and now < evidence[-1]:
                 return before, evidence
             evidence.append(now)
@@ -421,11 +427,15 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
 
 
 def _enumerate_all(
-    records: Records, parts: Components, parameters: Parameters, likelihood: Likelihood, restriction: str
+    records: Records,
+    parts: Components,
+    parameters: Parameters,
+    likelihood: Likelihood,
+    restriction: str,
 ) -> tuple[list[Group], float]:
-    """Enumerate all components; return their partitions and the log evidence."""
+    """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
     terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
-    evidence = log_base(records, parameters)
+    evidence = 0.0
     groups = []
     for members in parts.members:
         if not len(members):

@@ -1,17 +1,19 @@
 """EM: recovery of what records were drawn with, laws of its passes, and RLdata500."""
 
 import dataclasses
+import importlib
 
 import numpy as np
 import numpyro.distributions as dist
 import pytest
 
-import consilience.models.block_linkage.em as em
 from consilience.data import read_records
 from consilience.errors import NotConjugate, UnknownName
 from consilience.models.block_linkage.em import fit_em, log_base, starting_parameters
 from consilience.models.block_linkage.enumeration import conflicts, set_partitions
 from consilience.models.block_linkage.priors import Priors
+
+em = importlib.import_module("consilience.models.block_linkage.em")  # the package has a function of this name
 
 
 def moments(posterior):
