@@ -17,6 +17,9 @@ __all__: list[str] = []
 
 
 def _score(key_path: str, response_path: str) -> dict[str, float]:
+    # Reading imports it where nobody has, which is part of the start.
+    import jax  # noqa: F401
+
     from consilience.data.conll import read_conll
     from consilience.evaluation.coreference_scores import score_coreference
 
