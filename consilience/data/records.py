@@ -5,9 +5,10 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
+import itertools
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -150,7 +151,6 @@ def read_records(
         fields = [column for column in every if column not in {*id_columns.values(), entity}]
     _check_fields(tables, fields, entity)
     records = [_record_ids(table, id_columns[name]) for name, table in tables.items()]
-    counts = collections.Counter(record for own in records for record in own)
     columns = [_join(tables, field, missing_values) for field in fields]
     entities = None if entity is None else _join(tables, entity, ())
     _raise_any(tables)
@@ -166,14 +166,10 @@ def read_records(
         num_fields=len(columns),
         num_sources=len(tables),
         num_values=sum(map(len, vocabulary)),
-        records=object_array(
-            record if counts[record] == 1 else f"{name}:{record}"
-            for name, own in zip(tables, records, strict=True)
-            for record in own
-        ),
+        records=object_array(_across_sources(records, list(tables))),
         fields=object_array(fields),
         sources=object_array(tables),
-        values=object_array(text for names in vocabulary for text in names),
+        values=object_array(itertools.chain.from_iterable(vocabulary)),
         entities=None if entities is None else object_array(entities[1]),
     )
 
@@ -248,7 +244,20 @@ def _record_ids(table: Table, id_column: str) -> list[str]:
     codes, names = table.texts(id_column, required=True)
     again = repeated(codes) & (codes >= 0)
     table.flag(again, id_column, "an earlier record of this source has the same id", "give every record its own id")
-    return [names[code] if code >= 0 else "" for code in codes.tolist()]
+    return np.append(object_array(names), [""])[codes].tolist()
+
+
+def _across_sources(records: Sequence[list[str]], names: Sequence[str]) -> Iterable[str]:
+    """Return the ids of all records; one that several sources have is written ``source:id``."""
+    joined = list(itertools.chain.from_iterable(records))
+    if len(records) == 1 or len(set(joined)) == len(joined):
+        return joined
+    counts = collections.Counter(joined)
+    return (
+        record if counts[record] == 1 else f"{name}:{record}"
+        for name, own in zip(names, records, strict=True)
+        for record in own
+    )
 
 
 def _join(tables: dict[str, Table], field: str, missing_values: Sequence[str]) -> tuple[np.ndarray, list[str]]:
@@ -258,6 +267,8 @@ def _join(tables: dict[str, Table], field: str, missing_values: Sequence[str]) -
         table.texts(field) if field in table.columns else (np.full(table.num_rows, -1, np.int32), [])
         for table in tables.values()
     ]
+    if len(parts) == 1 and not any(text in parts[0][1] for text in missing_values):
+        return parts[0]
     found = dict.fromkeys(name for _, names in parts for name in names)
     vocabulary = [name for name in found if name not in missing_values]
     joined = np.concatenate([empty, *(recode(codes, names, vocabulary) for codes, names in parts)])

@@ -223,6 +223,11 @@ class Table:
         names : distinct texts in order of first appearance.
         """
         column = self.columns[role]
+        if _are_plain(column.values):
+            # Ids are mostly distinct texts already: nothing has to be looked up.
+            if required:
+                self._require(column.codes >= 0, role, {})
+            return column.codes, column.values
         lookup: dict[str, int] = {}
         recoded = np.full(len(column.values) + 1, -1, np.int32)
         refused: dict[str, list[int]] = {}
@@ -233,9 +238,7 @@ class Table:
                 recoded[code] = lookup.setdefault(text, len(lookup))
         for complaint, bad in refused.items():
             self.flag(np.isin(column.codes, bad), role, complaint, "write a plain text or number there")
-        # Ids are mostly distinct texts already; a copy of the codes would be all that changes.
-        unchanged = np.array_equal(recoded[:-1], np.arange(len(column.values)))
-        codes = column.codes if unchanged else recoded[column.codes]
+        codes = recoded[column.codes]
         if required:
             self._require(codes >= 0, role, refused)
         return codes, list(lookup)
@@ -321,12 +324,22 @@ def cell_text(value: Any) -> tuple[str, str | None]:
 
 def cell_texts(values: Sequence[Any]) -> Iterable[tuple[str, str | None]]:
     """Return `cell_text` of every value; where all are plain texts, the checks are made on all of them at once."""
-    if set(map(type, values)) <= {str}:
-        stripped = list(map(str.strip, values))
-        joined = "".join(stripped)
-        if joined.isascii() and "\0" not in joined:
-            return zip(stripped, itertools.repeat(None), strict=False)
+    if _are_texts(values):
+        return zip(map(str.strip, values), itertools.repeat(None), strict=False)
     return map(cell_text, values)
+
+
+def _are_texts(values: Sequence[Any]) -> bool:
+    """Return whether all are texts that `cell_text` would only strip."""
+    if not set(map(type, values)) <= {str}:
+        return False
+    joined = "".join(values)
+    return joined.isascii() and "\0" not in joined
+
+
+def _are_plain(values: list[Any]) -> bool:
+    """Return whether `cell_text` would leave all as they are: texts without white space around them, none empty."""
+    return _are_texts(values) and "" not in values and list(map(str.strip, values)) == values
 
 
 def _float_text(value: Any) -> tuple[str, str | None]:
@@ -720,12 +733,14 @@ def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
 
 def _from_series(name: str, values: Any) -> Column:
     """Encode a pandas column by pandas itself, anything else value by value."""
-    mixed = str(getattr(values, "dtype", "")) == "object" and any(isinstance(cell, bool) for cell in values)
+    mixed = str(getattr(values, "dtype", "")) == "object" and bool in set(map(type, np.asarray(values)))
     if hasattr(values, "factorize") and not mixed:
         try:
             codes, distinct = values.factorize()
-            whole = getattr(distinct.dtype, "kind", "") in "iu"
-            return Column(name, codes.astype(np.int32), distinct.tolist() if whole else list(distinct))
+            if str(distinct.dtype) in ("str", "string"):
+                distinct = distinct.to_numpy(dtype=object)  # a list of Arrow's texts is slow to make
+            at_once = getattr(distinct.dtype, "kind", "") in "iuO"
+            return Column(name, codes.astype(np.int32), distinct.tolist() if at_once else list(distinct))
         except TypeError:
             pass
     return _from_values(name, values.tolist() if isinstance(values, np.ndarray) else values)
