@@ -37,6 +37,7 @@ _HOME = {
     "consilience.evaluation.silver": ("SilverChains", "silver_chains"),
     "consilience.models.mpa.scenarios": ("simulate_mentions",),
     "consilience.evaluation.annotator_scores": ("annotator_agreement", "annotator_overlap"),
+    "consilience.linking": ("link",),
     "consilience.sweeping": ("sweep",),
     "consilience.checking": ("Check", "check"),
     "consilience.reporting": ("report",),

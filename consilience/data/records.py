@@ -124,7 +124,7 @@ def read_records(
     Parameters
     ----------
     sources : one source (a path, a data frame or a dict of columns), a list of sources, or a dict ``{name: source}`` of
-        paths or data frames. A record may repeat within a source and across sources.
+        paths, data frames or dicts of columns. A record may repeat within a source and across sources.
     id : the column that names each record, unique within a source; by default ``id``, ``record_id`` or ``rec_id``.
     entity : a column with the known entity, for evaluation; it is no field.
     fields : the columns to compare, in order; by default all others. A source that lacks one has it missing.
@@ -176,7 +176,7 @@ def read_records(
 
 def _named_sources(sources: Any) -> dict[str, Any]:
     if isinstance(sources, Mapping) and all(
-        isinstance(value, str | os.PathLike) or hasattr(value, "columns") for value in sources.values()
+        isinstance(value, str | os.PathLike | Mapping) or hasattr(value, "columns") for value in sources.values()
     ):
         named = {str(name): source for name, source in sources.items()}
     else:

@@ -38,7 +38,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from consilience.arrays import Key
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Key
 from consilience.data.records import Records
 from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import RESTRICTIONS
@@ -57,7 +60,7 @@ _MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
 
 
-def em(
+def estimate(
     data: Records, priors: Priors, *, likelihood: str, restriction: str, threshold: float, largest: int
 ) -> Posterior:
     """Link records with hyperparameters by EM; see `fit_em`. Candidates are those of the data, where it has some."""
@@ -78,13 +81,10 @@ def truth(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **op
     return BlockPartition(posterior, key=key, num_draws=num_draws, records=data.records)
 
 
-def notes(data: Records, priors: Priors, **options: Any) -> list[str]:
-    """Say how fields are compared, and what the interval does not hold."""
-    return [
-        "fields are compared for equality, whatever their type",
-        "the interval of the number of entities holds the doubt about links and none about the hyperparameters: it is "
-        "too narrow",
-    ]
+def draw(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
+    """Return the hyperparameters, which are estimates, as often as asked for."""
+    sites = {"distortion": posterior.distortion, "size_share": posterior.size_share, "intensity": posterior.intensity}
+    return {site: jnp.broadcast_to(jnp.asarray(value), (num_draws, *np.shape(value))) for site, value in sites.items()}
 
 
 def warnings(posterior: Posterior, data: Records) -> list[str]:
@@ -142,7 +142,8 @@ MODEL = Model(
         ),
     ),
     posterior=Posterior,
-    em=em,
+    em=estimate,
+    draw=draw,
     truth=truth,
     tables={
         "entities": entities, "pairs": pairs, "review": review, "canonical": canonical, "fields": fields,
@@ -151,6 +152,5 @@ MODEL = Model(
     measures={"num_entities": "consilience.evaluation.partition_scores:num_entities"},
     dims={"distortion": ("field",), "size_share": ("size",)},
     simulate=simulate,
-    notes=notes,
     warnings=warnings,
 )  # fmt: skip

@@ -42,7 +42,7 @@ from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
 
-__all__ = ["candidates", "fit_em", "log_base", "record_shares", "starting_parameters"]
+__all__ = ["candidates", "fit_em", "log_base", "log_prior", "record_shares", "starting_parameters"]
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
@@ -114,7 +114,9 @@ def fit_em(
         distortion=parameters.distortion,
         intensity=np.array(parameters.intensity),
         size_share=parameters.size_share,
-        evidence=np.array([*trace.evidence, log_values + _log_apart(records, parameters) + evidence]),
+        evidence=np.array(
+            [*trace.evidence, log_values + _log_apart(records, parameters) + evidence + log_prior(prior, parameters)]
+        ),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
         found_share=np.array(np.nan if seen is None else seen.share),
@@ -332,21 +334,25 @@ class _Em(NamedTuple):
     def phase(self, parameters: Parameters, *, complete: bool) -> tuple[Parameters, list[float]]:
         """Repeat until no distortion and no share of a size moves.
 
-        The new hyperparameters match moments, and take in the prior, so that they need not raise the evidence. Without
-        completion a step that lowers it is taken back, and is the last.
+        The new intensity and shares raise the evidence with the prior, as EM does. The new distortion matches moments,
+        and need not: without completion, a step that lowers it is taken again with the old distortion.
         """
         evidence: list[float] = []
-        before = parameters
+        before, fixed = parameters, False
         for _ in range(_MOST_PASSES):
             statistics = self.statistics(parameters)
             now = self.log_values + _log_apart(self.records, parameters) + statistics.evidence
-            if not complete and evidence and now < evidence[-1]:
-                return before, evidence
+            now += log_prior(self.prior, parameters)
+            if not complete and evidence and now < evidence[-1] and not fixed:
+                parameters, fixed = parameters._replace(distortion=before.distortion), True
+                continue
             evidence.append(now)
             seen = self.rule.found(self.records, parameters, self.likelihood) if complete else None
             if seen is not None:
                 statistics = _complete(statistics, seen)
             before, parameters = parameters, self.maximise(statistics, parameters)
+            if fixed:
+                parameters = parameters._replace(distortion=before.distortion)
             moved = np.concatenate(
                 [parameters.distortion - before.distortion, parameters.size_share - before.size_share]
             )
@@ -409,6 +415,15 @@ class _Em(NamedTuple):
             return _Check(np.nan, False)
         disagreement = float(np.abs(agreeing / agreeing.sum() - seen.agreeing).sum() / 2)
         return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
+
+
+def log_prior(prior: Hyperprior, parameters: Parameters) -> float:
+    """Return the log density of the priors of log m, of the logits of b and of those of μ, up to a constant."""
+    b, (shape, rate) = parameters.distortion, prior.intensity
+    of_distortion = prior.distortion[:, 0] * np.log(b) + prior.distortion[:, 1] * np.log1p(-b)
+    of_sizes = prior.size_share * np.log(parameters.size_share)
+    of_intensity = shape * np.log(parameters.intensity) - rate * parameters.intensity
+    return float(of_distortion.sum() + of_sizes.sum() + of_intensity)
 
 
 def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:

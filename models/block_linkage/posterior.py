@@ -39,7 +39,8 @@ class Posterior(NamedTuple):
     probability : float32; of all partitions of a component, in the order of `set_partitions`.
     value_share, distortion, intensity, size_share : the hyperparameters; see `Parameters`.
     evidence : float64, shape ``(pass,)``; log probability of records and number of records, summed over all partitions
-        that join candidates only: a lower bound. Of each pass of EM on a sample, then of the last pass on everything.
+        that join candidates only, a lower bound, and the log density of the priors, up to a constant. Of each pass of
+        EM on a sample, then of the last pass on everything.
     first_phase : int; how many of these passes came before statistics were completed.
     threshold : float; the candidates were pairs with log odds above minus this.
     found_share : float; the share of true pairs that pass the threshold, as the model predicts it; nan where the

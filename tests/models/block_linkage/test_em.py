@@ -213,3 +213,16 @@ def test_rldata500_with_little_distortion_expected(german_names, likelihood):
     mode, mean = moments(posterior)
     assert mode == 454
     assert abs(mean - 451.4) < 0.1
+
+
+def test_few_records_teach_something():
+    """Where a whole step lowers the evidence, sizes and intensity still learn: two tables of four people in common."""
+    names = ["ada", "max", "eva", "ida"]
+    columns = {
+        "id": [f"{side}{place}" for side in "ab" for place in range(4)], "name": names * 2,
+        "born": ["1951", "1960", "1947", "1972"] * 2, "city": ["bonn", "jena", "bonn", "kiel"] * 2,
+    }  # fmt: skip
+    posterior = fit_em(read_records(columns))
+    assert posterior.size_share[1] > 0.3
+    assert (np.diff(posterior.evidence[: posterior.first_phase]) >= -1e-9).all()
+    assert posterior.intensity < 7
