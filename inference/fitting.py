@@ -536,6 +536,8 @@ def _prepared(member: Model, method: str, data: Contract, priors: Any, settings:
     if method in ("cavi", "gibbs", "em"):
         kernel = getattr(member, method)
         return kernel, kernel.prepare(data, priors, **settings)
+    if member.model_data is not None:
+        data = member.model_data(data, **settings)
     return member.model, data, priors, settings
 
 

@@ -191,6 +191,8 @@ class Model:
     also : other contracts that it takes.
     methods : inference methods in order of preference; the first is what ``method="auto"`` takes.
     model : NumPyro function ``model(data, priors, **options)``, the joint density; None for a point estimate.
+    model_data : ``model_data(data, **options)`` -> what the NumPyro function takes in the place of the data, where that
+        must be found on the host, outside of compiled programs.
     priors : class of its priors; ``priors()`` are the paper's.
     prior_options : scalar shorthands for priors: name -> (help, function of the value that returns the fields of
         `priors` that it sets).
@@ -237,6 +239,7 @@ class Model:
     truth: Callable[..., Any]
     also: tuple[type, ...] = ()
     model: Any = None
+    model_data: Any = None
     priors: Any = None
     prior_options: Mapping[str, tuple[str, Callable[[float], Mapping[str, Any]]]] = field(default_factory=dict)
     options: tuple[Option, ...] = ()

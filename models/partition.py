@@ -79,6 +79,35 @@ class PartitionTruth(ABC):
             total += np.bincount(size, minlength=self.num_records + 1)[1:]
         return np.trim_zeros(total, "b") / self.num_draws
 
+    def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
+        """Return for each record how probably its cluster in a partition is exactly one cluster.
+
+        Parameters
+        ----------
+        cluster : of any partition, such as an `estimate`; equal where records are together.
+        """
+        wanted = self._set_words(first_members(cluster)[None])
+        equal = [(self._set_words(self.clusters(block)) == wanted).sum(axis=0) for block in self.blocks()]
+        return np.sum(equal, axis=0) / self.num_draws
+
+    def entropy(self) -> Float[np.ndarray, " record"]:
+        """Return for each record the entropy, in nats, of the set that is its cluster: how doubtful it is."""
+        words = np.sort(np.concatenate([self._set_words(self.clusters(block)) for block in self.blocks()]), axis=0)
+        starts = np.ones(words.shape, bool)
+        starts[1:] = words[1:] != words[:-1]
+        run = np.cumsum(starts.T.ravel()) - 1
+        share = np.bincount(run) / self.num_draws
+        record = np.repeat(np.arange(self.num_records), starts.sum(axis=0))
+        return -np.bincount(record, share * np.log(share), self.num_records)
+
+    def _set_words(self, cluster: Int[np.ndarray, "draw record"]) -> np.ndarray:
+        """Return a number for the set that is each record's cluster: the sum, modulo 2^64, of random words of it."""
+        word = np.random.default_rng(0).integers(0, 2**64, self.num_records, np.uint64)
+        total = np.zeros(cluster.shape, np.uint64)
+        draw = np.broadcast_to(np.arange(len(cluster))[:, None], cluster.shape)
+        np.add.at(total, (draw, cluster), np.broadcast_to(word, cluster.shape))
+        return np.take_along_axis(total, cluster, axis=1)
+
 
 class DrawnPartitions(PartitionTruth):
     """Partitions of which draws are stored.
@@ -89,8 +118,11 @@ class DrawnPartitions(PartitionTruth):
     """
 
     def __init__(self, cluster: Int[np.ndarray, "draw record"]) -> None:
-        self.cluster = np.stack([first_members(row) for row in cluster])
-        self.num_draws, self.num_records = self.cluster.shape
+        self.num_draws, self.num_records = cluster.shape
+        start = self.num_records * np.arange(self.num_draws)[:, None]
+        _, label = np.unique(cluster, return_inverse=True)
+        apart = label.reshape(cluster.shape) + start * (int(label.max(initial=0)) + 1)
+        self.cluster = (first_members(apart.ravel()).reshape(cluster.shape) - start).astype(np.int32)
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Return the stored clusters."""
@@ -98,18 +130,24 @@ class DrawnPartitions(PartitionTruth):
 
     def pairs(self) -> Pairs:
         """Return how often each pair is together."""
-        every = np.concatenate([pairs_together(row) for row in self.cluster])
-        pair, number = np.unique(every, return_counts=True)
+        pair, number = np.unique(self._together()[1], return_counts=True)
         first, second = np.divmod(pair, self.num_records)
         return Pairs(first.astype(np.int32), second.astype(np.int32), number / self.num_draws)
 
     def estimate(self) -> Int[np.ndarray, " record"]:
         """Return the draw that agrees best with all: the least expected number of wrongly joined or parted pairs."""
-        pairs = self.pairs()
-        code = pairs.first.astype(np.int64) * self.num_records + pairs.second
+        draw, pair = self._together()
+        _, place, number = np.unique(pair, return_inverse=True, return_counts=True)
         # Of a draw: the pairs that it has, each as probable as it is, against all that it might have.
-        gains = [np.sum(2 * pairs.probability[np.searchsorted(code, pairs_together(row))] - 1) for row in self.cluster]
-        return self.cluster[int(np.argmax(gains))]
+        gain = np.bincount(draw, 2 * number[place] / self.num_draws - 1, self.num_draws)
+        return self.cluster[int(np.argmax(gain))]
+
+    def _together(self) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+        """Return the pairs of all draws that are together: the draw, and ``first * number of records + second``."""
+        size = self.num_records
+        start = size * np.arange(self.num_draws)[:, None]
+        one, other = np.divmod(pairs_together((self.cluster + start).ravel()), self.cluster.size)
+        return one // size, (one % size) * size + other % size
 
 
 def first_members(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " record"]:

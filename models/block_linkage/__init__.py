@@ -46,13 +46,14 @@ from consilience.data.records import Records
 from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import RESTRICTIONS
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
-from consilience.models.block_linkage.model import model
+from consilience.models.block_linkage.model import Linkable, linkable, model
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.simulation import simulate
 from consilience.models.block_linkage.tables import canonical, entities, fields, pairs, patterns, review
-from consilience.models.block_linkage.truth import BlockPartition
+from consilience.models.block_linkage.truth import BlockPartition, drawn_partitions
 from consilience.models.interface import Model, Option
+from consilience.models.partition import DrawnPartitions
 
 __all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "simulate", "truth"]
 
@@ -70,14 +71,26 @@ def estimate(
     )  # fmt: skip
 
 
-def truth(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **options: Any) -> BlockPartition:
-    """Return the partitions of all components with their probabilities.
+def prepared(data: Records, *, likelihood: str, restriction: str, threshold: float, largest: int) -> Linkable:
+    """Return the records with the components of their candidates, which the NumPyro function needs beforehand."""
+    return linkable(
+        data, likelihood=likelihood, restriction=restriction, threshold=threshold, largest=largest,
+        pairs=data.candidate,
+    )  # fmt: skip
+
+
+def truth(posterior: Any, data: Records, *, key: Key, num_draws: int, likelihood: str, **options: Any) -> Any:
+    """Return the partitions of all components with their probabilities; of draws, a partition for each.
 
     Parameters
     ----------
     posterior, data : what was fitted.
     key, num_draws : of the draws.
+    likelihood, options : as in the fit.
     """
+    if not isinstance(posterior, Posterior):
+        found = prepared(data, likelihood=likelihood, **options)
+        return DrawnPartitions(drawn_partitions(found, posterior, likelihood=likelihood, key=key))
     return BlockPartition(posterior, key=key, num_draws=num_draws, records=data.records)
 
 
@@ -87,9 +100,11 @@ def draw(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **opt
     return {site: jnp.broadcast_to(jnp.asarray(value), (num_draws, *np.shape(value))) for site, value in sites.items()}
 
 
-def warnings(posterior: Posterior, data: Records) -> list[str]:
+def warnings(posterior: Any, data: Records) -> list[str]:
     """Say what only the outcome tells: errors that come together, entities that are too large, what was cut."""
     found = []
+    if not isinstance(posterior, Posterior):
+        return found
     if posterior.disagreement > _MOST_DISAGREEMENT:
         found.append(
             "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
@@ -120,8 +135,9 @@ MODEL = Model(
   year      = {2014}
 }""",
     data=Records,
-    methods=("em",),
+    methods=("em", "nuts"),
     model=model,
+    model_data=prepared,
     priors=Priors,
     options=(
         Option(

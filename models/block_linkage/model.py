@@ -17,18 +17,18 @@ import numpyro
 import numpyro.distributions as dist
 from scipy.special import gammaln
 
-from consilience.arrays import Array, Float
+from consilience.arrays import Array, Float, Int
 from consilience.data.contract import Contract, array, size
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.components import components
 from consilience.models.block_linkage.em import candidates, record_shares
-from consilience.models.block_linkage.enumeration import conflicts, enumerate_blocks_jax, size_terms
+from consilience.models.block_linkage.enumeration import Enumerated, conflicts, enumerate_blocks_jax, size_terms
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, site_priors
 
-__all__ = ["Linkable", "linkable", "log_density", "model"]
+__all__ = ["Linkable", "enumerate_linkable", "linkable", "log_density", "members_by_size", "model"]
 
 _ALL_PARTITIONS = 8
 """So many records have few enough partitions, 4,140, that all of them are summed."""
@@ -109,8 +109,9 @@ def linkable(
 
 
 def model(
-    data: Records | Linkable, priors: Priors | None = None, *, likelihood: str = "hit-miss", largest: int = 6
-) -> None:
+    data: Records | Linkable, priors: Priors | None = None, *, likelihood: str = "hit-miss", restriction: str = "none",
+    threshold: float = 5.0, largest: int = 6,
+) -> None:  # fmt: skip
     """Sample the hyperparameters; the linkage is summed out.
 
     Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``; where the prior of the values is a
@@ -118,14 +119,17 @@ def model(
 
     Parameters
     ----------
-    data : records, or `linkable` records: inside of a compiled program, and for other settings of the candidates.
+    data : records, or, inside of a compiled program, `linkable` records, whose restriction and threshold then hold.
     priors : `Priors` by default.
     likelihood : a name in `LIKELIHOODS`.
-    largest : records of an entity at most.
+    restriction, threshold, largest : as `fit_em` takes them.
     """
     priors = priors or Priors()
     if isinstance(data, Records):
-        data = linkable(data, likelihood=likelihood, largest=largest)
+        data = linkable(
+            data, likelihood=likelihood, threshold=threshold, largest=largest, restriction=restriction,
+            pairs=data.candidate,
+        )  # fmt: skip
     distortion_prior, size_prior, intensity_prior = site_priors(priors, data, largest)
     with numpyro.plate("field", data.num_fields):
         distortion = numpyro.sample("distortion", distortion_prior)
@@ -157,16 +161,31 @@ def log_density(
     constant = number * np.log(number) - number - gammaln(number + 1)
     apart = number * jnp.log(intensity / number * size_share[0]) - (intensity - number) + constant
     density = apart + jnp.sum(data.number * jnp.log(value_share))
-    largest = len(data.num_components) + 1
-    terms = size_terms(intensity, size_share, largest, jnp)
-    start = 0
-    for num_members, num_components in enumerate(data.num_components, start=2):
-        members = data.member[start : start + num_members * num_components].reshape(-1, num_members)
-        start += num_members * num_components
-        if num_components:
+    found = enumerate_linkable(data, value_share, distortion, size_share, intensity, likelihood)
+    return density + sum(one.log_evidence.sum() for one in found)
+
+
+def enumerate_linkable(
+    data: Linkable, value_share: Array, distortion: Array, size_share: Array, intensity: Array, likelihood: str
+) -> list[Enumerated]:
+    """Enumerate the components of each size, in JAX; nothing of sizes that none has."""
+    terms = size_terms(intensity, size_share, len(data.num_components) + 1, jnp)
+    found = []
+    for members in members_by_size(data):
+        if len(members):
             values = data.value[:, members.T].transpose(1, 0, 2)
             conflict = conflicts(data.source, members, data.restriction)
-            own_terms = terms[: num_members + 1]
-            found = enumerate_blocks_jax(values, value_share, distortion, own_terms, LIKELIHOODS[likelihood], conflict)
-            density = density + found.log_evidence.sum()
-    return density
+            own_terms = terms[: members.shape[1] + 1]
+            found.append(
+                enumerate_blocks_jax(values, value_share, distortion, own_terms, LIKELIHOODS[likelihood], conflict)
+            )
+    return found
+
+
+def members_by_size(data: Linkable) -> list[Int[Array, "component member"]]:
+    """Return the records of the components of 2, 3, … records."""
+    sizes = range(2, len(data.num_components) + 2)
+    ends = np.cumsum([0, *(size * number for size, number in zip(sizes, data.num_components, strict=True))])
+    return [
+        data.member[start:stop].reshape(-1, size) for size, start, stop in zip(sizes, ends, ends[1:], strict=False)
+    ]

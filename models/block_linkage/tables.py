@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Bool, Int
+from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.truth import BlockPartition
+from consilience.models.block_linkage.em import record_shares
+from consilience.models.block_linkage.posterior import Posterior
+from consilience.models.partition import PartitionTruth
 
 __all__ = ["canonical", "entities", "fields", "pairs", "patterns", "review"]
 
@@ -20,7 +22,7 @@ _MOST_NUMBERS = 1 << 22
 _DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
 
 
-def entities(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the records: the entity of each in the most probable partition, named by its first record.
 
     ``certainty`` is the probability that the entity is exactly these records, and no other.
@@ -31,7 +33,7 @@ def entities(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, 
     }  # fmt: skip
 
 
-def pairs(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+def pairs(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the pairs of records that may be of one entity, the most probable first."""
     found = truth.pairs()
     order = np.argsort(-found.probability, kind="stable")
@@ -40,7 +42,7 @@ def pairs(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.
     }  # fmt: skip
 
 
-def review(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+def review(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the records whose entity is in doubt, by the entropy (nats) of the set of records that is theirs."""
     entropy = truth.entropy()
     order = np.argsort(-entropy, kind="stable")
@@ -49,7 +51,7 @@ def review(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np
     return {**{name: values[order] for name, values in table.items()}, "entropy": entropy[order]}
 
 
-def canonical(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+def canonical(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the true values of entities with several records: of each field the most probable one.
 
     ``values`` is how many different values its records show; a field that all of them lack has no row.
@@ -63,7 +65,8 @@ def canonical(posterior: Any, data: Records, truth: BlockPartition) -> dict[str,
     entity = np.broadcast_to(cluster[record], value.shape)[seen].astype(np.int64)
     cells, number = np.unique((entity * data.num_fields + field) * data.num_values + value[seen], return_counts=True)
     of_field, value = np.divmod(cells, data.num_values)
-    share, distortion = posterior.value_share[value], posterior.distortion[of_field % data.num_fields]
+    value_share, of_fields = _hyperparameters(posterior, data)
+    share, distortion = value_share[value], of_fields[of_field % data.num_fields]
     # The values that no record shows have together what is left of one.
     log_weight = np.log(share) + number * np.log1p((1 - distortion) / (distortion * share))
     starts = np.flatnonzero(np.diff(of_field, prepend=-1))
@@ -82,16 +85,16 @@ def canonical(posterior: Any, data: Records, truth: BlockPartition) -> dict[str,
     }  # fmt: skip
 
 
-def fields(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+def fields(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the fields: how many values, in how many records they are missing, and how often they are distorted."""
     missing = (np.asarray(data.value) < 0).sum(axis=1)
     return {
         "field": np.asarray(data.fields, object), "values": np.diff(data.first_value), "missing": missing,
-        "distortion": np.asarray(posterior.distortion, float),
+        "distortion": _hyperparameters(posterior, data)[1],
     }  # fmt: skip
 
 
-def patterns(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, np.ndarray]:
+def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of how many entities have records in exactly these sources, with central 95 % of the draws."""
     names, source = np.asarray(data.sources, object), np.asarray(data.source)
     has = source[:, None] == np.arange(len(names))
@@ -106,6 +109,14 @@ def patterns(posterior: Any, data: Records, truth: BlockPartition) -> dict[str, 
     }  # fmt: skip
 
 
+def _hyperparameters(posterior: Any, data: Records) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+    """Return θ and b: the estimates, or means of draws."""
+    if isinstance(posterior, Posterior):
+        return np.asarray(posterior.value_share), np.asarray(posterior.distortion)
+    share = posterior["value_share"].mean(axis=0) if "value_share" in posterior else record_shares(data)
+    return np.asarray(share, float), np.asarray(posterior["distortion"], float).mean(axis=0)
+
+
 def _numbers_by_pattern(
     cluster: Int[np.ndarray, "draw record"], has: Bool[np.ndarray, "record source"]
 ) -> Int[np.ndarray, "draw pattern"]:
@@ -118,6 +129,6 @@ def _numbers_by_pattern(
         pattern |= there.astype(np.int64) << source
     width = 1 << has.shape[1]
     draw = np.repeat(np.arange(num_draws), num_records)
-    return np.bincount(draw * width + pattern, minlength=num_draws * width).reshape(num_draws, width)[:, :] * (
-        np.arange(width) > 0
-    )
+    numbers = np.bincount(draw * width + pattern, minlength=num_draws * width).reshape(num_draws, width)
+    numbers[:, 0] = 0  # codes that are no cluster
+    return numbers

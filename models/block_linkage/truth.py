@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Float, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.enumeration import (
     pair_probabilities,
     pairs_within,
@@ -17,10 +18,11 @@ from consilience.models.block_linkage.enumeration import (
     subset_probabilities,
     subset_sizes,
 )
+from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.block_linkage.posterior import Group, Posterior
 from consilience.models.partition import Pairs, PartitionTruth, first_members
 
-__all__ = ["BlockPartition", "MatchingSets"]
+__all__ = ["BlockPartition", "MatchingSets", "drawn_partitions"]
 
 _BLOCK = 4_000_000
 """Random numbers at a time."""
@@ -217,6 +219,50 @@ class BlockPartition(PartitionTruth):
             of_record = np.where(within, probability[:, None], -1)
             found.append((group, of_record.argmax(axis=2), of_record.max(axis=2)))
         return found
+
+
+def drawn_partitions(
+    data: Linkable, sites: Mapping[str, np.ndarray], *, likelihood: str, key: Key
+) -> Int[np.ndarray, "draw record"]:
+    """Draw a partition given each draw of the hyperparameters.
+
+    Parameters
+    ----------
+    data : the records with their components.
+    sites : draws ``(draw, …)`` of the model's sites.
+    likelihood : a name in `LIKELIHOODS`.
+    key : of the draws.
+
+    Returns
+    -------
+    Clusters, each the code of its first record.
+    """
+    num_draws = len(sites["distortion"])
+    share = sites.get("value_share", np.broadcast_to(data.share, (num_draws, len(data.share))))
+    hyperparameters = tuple(
+        jnp.asarray(values, jnp.result_type(float))
+        for values in (share, sites["distortion"], sites["size_share"], sites["intensity"])
+    )
+    cluster = np.tile(np.arange(data.num_records, dtype=np.int32), (num_draws, 1))
+    several = [members for members in members_by_size(data) if len(members)]
+    for members, chosen in zip(several, _drawn(key, hyperparameters, data, likelihood), strict=True):
+        cluster[:, members] = _first_records(np.asarray(members), np.asarray(chosen))
+    return cluster
+
+
+@functools.partial(jax.jit, static_argnames="likelihood")
+def _drawn(key: Key, hyperparameters: tuple[Array, ...], data: Linkable, likelihood: str) -> list[Array]:
+    """Draw the number of the partition of every component, ``(draw, component)`` of each size."""
+
+    def one(draw: tuple[Array, ...]) -> list[Array]:
+        own_key, share, distortion, size_share, intensity = draw
+        return [
+            jax.random.categorical(jax.random.fold_in(own_key, size), jnp.log(found.partition), axis=0)
+            for size, found in enumerate(enumerate_linkable(data, share, distortion, size_share, intensity, likelihood))
+        ]
+
+    keys = jax.random.split(key, len(hyperparameters[0]))
+    return jax.lax.map(one, (keys, *hyperparameters))
 
 
 @functools.partial(jax.jit, static_argnames="number")

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Int
 from consilience.data.records import Records
-from consilience.models.dirichlet_entity.truth import EntityPartition
 from consilience.models.partition import PartitionTruth
 
 __all__ = ["clusters", "entities", "pairs", "review"]
@@ -23,7 +22,7 @@ def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     ``certainty`` is the probability that the entity is exactly these records, and no other.
     """
     estimate = truth.estimate()
-    certainty = truth.cluster_probability(estimate) if isinstance(truth, EntityPartition) else _share(truth, estimate)
+    certainty = truth.cluster_probability(estimate)
     return {"record": np.arange(truth.num_records), "entity": estimate, "certainty": certainty}
 
 
@@ -72,20 +71,3 @@ def _numbers_by_size(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray,
     width = int(size.max(initial=0)) + 1
     numbers = np.bincount((draw * width + size).ravel(), minlength=num_draws * width).reshape(num_draws, width)
     return numbers * (np.arange(width) > 0)
-
-
-def _share(truth: PartitionTruth, estimate: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
-    """Return the share of draws in which the cluster of each record is exactly that of the estimate."""
-    # Sets are told apart by sums of random words of their members.
-    word = np.random.default_rng(0).integers(-(2**63), 2**63, truth.num_records)
-    wanted = _sums(word, estimate[None])
-    equal = [(_sums(word, truth.clusters(block)) == wanted).sum(axis=0) for block in _blocks(truth)]
-    return np.sum(equal, axis=0) / truth.num_draws
-
-
-def _sums(word: Int[np.ndarray, " record"], cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw record"]:
-    """Return the sum, modulo 2^64, of the words of all records in the cluster of each record."""
-    total = np.zeros(cluster.shape, np.int64)
-    draw = np.broadcast_to(np.arange(len(cluster))[:, None], cluster.shape)
-    np.add.at(total, (draw, cluster), np.broadcast_to(word, cluster.shape))
-    return np.take_along_axis(total, cluster, axis=1)

@@ -1,0 +1,100 @@
+"""`link`: what is compared, what is written, and what is refused; in Python and on the command line."""
+
+import csv
+import json
+import warnings
+
+import pytest
+
+import consilience as cs
+from consilience.cli import main
+from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
+from consilience.models.block_linkage import simulate
+
+PEOPLE = {
+    "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
+    "born": ["1951-02-03", "1960-07-21", "1947-11-30", "1951-02-03", "1960-07-12", "1972-05-05"],
+    "pupils": [2, 2, 2, 2, 2, 2], "visit": list(range(6)), "note": ["", "", "", "", "", ""],
+    "city": ["bonn", "jena", "bonn", "bonn", "jena", "kiel"],
+}  # fmt: skip
+
+
+def linked(**options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        warnings.simplefilter("ignore", InputWarning)
+        return cs.link(PEOPLE, id="person", **options)
+
+
+def test_columns_that_can_tell_nobody_apart_are_left_out():
+    fit = linked()
+    assert fit.attributes["fields"] == "name (category), born (date), city (category)"
+    for reason in ("pupils: the same", "visit: different in every record", "note: always missing"):
+        assert reason in fit.attributes["left_out"]
+
+
+def test_named_fields_are_compared_whatever_they_are():
+    assert linked(fields=["name", "visit"]).data.fields.tolist() == ["name", "visit"]
+    assert linked(fields={"name": "string"}).attributes["fields"] == "name (string)"
+
+
+def test_what_cannot_be():
+    with pytest.raises(UnknownName, match="the type of field 'name' is 'text'; give one of string"):
+        cs.link(PEOPLE, id="person", fields={"name": "text"})
+    with pytest.raises(InputError, match="no source has this column"):
+        cs.link(PEOPLE, id="person", fields=["nome"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        with pytest.raises(UnsupportedRequest, match="no column can tell entities apart"):
+            cs.link({"id": ["a", "b", "c"], "x": ["1", "1", "1"]})
+    with pytest.raises(InputError, match="there is no such record"):
+        linked(pairs={"record_a": ["a1"], "record_b": ["a9"]})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with two files of records, and what the command wrote for them."""
+    folder = tmp_path_factory.mktemp("link")
+    records, _ = simulate(1, num_records=120, num_values=(40, 50, 30), size_share=(0.7, 0.3), num_sources=2)
+    cs.write_records(records, folder)
+    files = sorted(map(str, folder.glob("*.csv")))
+    words = ["link", *files, "--entity", "entity", "--draws", "50", "-o", str(folder / "out")]
+    assert main(words) in (0, 3)
+    return folder
+
+
+def test_what_the_command_writes(folder):
+    with (folder / "out/entities.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 120
+    assert set(rows[0]) == {"record", "entity", "certainty"}
+    with (folder / "out/pairs.csv").open(newline="") as stream:
+        assert set(next(csv.DictReader(stream))) == {"record_a", "record_b", "probability"}
+    page = (folder / "out/report.html").read_text()
+    for words in ("How many entities", "To be decided by hand", "Between files", "Against the known entities"):
+        assert words in page
+    assert len(cs.load_fit(folder / "out/fit").entities()) == 120
+
+
+def test_the_tables_of_the_saved_fit(folder, capsys):
+    capsys.readouterr()
+    assert main(["table", str(folder / "out/fit"), "patterns", "--json"]) == 0
+    assert {row["sources"] for row in json.loads(capsys.readouterr().out)} <= {"file_1", "file_2", "file_1 + file_2"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["link", "file_1.csv", "-o", "out"], "out exists; give a new folder, or --force"),
+        (["link", "file_9.csv", "-o", "new"], "there is no such file"),
+        (["link", "file_1.csv", "--id", "person", "-o", "new"], "there is no column 'person'"),
+        (["link", "file_1.csv", "--fields", "nome", "-o", "new"], "no source has this column"),
+        (["link", "file_1.csv", "--pairs", "none.csv", "-o", "new"], "there is no such file"),
+    ],
+)
+def test_what_the_command_refuses(folder, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+    assert main(words) == 1
+    assert message in capsys.readouterr().err
+    assert not (folder / "new").exists()

@@ -1,0 +1,128 @@
+"""Block-linkage as a member of the zoo: through fit, its tables by hand, saved and loaded, and by NUTS."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import DiagnosticWarning
+from consilience.models.block_linkage import prepared, simulate
+from consilience.models.block_linkage.enumeration import pairs_within
+from consilience.models.block_linkage.model import enumerate_linkable
+from consilience.models.block_linkage.truth import drawn_partitions
+
+
+@pytest.fixture(scope="module")
+def records():
+    return simulate(3, num_records=300, num_values=(60, 80, 40, 12), size_share=(0.8, 0.15, 0.05), num_sources=2)[0]
+
+
+@pytest.fixture(scope="module")
+def fitted(records):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        return cs.fit("block-linkage", records, draws=400)
+
+
+def test_tables_agree_with_each_other(fitted, records):
+    entities, pairs, review = fitted.entities(), fitted.pairs(), fitted.review()
+    assert entities["record"].tolist() == records.records.tolist()
+    assert pairs["probability"].is_monotonic_decreasing
+    assert review["entropy"].is_monotonic_decreasing
+    together = entities.groupby("entity").size()
+    assert len(together) == int(fitted.num_entities().point)
+    doubt = entities.set_index("record")["certainty"][review["record"]]
+    np.testing.assert_allclose(doubt, review["certainty"])
+    scores = cs.score_partition(fitted, records)
+    assert scores["pairwise-f1"] > 0.7
+
+
+def test_patterns_count_all_entities(fitted):
+    table, count = fitted.patterns(), fitted.num_entities()
+    assert set(table["sources"]) <= {"file_1", "file_2", "file_1 + file_2"}
+    assert table["entities"].sum() == pytest.approx(count.value)
+
+
+def test_canonical_values_are_by_bayes_rule(fitted, records):
+    """Of each field of an entity by the sum over all values that it may have."""
+    table, entities = fitted.canonical(), fitted.truth.estimate()
+    share, distortion = fitted.posterior.value_share, fitted.posterior.distortion
+    code = {name: place for place, name in enumerate(records.records)}
+    for _, row in table.head(40).iterrows():
+        field = records.fields.tolist().index(row["field"])
+        own = records.value[field, entities == code[row["entity"]]]
+        of_field = share[records.first_value[field] : records.first_value[field + 1]]
+        b = distortion[field]
+        weight = of_field.copy()
+        for value in own[own >= 0]:
+            weight *= np.where(np.arange(len(weight)) == value, 1 - b + b * of_field, b * of_field[value])
+        weight /= weight.sum()
+        assert row["probability"] == pytest.approx(weight.max(), rel=1e-6)
+        assert row["value"] == records.vocabulary(row["field"])[weight.argmax()]
+        assert row["values"] == len(set(own[own >= 0].tolist()))
+
+
+def test_a_saved_fit_is_the_same(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    again = cs.load_fit(tmp_path / "run")
+    assert again.entities().equals(fitted.entities())
+    np.testing.assert_array_equal(again.num_entities().draws, fitted.num_entities().draws)
+    np.testing.assert_array_equal(again.elbo, fitted.elbo)
+    assert again.posterior._fields == fitted.posterior._fields
+
+
+def test_hyperparameters_go_to_arviz(fitted, records):
+    tree = fitted.to_arviz(draws=5)
+    assert tree["posterior"]["distortion"].shape == (1, 5, records.num_fields)
+
+
+def test_candidates_of_the_user_are_all_that_is_linked(records):
+    of_entity = np.flatnonzero(records.entity == np.bincount(records.entity).argmax())[:2]
+    first, second = records.records[of_entity]
+    given = records.with_candidates({"record_a": [second, first], "record_b": [first, second]})
+    assert given.candidate.tolist() == [of_entity.tolist()]
+    pairs = cs.fit("block-linkage", given).pairs()
+    assert pairs[["record_a", "record_b"]].to_numpy().tolist() == [[first, second]]
+
+
+def test_records_between_files_only(records):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        fitted = cs.fit("block-linkage", records, restriction="across")
+    source = dict(zip(records.records, records.source, strict=True))
+    pairs = fitted.pairs()
+    linked = pairs[pairs["probability"] > 0]
+    assert len(linked)
+    assert all(source[one] != source[other] for one, other in zip(linked["record_a"], linked["record_b"], strict=True))
+
+
+def test_partitions_are_drawn_as_probable_as_they_are():
+    """Given hyperparameters, over all partitions of seven records."""
+    records = simulate(5, num_records=7, num_values=(4, 3), size_share=(0.5, 0.5))[0]
+    settings = {"likelihood": "hit-miss", "restriction": "none", "threshold": 5.0, "largest": 6}
+    data, number = prepared(records, **settings), 4_000
+    one = {"distortion": [0.1, 0.2], "size_share": [0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.01], "intensity": 4.0}
+    sites = {site: np.broadcast_to(value, (number, *np.shape(value))) for site, value in one.items()}
+    cluster = drawn_partitions(data, sites, likelihood="hit-miss", key=jax.random.key(0))
+    (found,) = enumerate_linkable(data, data.share, *map(np.array, one.values()), "hit-miss")
+    first, second = pairs_within(7)
+    frequency = (cluster[:, first] == cluster[:, second]).mean(axis=0)
+    expected = np.asarray(found.pair)[:, 0]
+    error = np.sqrt(expected * (1 - expected) / number)
+    assert (np.abs(frequency - expected) <= 5 * error + 1e-4).all()
+
+
+@pytest.mark.slow
+def test_nuts_finds_the_entities_too(records, fitted):
+    """With the hyperparameters drawn, entities are as many as by EM, within both spreads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        drawn = cs.fit("block-linkage", records, method="nuts", draws=60, chains=1, warmup=100, progress=False)
+    one, other = drawn.num_entities(), fitted.num_entities()
+    assert abs(one.value - other.value) < 4 * np.hypot(one.sd, other.sd)
+    assert drawn.entities()["certainty"].between(0, 1).all()
+    assert len(drawn.canonical())
+    assert drawn.fields()["distortion"].between(0, 1).all()
+    assert cs.score_partition(drawn, records)["pairwise-f1"] > 0.7
