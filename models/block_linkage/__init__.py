@@ -102,7 +102,7 @@ def draw(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **opt
 
 def warnings(posterior: Any, data: Records) -> list[str]:
     """Say what only the outcome tells: errors that come together, entities that are too large, what was cut."""
-    found = []
+    found: list[str] = []
     if not isinstance(posterior, Posterior):
         return found
     if posterior.disagreement > _MOST_DISAGREEMENT:
