@@ -25,8 +25,16 @@ def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatc
         assert study.section.title in shown
         assert study.section.title in page
         assert study.words in " ".join(shown.split())
-    assert page.count("<svg") == 10
+    assert page.count("<svg") == 11
     assert not re.search(r"(src|href)=[\"'](?!#|data:)", page)
+
+
+def test_two_files_are_linked(studies):
+    table, words = studies["people"].table, studies["people"].words
+    assert table["sources"].tolist() == ["file_1", "file_2", "file_1 + file_2"]
+    assert "Two files describe 455 people in 600 records" in words
+    # 145 of the people are in both files.
+    assert abs(table["entities"][2] - 145) < 10
 
 
 def test_the_least_certain_patients_come_first(studies):
