@@ -403,29 +403,25 @@ def _check(record: Recording, perl: Path, number: int, seed: int) -> None:
     record.say(
         f"{number} pairs of random files of each kind, of one or two documents with at most seven mentions: in how "
         f"many a score differs by more than {CUT} per cent points. Where a span is in several entities, BLANC of the "
-        "official scorer counts a pair of mentions that it meets twice once, and ours as often as it stands there. "
-        "Which of two entities that begin with the same span is the first one follows from their brackets' order in "
-        "the official scorer, and from their names in ours, since chains do not keep the order of brackets: 'by name' "
-        "are files in which both are the same."
+        "official scorer counts a pair of mentions that it meets twice once, and ours as often as it stands there."
     )
     random = np.random.default_rng(seed)
     sides = {"the key": (True, False), "the response": (False, True), "both": (True, True)}
-    kinds = [("neither", "any", (False, False)), *((name, "by name", of) for name, of in sides.items()),
-             *((name, "any", of) for name, of in sides.items())]  # fmt: skip
+    kinds = {"neither": (False, False), **sides}
     rows = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         # Spans that are repeated, which is what is looked at.
         warnings.simplefilter("ignore", InputWarning)
-        for kind, order, repeated in kinds:
+        for kind, repeated in kinds.items():
             differ = dict.fromkeys(OFFICIAL, 0)
             for _ in range(number):
                 size = int(random.integers(1, 3))
                 paths = [Path(folder) / f"{side}.conll" for side in ("key", "response")]
                 for path, again in zip(paths, repeated, strict=True):
-                    write_random(path, [random_document(random, again, order == "by name") for _ in range(size)])
+                    write_random(path, [random_document(random, again) for _ in range(size)])
                 for metric in different(perl, *paths):
                     differ[metric] += 1
-            rows.append({"repeated spans in": kind, "order of brackets": order, "pairs of files": number, **differ})
+            rows.append({"repeated spans in": kind, "pairs of files": number, **differ})
             print(json.dumps(rows[-1]), flush=True)
     record.table("random", rows)
 

@@ -75,15 +75,12 @@ def _seconds_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def random_document(
-    random: np.random.Generator, repeated: bool, ordered: bool = False
-) -> tuple[int, list[tuple[int, int, int]]]:
+def random_document(random: np.random.Generator, repeated: bool) -> tuple[int, list[tuple[int, int, int]]]:
     """Return the length of a small document and its mentions: first and last token, and entity.
 
     Parameters
     ----------
     repeated : whether a span may stand in several entities.
-    ordered : whether the brackets of a span then stand in the order of the entities' names.
     """
     length = int(random.integers(3, 8))
     mentions: list[tuple[int, int, int]] = []
@@ -96,7 +93,7 @@ def random_document(
         overlaps = any(one[2] == entity and one[0] <= end and start <= one[1] for one in mentions)
         if not overlaps and (repeated or not same_span):
             mentions.append((start, end, entity))
-    return length, sorted(mentions, key=lambda one: one[2]) if ordered else mentions
+    return length, mentions
 
 
 def write_random(path: Path, documents: list[tuple[int, list[tuple[int, int, int]]]]) -> None:

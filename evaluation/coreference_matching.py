@@ -3,11 +3,11 @@
 What is done with a span that stands in several entities is what the official scorer does. The key keeps them all, and
 the response has the mention where it stands last. Of the response, where the key has the span, the first counts and the
 others are left out; where the key lacks it all stay. First and last are in the order of the entities, which is that of
-their first mentions. A span that also stands there as referring to nothing is matched as an entity's.
+their first mentions, or of their first brackets where files were read. A span that also stands there as referring to
+nothing is matched as an entity's.
 
-Two things are not as there. Of entities that begin with the same span, the official scorer has the one first whose
-bracket stands first in the file: chains do not keep that, and here it is the one of the lower code. Its BLANC counts a
-pair of mentions that it meets twice once; here it is counted as often as it stands there.
+One thing is not as there: the official BLANC counts a pair of mentions that it meets twice once; here it is counted as
+often as it stands there.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ class Chains(Contract):
     ----------
     document, start, end : int32, shape ``(mention,)``; code of the document, and first and last token, counted from 0
         in the document. Mentions are sorted by these, longer ones first.
-    entity : int32, shape ``(mention,)``; entities of different documents have different codes. -1 for a markable that
+    entity : int32, shape ``(mention,)``; entities of different documents have different codes. Of a file they are in
+        the order in which they appear. -1 for a markable that
         refers to nothing, such as the "it" of "it rains".
     num_mentions, num_documents, num_entities : sizes.
     documents, entities : object arrays of names in code order; ``None`` in a copy that went through JAX.
@@ -111,7 +112,7 @@ def read_conll(source: Any) -> Chains:
     InputWarning : counting what chains cannot hold: zero anaphora, markables of several parts, split antecedents.
     """
     places: dict[str, str] = {}
-    mentions: list[tuple[int, int, int, str | None]] = []
+    mentions: list[Mention] = []
     left_out: Counter[str] = Counter()
     found: list[InputProblem] = []
     for path in find_conll_files(source):
@@ -122,7 +123,7 @@ def read_conll(source: Any) -> Chains:
                 message = f"the document {document.name!r} occurs twice; it began before in {places[document.name]}"
                 problems.add(message, "rename or leave out one of the two", row=f"line {document.line}")
             places.setdefault(document.name, f"{path}, line {document.line}")
-        mentions += [(first + one.document, one.start, one.end, one.entity) for one in text.mentions]
+        mentions += [one._replace(document=first + one.document) for one in text.mentions]
         left_out.update(text.left_out)
         found += problems.found
     if found:
@@ -142,12 +143,19 @@ def _read(path: Path) -> tuple[ConllText, Problems]:
     return text, problems
 
 
-def _chains(mentions: list[tuple[int, int, int, str | None]], documents: list[str]) -> Chains:
-    names = {(document, entity) for document, _, _, entity in mentions if entity is not None}
-    codes = {name: code for code, name in enumerate(sorted(names))}
-    entity = np.array([codes.get((document, entity or ""), -1) for document, _, _, entity in mentions], np.int32)
-    document, start, end = np.array([mention[:3] for mention in mentions], np.int32).reshape(-1, 3).T
-    return Chains.from_spans(document, start, end, entity, documents=documents, entities=[name for _, name in codes])
+def _chains(mentions: list[Mention], documents: list[str]) -> Chains:
+    """Return mentions as codes, those of entities in the order in which the official scorer meets them."""
+    seen: dict[tuple[int, str], tuple[int, bool, int]] = {}
+    for one in mentions:
+        if one.entity is not None:
+            # Of the brackets in a cell, those of mentions of one token are read first.
+            met, name = (one.start, one.end > one.start, one.place), (one.document, one.entity)
+            seen[name] = min(met, seen.get(name, met))
+    names = sorted(seen, key=lambda name: (name[0], seen[name]))
+    codes = {name: code for code, name in enumerate(names)}
+    entity = np.array([codes.get((one.document, one.entity or ""), -1) for one in mentions], np.int32)
+    document, start, end = np.array([one[:3] for one in mentions], np.int32).reshape(-1, 3).T
+    return Chains.from_spans(document, start, end, entity, documents=documents, entities=[name for _, name in names])
 
 
 def parse_conll(lines: Sequence[str], problems: Problems, *, cells: bool = True) -> ConllText:
@@ -177,7 +185,7 @@ def parse_conll(lines: Sequence[str], problems: Problems, *, cells: bool = True)
 def _parse_2012(lines: Sequence[str], problems: Problems, cells: bool) -> ConllText:
     text = ConllText()
     inside, token, line = False, 0, 0
-    open_at: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    open_at: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for line, row in enumerate(lines, 1):
         content = row.strip()
         if content.startswith("#"):
@@ -222,7 +230,7 @@ def _find_cell(row: str) -> tuple[int, int]:
 
 
 def _mentions(
-    cell: str, document: int, token: int, line: int, open_at: dict[str, list[tuple[int, int]]], problems: Problems
+    cell: str, document: int, token: int, line: int, open_at: dict[str, list[tuple[int, int, int]]], problems: Problems
 ) -> Iterator[Mention]:
     """Yield the mentions that end at a token; remember those that begin."""
     position = 0
@@ -232,12 +240,12 @@ def _mentions(
         position = bracket.end()
         single, begins, ends = bracket.groups()
         if single is not None:
-            yield Mention(document, token, token, single)
+            yield Mention(document, token, token, single, position)
         elif begins is not None:
-            open_at[begins].append((token, line))
+            open_at[begins].append((token, line, position))
         elif open_at[ends]:
-            start, _ = open_at[ends].pop()
-            yield Mention(document, start, token, ends)
+            start, _, place_of_start = open_at[ends].pop()
+            yield Mention(document, start, token, ends, place_of_start)
         else:
             place = {"row": f"line {line}", "value": f"{ends})"}
             problems.add(f"a mention of entity {ends} ends that never began", "add its opening bracket", **place)
@@ -246,9 +254,9 @@ def _mentions(
         problems.add("this is no column of brackets", remedy, row=f"line {line}", value=cell)
 
 
-def _report_open(open_at: dict[str, list[tuple[int, int]]], problems: Problems) -> None:
+def _report_open(open_at: dict[str, list[tuple[int, int, int]]], problems: Problems) -> None:
     for entity, places in open_at.items():
-        for _, line in places:
+        for _, line, _ in places:
             place = {"row": f"line {line}", "value": f"({entity}"}
             problems.add(f"a mention of entity {entity} begins here and never ends", "add its closing bracket", **place)
     open_at.clear()

@@ -31,12 +31,16 @@ class Document(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """A span of tokens of a document, which is counted from 0 in its file; no entity where it refers to nothing."""
+    """A span of tokens of a document, which is counted from 0 in its file; no entity where it refers to nothing.
+
+    ``place`` is that of the opening bracket in its cell of CoNLL-2012.
+    """
 
     document: int
     start: int
     end: int
     entity: str | None
+    place: int = 0
 
 
 class Cell(NamedTuple):

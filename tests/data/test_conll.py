@@ -86,7 +86,13 @@ def test_begin_and_end_may_stand_apart_from_their_sign(tmp_path):
     text = "# begin document d\n0\tan\t(object-1(place-2)\n1\teye\tobject-1)\n# end document\n\n"
     chains = read_conll(written(tmp_path, text))
     assert chains.documents.tolist() == ["d"]
-    assert chains.entities.tolist() == ["object-1", "place-2"]
+    assert sorted(chains.entities) == ["object-1", "place-2"]
+
+
+def test_entities_are_in_the_order_of_their_first_brackets(tmp_path):
+    """In a cell those of one token are read first, as by the official scorer."""
+    text = "#begin document d\nd\t(9|(7|(8)\nd\t7)|9)\nd\t(2)|(1)\n#end document\n"
+    assert read_conll(written(tmp_path, text)).entities.tolist() == ["8", "9", "7", "2", "1"]
 
 
 def test_an_empty_last_cell_is_no_mention(tmp_path):
