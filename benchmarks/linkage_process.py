@@ -27,8 +27,7 @@ def _measure(path: str, likelihood: str) -> dict[str, Any]:
     (cs.read_records, cs.fit, cs.num_entities, member("block-linkage"))
     made: dict[str, Any] = {}
     row: dict[str, Any] = {"import, s": time.perf_counter() - began}
-    frame = pandas.read_csv(path, dtype=str)
-    entity = pandas.factorize(frame.pop("entity"))[0]
+    frame = pandas.read_csv(path, dtype=str, usecols=lambda column: column != "entity")
     stages = {
         "read": lambda: made.update(records=cs.read_records(frame)),
         "fit": lambda: made.update(fit=cs.fit("block-linkage", made["records"], likelihood=likelihood)),
@@ -41,7 +40,8 @@ def _measure(path: str, likelihood: str) -> dict[str, Any]:
     row["peak, MB"] = peak_memory_mb()
     row["draws, s"], _ = timed(lambda: made.update(count=cs.num_entities(made["fit"])))
     row["peak with draws, MB"] = peak_memory_mb()
-    return row | _quality(made, entity)
+    entity = pandas.read_csv(path, dtype=str, usecols=["entity"])["entity"]
+    return row | _quality(made, pandas.factorize(entity)[0])
 
 
 def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:
