@@ -305,7 +305,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--likelihood", choices=likelihoods, help="of distorted values (hit-miss)")
     restrictions = ("none", "across", "within")
     sub.add_argument("--restriction", choices=restrictions, help="link only between files, or only within (none)")
-    sub.add_argument("--threshold", type=float, metavar="X", help="pairs of log odds below -X are left out (5)")
+    sub.add_argument("--threshold", type=float, metavar="X", help="pairs of log odds below -X are left out (4)")
     sub.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
     sub.add_argument("--draws", type=int, default=1000, metavar="N", help="draws of partitions (1000)")
     sub.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same numbers (0)")

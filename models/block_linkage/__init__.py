@@ -149,7 +149,7 @@ MODEL = Model(
             help="across: no two records of a file in an entity; within: only records of one file",
         ),
         Option(
-            name="threshold", kind=float, default=5.0,
+            name="threshold", kind=float, default=4.0,
             help="candidates are pairs of records with log odds above minus this",
         ),
         Option(

@@ -52,6 +52,7 @@ _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
 _MOST_DISAGREEMENT = 0.1  # beyond it, pairs are not as predicted, and completion would run away
 _LEAST_WEIGHT = 50.0  # of the pairs from which that is judged
+_LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
 
 
@@ -60,7 +61,7 @@ def fit_em(
     priors: Priors | None = None,
     *,
     likelihood: str = "hit-miss",
-    threshold: float = 5.0,
+    threshold: float = 4.0,
     largest: int = 6,
     restriction: str = "none",
     pairs: Any = None,
@@ -95,18 +96,20 @@ def fit_em(
     log_values = _log_values(records, parameters)
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
-        rule = _Rule.of(records, parameters, threshold, chosen, joined=pairs is None)
-        found = candidates(records, parameters, chosen, threshold + SLACK, restriction, pairs)
+        wide = _for_candidates(parameters)
+        rule = _Rule.of(records, wide, threshold, chosen, joined=pairs is None)
+        found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
         sample = _sample(records, parts, restriction, num_sampled, generator)
         em = _Em(records, sample, prior, chosen, rule, log_values)
         parameters, check, trace = em.run(parameters)
-        if largest_rise(records, rule.parameters, parameters, chosen) <= SLACK:
+        wide = _for_candidates(parameters)
+        if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
             break
-    found = pair_log_odds(records.value, found.first, found.second, parameters, chosen, records.first_value)
+    found = pair_log_odds(records.value, found.first, found.second, wide, chosen, records.first_value)
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen, restriction)
-    seen = rule._replace(parameters=parameters).found(records, parameters, chosen)
+    seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     return Posterior(
         num_records=np.array(records.num_records),
         **flatten(groups),
@@ -124,6 +127,17 @@ def fit_em(
         completed=np.array(check.passed),
         cut=np.array(parts.cut, float),
     )
+
+
+def _for_candidates(parameters: Parameters) -> Parameters:
+    """Return hyperparameters to find candidates with: as if some entities had a single record.
+
+    Where none has, as in two lists of the same people, two records alone are next to impossible, the log odds of every
+    pair are beyond all thresholds, and everything would be a candidate.
+    """
+    share = parameters.size_share.copy()
+    share[0] = max(share[0], _LEAST_ALONE)
+    return parameters._replace(size_share=share / share.sum())
 
 
 def starting_parameters(records: Records, largest: int) -> Parameters:

@@ -67,7 +67,7 @@ def linkable(
     records: Records,
     *,
     likelihood: str = "hit-miss",
-    threshold: float = 5.0,
+    threshold: float = 4.0,
     largest: int = 6,
     restriction: str = "none",
     pairs: Any = None,
@@ -110,7 +110,7 @@ def linkable(
 
 def model(
     data: Records | Linkable, priors: Priors | None = None, *, likelihood: str = "hit-miss", restriction: str = "none",
-    threshold: float = 5.0, largest: int = 6,
+    threshold: float = 4.0, largest: int = 6,
 ) -> None:  # fmt: skip
     """Sample the hyperparameters; the linkage is summed out.
 

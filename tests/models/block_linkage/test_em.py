@@ -200,7 +200,7 @@ def test_rldata500(german_names):
     assert recall == pytest.approx(0.96, abs=1e-6)
     mode, mean = moments(posterior)
     assert mode == 450
-    assert abs(mean - 446.6) < 0.1
+    assert abs(mean - 448.05) < 0.1
     assert not posterior.completed
 
 
