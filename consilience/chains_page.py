@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consilience.data import Chains, Mentions
@@ -48,7 +48,9 @@ def ambiguity_sections(fit: Any) -> list[Section]:
     return [Section("Chains", blocks)]
 
 
-def chain_score_sections(fit: Any, systems: Mapping[str, Chains]) -> list[Section]:
+def chain_score_sections(
+    fit: Any, systems: Mapping[str, Chains], metrics: Sequence[str], *, singletons: bool
+) -> list[Section]:
     """Return a section on systems that predict chains, scored against draws of the chains of a fit."""
     if not systems:
         return []
@@ -56,14 +58,15 @@ def chain_score_sections(fit: Any, systems: Mapping[str, Chains]) -> list[Sectio
 
     rows = []
     for name, response in systems.items():
-        for metric, score in evaluate_chains(fit, response, _METRICS).items():
+        for metric, score in evaluate_chains(fit, response, metrics or _METRICS, singletons=singletons).items():
             low, high = score.interval
             rows.append({
                 "system": name, "metric": metric, "score": score.value, "95 % from": low, "to": high,
                 "against the most likely chains": score.point,
             })  # fmt: skip
     words = (
-        "F values over draws of the chains, singletons included: the interval is what the annotations leave open. "
+        f"Scores over draws of the chains, singletons {'included' if singletons else 'excluded'}: the interval is what "
+        "the annotations leave open. "
         "Draws take the links of different mentions for independent, so that errors add up along chains less than they "
         "may in truth."
     )

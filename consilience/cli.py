@@ -165,6 +165,12 @@ def parser(command: str | None = None, member_options: Sequence[str] = ()) -> ar
     return whole
 
 
+def _seed(text: str) -> int:
+    if not re.fullmatch(r"\d+", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 0 or more")
+    return int(text)
+
+
 # ---- the flags of each command ----
 
 _FIT_FLAGS: dict[str, dict[str, Any]] = {
@@ -176,7 +182,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "tolerance": {"type": float, "metavar": "X", "help": "convergence threshold of an optimiser"},
     "devices": {"type": int, "metavar": "N", "help": "divide the items among N GPUs, or parts of the CPU (1)"},
     "time-limit": {"type": float, "metavar": "S", "help": "stop after S seconds and keep what was finished"},
-    "seed": {"type": int, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
+    "seed": {"type": _seed, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
     "x64": {"action": "store_true", "help": "compute in double precision"},
     "quiet": {"action": "store_true", "help": "no progress bar"},
     "missing": {"choices": ("drop", "error"), "help": "rows without a label, rating or rank (error)"},
@@ -308,7 +314,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--threshold", type=float, metavar="X", help="pairs of log odds below -X are left out (4)")
     sub.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
     sub.add_argument("--draws", type=int, default=1000, metavar="N", help="draws of partitions (1000)")
-    sub.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same numbers (0)")
+    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same numbers (0)")
     sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help="new folder for tables, report and fit")
     sub.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
     _add_json(sub)
@@ -319,7 +325,7 @@ def _build_simulate(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("key", metavar="KEY", help="a CoNLL file, a folder of them, or public data such as litbank")
     sub.add_argument("--scenario", choices=coreference_commands.SCENARIOS, required=True, help="of Paun et al. (2018)")
     sub.add_argument("--profiles", metavar="FILE", help="for profiles-…: a table with the columns DO and DN")
-    sub.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same data (0)")
+    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same data (0)")
     sub.add_argument("-o", "--output", required=True, metavar="FILE", help="new .csv or .tsv, also with .gz")
     sub.add_argument("--force", action="store_true", help="replace an earlier file")
     _add_json(sub)
@@ -379,7 +385,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("predictions", nargs="+", metavar="FILE", help="predictions, one file a system")
     sub.add_argument("--names", type=lambda text: text.split(","), metavar="A,B,…", help="of the systems")
-    sub.add_argument("--seed", type=int, default=0, metavar="N", help="of the random weights of the items (0)")
+    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
     _add_singletons(sub, None)
     _add_json(sub)
@@ -390,6 +396,7 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
     _add_scoring(sub)
     _add_map(sub)
+    _add_singletons(sub, None)
     sub.add_argument("--title", help="of the page")
     sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html)")
 

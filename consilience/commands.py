@@ -63,6 +63,7 @@ WEIGHTS = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_
 """Names of `consilience.evaluation.agreement`, which takes half a second to import."""
 
 _POOR, _INTERRUPTED = 3, 130
+_MOST_FILES = 6
 _COLUMNS = {
     "Annotations": ("item", "annotator", "label", "gold (optional)", "weight (optional)"),
     "Ratings": ("item", "annotator", "rating"),
@@ -439,13 +440,14 @@ def compare(arguments: Arguments) -> None:
 
 def report(arguments: Arguments) -> None:
     """Write the HTML report."""
+    policies = _policies(arguments)
     systems = _systems(arguments)
     fitted, risk = _load(arguments)
     import consilience as cs
 
     cs.report(
         fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
-        missing=arguments.missing, unknown=arguments.unknown,
+        **policies,
     )  # fmt: skip
     print(f"wrote {arguments.output}")
 
@@ -794,7 +796,10 @@ def data(arguments: Arguments) -> None:
         print(json_text({**described, "files": files}))
         return
     print("\n".join(f"{name:9}{value}" for name, value in described.items()))
-    print("\n".join(f"file     {file['path']}\n         {file['address']}" for file in files))
+    shown = files[:_MOST_FILES]
+    print("\n".join(f"file     {file['path']}\n         {file['address']}" for file in shown))
+    if len(files) > len(shown):
+        print(f"… and {len(files) - len(shown):,} more files (use --json)")
 
 
 def _where(name: str) -> str:

@@ -131,9 +131,7 @@ def _write_chains(arguments: argparse.Namespace, fitted: Fit, found: SilverChain
 
     if arguments.json or arguments.csv:
         raise UnsupportedRequest("--to conll writes files; leave out --json and --csv")
-    template = arguments.template
-    if template is not None and not Path(template).exists():
-        raise InputError(InputProblem("there is no such file or folder", "check the path of --template", template))
+    template = None if arguments.template is None else _template(arguments.template)
     into_folder = template is not None and Path(template).is_dir()
     target = Path(arguments.output or ("chains" if into_folder else "chains.conll"))
     of_draws = [target.with_name(_numbered(target, number)) for number in range(1, (arguments.draws or 0) + 1)]
@@ -144,12 +142,23 @@ def _write_chains(arguments: argparse.Namespace, fitted: Fit, found: SilverChain
             raise UnsupportedRequest(f"{path} is the template; give another --output")
         if not arguments.force and (any(path.iterdir()) if path.is_dir() else path.exists()):
             raise UnsupportedRequest(f"{path} exists; give another --output, or --force to replace it")
-    write_conll(found.to_chains(), target, template=template)
+    write_conll(found, target, template=template, crossing="drop")
     print(f"{found}\nwritten  {target}")
     for number, path in enumerate(of_draws):
-        write_conll(silver_chains(fitted, draw=number).to_chains(), path, template=template)
+        write_conll(silver_chains(fitted, draw=number), path, template=template, crossing="drop")
     if of_draws:
         print(f"         {of_draws[0]} … {of_draws[-1].name}, one draw of the posterior each")
+
+
+def _template(source: str) -> str:
+    """Return the file or folder of a template, which may be public data by name."""
+    if Path(source).exists():
+        return source
+    from consilience import data
+
+    if source not in data.names() or data.describe(source).contract != "Chains":
+        raise InputError(InputProblem("there is no such file or folder", "check the path of --template", source))
+    return str(data.get(source) / Path(data.describe(source).files[0].path).parent)
 
 
 def _numbered(target: Path, number: int) -> str:

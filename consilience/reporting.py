@@ -51,6 +51,7 @@ def report(
     sections: Sequence[Section] = (),
     missing: str = "error",
     unknown: str = "error",
+    singletons: bool = True,
 ) -> Path:
     """Write a report on a fit, and on systems evaluated against it, as one self-contained HTML file.
 
@@ -65,6 +66,7 @@ def report(
     title : of the page.
     sections : further parts, before the last one.
     missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
+    singletons : of chains, whether entities of one mention count.
 
     Returns
     -------
@@ -101,7 +103,10 @@ def report(
     if risk is not None:
         by_group = {name: results[metrics[0].name] for name, results in scores.items()} if systems else {}
         parts.append(_risk_section(truth, risk, certainties[0], by_group))
-    parts += [*chain_score_sections(fit, chains), *ambiguity_sections(fit)]
+    if chains:
+        names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
+        parts += chain_score_sections(fit, chains, [str(name) for name in names], singletons=singletons)
+    parts += ambiguity_sections(fit)
     parts += annotator_sections(fit)
     parts += _agreement_parts(fit, truth, exact or certainties[0])
     parts += [*sections, _run_section(fit, systems)]

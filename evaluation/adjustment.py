@@ -15,11 +15,12 @@ import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
-from consilience.data.conll import Chains
+from consilience.data.conll import Chains, as_chains
 from consilience.data.partitions import Partition
 from consilience.data.predictions import Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.coreference_adjusted import evaluate_chains
+from consilience.evaluation.coreference_scores import is_coreference_metric
 from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.partition_scores import evaluate_partition
 from consilience.evaluation.scores import Score
@@ -75,6 +76,9 @@ def evaluate(
     -------
     Score, or a dict of them by name when a list was given.
     """
+    names = [metric] if isinstance(metric, str) else metric if isinstance(metric, list | tuple) else []
+    if hasattr(predictions, "to_chains") or any(map(is_coreference_metric, names)):
+        predictions = as_chains(predictions)
     if isinstance(predictions, Chains):
         if by is not None:
             raise UnsupportedRequest("by= groups the classes of items, and chains have none; leave it out")

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.data.conll import Chains
+from consilience.data.conll import Chains, as_chains
 from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.evaluation.adjustment import align, lifted, point_scores, truth_of
@@ -163,8 +163,11 @@ def compare(
     unknown : ``keep`` counts predicted classes that the data do not have as wrong.
     singletons : of chains, whether entities of one mention count.
     """
-    if not systems:
+    if not systems or not isinstance(systems, Mapping):
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
+    systems = {
+        name: as_chains(system) if hasattr(system, "to_chains") else system for name, system in systems.items()
+    }
     chains = {name: system for name, system in systems.items() if isinstance(system, Chains)}
     of_items = {name: system for name, system in systems.items() if not isinstance(system, Chains)}
     if chains and of_items:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.data.conll import Chains
-from consilience.errors import UnknownName
+from consilience.data.conll import Chains, as_chains
+from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.coreference import CONLL, METRICS, Share, overlap, share, sums
 from consilience.evaluation.coreference_matching import Matching, match, of_rows
 
@@ -103,12 +103,13 @@ class CoreferenceScores:
         return "\n".join([*lines, f"{'conll':14}{'':20}{self.conll:9.2%}"])
 
 
-def score_coreference(key: Chains, response: Chains, *, singletons: bool = True) -> CoreferenceScores:
+def score_coreference(key: Any, response: Any, *, singletons: bool = True) -> CoreferenceScores:
     """Score the entities of a response against those of a key.
 
     Parameters
     ----------
-    key, response : as `read_conll` returns them; documents are matched by name, and mentions by their spans.
+    key, response : as `read_conll` returns them, or `SilverChains`; documents are matched by name, and mentions by
+        their spans.
     singletons : False leaves out entities of one mention, on both sides.
 
     Returns
@@ -120,7 +121,11 @@ def score_coreference(key: Chains, response: Chains, *, singletons: bool = True)
     Raises
     ------
     InputError : the files have no document in common.
+    UnsupportedRequest : something else than chains is given.
     """
+    key, response = as_chains(key), as_chains(response)
+    if not isinstance(singletons, bool):
+        raise UnsupportedRequest(f"singletons is {singletons!r}; give True or False")
     rows = match(key, response)
     entity = np.asarray(key.entity)[None]
     found = sums_of_documents(entity, response, rows, key.num_documents, _ALL, singletons=singletons)

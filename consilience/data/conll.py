@@ -26,9 +26,9 @@ from consilience.data.conll_text import Cell, ConllText, Document, Mention, find
 from consilience.data.conll_ua import COLUMNS_LINE, parse_conll_ua
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, read_text, warn_input
-from consilience.errors import InputError, InputProblem
+from consilience.errors import InputError, InputProblem, UnsupportedRequest
 
-__all__ = ["BRACKET", "NOTHING", "Chains", "parse_conll", "read_conll"]
+__all__ = ["BRACKET", "NOTHING", "Chains", "as_chains", "parse_conll", "read_conll"]
 
 NOTHING = ("-", "_", "*")
 _BEGIN = re.compile(r"#\s*begin document\b(.*)")
@@ -76,6 +76,10 @@ class Chains(Contract):
         documents, entities : names in code order; of entities the codes as texts where absent. A name may occur in
             several documents, for different codes.
         """
+        lengths = {len(column) for column in (document, start, end, entity)}
+        if len(lengths) > 1:
+            message = "every mention needs a document, a first and a last token and an entity"
+            raise Problems("the spans").fail(message, "give arrays of one length")
         order = np.lexsort((entity, -np.asarray(end), start, document))
         document, start, end, entity = (
             np.asarray(values, np.int32)[order] for values in (document, start, end, entity)
@@ -87,6 +91,22 @@ class Chains(Contract):
             documents=object_array(documents),
             entities=object_array(map(str, range(size)) if entities is None else entities),
         )  # fmt: skip
+
+
+def as_chains(given: Any) -> Chains:
+    """Return chains, also of what can be made into them.
+
+    Raises
+    ------
+    UnsupportedRequest : it is something else, such as a path.
+    """
+    if isinstance(given, Chains):
+        return given
+    if hasattr(given, "to_chains"):
+        return given.to_chains()
+    raise UnsupportedRequest(
+        f"coreference chains are expected, as read_conll returns them; this is {type(given).__name__}"
+    )
 
 
 def read_conll(source: Any) -> Chains:

@@ -14,14 +14,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
-from consilience.data.conll import BRACKET, NOTHING, Chains, parse_conll
+from consilience.data.conll import BRACKET, NOTHING, Chains, as_chains, parse_conll
 from consilience.data.conll_text import ENDINGS, ConllText, ending_of, find_conll_files, match_documents
 from consilience.data.conll_ua import NON_REFERRING
-from consilience.data.tables import Problems, read_text, warn_input
+from consilience.data.tables import Problems, check_option, read_text, warn_input
 from consilience.errors import InputError, InputProblem
 
 __all__ = ["write_conll"]
@@ -32,13 +32,15 @@ _NO_NAMES = "chains that went through JAX have no names; give those that a reade
 _Span = tuple[int, int, str | None]     # first and last token, entity (None where it refers to nothing)
 
 
-def write_conll(chains: Chains, path: str | os.PathLike, *, template: str | os.PathLike | None = None) -> None:
+def write_conll(
+    chains: Any, path: str | os.PathLike, *, template: str | os.PathLike | None = None, crossing: str = "error"
+) -> None:
     """Write entities to a CoNLL file, or to a folder of them.
 
     Parameters
     ----------
-    chains : what to write. Entities keep their names where those of a document are whole numbers; elsewhere they are
-        numbered from 0 in the order of their first mention.
+    chains : `Chains` or `SilverChains`. Entities keep their names where those of a document are whole numbers;
+        elsewhere they are numbered from 0 in the order of their first mention.
     path : the file, also with ``.gz``; the folder, where the template is one.
     template : a CoNLL-2012 or CoNLL-UA file with the same documents, or a folder of such files; then files of the same
         names are written. Every byte stays but those of the coreference column, and there a cell of CoNLL-2012 whose
@@ -46,6 +48,8 @@ def write_conll(chains: Chains, path: str | os.PathLike, *, template: str | os.P
         SemType and ElementOf, which say something of the template's entities, are not written. Without a template the
         file is CoNLL-2012 with three columns, for scorers, which read the last one: the document, the number of the
         token, the brackets; it has the tokens up to the last one in a mention.
+    crossing : "error", or "drop" to leave out of two mentions of an entity that cross or touch, which CoNLL-2012 cannot
+        tell from nested ones, the one that begins later, and warn.
 
     Raises
     ------
@@ -59,11 +63,13 @@ def write_conll(chains: Chains, path: str | os.PathLike, *, template: str | os.P
     InputWarning : counting documents of the template that the chains do not have, which get no mentions, and mentions
         that refer to nothing, for which CoNLL-2012 has no sign.
     """
+    check_option("crossing", crossing, ("error", "drop"))
+    dropped: list[_Span] | None = [] if crossing == "drop" else None
     target = Path(path)
-    spans = _spans_by_document(chains)
+    spans = _spans_by_document(as_chains(chains))
     if template is None:
         _check_file(target)
-        contents = {target: _without_template(spans)}
+        contents = {target: _without_template(spans, dropped)}
     else:
         is_folder = Path(template).is_dir()
         if is_folder:
@@ -71,7 +77,10 @@ def write_conll(chains: Chains, path: str | os.PathLike, *, template: str | os.P
         sources = {target / one.name if is_folder else target: one for one in find_conll_files(template)}
         for one in sources:
             _check_file(one)
-        contents = _with_templates(spans, sources, str(template))
+        contents = _with_templates(spans, sources, str(template), dropped)
+    if dropped:
+        number = f"{len(dropped):,} mention{'' if len(dropped) == 1 else 's'}"
+        warn_input(f"CoNLL-2012 cannot tell mentions of one entity that cross or touch apart; left out: {number}")
     _write_all(contents)
 
 
@@ -136,9 +145,14 @@ def _crossing(spans: Iterable[_Span], *, touching: bool) -> tuple[_Span, _Span] 
 # ---- CoNLL-2012 ----
 
 
-def _brackets_2012(document: str, spans: Sequence[_Span], problems: Problems) -> dict[int, list[str]]:
+def _brackets_2012(
+    document: str, spans: Sequence[_Span], problems: Problems, dropped: list[_Span] | None
+) -> dict[int, list[str]]:
     """Return the brackets of each token: ends, inner ones first, then beginnings, outer ones first, then whole ones."""
-    _check_entities(document, spans, problems)
+    if dropped is None:
+        _check_entities(document, spans, problems)
+    else:
+        spans = _without_crossing(spans, dropped)
     referring = [(start, end, entity) for start, end, entity in spans if entity is not None]
     brackets: dict[int, list[str]] = {}
     for _, end, entity in sorted((span for span in referring if span[0] < span[1]), key=lambda one: -one[0]):
@@ -163,11 +177,26 @@ def _check_entities(document: str, spans: Sequence[_Span], problems: Problems) -
             problems.add(message, "leave out one of them")
 
 
-def _without_template(spans: dict[str, list[_Span]]) -> bytes:
+def _without_crossing(spans: Sequence[_Span], dropped: list[_Span]) -> list[_Span]:
+    """Leave out of mentions of one entity that cross or touch those that begin later; add them to the dropped ones."""
+    lost: set[_Span] = set()
+    by_entity: dict[str, list[_Span]] = {}
+    for span in spans:
+        if span[2] is not None:
+            by_entity.setdefault(span[2], []).append(span)
+    for own in by_entity.values():
+        while found := _crossing(own, touching=True):
+            own.remove(found[1])
+            lost.add(found[1])
+            dropped.append(found[1])
+    return [span for span in spans if span not in lost]
+
+
+def _without_template(spans: dict[str, list[_Span]], dropped: list[_Span] | None) -> bytes:
     problems = Problems("the chains")
     lines = []
     for document, own in spans.items():
-        brackets = _brackets_2012(document, own, problems)
+        brackets = _brackets_2012(document, own, problems, dropped)
         if document.startswith("#"):
             remedy = "name the document otherwise, or give a template"
             problems.add("rows that begin with # are comments in CoNLL-2012", remedy, value=document)
@@ -181,11 +210,13 @@ def _without_template(spans: dict[str, list[_Span]]) -> bytes:
 
 
 def _cells_2012(
-    text: ConllText, lines: Sequence[str], spans: Sequence[Sequence[_Span]], problems: Problems
-) -> list[str]:
+    text: ConllText, lines: Sequence[str], spans: Sequence[Sequence[_Span]], problems: Problems,
+    dropped: list[_Span] | None,
+) -> list[str]:  # fmt: skip
     """Return the new text of every cell."""
     brackets = [
-        _brackets_2012(document.name, own, problems) for document, own in zip(text.documents, spans, strict=True)
+        _brackets_2012(document.name, own, problems, dropped)
+        for document, own in zip(text.documents, spans, strict=True)
     ]
     old = [lines[cell.line][cell.start : cell.stop] for cell in text.cells]
     nothing = next((cell for cell in old if not cell or cell in NOTHING), NOTHING[0])
@@ -250,7 +281,9 @@ def _with_pseudo_entities(spans: Sequence[_Span]) -> list[_Span]:
 # ---- templates ----
 
 
-def _with_templates(spans: dict[str, list[_Span]], sources: dict[Path, Path], template: str) -> dict[Path, bytes]:
+def _with_templates(
+    spans: dict[str, list[_Span]], sources: dict[Path, Path], template: str, dropped: list[_Span] | None
+) -> dict[Path, bytes]:
     """Return the new content of every file."""
     found: list[InputProblem] = []
     places: dict[str, Path] = {}
@@ -271,19 +304,22 @@ def _with_templates(spans: dict[str, list[_Span]], sources: dict[Path, Path], te
         own = [spans.get(document.name, []) for document in text.documents]
         _check_lengths(text, own, problems)
         if text.columns is None:
-            cells = _cells_2012(text, lines, own, problems)
+            cells = _cells_2012(text, lines, own, problems, dropped)
             silent += own
         else:
             cells = _cells_ua(text, [_with_pseudo_entities(one) for one in own])
         contents[target] = mark + _replace(lines, text, cells).encode()
         found += problems.found
-    for name in spans:
-        if name not in places:
-            message = "the template does not have this document of the chains"
-            found.append(InputProblem(message, "give a template with all of them, named alike", template, value=name))
+    missed = [name for name in spans if name not in places]
+    if len(missed) == len(spans):
+        message = "the template has no document of the chains"
+        found.append(InputProblem(message, "give one with the same documents, named alike", template, value=missed[0]))
     if found:
         raise InputError(found)
     _warn_of_non_referring(silent)
+    if missed:
+        counts = f"{len(missed):,} of {len(spans):,} documents of the chains"
+        warn_input(f"{counts} are not in the template, and were not written")
     if absent := places.keys() - spans.keys():
         counts = f"{len(absent):,} of {len(places):,} documents of the template"
         warn_input(f"{counts} are not among those of the chains, and get no mentions")

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.data.codes import as_numbers, compact, object_array
-from consilience.data.conll import Chains
+from consilience.data.conll import Chains, as_chains
 from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.data.tables import Problems, check_option, read_table, warn_input
 from consilience.errors import UnsupportedRequest
@@ -77,7 +77,10 @@ def simulate_mentions(
     InputError : the profiles are no table of numbers from 0 to 1.
     UnsupportedRequest : profiles are missing, or given where they have no part, or the key has no mentions.
     """
+    key = as_chains(key)
     check_option("scenario", scenario, SCENARIOS)
+    if isinstance(seed, int) and seed < 0:
+        raise UnsupportedRequest(f"seed is {seed}; give 0 or more")
     source, errors = scenario.split("-")
     sensitivity = _sensitivities(scenario, source, profiles)
     if min(annotators_per_mention, mentions_per_annotator) < 1:

@@ -200,7 +200,7 @@ def test_crossing_mentions_of_one_entity_are_refused(tmp_path, second):
 @pytest.mark.parametrize(
     ("mentions", "documents", "words"),
     [
-        ([(1, 0, 0, 0)], ["one; part 0", "three"], "does not have this document of the chains.*three"),
+        ([(1, 0, 0, 0)], ["four", "three"], "the template has no document of the chains.*four"),
         ([(1, 0, TOKENS, 0)], ["one; part 0", "two; part 1"], "'two; part 1' has 7 tokens here, and .* token 7;"),
     ],
 )
@@ -216,6 +216,22 @@ def test_templates_that_do_not_fit_are_refused_before_anything_is_written(tmp_pa
     written(folder / "c.conll", one)
     with pytest.raises(InputError, match="c.conll, line 1: the document 'one; part 0' is also in .*a.conll"):
         write_conll(chains_of([], ["two; part 1"]), tmp_path / "out", template=folder)
+
+
+def test_a_template_may_have_some_of_the_documents(tmp_path):
+    template = written(tmp_path / "key.conll", "#begin document one\nx -\n#end document\n")
+    both = chains_of([(0, 0, 0, 0), (1, 0, 0, 1)], ["one", "two"])
+    with pytest.warns(InputWarning, match="1 of 2 documents of the chains are not in the template"):
+        write_conll(both, tmp_path / "out.conll", template=template)
+    assert read_conll(tmp_path / "out.conll").documents.tolist() == ["one"]
+
+
+def test_crossing_mentions_of_one_entity_can_be_left_out(tmp_path):
+    chains = chains_of([(0, 0, 2, 0), (0, 1, 3, 0), (0, 2, 4, 0), (0, 1, 3, 1), (0, 5, 6, 0)])
+    with pytest.warns(InputWarning, match="left out: 2 mentions"):
+        write_conll(chains, tmp_path / "out.conll", crossing="drop")
+    found = read_conll(tmp_path / "out.conll")
+    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(0, 2), (1, 3), (5, 6)]
 
 
 def test_a_file_that_cannot_be_written_leaves_the_others_as_they_were(tmp_path):
