@@ -323,6 +323,7 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     if go_on is not None:
         print(f"resume   {go_on}")
     look = "table" if "entities" in fitted.member.tables else "certainty"
+    look = "chains" if hasattr(fitted.data, "num_mentions") else look
     print(f"\nnext     consilience {look} {target}\n         consilience report {target} -o report.html")
 
 
