@@ -27,7 +27,9 @@ def result_of(check, name):
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("model", "options"), [("dirichlet", {}), ("normal-inverse-gamma", {"threshold": 0.3})], ids=str
+    ("model", "options"),
+    [("dirichlet", {}), pytest.param("normal-inverse-gamma", {"threshold": 0.3}, marks=pytest.mark.slow)],
+    ids=str,
 )
 def test_members_pass(model, options, seed):
     found = cs.check(model, seed=seed, progress=False, **options)
