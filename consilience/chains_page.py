@@ -57,8 +57,9 @@ def chain_score_sections(
     import pandas
 
     rows = []
-    for name, response in systems.items():
-        for metric, score in evaluate_chains(fit, response, metrics or _METRICS, singletons=singletons).items():
+    found = evaluate_chains(fit, list(systems.values()), metrics or _METRICS, singletons=singletons)
+    for name, scores in zip(systems, found, strict=True):
+        for metric, score in scores.items():
             low, high = score.interval
             rows.append({
                 "system": name, "metric": metric, "score": score.value, "95 % from": low, "to": high,

@@ -15,7 +15,7 @@ import math
 import os
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -505,31 +505,21 @@ def _class_map(source: str) -> ClassMap:
 
 def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, Any]:
     """Read the predictions of each system, named after its file unless names are given."""
-    found: list[tuple[str, Predictions]] = []
+    found: list[tuple[str, Any]] = []
     files = arguments.predictions
     if files:
         _keep_compiled_programs()
-    if are_chains(files, getattr(arguments, "metric", None) or ()):
-        return {name: read_key(source) for name, source in _named_files(files, names).items()}
+    of_chains = are_chains(files, getattr(arguments, "metric", None) or ())
     for source in files:
-        found += _predictions(source, arguments)
+        found += [(Path(source).name.split(".")[0], read_key(source))] if of_chains else _predictions(source, arguments)
     if names is not None and len(names) != len(found):
         raise UnsupportedRequest(f"--names gives {len(names)} names for {len(found)} systems")
     labels = names or [name for name, _ in found]
     if twice := {name for name in labels if labels.count(name) > 1}:
         remedy = "give other --names" if hasattr(arguments, "names") else "rename the files"
         raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
-    return {label: system.replace(name=label) for label, (_, system) in zip(labels, found, strict=True)}
-
-
-def _named_files(files: Sequence[str], names: list[str] | None) -> dict[str, str]:
-    """Name the files of chains after themselves, unless names are given."""
-    labels = names or [Path(source).name.split(".")[0] for source in files]
-    if len(labels) != len(files):
-        raise UnsupportedRequest(f"--names gives {len(labels)} names for {len(files)} systems")
-    if len(set(labels)) < len(labels):
-        raise UnsupportedRequest("more than one system has the same name; rename the files")
-    return dict(zip(labels, files, strict=True))
+    systems = dict(zip(labels, (system for _, system in found), strict=True))
+    return systems if of_chains else {label: system.replace(name=label) for label, system in systems.items()}
 
 
 def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:

@@ -26,7 +26,6 @@ SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profi
 """Names of `consilience.models.mpa.scenarios`, which imports JAX."""
 
 _METRICS = ("conll", "mentions", "muc", "b3", "ceafe", "ceafm", "blanc", "lea", "non-referring")
-_CONLL_ENDINGS = (".conll", ".key", ".response", ".v4_gold_conll", ".v4_auto_conll", ".conllua", ".conllup", ".conllu")
 
 
 def are_chains(sources: Sequence[str], metrics: Sequence[str]) -> bool:
@@ -36,7 +35,9 @@ def are_chains(sources: Sequence[str], metrics: Sequence[str]) -> bool:
 
 
 def _is_conll(source: str) -> bool:
-    return source.lower().removesuffix(".gz").endswith(_CONLL_ENDINGS) or Path(source).is_dir()
+    from consilience.data.conll_text import ENDINGS_IN_FOLDERS
+
+    return source.lower().removesuffix(".gz").endswith(ENDINGS_IN_FOLDERS) or Path(source).is_dir()
 
 
 def read_key(source: str) -> Chains:

@@ -111,7 +111,7 @@ def evaluate(
 
 def _evaluate_chains(fit: Any, response: Chains, metric: Any, singletons: bool) -> Any:
     names, one_metric = _names(metric, "conll")
-    found = evaluate_chains(fit, response, names, singletons=singletons)
+    (found,) = evaluate_chains(fit, [response], names, singletons=singletons)
     return next(iter(found.values())) if one_metric else found
 
 

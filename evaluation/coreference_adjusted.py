@@ -99,19 +99,21 @@ def sums_over_draws(
 
 
 def evaluate_chains(
-    fit: Any, response: Chains, metrics: Sequence[str] = ("conll",), *, singletons: bool = True
-) -> dict[str, ChainScore]:
-    """Score the entities of a response against the draws of a fit; see `consilience.evaluate`."""
-    found = sums_over_draws(fit, [response], tuple(metrics), singletons=singletons)
-    of_draws, silver = found.draws[0], found.silver[0]
-    scores = {}
-    for metric in metrics:
-        by_draw = value_of(metric, _added(of_draws))
-        scores[metric] = ChainScore(
-            title=title_of(metric, singletons=singletons), items=value_of(metric, of_draws).mean(axis=0), draws=by_draw,
-            point=value_of(metric, _added(silver)).item(), ids=found.documents,
-        )  # fmt: skip
-    return scores
+    fit: Any, responses: Sequence[Chains], metrics: Sequence[str] = ("conll",), *, singletons: bool = True
+) -> list[dict[str, ChainScore]]:
+    """Score the entities of responses against the same draws of a fit, by metric; see `consilience.evaluate`."""
+    found = sums_over_draws(fit, responses, tuple(metrics), singletons=singletons)
+    return [
+        {
+            metric: ChainScore(
+                title=title_of(metric, singletons=singletons), items=value_of(metric, of_draws).mean(axis=0),
+                draws=value_of(metric, _added(of_draws)), point=value_of(metric, _added(silver)).item(),
+                ids=found.documents,
+            )
+            for metric in metrics
+        }
+        for of_draws, silver in zip(found.draws, found.silver, strict=True)
+    ]  # fmt: skip
 
 
 def title_of(metric: str, *, singletons: bool) -> str:

@@ -5,6 +5,7 @@ A cluster is named by the code of its first record, so that equal partitions are
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
+from consilience.models.rows import equal_pairs
 
 __all__ = ["DrawnPartitions", "Pairs", "PartitionTruth", "first_members", "pairs_together"]
 
@@ -65,7 +67,11 @@ class PartitionTruth(ABC):
             yield slice(start, start + size)
 
     def num_clusters(self) -> Int[np.ndarray, " draw"]:
-        """Return the number of clusters of each draw."""
+        """Return the number of clusters of each draw; counted once."""
+        return self._num_clusters
+
+    @functools.cached_property
+    def _num_clusters(self) -> Int[np.ndarray, " draw"]:
         own = np.arange(self.num_records)  # the first record of a cluster bears its own code
         return np.concatenate([(self.clusters(block) == own).sum(axis=1) for block in self.blocks()])
 
@@ -159,13 +165,6 @@ def first_members(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " reco
 def pairs_together(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " pair"]:
     """Return the pairs that are together, as ``first * number of records + second``, sorted."""
     order = np.argsort(cluster, kind="stable")
-    ordered = cluster[order]
-    found = []
-    place = np.flatnonzero(ordered[1:] == ordered[:-1])
-    lag = 1
-    while len(place):
-        found.append(order[place].astype(np.int64) * len(cluster) + order[place + lag])
-        lag += 1
-        place = place[place + lag < len(cluster)]
-        place = place[ordered[place] == ordered[place + lag]]
+    pairs = equal_pairs(cluster[order])
+    found = [order[one].astype(np.int64) * len(cluster) + order[other] for one, other in pairs]
     return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)

@@ -12,12 +12,23 @@ from typing import Any, NamedTuple
 
 from consilience.data.tables import Problems, find_file
 
-__all__ = ["ENDINGS", "Cell", "ConllText", "Document", "Mention", "ending_of", "find_conll_files", "match_documents"]
+__all__ = [
+    "ENDINGS",
+    "ENDINGS_IN_FOLDERS",
+    "Cell",
+    "ConllText",
+    "Document",
+    "Mention",
+    "ending_of",
+    "find_conll_files",
+    "match_documents",
+]
 
 ENDINGS = (
     ".conll", ".key", ".response", ".txt", ".v4_gold_conll", ".v4_auto_conll", ".conllua", ".conllup", ".conllu",
 )  # fmt: skip
-_ENDINGS_IN_FOLDERS = tuple(ending for ending in ENDINGS if ending != ".txt")  # README.txt and its like
+ENDINGS_IN_FOLDERS = tuple(ending for ending in ENDINGS if ending != ".txt")
+"""Endings that say by themselves that a file is CoNLL; README.txt and its like are none."""
 
 
 _NAME = re.compile(r"\(?(?:[^()]*/)?([^()/;]+)\)?(?:;\s*part\s+(\d+))?")
@@ -95,9 +106,9 @@ def find_conll_files(source: Any) -> list[Path]:
         found = sorted((Path(entry.path) for entry in os.scandir(folder) if entry.is_file()), key=lambda one: one.name)
     except OSError as error:
         raise problems.fail(f"the folder cannot be read ({error.strerror or error})", "check its permissions") from None
-    files = [path for path in found if not path.name.startswith(".") and ending_of(path) in _ENDINGS_IN_FOLDERS]
+    files = [path for path in found if not path.name.startswith(".") and ending_of(path) in ENDINGS_IN_FOLDERS]
     if not files:
-        endings = ", ".join(_ENDINGS_IN_FOLDERS)
+        endings = ", ".join(ENDINGS_IN_FOLDERS)
         raise problems.fail("there is no CoNLL file in this folder", f"give a folder with files ending in {endings}")
     return files
 

@@ -162,12 +162,17 @@ def _brackets_2012(
     return brackets
 
 
-def _check_entities(document: str, spans: Sequence[_Span], problems: Problems) -> None:
-    by_entity: dict[str, list[_Span]] = {}
+def _by_entity(spans: Sequence[_Span]) -> dict[str, list[_Span]]:
+    """Return the mentions of each entity; those that refer to nothing are of none."""
+    found: dict[str, list[_Span]] = {}
     for span in spans:
         if span[2] is not None:
-            by_entity.setdefault(span[2], []).append(span)
-    for entity, own in by_entity.items():
+            found.setdefault(span[2], []).append(span)
+    return found
+
+
+def _check_entities(document: str, spans: Sequence[_Span], problems: Problems) -> None:
+    for entity, own in _by_entity(spans).items():
         if found := _crossing(own, touching=True):
             (first, last, _), (other, end, _) = found
             message = (
@@ -180,11 +185,7 @@ def _check_entities(document: str, spans: Sequence[_Span], problems: Problems) -
 def _without_crossing(spans: Sequence[_Span], dropped: list[_Span]) -> list[_Span]:
     """Leave out of mentions of one entity that cross or touch those that begin later; add them to the dropped ones."""
     lost: set[_Span] = set()
-    by_entity: dict[str, list[_Span]] = {}
-    for span in spans:
-        if span[2] is not None:
-            by_entity.setdefault(span[2], []).append(span)
-    for own in by_entity.values():
+    for own in _by_entity(spans).values():
         while found := _crossing(own, touching=True):
             own.remove(found[1])
             lost.add(found[1])

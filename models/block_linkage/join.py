@@ -26,6 +26,7 @@ from consilience.data.tables import Problems, choose_columns, read_table
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.rows import equal_pairs
 
 __all__ = [
     "CandidatePairs",
@@ -298,13 +299,8 @@ def _run_lengths(words: np.ndarray, bits: np.uint64) -> Int[np.ndarray, " run"]:
 def _pairs_of_runs(words: np.ndarray, bits: np.uint64) -> Iterator[np.ndarray]:
     """Yield all pairs of records that share a key, as words of the first record above and the second below."""
     key, record = words >> bits, words & _lowest(bits)
-    place = np.flatnonzero(key[1:] == key[:-1])
-    lag = 1
-    while len(place):
-        yield record[place] << bits | record[place + lag]
-        lag += 1
-        place = place[place < len(words) - lag]
-        place = place[key[place] == key[place + lag]]
+    for one, other in equal_pairs(key):
+        yield record[one] << bits | record[other]
 
 
 # ---- pairs of the user ----

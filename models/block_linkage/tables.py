@@ -18,7 +18,6 @@ from consilience.models.partition import PartitionTruth
 
 __all__ = ["canonical", "entities", "fields", "pairs", "patterns", "review"]
 
-_MOST_NUMBERS = 1 << 22
 _DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
 
 
@@ -98,9 +97,7 @@ def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     """Table of how many entities have records in exactly these sources, with central 95 % of the draws."""
     names, source = np.asarray(data.sources, object), np.asarray(data.source)
     has = source[:, None] == np.arange(len(names))
-    length = max(_MOST_NUMBERS // truth.num_records, 1)
-    blocks = [slice(start, start + length) for start in range(0, truth.num_draws, length)]
-    drawn = np.concatenate([_numbers_by_pattern(truth.clusters(block), has) for block in blocks])
+    drawn = np.concatenate([_numbers_by_pattern(truth.clusters(block), has) for block in truth.blocks()])
     known = np.flatnonzero(drawn.any(axis=0))
     lower, upper = np.quantile(drawn[:, known], [0.025, 0.975], axis=0)
     words = [" + ".join(names[np.flatnonzero(pattern >> np.arange(len(names)) & 1)]) for pattern in known]

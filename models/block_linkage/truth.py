@@ -85,8 +85,8 @@ class BlockPartition(PartitionTruth):
             cluster[group.members] = _first_records(group.members, group.partition.argmax(axis=1))
         return cluster
 
-    def num_clusters(self) -> Int[np.ndarray, " draw"]:
-        """Return the number of clusters of each draw."""
+    @functools.cached_property
+    def _num_clusters(self) -> Int[np.ndarray, " draw"]:
         number = np.full(self.num_draws, self.num_records)
         for rows in _blocks(self.num_draws, len(self.posterior.first)):
             drawn = self._draw(np.arange(self.num_draws)[rows])

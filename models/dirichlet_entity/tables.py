@@ -12,7 +12,6 @@ from consilience.models.partition import PartitionTruth
 
 __all__ = ["clusters", "entities", "pairs", "review"]
 
-_MOST_NUMBERS = 1 << 22
 _CERTAIN = 0.999
 
 
@@ -46,7 +45,7 @@ def clusters(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     The interval is that of the draws, central 95 %. Under independent records it is far too narrow.
     """
     estimate = _numbers_by_size(truth.estimate()[None])[0]
-    drawn = [_numbers_by_size(truth.clusters(block)) for block in _blocks(truth)]
+    drawn = [_numbers_by_size(truth.clusters(block)) for block in truth.blocks()]
     largest = max(len(estimate), *(numbers.shape[1] for numbers in drawn))
     numbers = np.concatenate([np.pad(block, ((0, 0), (0, largest - block.shape[1]))) for block in drawn])
     shown = np.flatnonzero(numbers.any(axis=0) | (np.pad(estimate, (0, largest - len(estimate))) > 0))
@@ -55,12 +54,6 @@ def clusters(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
         "size": shown, "estimate": np.pad(estimate, (0, largest - len(estimate)))[shown],
         "mean": numbers.mean(axis=0)[shown], "lower": lower, "upper": upper,
     }  # fmt: skip
-
-
-def _blocks(truth: PartitionTruth) -> list[slice]:
-    """Return slices of draws that hold not too many numbers."""
-    length = max(_MOST_NUMBERS // max(truth.num_records, 1), 1)
-    return [slice(start, start + length) for start in range(0, truth.num_draws, length)]
 
 
 def _numbers_by_size(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw size_plus_one"]:
