@@ -166,7 +166,10 @@ MODEL = Model(
         "patterns": patterns,
     },
     measures={"num_entities": "consilience.evaluation.partition_scores:num_entities"},
-    dims={"distortion": ("field",), "size_share": ("size",)},
+    dims={
+        "distortion": ("field",), "size_share": ("size",), "size_log_odds": ("smaller_size",),
+        "value_share": ("value",), "value_log_weight": ("value",),
+    },
     simulate=simulate,
     warnings=warnings,
 )  # fmt: skip

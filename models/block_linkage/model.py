@@ -27,6 +27,7 @@ from consilience.models.block_linkage.enumeration import Enumerated, conflicts, 
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, site_priors
+from consilience.models.unbounded import LogGamma, LogitBeta
 
 __all__ = ["Linkable", "enumerate_linkable", "linkable", "log_density", "members_by_size", "model"]
 
@@ -114,8 +115,10 @@ def model(
 ) -> None:  # fmt: skip
     """Sample the hyperparameters; the linkage is summed out.
 
-    Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``; where the prior of the values is a
-    Dirichlet distribution, also ``value_weight`` (value,), and ``value_share``, the weights as shares of their field.
+    Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``, and ``value_share`` (value,) where it
+    has a prior. Shares with a Dirichlet prior are sampled by ``size_log_odds`` (size - 1,), of each size against all
+    larger ones, and ``value_log_weight`` (value,), logarithms of Gamma weights: shares of sizes that hardly any entity
+    has underflow in single precision, and transitions that came there would diverge.
 
     Parameters
     ----------
@@ -133,17 +136,35 @@ def model(
     distortion_prior, size_prior, intensity_prior = site_priors(priors, data, largest)
     with numpyro.plate("field", data.num_fields):
         distortion = numpyro.sample("distortion", distortion_prior)
-    size_share = numpyro.sample("size_share", size_prior)
+    size_share = _size_share(size_prior)
     intensity = numpyro.sample("intensity", intensity_prior)
     if priors.value_share is None:
         value_share = jnp.asarray(data.share, jnp.result_type(float))
     else:
-        # Gamma weights, divided by their sum, have a Dirichlet distribution; fields differ in their number of values.
-        gamma = dist.Gamma(jnp.full(data.field.shape, priors.value_share, jnp.result_type(float)), 1.0)
-        weight = numpyro.sample("value_weight", gamma.to_event(1))
-        total = jax.ops.segment_sum(weight, data.field, data.num_fields)
-        value_share = numpyro.deterministic("value_share", weight / total[data.field])
+        # Fields differ in their number of values, so that one vector of weights serves them all.
+        concentration = jnp.full(data.field.shape, priors.value_share, jnp.result_type(float))
+        log_weight = numpyro.sample("value_log_weight", LogGamma(concentration).to_event(1))
+        value_share = numpyro.deterministic("value_share", jnp.exp(_log_shares(log_weight, data)))
     numpyro.factor("records", log_density(data, value_share, distortion, size_share, intensity, likelihood=likelihood))
+
+
+def _size_share(prior: dist.Distribution) -> Float[Array, " size"]:
+    """Sample the shares of sizes; where they are a Dirichlet vector, by the odds of each size against all larger."""
+    if not isinstance(prior, dist.Dirichlet):
+        return numpyro.sample("size_share", prior)
+    larger = jnp.cumsum(prior.concentration[::-1])[::-1][1:]
+    log_odds = numpyro.sample("size_log_odds", LogitBeta(prior.concentration[:-1], larger).to_event(1))
+    zero = jnp.zeros(1, log_odds.dtype)
+    log_rest = jnp.concatenate([zero, jnp.cumsum(jax.nn.log_sigmoid(-log_odds))])
+    log_share = jnp.concatenate([jax.nn.log_sigmoid(log_odds), zero]) + log_rest
+    return numpyro.deterministic("size_share", jnp.exp(log_share))
+
+
+def _log_shares(log_weight: Float[Array, " value"], data: Linkable) -> Float[Array, " value"]:
+    """Return the logarithms of the weights as shares of those of the same field."""
+    highest = jax.ops.segment_max(log_weight, data.field, data.num_fields)[data.field]
+    total = jax.ops.segment_sum(jnp.exp(log_weight - highest), data.field, data.num_fields)[data.field]
+    return log_weight - highest - jnp.log(total)
 
 
 def log_density(

@@ -68,9 +68,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
-from jax.scipy.special import gammaln
-from numpyro.distributions import constraints
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.records import Records
@@ -81,28 +78,9 @@ from consilience.models.dirichlet_entity.tables import clusters, entities, pairs
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.interface import Model, Option
 from consilience.models.partition import DrawnPartitions, PartitionTruth
+from consilience.models.unbounded import LogGamma
 
-__all__ = ["MODEL", "LogGamma", "Posterior", "Priors", "canonical", "model", "notes", "truth"]
-
-
-class LogGamma(dist.Distribution):
-    """The logarithm of a Gamma(concentration, 1) variable, which for a small concentration underflows itself."""
-
-    arg_constraints = {"concentration": constraints.positive}  # noqa: RUF012
-    support = constraints.real
-    reparametrized_params = ["concentration"]  # noqa: RUF012
-
-    def __init__(self, concentration: Any, *, validate_args: Any = None) -> None:
-        self.concentration = jnp.asarray(concentration)
-        super().__init__(batch_shape=self.concentration.shape, validate_args=validate_args)
-
-    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-        """Return draws."""
-        return jax.random.loggamma(key, self.concentration, sample_shape + self.batch_shape)
-
-    def log_prob(self, value: Any) -> Any:
-        """Return the log density."""
-        return self.concentration * value - jnp.exp(value) - gammaln(self.concentration)
+__all__ = ["MODEL", "Posterior", "Priors", "canonical", "model", "notes", "truth"]
 
 
 def model(

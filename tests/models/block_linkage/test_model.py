@@ -118,25 +118,74 @@ def test_gradients_are_those_of_finite_differences(make_records):
 def test_the_model_is_priors_and_density(make_records):
     records = make_records(VALUES)
     sites = {"distortion": np.array([0.1, 0.3, 0.2]), "size_share": SIZES, "intensity": np.array(4.0)}
+    sizes = dist.Dirichlet(np.array([1.0, 0.5, 0.3]))
     data = linkable(records)
-    for priors in (Priors(), Priors(value_share=0.3)):
+    log_odds = np.log(SIZES[:-1]) - np.log(np.cumsum(SIZES[::-1])[::-1][1:])
+    for priors in (Priors(), Priors(value_share=0.3), Priors(size_share=Shares(sizes))):
         values = dict(sites)
+        if priors.size_share == Priors().size_share:
+            del values["size_share"]
+            values["size_log_odds"] = log_odds
         share = data.share
         if priors.value_share is not None:
-            values["value_weight"] = np.linspace(0.5, 2.0, records.num_values)
-            share = values["value_weight"] / np.bincount(data.field, values["value_weight"])[data.field]
-        total, _ = joint_density(model, (data, priors), {"largest": 3}, values)
+            values["value_log_weight"] = np.log(np.linspace(0.5, 2.0, records.num_values))
+            weight = np.exp(values["value_log_weight"])
+            share = weight / np.bincount(data.field, weight)[data.field]
+        total, trace = joint_density(model, (data, priors), {"largest": 3}, values)
+        assert np.allclose(trace["size_share"]["value"], SIZES, rtol=1e-12)
         expected = jax_density(data, Parameters(share, sites["distortion"], 4.0, SIZES))
-        expected += dist.Beta(1.0, 9.0).log_prob(sites["distortion"]).sum()
-        expected += dist.Dirichlet(np.array([1.0, 0.5, 0.3])).log_prob(SIZES) + dist.Gamma(1.0, 1 / 6).log_prob(4.0)
+        expected += dist.Beta(1.0, 9.0).log_prob(sites["distortion"]).sum() + dist.Gamma(1.0, 1 / 6).log_prob(4.0)
+        expected += sizes.log_prob(SIZES)
+        if "size_log_odds" in values:
+            first = jnp.asarray(log_odds)
+            expected += jnp.linalg.slogdet(jax.jacobian(shares_of)(first)[:-1])[1]
         if priors.value_share is not None:
-            expected += dist.Gamma(0.3, 1.0).log_prob(values["value_weight"]).sum()
+            # Of a logarithm: the density of the weight, times the weight.
+            expected += (dist.Gamma(0.3, 1.0).log_prob(weight) + np.log(weight)).sum()
         assert np.isclose(total, expected, rtol=1e-10)
+
+
+class Shares(dist.Distribution):
+    """A prior of shares that is no Dirichlet distribution to look at."""
+
+    support = dist.constraints.simplex
+
+    def __init__(self, inner):
+        self.inner = inner
+        super().__init__(event_shape=inner.event_shape)
+
+    def sample(self, key, sample_shape=()):
+        return self.inner.sample(key, sample_shape)
+
+    def log_prob(self, value):
+        return self.inner.log_prob(value)
+
+
+def shares_of(log_odds):
+    """Break a stick by these odds."""
+    share, rest = [], 1.0
+    for odds in log_odds:
+        share.append(rest * jax.nn.sigmoid(odds))
+        rest = rest * jax.nn.sigmoid(-odds)
+    return jnp.stack([*share, rest])
+
+
+def test_shares_of_no_consequence_do_not_underflow(make_records):
+    """In single precision, where the prior itself has shares far below what that can hold."""
+    data = linkable(make_records(VALUES))
+    with jax.enable_x64(False):
+        sites = {
+            "distortion": np.full(3, 0.1), "size_log_odds": np.array([2.0, 5.0, 120.0, 3.0, -150.0]), "intensity": 4.0,
+        }  # fmt: skip
+        density = jax.value_and_grad(lambda sites: joint_density(model, (data, Priors()), {}, sites)[0])
+        value, slope = density(jax.tree.map(jnp.float32, sites))
+    assert np.isfinite(value)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
 
 
 def test_records_are_prepared_outside_of_programs(make_records):
     records = make_records(VALUES)
-    sites = {"distortion": np.full(3, 0.1), "size_share": np.full(6, 1 / 6), "intensity": np.array(4.0)}
+    sites = {"distortion": np.full(3, 0.1), "size_log_odds": np.zeros(5), "intensity": np.array(4.0)}
 
     def density(data):
         return joint_density(model, (data, Priors()), {}, sites)[0]
