@@ -31,7 +31,9 @@ _HOME = {
     "consilience.evaluation.comparison": ("Comparison", "compare"),
     "consilience.evaluation.coreference_scores": ("CoreferenceScores", "score_coreference"),
     "consilience.evaluation.metrics": ("Metric",),
-    "consilience.evaluation.partition_scores": ("PartitionScores", "num_entities", "score_partition"),
+    "consilience.evaluation.partition_scores": (
+        "PartitionScores", "entity_probability", "expected_scores", "num_entities", "score_partition",
+    ),
     "consilience.evaluation.another_label": ("next_labels",),
     "consilience.evaluation.scores": ("Score", "correlation"),
     "consilience.evaluation.silver": ("SilverChains", "silver_chains"),

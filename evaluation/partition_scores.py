@@ -6,7 +6,8 @@ leave open, as far as the model holds. No pair of records is scored apart from t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from consilience.arrays import Float
 from consilience.data.partitions import Partition
 from consilience.data.records import Records
+from consilience.data.tables import Problems
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.partitions import METRIC_FORMS, Contingency, contingency, record_f1, score
 from consilience.evaluation.scores import Score
@@ -25,6 +27,7 @@ __all__ = [
     "ExpectedScores",
     "PartitionScore",
     "PartitionScores",
+    "entity_probability",
     "evaluate_partition",
     "expected_scores",
     "num_entities",
@@ -259,6 +262,57 @@ def num_entities(fit: Any) -> EntityCount:
         title=f"number of entities{how}", items=sizes, draws=truth.num_clusters().astype(float),
         point=float(len(np.unique(truth.estimate()))), ids=np.arange(1, len(sizes) + 1),
     )  # fmt: skip
+
+
+# Whether a set of records is one entity -------------------------------------------------------------------------------
+
+
+def entity_probability(fit: Any, sets: Any) -> Any:
+    """Return how probably a set of records is exactly one entity: these records, and no other.
+
+    Parameters
+    ----------
+    fit : a fit of records, or its truth.
+    sets : ids of records, as in ``["c1", "r1"]``; or several such sets, which may overlap. Ids are compared as texts.
+
+    Returns
+    -------
+    float, or float64 ``(set,)`` for several sets. Of block-linkage by EM exactly, given the hyperparameters; else the
+    share of the draws in which it is so.
+
+    Raises
+    ------
+    InputError : there is no such record, a set is empty, or names a record twice.
+    """
+    truth = _truth_of(fit)
+    if isinstance(sets, str) or not isinstance(sets, Iterable):
+        raise UnsupportedRequest(f"{sets!r} is no set of records; give ids in a list, as in ['c1', 'r1']")
+    listed = list(sets)
+    several = any(not isinstance(one, str) and isinstance(one, Iterable) for one in listed)
+    named = _set_names(listed if several else [listed], _ids_of(truth))
+    first = np.cumsum([0, *map(len, named)])
+    code = {name: place for place, name in enumerate(_ids_of(truth))}
+    member = np.array([code[name] for names in named for name in names], int)
+    probability = truth.set_probability(first, member)
+    return probability if several else float(probability[0])
+
+
+def _set_names(sets: Sequence[Any], records: Any) -> list[list[str]]:
+    """Return the ids of each set as texts, or raise an error with all that is wrong with them."""
+    known, problems = set(records), Problems("the sets of records")
+    named = [[str(name) for name in ([one] if isinstance(one, str) else one)] for one in sets]
+    for number, names in enumerate(named, 1):
+        row = f"set {number}"
+        if not names:
+            problems.add("the set is empty", "name one record at least", row=row)
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            problems.add("the set has this record twice", "name each record once", row=row, value=name)
+        for name in dict.fromkeys(name for name in names if name not in known):
+            close = difflib.get_close_matches(name, list(known), n=1)
+            remedy = f"did you mean {close[0]!r}?" if close else "give ids of records that were linked"
+            problems.add("there is no such record", remedy, row=row, value=name)
+    problems.raise_any()
+    return named
 
 
 # What the posterior expects of an estimate ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.models.rows import equal_pairs
 
-__all__ = ["DrawnPartitions", "Pairs", "PartitionTruth", "first_members", "pairs_together"]
+__all__ = ["DrawnPartitions", "MatchingSets", "Pairs", "PartitionTruth", "first_members", "pairs_together"]
 
 # Records of all draws that are held at a time.
 _MOST_ROWS = 1 << 21
@@ -33,6 +33,21 @@ class Pairs(NamedTuple):
     first: Int[np.ndarray, " pair"]
     second: Int[np.ndarray, " pair"]
     probability: Float[np.ndarray, " pair"]
+
+
+class MatchingSets(NamedTuple):
+    """The most probable maximal matching set of every record: the set that is most probably exactly its cluster.
+
+    Parameters
+    ----------
+    first : integers, shape ``(record + 1,)``; where the set of each record begins in `member`.
+    member : int32; codes of records, increasing within a set, the record itself among them.
+    probability : float64, shape ``(record,)``; that the set is exactly one cluster.
+    """
+
+    first: Int[np.ndarray, " records_and_one"]
+    member: Int[np.ndarray, " member"]
+    probability: Float[np.ndarray, " record"]
 
 
 class PartitionTruth(ABC):
@@ -96,23 +111,78 @@ class PartitionTruth(ABC):
         equal = [(self._set_words(self.clusters(block)) == wanted).sum(axis=0) for block in self.blocks()]
         return np.sum(equal, axis=0) / self.num_draws
 
+    def set_probability(
+        self, first: Int[np.ndarray, " sets_and_one"], member: Int[np.ndarray, " member"]
+    ) -> Float[np.ndarray, " set"]:
+        """Return how probably each set of records is exactly one cluster: these records, and no other.
+
+        Parameters
+        ----------
+        first : where each set begins in ``member``; no set is empty.
+        member : codes of records, each once in a set. Sets may overlap.
+        """
+        head, wanted = member[first[:-1]], np.add.reduceat(self._words[member], first[:-1])
+        equal = [(self._set_words(self.clusters(block))[:, head] == wanted).sum(axis=0) for block in self.blocks()]
+        return np.sum(equal, axis=0) / self.num_draws
+
     def entropy(self) -> Float[np.ndarray, " record"]:
         """Return for each record the entropy, in nats, of the set that is its cluster: how doubtful it is."""
-        words = np.sort(np.concatenate([self._set_words(self.clusters(block)) for block in self.blocks()]), axis=0)
-        starts = np.ones(words.shape, bool)
-        starts[1:] = words[1:] != words[:-1]
-        run = np.cumsum(starts.T.ravel()) - 1
-        share = np.bincount(run) / self.num_draws
-        record = np.repeat(np.arange(self.num_records), starts.sum(axis=0))
+        record, _, number = self._sets()
+        share = number / self.num_draws
         return -np.bincount(record, share * np.log(share), self.num_records)
 
+    def matching_sets(self) -> MatchingSets:
+        """Return the most probable maximal matching set of every record."""
+        draw, number = self._best_draws()
+        order = np.argsort(draw, kind="stable")  # records, by the draw in which their set is
+        parts, lengths = [], np.ones(self.num_records, int)
+        for block in self.blocks():
+            own = order[(draw[order] >= block.start) & (draw[order] < block.stop)]
+            sets, size = _members(self.clusters(block), draw[own] - block.start, own)
+            lengths[own] = size
+            parts.append(sets)
+        first = np.concatenate([[0], np.cumsum(lengths)])
+        member = np.empty(first[-1], np.int32)
+        member[_ranges(first[:-1][order], lengths[order])] = np.concatenate(parts)
+        return MatchingSets(first, member, number / self.num_draws)
+
+    def shared_matching_sets(self) -> Int[np.ndarray, " record"]:
+        """Return the partition that links two records if and only if they have the same most probable matching set."""
+        draw, _ = self._best_draws()
+        word = np.zeros(self.num_records, np.uint64)
+        for block in self.blocks():
+            own = np.flatnonzero((draw >= block.start) & (draw < block.stop))
+            word[own] = self._set_words(self.clusters(block))[draw[own] - block.start, own]
+        return first_members(word.view(np.int64))
+
+    @functools.cached_property
+    def _words(self) -> np.ndarray:
+        """A random word of 64 bits for each record; a set of records has their sum."""
+        return np.random.default_rng(0).integers(0, 2**64, self.num_records, np.uint64)
+
     def _set_words(self, cluster: Int[np.ndarray, "draw record"]) -> np.ndarray:
-        """Return a number for the set that is each record's cluster: the sum, modulo 2^64, of random words of it."""
-        word = np.random.default_rng(0).integers(0, 2**64, self.num_records, np.uint64)
+        """Return a number for the set that is each record's cluster: the sum, modulo 2^64, of the words of it."""
         total = np.zeros(cluster.shape, np.uint64)
         draw = np.broadcast_to(np.arange(len(cluster))[:, None], cluster.shape)
-        np.add.at(total, (draw, cluster), np.broadcast_to(word, cluster.shape))
+        np.add.at(total, (draw, cluster), np.broadcast_to(self._words, cluster.shape))
         return np.take_along_axis(total, cluster, axis=1)
+
+    def _sets(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the sets that are a record's cluster in some draw: the record, the first such draw, how many draws."""
+        words = np.concatenate([self._set_words(self.clusters(block)) for block in self.blocks()])
+        order = np.argsort(words, axis=0, kind="stable")
+        words = np.take_along_axis(words, order, axis=0)
+        starts = np.ones(words.shape, bool)
+        starts[1:] = words[1:] != words[:-1]
+        record = np.repeat(np.arange(self.num_records), starts.sum(axis=0))
+        return record, order.T[starts.T], np.bincount(np.cumsum(starts.T.ravel()) - 1)
+
+    def _best_draws(self) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:
+        """Return of each record the first draw that has its most frequent set, and how many draws have it."""
+        record, draw, number = self._sets()
+        order = np.lexsort((draw, -number, record))
+        best = order[np.searchsorted(record, np.arange(self.num_records))]
+        return draw[best], number[best]
 
 
 class DrawnPartitions(PartitionTruth):
@@ -168,3 +238,22 @@ def pairs_together(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " pai
     pairs = equal_pairs(cluster[order])
     found = [order[one].astype(np.int64) * len(cluster) + order[other] for one, other in pairs]
     return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+
+def _members(
+    cluster: Int[np.ndarray, "draw record"], draw: Int[np.ndarray, " wanted"], record: Int[np.ndarray, " wanted"]
+) -> tuple[Int[np.ndarray, " member"], Int[np.ndarray, " wanted"]]:
+    """Return the members of the cluster of each wanted record in the wanted draw, one set after another; and sizes."""
+    num_records = cluster.shape[1]
+    place = (cluster + num_records * np.arange(len(cluster))[:, None]).ravel()
+    order = np.argsort(place, kind="stable")
+    size = np.bincount(place, minlength=cluster.size)
+    start = np.cumsum(size) - size
+    wanted = place[draw * num_records + record]
+    return order[_ranges(start[wanted], size[wanted])] % num_records, size[wanted]
+
+
+def _ranges(start: Int[np.ndarray, " range"], length: Int[np.ndarray, " range"]) -> Int[np.ndarray, " place"]:
+    """Return the numbers of ranges, one range after another."""
+    before = np.cumsum(length) - length
+    return np.arange(int(length.sum())) + np.repeat(start - before, length)

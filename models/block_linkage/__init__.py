@@ -54,6 +54,7 @@ from consilience.models.block_linkage.tables import canonical, entities, fields,
 from consilience.models.block_linkage.truth import BlockPartition, drawn_partitions
 from consilience.models.interface import Model, Option
 from consilience.models.partition import DrawnPartitions
+from consilience.models.partition_tables import clusters, matching_sets
 
 __all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "simulate", "truth"]
 
@@ -162,10 +163,14 @@ MODEL = Model(
     draw=draw,
     truth=truth,
     tables={
-        "entities": entities, "pairs": pairs, "review": review, "canonical": canonical, "fields": fields,
-        "patterns": patterns,
+        "entities": entities, "pairs": pairs, "review": review, "matching_sets": matching_sets,
+        "canonical": canonical, "fields": fields, "patterns": patterns, "clusters": clusters,
     },
-    measures={"num_entities": "consilience.evaluation.partition_scores:num_entities"},
+    measures={
+        "num_entities": "consilience.evaluation.partition_scores:num_entities",
+        "expected_scores": "consilience.evaluation.partition_scores:expected_scores",
+        "entity_probability": "consilience.evaluation.partition_scores:entity_probability",
+    },
     dims={
         "distortion": ("field",), "size_share": ("size",), "size_log_odds": ("smaller_size",),
         "value_share": ("value",), "value_log_weight": ("value",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,27 +20,12 @@ from consilience.models.block_linkage.enumeration import (
 )
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.block_linkage.posterior import Group, Posterior
-from consilience.models.partition import Pairs, PartitionTruth, first_members
+from consilience.models.partition import MatchingSets, Pairs, PartitionTruth, first_members
 
-__all__ = ["BlockPartition", "MatchingSets", "drawn_partitions"]
+__all__ = ["BlockPartition", "drawn_partitions"]
 
 _BLOCK = 4_000_000
 """Random numbers at a time."""
-
-
-class MatchingSets(NamedTuple):
-    """The most probable maximal matching set of every record: the set that is most probably exactly its cluster.
-
-    Parameters
-    ----------
-    first : integers, shape ``(record + 1,)``; where the set of each record begins in `member`.
-    member : int32; codes of records, the record itself among them.
-    probability : float64, shape ``(record,)``; that the set is exactly one cluster.
-    """
-
-    first: Int[np.ndarray, " records_and_one"]
-    member: Int[np.ndarray, " member"]
-    probability: Float[np.ndarray, " record"]
 
 
 class BlockPartition(PartitionTruth):
@@ -147,6 +132,22 @@ class BlockPartition(PartitionTruth):
             probability[group.members] = exactly * (subset_sizes(size)[subset] == number[group.members])
         return probability
 
+    def set_probability(
+        self, first: Int[np.ndarray, " sets_and_one"], member: Int[np.ndarray, " member"]
+    ) -> Float[np.ndarray, " set"]:
+        """Return how probably each set of records is exactly one cluster, exactly."""
+        component, place = self._places
+        length, head = np.diff(first), component[member[first[:-1]]]
+        within = np.logical_and.reduceat(component[member] == np.repeat(head, length), first[:-1])
+        subset = np.bitwise_or.reduceat(1 << place[member], first[:-1])
+        probability = ((head < 0) & (length == 1)).astype(float)
+        for group, components in self._groups:
+            own = np.flatnonzero(within & (head >= components.start) & (head < components.stop))
+            chosen = Group(*(values[head[own] - components.start] for values in group))
+            of_subset = subset_probabilities(_normal(chosen).T, group.members.shape[1])
+            probability[own] = of_subset[subset[own], np.arange(len(own))]
+        return probability
+
     def entropy(self) -> Float[np.ndarray, " record"]:
         """Return for each record the entropy, in nats, of the set that is its cluster: how doubtful it is."""
         entropy = np.zeros(self.num_records)
@@ -190,6 +191,15 @@ class BlockPartition(PartitionTruth):
         return [
             (group, slice(int(stop) - len(group.members), int(stop))) for group, stop in zip(groups, stops, strict=True)
         ]
+
+    @functools.cached_property
+    def _places(self) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:
+        """Return the component of each record, -1 where it is alone, and its place there."""
+        start, member = np.asarray(self.posterior.first), np.asarray(self.posterior.member)
+        component, place = np.full(self.num_records, -1), np.zeros(self.num_records, int)
+        component[member] = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        place[member] = np.arange(len(member)) - start[component[member]]
+        return component, place
 
     @functools.cached_property
     def _distribution(self) -> Float[np.ndarray, " partition"]:

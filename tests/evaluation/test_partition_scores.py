@@ -28,6 +28,41 @@ def drawn(partitions=DRAWS, records=None):
     return SimpleNamespace(truth=truth, method="gibbs")
 
 
+# A set against draws ---------------------------------------------------------------------------------------------------
+
+
+def test_whether_a_set_is_exactly_one_entity():
+    fit = drawn(records=np.array(list("abcde"), object))
+    assert cs.entity_probability(fit, ["b", "a"]) == pytest.approx(2 / 3)
+    assert cs.entity_probability(fit, [["a", "b"], "c", ["a", "b", "c"], ["d", "a"]]).tolist() == pytest.approx(
+        [2 / 3, 2 / 3, 1 / 3, 0]
+    )
+    numbers = cs.entity_probability(drawn(), [0, 1])
+    assert numbers == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("sets", "match"),
+    [
+        (["anna", "ben"], r"set 1: there is no such record \(value 'ben'\); give ids"),
+        ([["anna"], ["ana", "carl"]], r"set 2: there is no such record \(value 'ana'\); did you mean 'anna'\?"),
+        (["anna", "anna"], r"has this record twice \(value 'anna'\)"),
+        ([["anna"], []], "set 2: the set is empty"),
+        ([], "set 1: the set is empty"),
+    ],
+)
+def test_sets_that_cannot_be(sets, match):
+    with pytest.raises(InputError, match=match):
+        cs.entity_probability(drawn([[0, 0, 2]], records=np.array(["anna", "carl", "dora"], object)), sets)
+
+
+def test_what_is_no_set():
+    with pytest.raises(UnsupportedRequest, match="'ab' is no set of records; give ids in a list"):
+        cs.entity_probability(drawn(), "ab")
+    with pytest.raises(UnsupportedRequest, match="7 is no set"):
+        cs.entity_probability(drawn(), 7)
+
+
 # One partition against another ----------------------------------------------------------------------------------------
 
 

@@ -1,8 +1,12 @@
 """Draws of partitions: names of clusters, pairs, sets and their doubt, by hand."""
 
+import collections
+import itertools
+
 import numpy as np
 import pytest
 
+from consilience.models import partition
 from consilience.models.partition import DrawnPartitions, first_members, pairs_together
 
 DRAWS = np.array([[7, 7, 2, 2], [5, 5, 5, 1], [3, 3, 0, 0], [1, 2, 3, 3]])
@@ -39,3 +43,32 @@ def test_numbers_of_clusters():
     truth = DrawnPartitions(DRAWS)
     assert truth.num_clusters().tolist() == [2, 2, 2, 3]
     assert truth.size_counts().tolist() == [0.75, 1.25, 0.25]
+
+
+def test_most_probable_matching_sets_of_draws():
+    truth = DrawnPartitions(DRAWS)
+    found = truth.matching_sets()
+    sets = [found.member[start:stop].tolist() for start, stop in itertools.pairwise(found.first)]
+    assert sets == [[0, 1], [0, 1], [2, 3], [2, 3]]
+    assert found.probability.tolist() == [0.5, 0.5, 0.75, 0.75]
+    assert truth.shared_matching_sets().tolist() == [0, 0, 2, 2]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_matching_sets_by_counting(rows, monkeypatch):
+    """Of random partitions, whatever the size of the blocks of draws."""
+    clusters = np.random.default_rng(4).integers(0, 3, (40, 5))
+    monkeypatch.setattr(partition, "_MOST_ROWS", rows * clusters.shape[1])
+    truth = DrawnPartitions(clusters)
+    found = truth.matching_sets()
+    for record in range(5):
+        counted = collections.Counter(tuple(np.flatnonzero(row == row[record]).tolist()) for row in clusters)
+        own = tuple(found.member[found.first[record] : found.first[record + 1]].tolist())
+        assert counted[own] == max(counted.values()) == found.probability[record] * 40
+    sets = [tuple(found.member[start:stop]) for start, stop in itertools.pairwise(found.first)]
+    assert truth.shared_matching_sets().tolist() == [sets.index(own) for own in sets]
+
+
+def test_whether_a_set_is_exactly_a_cluster():
+    first, member = np.array([0, 2, 5, 6, 8]), np.array([1, 0, 2, 1, 0, 3, 2, 3])
+    assert DrawnPartitions(DRAWS).set_probability(first, member).tolist() == [0.5, 0.25, 0.25, 0.75]

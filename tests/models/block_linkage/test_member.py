@@ -39,6 +39,29 @@ def test_tables_agree_with_each_other(fitted, records):
     assert scores["pairwise-f1"] > 0.7
 
 
+def test_matching_sets_name_the_records(fitted):
+    table, found = fitted.matching_sets().set_index("record"), fitted.truth.matching_sets()
+    names = fitted.data.records
+    several = np.flatnonzero(np.diff(found.first) == np.diff(found.first).max())[0]
+    members = names[found.member[found.first[several] : found.first[several + 1]]]
+    assert table.loc[names[several], "matching_set"] == " + ".join(members)
+    assert fitted.entity_probability(list(members)) == pytest.approx(table.loc[names[several], "probability"])
+    assert (table["records"] == table["matching_set"].str.count(r" \+ ") + 1).all()
+    assert set(table["entity"]) <= set(table.index)
+    # Records of one shared entity have one set.
+    assert (table.groupby("entity")["matching_set"].nunique() == 1).all()
+
+
+def test_entities_by_size(fitted):
+    table = fitted.clusters()
+    assert (table["size"] * table["estimate"]).sum() == fitted.data.num_records
+    assert (table["size"] * table["mean"]).sum() == pytest.approx(fitted.data.num_records)
+    assert table["mean"].sum() == pytest.approx(fitted.num_entities().value)
+    expected = fitted.truth.size_counts()[table["size"] - 1]
+    # Draws of a sum of independent counts: their mean is within its error of what is expected.
+    assert (np.abs(table["mean"] - expected) <= 5 * np.sqrt(expected / fitted.draws)).all()
+
+
 def test_patterns_count_all_entities(fitted):
     table, count = fitted.patterns(), fitted.num_entities()
     assert set(table["sources"]) <= {"file_1", "file_2", "file_1 + file_2"}

@@ -8,6 +8,7 @@ from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import set_partitions
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.truth import BlockPartition
+from consilience.models.partition import PartitionTruth
 
 NUM_RECORDS = 12
 MEMBERS = [np.array([[1, 4], [0, 7]]), np.array([[2, 5, 9]]), np.array([[3, 6, 8, 10]])]
@@ -98,6 +99,27 @@ def test_how_probably_a_set_is_exactly_a_cluster(truth):
     for cluster in (truth.estimate(), np.arange(NUM_RECORDS), np.zeros(NUM_RECORDS, int), np.arange(NUM_RECORDS) // 2):
         exactly = (same(labels) == same(cluster)).all(axis=2)
         np.testing.assert_allclose(truth.cluster_probability(cluster), probability @ exactly, atol=1e-6)
+
+
+def test_the_probability_of_any_set(truth):
+    """Within a component, of several components, alone, and of a record that is in none."""
+    labels, probability = every_partition(truth)
+    sets = [[1, 4], [4, 1], [1], [7, 0], [2, 9], [9, 5, 2], [3, 6, 8], [10], [1, 0], [11], [11, 1], [3, 6, 8, 10, 11]]
+    exactly = [probability @ (same(labels)[:, own[0]] == np.isin(range(12), own)).all(axis=1) for own in sets]
+    found = truth.set_probability(np.cumsum([0, *map(len, sets)]), np.concatenate(sets))
+    np.testing.assert_allclose(found, exactly, atol=1e-6)
+    assert found[8] == found[10] == found[11] == 0
+    assert found[9] == 1
+    drawn = PartitionTruth.set_probability(truth, np.cumsum([0, *map(len, sets)]), np.concatenate(sets))
+    error = np.sqrt(found * (1 - found) / truth.num_draws)
+    assert (np.abs(drawn - found) <= 5 * error + 1e-12).all()
+
+
+def test_matching_sets_of_draws_are_as_probable(truth):
+    """By counting, the set that is found may be another one where two are about as probable."""
+    exact, drawn = truth.matching_sets().probability, PartitionTruth.matching_sets(truth).probability
+    error = np.sqrt(exact * (1 - exact) / truth.num_draws)
+    assert (np.abs(drawn - exact) <= 5 * error + 1e-12).all()
 
 
 def test_most_probable_matching_sets(truth):
