@@ -1,0 +1,1 @@
+"""Several clusterings of the same items, from what experts say of pairs (Chang and others 2017)."""

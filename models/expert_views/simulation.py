@@ -1,0 +1,331 @@
+r"""Experts who judge pairs of items: the prior predictive, and clusters of known shape with experts of known accuracy.
+
+`simulate` draws everything from the model. `three_clusters` and `k_views` make items that fall into clusters in several
+ways at once, each in features of its own; `simulate_experts` lets experts judge pairs of them. Which pairs an expert
+gets to judge matters, because it may tell which view is his:
+
+* ``group``: the experts of a view judge the same pairs, half of them together in that view. No two experts of different
+  views share more than a few, so that the pairs alone tell who belongs with whom.
+* ``own``: every expert judges pairs of his own, half of them together in his view.
+* ``all``: everybody judges the same pairs, drawn at random. Only here the pairs tell nothing.
+
+References
+----------
+Chang, Chen, Cho, Castaldi, Silverman and Dy (2017), ICML: the model, and the protocol ``group``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+from consilience.arrays import Float, Int, Key
+from consilience.data.codes import names_or_codes
+from consilience.data.constraints import Constraints
+from consilience.errors import UnsupportedRequest
+from consilience.models.expert_views.priors import Priors
+from consilience.models.interface import checked_prior
+
+__all__ = ["PROTOCOLS", "Clusterings", "Experts", "k_views", "simulate", "simulate_experts", "three_clusters"]
+
+PROTOCOLS = ("group", "own", "all")
+"""Who judges which pairs."""
+
+ACCURACIES = (0.9, 0.85, 0.8, 0.75, 0.7)
+"""Of the experts of the first view, the third and so on; those of the others have them in reverse."""
+
+
+class Clusterings(NamedTuple):
+    """Items that fall into clusters in several ways.
+
+    Parameters
+    ----------
+    label : the cluster of each item in each view.
+    feature : standardised.
+    """
+
+    label: Int[np.ndarray, "view item"]
+    feature: Float[np.ndarray, "item feature"]
+
+
+class Experts(NamedTuple):
+    """What is true of the experts.
+
+    Parameters
+    ----------
+    view_of_expert : the view in which each one judges.
+    sensitivity : how probably he says together of items that are.
+    specificity : how probably he says apart of items that are.
+    """
+
+    view_of_expert: Int[np.ndarray, " expert"]
+    sensitivity: Float[np.ndarray, " expert"]
+    specificity: Float[np.ndarray, " expert"]
+
+
+# Clusters of known shape ----------------------------------------------------------------------------------------------
+
+
+def three_clusters(num_items: int = 600, *, spread: float = 0.5, num_noise: int = 2, seed: int = 0) -> Clusterings:
+    """Make items with two independent views, three round clusters in two features each.
+
+    Parameters
+    ----------
+    spread : standard deviation of a feature within its cluster; the centres are about 2 apart.
+    num_noise : further features, which say nothing.
+    seed : of `numpy.random.RandomState`, whose numbers are the same in every version.
+    """
+    random = np.random.RandomState(seed)
+    first = np.arange(num_items) % 3
+    label = np.stack([first, random.permutation(first)])
+    centre = np.array([[1.0, 1.0], [3.0, 1.0], [2.0, 2.5]])
+    blocks = [centre[of_view] + spread * random.randn(num_items, 2) for of_view in label]
+    noise = random.randn(num_items, num_noise)
+    return Clusterings(label, _standardised(np.concatenate([*blocks, noise], axis=1)))
+
+
+def k_views(
+    num_items: int = 900, *, num_views: int = 3, num_clusters: int = 4, num_noise: int = 4, separation: float = 3.0,
+    seed: int = 0,
+) -> Clusterings:  # fmt: skip
+    """Make items with independent views, clusters of three features each that overlap.
+
+    Parameters
+    ----------
+    num_noise : further features, which say nothing.
+    separation : how far from zero the centres are; features have standard deviation 1 within a cluster.
+    seed : as in `three_clusters`.
+    """
+    random = np.random.RandomState(seed)
+    label = random.randint(num_clusters, size=(num_views, num_items))
+    direction = random.randn(num_views, num_clusters, 3)
+    centre = separation * direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+    blocks = centre[np.arange(num_views)[:, None], label] + random.randn(num_views, num_items, 3)
+    noise = random.randn(num_items, num_noise)
+    return Clusterings(label, _standardised(np.concatenate([*blocks, noise], axis=1)))
+
+
+def _standardised(feature: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
+    return (feature - feature.mean(axis=0)) / feature.std(axis=0)
+
+
+# Experts of known accuracy --------------------------------------------------------------------------------------------
+
+
+def simulate_experts(
+    label: Int[np.ndarray, "view item"], feature: Float[np.ndarray, "item feature"], *,
+    view_of_expert: Sequence[int] | None = None, sensitivity: Sequence[float] | float | None = None,
+    specificity: Sequence[float] | float | None = None, num_together: int = 300, num_apart: int = 300,
+    protocol: str = "group", seed: int = 0,
+) -> tuple[Constraints, Experts]:  # fmt: skip
+    """Let experts judge pairs of items whose clusters are known.
+
+    All pairs of items are listed, so that some thousands of items are the most; `simulate` has no such limit.
+
+    Parameters
+    ----------
+    view_of_expert : shape ``(expert,)``; five experts of each view by default.
+    sensitivity : for all experts or for each; by default the experts of a view have `ACCURACIES`, reversed in every
+        other view.
+    specificity : as the sensitivity by default.
+    num_together, num_apart : pairs of an expert that are together in his view, and that are apart. The pairs of the
+        protocol ``all`` are as many, whichever they are.
+    protocol : who judges which pairs; see the module.
+    seed : of `numpy.random.RandomState`.
+
+    Returns
+    -------
+    data : the judgements, expert by expert.
+    experts : the truth about them.
+
+    Raises
+    ------
+    UnsupportedRequest : another protocol, too few pairs of a kind, or numbers of experts that do not agree.
+    """
+    if protocol not in PROTOCOLS:
+        raise UnsupportedRequest(f"protocol is {protocol!r}; choose one of {', '.join(map(repr, PROTOCOLS))}")
+    experts = _experts(len(label), view_of_expert, sensitivity, specificity)
+    random = np.random.RandomState(seed)
+    first, second = np.triu_indices(label.shape[1], 1)
+    judged: dict[int, np.ndarray] = {}
+    pairs, answers = [], []
+    # One expert after the other: what the seed draws for one depends on those before, as in the recorded figures.
+    for expert, view in enumerate(experts.view_of_expert):
+        together = label[view, first] == label[view, second]
+        group = {"group": int(view), "own": expert, "all": 0}[protocol]
+        if group not in judged:
+            judged[group] = _chosen(random, together, num_together, num_apart, protocol)
+        pair = judged[group]
+        share = np.where(together[pair], experts.sensitivity[expert], 1 - experts.specificity[expert])
+        pairs.append(pair)
+        answers.append(random.rand(len(pair)) < share)
+    chosen = np.concatenate(pairs)
+    expert_code = np.repeat(np.arange(len(pairs)), num_together + num_apart)
+    data = _constraints(expert_code, first[chosen], second[chosen], np.concatenate(answers), feature, len(pairs))
+    return data, experts
+
+
+def _experts(num_views: int, view_of_expert: Any, sensitivity: Any, specificity: Any) -> Experts:
+    size = len(ACCURACIES)
+    view = np.repeat(np.arange(num_views), size) if view_of_expert is None else np.asarray(view_of_expert)
+    if view.ndim != 1 or not len(view) or view.min() < 0 or view.max() >= num_views:
+        raise UnsupportedRequest(f"view_of_expert is {view_of_expert}; give one of the {num_views} views per expert")
+    if sensitivity is None:
+        place = np.arange(len(view)) - np.searchsorted(view, view)
+        if (np.diff(view) < 0).any() or place.max() >= size:
+            raise UnsupportedRequest(f"give the sensitivity of experts unless there are up to {size} a view, in order")
+        sensitivity = np.asarray(ACCURACIES)[np.where(view % 2 == 0, place, size - 1 - place)]
+    specificity = sensitivity if specificity is None else specificity
+    accuracies = [np.asarray(given, float) for given in (sensitivity, specificity)]
+    if any(given.shape not in ((), view.shape) for given in accuracies):
+        raise UnsupportedRequest(f"give one sensitivity and specificity, or one for each of the {len(view)} experts")
+    return Experts(view, *(np.broadcast_to(given, view.shape).copy() for given in accuracies))
+
+
+def _chosen(
+    random: np.random.RandomState, together: np.ndarray, num_together: int, num_apart: int, protocol: str
+) -> Int[np.ndarray, " pair"]:
+    """Return the pairs that somebody judges: those together first, or without regard to that."""
+    kinds = [np.flatnonzero(together), np.flatnonzero(~together)]
+    wanted = [num_together, num_apart]
+    if protocol == "all":
+        kinds, wanted = [np.arange(len(together))], [num_together + num_apart]
+    if any(len(kind) < number for kind, number in zip(kinds, wanted, strict=True)):
+        raise UnsupportedRequest(f"there are {[len(kind) for kind in kinds]} pairs to choose {wanted} from; ask less")
+    return np.concatenate([
+        random.choice(kind, number, replace=False) for kind, number in zip(kinds, wanted, strict=True)
+    ])  # fmt: skip
+
+
+def _constraints(
+    expert: np.ndarray, item_a: np.ndarray, item_b: np.ndarray, together: np.ndarray, feature: np.ndarray,
+    num_experts: int,
+) -> Constraints:  # fmt: skip
+    num_items, num_features = feature.shape
+    return Constraints(
+        expert=np.asarray(expert, np.int32), item_a=np.asarray(item_a, np.int32), item_b=np.asarray(item_b, np.int32),
+        together=np.asarray(together, np.int32), feature=np.asarray(feature, float), num_constraints=len(expert),
+        num_experts=num_experts, num_items=num_items, num_features=num_features,
+        experts=names_or_codes(None, num_experts, "experts"), items=names_or_codes(None, num_items, "items"),
+        features=names_or_codes(None, num_features, "features"),
+    )  # fmt: skip
+
+
+# The prior predictive -------------------------------------------------------------------------------------------------
+
+
+def simulate(
+    key: Key, priors: Priors | None = None, *, num_items: int = 100, num_experts: int = 6, num_features: int = 3,
+    num_pairs: int = 60, clusters: int = 2, views: int = 0, experts: str = "two-coin", protocol: str = "own",
+    values: Mapping[str, Any] | None = None, **options: Any,
+) -> tuple[Constraints, dict[str, np.ndarray]]:  # fmt: skip
+    """Draw views, clusters, experts and their answers from the prior, for random features and pairs.
+
+    Options of inference have no part in how answers arise, and are accepted so that simulations of all members are
+    called alike.
+
+    Parameters
+    ----------
+    num_pairs : pairs that an expert judges, each once; no more than there are.
+    clusters, views, experts : as in a fit; no number of views stands for half that of the experts.
+    protocol : ``own``, or ``all`` for the same pairs for everybody; see the module.
+    values : true values as this function returns them: keep them, and draw the answers alone anew.
+
+    Returns
+    -------
+    data : with features that are standardised.
+    values : ``stick`` ``(view - 1,)``, ``view_of_expert`` ``(expert,)``, ``sensitivity`` and ``specificity``
+        ``(expert,)`` (or ``(expert, view)``, with experts that differ by view), ``weight`` ``(view, …)``, ``cluster``
+        ``(view, item)``; and what is given: ``feature`` ``(item, feature)``, ``item_a``, ``item_b`` ``(expert, pair)``.
+
+    Raises
+    ------
+    UnsupportedRequest : another protocol or kind of experts.
+    """
+    key_values, key_answers = jax.random.split(key)
+    if values is None:
+        random = np.random.default_rng(np.asarray(jax.random.key_data(key_values)))
+        feature = random.standard_normal((num_items, num_features))
+        spread = feature.std(axis=0)
+        feature = (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
+        item_a, item_b = _random_pairs(random, num_items, num_experts, num_pairs, protocol)
+        given = _constraints(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, num_experts)
+        drawn = _from_the_prior(
+            key_values, priors or Priors(), given, clusters, views or max(1, num_experts // 2), experts
+        )
+        values = {**drawn, "feature": feature, "item_a": item_a, "item_b": item_b}
+    values = {name: np.asarray(value) for name, value in values.items()}
+    view, cluster = values["view_of_expert"], values["cluster"]
+    size = values["item_a"].shape[1]
+    expert = np.repeat(np.arange(len(view)), size)
+    item_a, item_b = values["item_a"].ravel(), values["item_b"].ravel()
+    together = cluster[view[expert], item_a] == cluster[view[expert], item_b]
+    sensitivity, specificity = (_in_view(values[site], view)[expert] for site in ("sensitivity", "specificity"))
+    random = np.random.default_rng(np.asarray(jax.random.key_data(key_answers)))
+    answer = random.random(len(expert)) < np.where(together, sensitivity, 1 - specificity)
+    return _constraints(expert, item_a, item_b, answer, values["feature"], len(view)), values
+
+
+def _from_the_prior(
+    key: Key, priors: Priors, data: Constraints, clusters: int, views: int, experts: str
+) -> dict[str, np.ndarray]:
+    """Draw the sites of the model; the data say how many experts there are, and have the features."""
+    if experts not in ("two-coin", "symmetric", "per-view"):
+        raise UnsupportedRequest(f"experts is {experts!r}; simulate 'two-coin', 'symmetric' or 'per-view'")
+    keys = jax.random.split(key, 6)
+    stick = dist.Beta(1.0, priors.concentration).sample(keys[0], (views - 1,))
+    remaining = jnp.concatenate([jnp.ones(1), jnp.cumprod(1 - stick)])
+    share = remaining * jnp.concatenate([stick, jnp.ones(1)])
+    view = jax.random.choice(keys[1], views, (data.num_experts,), p=share)
+    shape = (views, data.num_experts) if experts == "per-view" else (data.num_experts,)
+    accuracy = {
+        site: checked_prior(site, getattr(priors, site), data, ()).expand(shape).sample(key_site).T
+        for site, key_site in (("sensitivity", keys[2]), ("specificity", keys[3]))
+    }
+    if experts == "symmetric":
+        accuracy["specificity"] = accuracy["sensitivity"]
+    inputs = jnp.concatenate([data.feature, jnp.ones((data.num_items, 1))], axis=1)
+    if priors.weight is None:
+        prior = dist.Normal(0.0, priors.weight_scale).expand((inputs.shape[1], clusters)).to_event(2)
+    else:
+        prior = priors.weight
+    weight = prior.sample(keys[4], (views,))
+    logits = jax.vmap(priors.logits or (lambda weight, inputs: inputs @ weight), (0, None))(weight, inputs)
+    cluster = jax.random.categorical(keys[5], logits)
+    return {"stick": stick, "view_of_expert": view, **accuracy, "weight": weight, "cluster": cluster}
+
+
+def _in_view(accuracy: np.ndarray, view: Int[np.ndarray, " expert"]) -> Float[np.ndarray, " expert"]:
+    """Return how accurate each expert is in the view that is his."""
+    return accuracy if accuracy.ndim == 1 else accuracy[np.arange(len(view)), view]
+
+
+def _random_pairs(
+    random: np.random.Generator, num_items: int, num_experts: int, num_pairs: int, protocol: str
+) -> tuple[Int[np.ndarray, "expert pair"], Int[np.ndarray, "expert pair"]]:
+    """Return the items of the pairs that each expert judges, all sets being as likely."""
+    if protocol not in ("own", "all"):
+        raise UnsupportedRequest(f"protocol is {protocol!r}; the prior draws pairs for 'own' or 'all'")
+    total = num_items * (num_items - 1) // 2
+    pair = _different(random, num_experts if protocol == "own" else 1, min(num_pairs, total), total)
+    # Pair p of the list (0, 1), (0, 2), (1, 2), (0, 3), … has the second item that p >= second (second - 1) / 2 says.
+    second = np.floor((1 + np.sqrt(1 + 8.0 * pair)) / 2).astype(np.int64)
+    second -= pair < second * (second - 1) // 2
+    first = pair - second * (second - 1) // 2
+    shape = (num_experts, pair.shape[1])
+    return np.broadcast_to(first, shape), np.broadcast_to(second, shape)
+
+
+def _different(random: np.random.Generator, rows: int, size: int, total: int) -> Int[np.ndarray, "row number"]:
+    """Draw different numbers below ``total`` in each row, without listing all."""
+    chosen = np.empty(0, np.int64)
+    while len(chosen) < rows * size:
+        missing = size - np.bincount(chosen // total, minlength=rows)
+        row = np.repeat(np.arange(rows), missing)
+        chosen = np.union1d(chosen, row * total + random.integers(total, size=len(row)))
+    return chosen.reshape(rows, size) % total
