@@ -243,3 +243,10 @@ def test_pairs_of_unknown_records_are_refused():
         given_pairs(records, {"record_a": ["w", "w"], "record_b": ["x", "q"]}, plug_in(records), HIT_MISS)
     with pytest.raises(InputError, match="codes from 0 to 1"):
         given_pairs(records, np.array([[0, 2]]), plug_in(records), HIT_MISS)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 1000, 50_000])
+def test_words_are_sorted_whatever_their_highest_bits(number):
+    words = np.random.default_rng(0).integers(2**64, size=number, dtype=np.uint64)
+    words[: number // 2] >>= np.uint64(60)
+    np.testing.assert_array_equal(module._sorted(words), np.sort(words))
