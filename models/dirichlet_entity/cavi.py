@@ -35,71 +35,11 @@ import numpy as np
 from jax.scipy.special import digamma, gammaln, xlogy
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.data.records import Records
-from consilience.errors import InvalidPrior, UnsupportedRequest
-from consilience.models.dirichlet_entity.priors import Priors, concentrations, field_of_value, value_codes
-from consilience.models.dirichlet_entity.support import Support, anchored, least_agreement
-from consilience.models.interface import Ascent, Terms
+from consilience.models.dirichlet_entity.problem import Anchored, Dense, entities_of, prepare
+from consilience.models.dirichlet_entity.shards import shard
+from consilience.models.interface import Ascent, Terms, Total, alone
 
-__all__ = [
-    "CAVI",
-    "Anchored",
-    "Dense",
-    "Posterior",
-    "State",
-    "anchored_problem",
-    "entities_of",
-    "prepare",
-    "sites",
-    "start",
-    "step",
-]
-
-# Responsibilities of one GiB in float32.
-_MOST_CELLS = 1 << 28
-
-
-class Dense(NamedTuple):
-    """What the sweeps read where a record may belong to every entity.
-
-    Parameters
-    ----------
-    code : shape ``(field, record)``; over the values of all fields, and the number of values where missing.
-    concentration, field : shape ``(value,)``.
-    total : shape ``(field,)``.
-    entity : shape ``(entity,)``; 0, 1, …
-    random : whether the start is random.
-    """
-
-    code: Int[Array, "field record"]
-    concentration: Float[Array, " value"]
-    field: Int[Array, " value"]
-    total: Float[Array, " field"]
-    entity: Int[Array, " entity"]
-    random: Bool[Array, ""]
-
-
-class Anchored(NamedTuple):
-    """What the sweeps read where entity k is that of which record k is the first: an edge for each that is possible.
-
-    Parameters
-    ----------
-    support : the edges.
-    slot : shape ``(field, edge)``; which of the entity's values the record has, the number of slots where missing.
-    concentration : shape ``(slot,)``.
-    entity_field : shape ``(slot,)``; entity times the number of fields, plus the field.
-    total : shape ``(field,)``.
-    log_entities : ln K.
-    random : whether the start is random.
-    """
-
-    support: Support
-    slot: Int[Array, "field edge"]
-    concentration: Float[Array, " slot"]
-    entity_field: Int[Array, " slot"]
-    total: Float[Array, " field"]
-    log_entities: Float[Array, ""]
-    random: Bool[Array, ""]
+__all__ = ["CAVI", "Posterior", "State", "entities_of", "sites", "start", "step"]
 
 
 class State(NamedTuple):
@@ -126,91 +66,26 @@ class Posterior(NamedTuple):
     moved: Bool[np.ndarray, " record"]
 
 
-def entities_of(data: Records, num_entities: int) -> int:
-    """Return K: as many as there are records where none is given."""
-    return num_entities or data.num_records
-
-
-def prepare(
-    data: Records, priors: Priors, *, support: str, num_entities: int, start: str, agree: int
-) -> Dense | Anchored:
-    """Collect what the sweeps read.
-
-    Raises
-    ------
-    InvalidPrior : a concentration is not positive.
-    UnsupportedRequest : there are too few entities for the start or the support, or too many numbers.
-    """
-    concentration = np.asarray(concentrations(priors, data))
-    if not np.all((concentration > 0) & np.isfinite(concentration)):
-        raise InvalidPrior("a concentration of site 'value_share' is not above 0; give positive numbers")
-    number = entities_of(data, num_entities)
-    if number < data.num_records and (support == "anchored" or start == "records"):
-        raise UnsupportedRequest(
-            f"there are {number} entities for {data.num_records} records; with support='anchored', and with "
-            "start='records', every record can have one of its own: leave out num_entities="
-        )
-    if support == "anchored":
-        edges = anchored(data, least_agreement(agree, data))
-        return anchored_problem(data, concentration, edges, number, start)
-    if number * data.num_records > _MOST_CELLS:
-        raise UnsupportedRequest(
-            f"a dense support of {data.num_records:,} records and {number:,} entities is too large; use "
-            "support='anchored'"
-        )
-    return Dense(
-        code=np.asarray(value_codes(data), np.int32),
-        concentration=concentration,
-        field=np.asarray(field_of_value(data), np.int32),
-        total=_total(data, concentration),
-        entity=np.arange(number, dtype=np.int32),
-        random=np.asarray(start == "random"),
-    )
-
-
-def anchored_problem(
-    data: Records, concentration: Float[np.ndarray, " value"], support: Support, num_entities: int, start: str
-) -> Anchored:
-    """Give each value that an entity may have a slot: each that some record on an edge to it has."""
-    code = np.asarray(value_codes(data), np.int64)[:, support.record]
-    observed = code < data.num_values
-    cells = (support.entity.astype(np.int64) * max(data.num_values, 1) + code)[observed]
-    slots, place = np.unique(cells, return_inverse=True)
-    slot = np.full(code.shape, len(slots), np.int32)
-    slot[observed] = place
-    entity, value = np.divmod(slots, max(data.num_values, 1))
-    return Anchored(
-        support=support,
-        slot=slot,
-        concentration=concentration[value],
-        entity_field=(entity * data.num_fields + np.asarray(field_of_value(data))[value]).astype(np.int32),
-        total=_total(data, concentration),
-        log_entities=np.asarray(np.log(num_entities), concentration.dtype),
-        random=np.asarray(start == "random"),
-    )
-
-
-def _total(data: Records, concentration: Float[np.ndarray, " value"]) -> Float[np.ndarray, " field"]:
-    """Return A₀; of a field without values it is 1, which no count ever meets."""
-    total = np.bincount(np.asarray(field_of_value(data)), concentration, data.num_fields)
-    return np.where(total > 0, total, 1.0).astype(concentration.dtype)
-
-
-def start(key: Key, problem: Dense | Anchored) -> State:
+def start(key: Key, problem: Dense | Anchored, total: Total = alone) -> State:
     """Return one record for each entity, or responsibilities that are uniform over the simplex."""
     if isinstance(problem, Dense):
         shape = (problem.code.shape[1], len(problem.entity))
-        alone = jnp.eye(*shape, dtype=problem.concentration.dtype)
+        own = jnp.eye(*shape, dtype=problem.concentration.dtype)
+        weight = jax.random.exponential(key, shape, own.dtype)
     else:
-        shape = problem.support.record.shape
-        alone = (problem.support.record == problem.support.entity).astype(problem.total.dtype)
-    weight = jax.random.exponential(key, shape, alone.dtype)
-    responsibility = jnp.where(problem.random, weight / _of_records(weight, problem), alone)
+        own = (problem.support.record == problem.support.entity).astype(problem.total.dtype)
+        # Each shard draws for all edges, so that the start does not depend on the number of shards.
+        every = jax.random.exponential(key, problem.whole.entity.shape, own.dtype)
+        weight = every.at[problem.whole.edge].get(mode="fill", fill_value=1)
+    responsibility = jnp.where(problem.random, weight / _of_records(weight, problem), own)
     return State(responsibility, _leading(responsibility, problem))
 
 
-def step(state: State, problem: Dense | Anchored) -> tuple[State, Terms]:
-    """Return the state after one sweep, and the terms of the bound at the state that came in."""
+def step(state: State, problem: Dense | Anchored, total: Total = alone) -> tuple[State, Terms]:
+    """Return the state after one sweep, and the terms of the bound at the state that came in.
+
+    Nothing is summed over shards: each has all the records of its entities.
+    """
     count, sizes = _counts(state.responsibility, problem)
     terms = jnp.concatenate([_evidence(count, sizes, problem), _entropy(state.responsibility, problem)])
     expected = _expected_logs(count, sizes, problem)
@@ -225,16 +100,23 @@ def step(state: State, problem: Dense | Anchored) -> tuple[State, Terms]:
     return state._replace(responsibility=responsibility), Terms(terms, jnp.zeros(0, terms.dtype))
 
 
-def sites(state: State, problem: Dense | Anchored) -> dict[str, Array]:
-    """Return the fields of the `Posterior`."""
+def sites(state: State, problem: Dense | Anchored, total: Total = alone) -> dict[str, Array]:
+    """Return the fields of the `Posterior`, of all shards."""
     moved = _leading(state.responsibility, problem) != state.origin
-    if isinstance(problem, Anchored):
-        first, entity = jnp.asarray(problem.support.first), jnp.asarray(problem.support.entity)
-    else:
+    if isinstance(problem, Dense):
         num_records, num_entities = state.responsibility.shape
         first = jnp.arange(num_records + 1, dtype=jnp.int32) * num_entities
         entity = jnp.tile(problem.entity, num_records)
-    return {"first": first, "entity": entity, "probability": state.responsibility.ravel(), "moved": moved}
+        return {"first": first, "entity": entity, "probability": state.responsibility.ravel(), "moved": moved}
+    whole = problem.whole
+    # The records of a shard are scattered among all: each shard fills in its own, and the others add zero.
+    probability = jnp.zeros(whole.entity.shape, state.responsibility.dtype)
+    probability = total(probability.at[whole.edge].add(state.responsibility, mode="drop"))
+    moves = total(jnp.zeros(len(whole.first) - 1, jnp.int32).at[whole.record].add(moved, mode="drop"))
+    return {
+        "first": jnp.asarray(whole.first), "entity": jnp.asarray(whole.entity), "probability": probability,
+        "moved": moves > 0,
+    }  # fmt: skip
 
 
 def _counts(responsibility: Array, problem: Dense | Anchored) -> tuple[Array, Array]:
@@ -266,10 +148,12 @@ def _evidence(count: Array, sizes: Array, problem: Dense | Anchored) -> Float[Ar
 
 
 def _entropy(responsibility: Array, problem: Dense | Anchored) -> Float[Array, " record"]:
-    """Return the entropy of each q(z), less ln K."""
-    log_entities = jnp.log(len(problem.entity)) if isinstance(problem, Dense) else problem.log_entities
+    """Return the entropy of each q(z), less ln K; zero of a record that pads."""
     summed = _of_records(xlogy(responsibility, responsibility), problem, spread=False)
-    return -summed - log_entities
+    if isinstance(problem, Dense):
+        return -summed - jnp.log(len(problem.entity))
+    real = problem.whole.record < len(problem.whole.first) - 1
+    return jnp.where(real, -summed - problem.log_entities, 0)
 
 
 def _expected_logs(count: Array, sizes: Array, problem: Dense | Anchored) -> Array:
@@ -303,5 +187,5 @@ def _leading(responsibility: Array, problem: Dense | Anchored) -> Int[Array, " r
     return jax.ops.segment_min(entity, record, num_records, indices_are_sorted=True)
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
 """The ascent, for the driver."""
