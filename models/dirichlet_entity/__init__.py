@@ -21,7 +21,8 @@ belongs to no likelihood. (As a value of its own it makes strangers alike: on RL
 |---|---|
 | `priors` | A, as a number, by field, by value or from the data |
 | `support` | the earlier records of whose entity a record may be |
-| `cavi` | the paper's coordinate ascent and its bound, over all entities or an anchored support |
+| `problem`, `shards` | what the ascent reads, over all entities or an anchored support; divided among devices |
+| `cavi` | the paper's coordinate ascent and its bound |
 | `truth` | partitions under independent records, and how to tell that the method failed |
 | `tables` | entities, pairs, records in doubt, numbers of clusters by size |
 
@@ -71,14 +72,16 @@ import numpyro
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.records import Records
-from consilience.models.dirichlet_entity.cavi import CAVI, Posterior, entities_of
+from consilience.models.dirichlet_entity.cavi import CAVI, Posterior
 from consilience.models.dirichlet_entity.priors import Priors, concentrations, field_of_value, value_codes
+from consilience.models.dirichlet_entity.problem import entities_of
 from consilience.models.dirichlet_entity.support import least_agreement
-from consilience.models.dirichlet_entity.tables import clusters, entities, pairs, review
+from consilience.models.dirichlet_entity.tables import entities, pairs, review
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.interface import Model, Option
 from consilience.models.partition import DrawnPartitions, PartitionTruth
 from consilience.models.unbounded import LogGamma
+from consilience.models.partition_tables import clusters, matching_sets
 
 __all__ = ["MODEL", "Posterior", "Priors", "canonical", "model", "notes", "truth"]
 
@@ -213,8 +216,14 @@ MODEL = Model(
     posterior=Posterior,
     cavi=CAVI,
     truth=truth,
-    tables={"entities": entities, "pairs": pairs, "review": review, "clusters": clusters},
-    measures={"num_entities": "consilience.evaluation.partition_scores:num_entities"},
+    tables={
+        "entities": entities, "pairs": pairs, "review": review, "matching_sets": matching_sets, "clusters": clusters,
+    },
+    measures={
+        "num_entities": "consilience.evaluation.partition_scores:num_entities",
+        "expected_scores": "consilience.evaluation.partition_scores:expected_scores",
+        "entity_probability": "consilience.evaluation.partition_scores:entity_probability",
+    },
     dims={"log_weight": ("entity", "value"), "value_share": ("entity", "value")},
     canonical=canonical,
     notes=notes,
