@@ -1,0 +1,141 @@
+"""The answers of the experts and the features of the items that they spoke about, as the kernels read them; on the host.
+
+Only items that occur in a pair, called *judged*, enter: an item that nobody spoke about can be integrated out exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Float, Int
+from consilience.models.expert_views.colouring import coloured
+from consilience.models.rows import sorted_order
+
+__all__ = ["Colour", "Judgements", "Standard", "judgements", "standard_of", "standardised"]
+
+
+class Colour(NamedTuple):
+    """Items that share no pair, and all the pairs that they are in.
+
+    Parameters
+    ----------
+    node : shape ``(node,)``; places among the judged items.
+    edge_node : shape ``(edge,)``; which node, from 0, increasing.
+    edge_other : shape ``(edge,)``; the other end, a place among the judged items.
+    edge_pair : shape ``(edge,)``; the pair.
+    """
+
+    node: Int[np.ndarray, " node"]
+    edge_node: Int[np.ndarray, " edge"]
+    edge_other: Int[np.ndarray, " edge"]
+    edge_pair: Int[np.ndarray, " edge"]
+
+
+class Judgements(NamedTuple):
+    """What the experts said.
+
+    Parameters
+    ----------
+    item : shape ``(judged,)``; codes of the items that occur in a pair, increasing.
+    feature : shape ``(judged, feature + 1)``; standardised, and a last column of ones for the offset.
+    first, second : shape ``(pair,)``; places among the judged items, ``first < second``; each pair once.
+    answer_expert, answer_pair : shape ``(answer,)``; one row per expert and pair, sorted by expert.
+    together, apart : shape ``(answer,)``; how often the expert said so of the pair.
+    num_together, num_apart : shape ``(expert,)``; how often the expert said so at all.
+    colours : groups of items that can be updated at once.
+    """
+
+    item: Int[np.ndarray, " judged"]
+    feature: Float[np.ndarray, "judged column"]
+    first: Int[np.ndarray, " pair"]
+    second: Int[np.ndarray, " pair"]
+    answer_expert: Int[np.ndarray, " answer"]
+    answer_pair: Int[np.ndarray, " answer"]
+    together: Int[np.ndarray, " answer"]
+    apart: Int[np.ndarray, " answer"]
+    num_together: Int[np.ndarray, " expert"]
+    num_apart: Int[np.ndarray, " expert"]
+    colours: tuple[Colour, ...]
+
+
+class Standard(NamedTuple):
+    """Mean and standard deviation by which features are standardised, shape ``(feature,)``."""
+
+    mean: Float[np.ndarray, " feature"]
+    scale: Float[np.ndarray, " feature"]
+
+
+def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standard]:
+    """Return the layout of `Constraints`, and how the features were standardised.
+
+    Parameters
+    ----------
+    data : `Constraints`.
+    standardize : whether features are brought to mean 0 and standard deviation 1 over all items.
+    """
+    expert, item_a, item_b, answer = (np.asarray(v) for v in (data.expert, data.item_a, data.item_b, data.together))
+    item, ends = np.unique(np.concatenate([item_a, item_b]), return_inverse=True)
+    a, b = ends.reshape(2, -1)
+    pair_key, pair = np.unique(a.astype(np.int64) * len(item) + b, return_inverse=True)
+    first, second = (pair_key // len(item)).astype(np.int32), (pair_key % len(item)).astype(np.int32)
+    row_key, row = np.unique(expert.astype(np.int64) * len(pair_key) + pair, return_inverse=True)
+    together, apart = (np.bincount(row, weights=answer == said).astype(np.int32) for said in (1, 0))
+    standard = standard_of(np.asarray(data.feature), standardize)
+    found = Judgements(
+        item=item.astype(np.int32),
+        feature=standardised(np.asarray(data.feature)[item], standard),
+        first=first,
+        second=second,
+        answer_expert=(row_key // len(pair_key)).astype(np.int32),
+        answer_pair=(row_key % len(pair_key)).astype(np.int32),
+        together=together,
+        apart=apart,
+        num_together=np.bincount(expert[answer == 1], minlength=data.num_experts).astype(np.int32),
+        num_apart=np.bincount(expert[answer == 0], minlength=data.num_experts).astype(np.int32),
+        colours=_colours(first, second, len(item)),
+    )
+    return found, standard
+
+
+def standard_of(feature: Float[np.ndarray, "item feature"], standardize: bool = True) -> Standard:
+    """Return mean and standard deviation of the columns.
+
+    A constant column has scale 1 and becomes zeros, so that it costs nothing and says nothing.
+    """
+    if not standardize or len(feature) == 0:
+        return Standard(np.zeros(feature.shape[1]), np.ones(feature.shape[1]))
+    constant = np.ptp(feature, axis=0) == 0
+    mean = np.where(constant, feature[0], feature.mean(axis=0))
+    return Standard(mean, np.where(constant, 1.0, feature.std(axis=0)))
+
+
+def standardised(feature: Float[np.ndarray, "item feature"], standard: Standard) -> Float[np.ndarray, "item column"]:
+    """Return standardised features, and a last column of ones."""
+    feature = (np.asarray(feature, float) - standard.mean) / standard.scale
+    return np.concatenate([feature, np.ones((len(feature), 1))], axis=1)
+
+
+def _colours(first: np.ndarray, second: np.ndarray, number: int) -> tuple[Colour, ...]:
+    colour = coloured(first, second, number)
+    node = sorted_order(colour)
+    place = np.empty(number, np.int64)
+    place[node] = np.arange(number)
+    end, other = np.concatenate([first, second]), np.concatenate([second, first])
+    order = sorted_order(place[end])
+    edge_place, edge_other = place[end[order]], other[order]
+    edge_pair = (order % len(first)).astype(np.int32)
+    first_node = np.searchsorted(colour[node], np.arange(colour.max() + 2))
+    first_edge = np.searchsorted(edge_place, first_node)
+    return tuple(
+        Colour(
+            node[begin:stop],
+            (edge_place[edges] - begin).astype(np.int32),
+            edge_other[edges],
+            edge_pair[edges],
+        )
+        for begin, stop, edges in zip(
+            first_node[:-1], first_node[1:], map(slice, first_edge[:-1], first_edge[1:]), strict=True
+        )
+    )
