@@ -48,10 +48,13 @@ def link(arguments: argparse.Namespace) -> None:
 
 
 def _described(fitted: Fit, target: Path) -> dict[str, Any]:
-    number = fitted.num_entities()
+    number, expected = fitted.num_entities(), fitted.expected_scores()
     low, high = number.interval
+    lost = fitted.table("loss").set_index("quantity")["value"]
     return {
         "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd, "interval": [low, high],
+        "expected_precision": expected.precision, "expected_recall": expected.recall,
+        **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
         **fitted.describe(),
     }  # fmt: skip
 
@@ -66,6 +69,12 @@ def _print(fitted: Fit, target: Path, files: list[str]) -> None:
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"result   {fitted.result} in {fitted.attributes['seconds']:,.2f} s")
     print(f"entities {fitted.num_entities()}")
+    expected = fitted.expected_scores()
+    if expected.predicted_pairs:
+        print(
+            f"pairs    {expected.predicted_pairs:,} in the estimate, of which {expected.precision:.1%} are right and "
+            f"which are {expected.recall:.1%} of all, by the model's own account"
+        )
     for note in fitted.notes():
         print(f"note     {note}")
     review = rows_of(fitted.table("review"))

@@ -37,7 +37,7 @@ def linkage_lead(fit: Any) -> list[Any]:
 
 def linkage_sections(fit: Any) -> list[Section]:
     """Return the sections of a fit of records."""
-    parts = [_number(fit), _uncertain(fit), _fields(fit), _patterns(fit), _known(fit)]
+    parts = [_number(fit), _lost(fit), _uncertain(fit), _fields(fit), _patterns(fit), _known(fit)]
     return [part for part in parts if part is not None]
 
 
@@ -57,6 +57,21 @@ def _number(fit: Any) -> Section:
             f"{expected.precision:.1%} are right, and finds {expected.recall:.1%} of all pairs there are."
         )
     return Section("How many entities", blocks)
+
+
+def _lost(fit: Any) -> Section | None:
+    """Show what the candidates leave out."""
+    if "loss" not in fit.member.tables or not len(table := fit.table("loss")):
+        return None
+    words = (
+        "Only pairs that agree enough to be candidates were looked at. What that leaves out is what the model expects "
+        "to be left out, where the linked pairs look as it expects them to; else nobody knows."
+    )
+    return Section("What the candidates leave out", [words, *map(_sentence, fit.notes()), table])
+
+
+def _sentence(note: str) -> str:
+    return f"{note[:1].upper()}{note[1:]}."
 
 
 def _uncertain(fit: Any) -> Section | None:

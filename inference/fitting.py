@@ -362,7 +362,8 @@ class Fit:
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the model and the approximation, in words: no fault of the run."""
-        notes = [*self._warnings, *self.attributes.get("advice", [])]
+        found = [] if self.member.findings is None else self.member.findings(self.posterior, self.data)
+        notes = [*self._warnings, *found, *self.attributes.get("advice", [])]
         if self.run is not None and self.method == "cavi":
             from consilience.inference import posterior
 

@@ -227,6 +227,7 @@ class Model:
         draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
     notes : ``notes(data, priors, **options)`` -> sentences about what a reader of any fit but EM's should beware of.
     warnings : ``warnings(posterior, data)`` -> sentences about what went wrong in a fit that only its posterior tells.
+    findings : ``findings(posterior, data)`` -> sentences about what only the posterior tells and is no fault of the fit.
     canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
         ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
     """
@@ -260,6 +261,7 @@ class Model:
     canonical: Any = None
     notes: Any = None
     warnings: Any = None
+    findings: Any = None
 
     def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return all options with defaults filled in, or raise an error that names the known ones."""

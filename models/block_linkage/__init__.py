@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -50,8 +51,8 @@ from consilience.models.block_linkage.model import Linkable, linkable, model
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.simulation import simulate
-from consilience.models.block_linkage.tables import canonical, entities, fields, pairs, patterns, review
-from consilience.models.block_linkage.truth import BlockPartition, drawn_partitions
+from consilience.models.block_linkage.tables import canonical, entities, fields, loss, pairs, patterns, review
+from consilience.models.block_linkage.truth import BlockPartition, drawn_partitions, expected_clusters
 from consilience.models.interface import Model, Option
 from consilience.models.partition import DrawnPartitions
 from consilience.models.partition_tables import clusters, matching_sets
@@ -106,7 +107,7 @@ def warnings(posterior: Any, data: Records) -> list[str]:
     found: list[str] = []
     if not isinstance(posterior, Posterior):
         return found
-    if posterior.disagreement > _MOST_DISAGREEMENT:
+    if _disagrees(posterior, data):
         found.append(
             "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
             f"those expected by {float(posterior.disagreement):.2f}): do not trust small probabilities of pairs, nor "
@@ -123,6 +124,35 @@ def warnings(posterior: Any, data: Records) -> list[str]:
             "smaller"
         )
     return found
+
+
+def findings(posterior: Any, data: Records) -> list[str]:
+    """Say how many links the candidates leave out, and how many entities there are with them; or why nobody knows."""
+    if not isinstance(posterior, Posterior):
+        return []
+    if np.isnan(posterior.found_share):
+        return ["the candidates were given: how many links are not among them is not known"]
+    expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
+    if not posterior.completed:
+        why = "too few linked pairs have all fields to tell whether it fits (leave out fields that are often missing)"
+        why = "the linked pairs do not look as it expects" if _disagrees(posterior, data) else why
+        return [f"{expected}, but {why}: the number of entities is not corrected for the others"]
+    mean, corrected = expected_clusters(posterior)
+    return [f"{expected}; with the others there would be {corrected:,.1f} entities on average, and not {mean:,.1f}"]
+
+
+def _disagrees(posterior: Posterior, data: Records) -> bool:
+    """Return whether linked pairs agree in other numbers of fields than expected, by more than chance would have it.
+
+    Shares of n pairs in k + 1 classes are on average at most √(k / n) / 2 away from their probabilities.
+    """
+    if not posterior.disagreement > _MOST_DISAGREEMENT:
+        return False
+    first, second, probability = BlockPartition(posterior, key=jax.random.key(0), num_draws=1).pairs()
+    whole = (np.asarray(data.value) >= 0).all(axis=0)
+    number = probability[whole[first] & whole[second]].sum()
+    by_chance = np.sqrt(data.num_fields / number) / 2 if number > 0 else 1.0
+    return bool(posterior.disagreement > _MOST_DISAGREEMENT + by_chance)
 
 
 MODEL = Model(
@@ -165,6 +195,7 @@ MODEL = Model(
     tables={
         "entities": entities, "pairs": pairs, "review": review, "matching_sets": matching_sets,
         "canonical": canonical, "fields": fields, "patterns": patterns, "clusters": clusters,
+        "loss": loss,
     },
     measures={
         "num_entities": "consilience.evaluation.partition_scores:num_entities",
@@ -177,4 +208,5 @@ MODEL = Model(
     },
     simulate=simulate,
     warnings=warnings,
+    findings=findings,
 )  # fmt: skip

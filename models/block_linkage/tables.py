@@ -14,9 +14,10 @@ from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.models.block_linkage.em import record_shares
 from consilience.models.block_linkage.posterior import Posterior
+from consilience.models.block_linkage.truth import expected_clusters
 from consilience.models.partition import PartitionTruth
 
-__all__ = ["canonical", "entities", "fields", "pairs", "patterns", "review"]
+__all__ = ["canonical", "entities", "fields", "loss", "pairs", "patterns", "review"]
 
 _DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
 
@@ -104,6 +105,38 @@ def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     return {
         "sources": np.array(words, object), "entities": drawn[:, known].mean(axis=0), "lower": lower, "upper": upper,
     }  # fmt: skip
+
+
+def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Table of what the candidates leave out, as far as the model can tell; a value that nobody knows is NaN.
+
+    The corrected number of entities is given only where linked pairs look as the model expects them to: where the
+    ``disagreement`` is small. Without rows for draws of the hyperparameters.
+    """
+    rows: dict[str, tuple[Any, str]] = {}
+    if isinstance(posterior, Posterior):
+        mean, corrected = expected_clusters(posterior)
+        components, records, largest, pairs_cut, _ = np.asarray(posterior.cut, float)
+        rows = {
+            "threshold": (posterior.threshold, "candidates are pairs with log odds above minus this"),
+            "found_share": (posterior.found_share, "of all links, those that the model expects among candidates"),
+            "disagreement": (
+                posterior.disagreement,
+                "between the numbers of fields in which linked pairs agree and those expected, 0 to 1",
+            ),
+            "completed": (posterior.completed, "1 if what was learned includes the links left out, else 0"),
+            "entities": (mean, "expected number of entities"),
+            "entities_corrected": (corrected, "the same, with the links left out"),
+            "components_cut": (components, "groups of candidates that were too large to go through"),
+            "records_cut": (records, "records in them"),
+            "largest_component": (largest, "records in the largest group of candidates, before the cut"),
+            "pairs_cut": (pairs_cut, "pairs that were given up to make them small"),
+        }
+    return {
+        "quantity": np.array(list(rows), object),
+        "value": np.array([float(value) for value, _ in rows.values()]),
+        "meaning": np.array([meaning for _, meaning in rows.values()], object),
+    }
 
 
 def _hyperparameters(posterior: Any, data: Records) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:

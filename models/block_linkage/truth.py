@@ -22,7 +22,7 @@ from consilience.models.block_linkage.model import Linkable, enumerate_linkable,
 from consilience.models.block_linkage.posterior import Group, Posterior
 from consilience.models.partition import MatchingSets, Pairs, PartitionTruth, first_members
 
-__all__ = ["BlockPartition", "drawn_partitions"]
+__all__ = ["BlockPartition", "drawn_partitions", "expected_clusters"]
 
 _BLOCK = 4_000_000
 """Random numbers at a time."""
@@ -229,6 +229,12 @@ class BlockPartition(PartitionTruth):
             of_record = np.where(within, probability[:, None], -1)
             found.append((group, of_record.argmax(axis=2), of_record.max(axis=2)))
         return found
+
+
+def expected_clusters(posterior: Posterior) -> tuple[float, float]:
+    """Return the expected number of clusters, as it is and with the links that the candidates leave out."""
+    partition = BlockPartition(posterior, key=jax.random.key(0), num_draws=1)
+    return partition.num_clusters_moments()[0], partition.corrected_num_clusters()
 
 
 def drawn_partitions(

@@ -26,6 +26,12 @@ def fitted(records):
         return cs.fit("block-linkage", records, draws=400)
 
 
+@pytest.fixture
+def simulated(request):
+    """Return the function of the conftest that draws records: its name is that of the member's own, imported here."""
+    return request.getfixturevalue("simulate")
+
+
 def test_tables_agree_with_each_other(fitted, records):
     entities, pairs, review = fitted.entities(), fitted.pairs(), fitted.review()
     assert entities["record"].tolist() == records.records.tolist()
@@ -85,6 +91,47 @@ def test_canonical_values_are_by_bayes_rule(fitted, records):
         assert row["probability"] == pytest.approx(weight.max(), rel=1e-6)
         assert row["value"] == records.vocabulary(row["field"])[weight.argmax()]
         assert row["values"] == len(set(own[own >= 0].tolist()))
+
+
+def loss_of(fitted):
+    return fitted.loss().set_index("quantity")["value"]
+
+
+def fitted_quietly(records, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        return cs.fit("block-linkage", records, draws=10, **options)
+
+
+def test_what_the_candidates_leave_out(simulated):
+    fitted = fitted_quietly(simulated(5_000, distortion=0.08))
+    table, posterior = loss_of(fitted), fitted.posterior
+    assert table["completed"] == 1
+    assert table["found_share"] == posterior.found_share
+    assert table["disagreement"] == posterior.disagreement <= 0.1
+    assert table["entities"] == fitted.truth.num_clusters_moments()[0]
+    assert table["entities_corrected"] == fitted.truth.corrected_num_clusters() < table["entities"]
+    (note,) = [note for note in fitted.notes() if "links among the candidates" in note]
+    assert f"{table['found_share']:.1%}" in note
+    assert f"{table['entities_corrected']:,.1f} entities on average, and not {table['entities']:,.1f}" in note
+
+
+def test_no_corrected_number_where_the_model_does_not_fit(simulated, records):
+    """One error in every duplicate; too few pairs to tell; candidates of the user's own."""
+    together = fitted_quietly(simulated(3_000, distortion=0.0, one_error=True))
+    pair = {"record_a": records.records[:1], "record_b": records.records[1:2]}
+    given = fitted_quietly(records.with_candidates(pair))
+    for one, words in (
+        (together, "but the linked pairs do not look as it expects: the number of entities is not corrected"),
+        (fitted_quietly(simulated(100)), "but too few linked pairs have all fields to tell"),
+        (given, "the candidates were given: how many links are not among them is not known"),
+    ):
+        table = loss_of(one)
+        assert np.isnan(table["entities_corrected"])
+        assert table["completed"] == 0
+        assert any(words in note for note in one.notes())
+    assert loss_of(together)["disagreement"] > 0.1
+    assert np.isnan(loss_of(given)["found_share"])
 
 
 def test_a_saved_fit_is_the_same(fitted, tmp_path):
