@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax.sharding import Mesh
 from scipy.special import gammaln
 
 from consilience.arrays import Bool, Float, Int
@@ -67,6 +68,7 @@ def fit_em(
     pairs: Any = None,
     num_sampled: int = 20_000,
     seed: int = 0,
+    mesh: Mesh | None = None,
 ) -> Posterior:
     """Link records.
 
@@ -80,6 +82,7 @@ def fit_em(
     pairs : candidates in the place of the join, as `given_pairs` takes them.
     num_sampled : components that EM looks at.
     seed : of the sample.
+    mesh : devices that enumerate, as `enumerate_blocks` takes them; NumPy where it is left out.
 
     Raises
     ------
@@ -101,14 +104,14 @@ def fit_em(
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
         sample = _sample(records, parts, restriction, num_sampled, generator)
-        em = _Em(records, sample, prior, chosen, rule, log_values)
+        em = _Em(records, sample, prior, chosen, rule, log_values, mesh)
         parameters, check, trace = em.run(parameters)
         wide = _for_candidates(parameters)
         if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
             break
     found = pair_log_odds(records.value, found.first, found.second, wide, chosen, records.first_value)
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
-    groups, evidence = _enumerate_all(records, parts, parameters, chosen, restriction)
+    groups, evidence = _enumerate_all(records, parts, parameters, chosen, restriction, mesh)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     return Posterior(
         num_records=np.array(records.num_records),
@@ -153,9 +156,7 @@ def starting_parameters(records: Records, largest: int) -> Parameters:
 
 def record_shares(records: Records) -> Float[np.ndarray, " value"]:
     """Return how common each value is among the records that have the field; a value of none counts half."""
-    codes = records.value + records.first_value[:-1, None]
-    number = np.bincount(codes[records.value >= 0], minlength=records.num_values).astype(float)
-    number = np.maximum(number, 0.5)
+    number = np.maximum(_value_counts(records), 0.5)
     lengths = np.diff(records.first_value)
     field = np.repeat(np.arange(records.num_fields), lengths)
     return number / np.bincount(field, number, records.num_fields)[field]
@@ -166,10 +167,17 @@ def log_base(records: Records, parameters: Parameters) -> float:
     return _log_values(records, parameters) + _log_apart(records, parameters)
 
 
+def _value_counts(records: Records) -> Int[np.ndarray, " value"]:
+    """Return how many records have each value."""
+    counts = [
+        np.bincount(column + 1, minlength=length + 1)[1:]
+        for column, length in zip(records.value, np.diff(records.first_value), strict=True)
+    ]
+    return np.concatenate([np.zeros(0, int), *counts])
+
+
 def _log_values(records: Records, parameters: Parameters) -> float:
-    codes = records.value + records.first_value[:-1, None]
-    number = np.bincount(codes[records.value >= 0], minlength=records.num_values)
-    return float(number @ np.log(parameters.value_share))
+    return float(_value_counts(records) @ np.log(parameters.value_share))
 
 
 def _log_apart(records: Records, parameters: Parameters) -> float:
@@ -335,6 +343,7 @@ class _Em(NamedTuple):
     likelihood: Likelihood
     rule: _Rule
     log_values: float
+    mesh: Mesh | None
 
     def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
         """Maximise; complete the statistics in a second phase if the check is passed."""
@@ -382,8 +391,9 @@ class _Em(NamedTuple):
         sizes, evidence = np.zeros(largest), 0.0
         for block in self.sample.blocks:
             found = enumerate_blocks(
-                block.values, parameters.value_share, parameters.distortion, terms, self.likelihood, block.conflict
-            )
+                block.values, parameters.value_share, parameters.distortion, terms, self.likelihood, block.conflict,
+                mesh=self.mesh,
+            )  # fmt: skip
             pair = found.pair.astype(float)
             agree += np.einsum("pc,pfc->f", pair, block.agree)
             observed += np.einsum("pc,pfc->f", pair, block.observed)
@@ -461,6 +471,7 @@ def _enumerate_all(
     parameters: Parameters,
     likelihood: Likelihood,
     restriction: str,
+    mesh: Mesh | None,
 ) -> tuple[list[Group], float]:
     """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
     terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
@@ -471,7 +482,9 @@ def _enumerate_all(
             continue
         values = gather_values(records.value, records.first_value, members)
         conflict = conflicts(records.source, members, restriction)
-        found = enumerate_blocks(values, parameters.value_share, parameters.distortion, terms, likelihood, conflict)
+        found = enumerate_blocks(
+            values, parameters.value_share, parameters.distortion, terms, likelihood, conflict, mesh=mesh
+        )
         evidence += float(found.log_evidence.sum(dtype=float))
         groups.append(Group(members, np.ascontiguousarray(found.partition.T)))
     return groups, float(evidence)

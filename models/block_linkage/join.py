@@ -32,6 +32,7 @@ from consilience.models.rows import equal_pairs
 __all__ = [
     "CandidatePairs",
     "JoinRule",
+    "LEAST_DIFFER",
     "given_pairs",
     "join",
     "join_rule",
@@ -42,7 +43,7 @@ __all__ = [
 _BLOCK = 65_536             # records or pairs looked at together, so that they stay in the processor's cache
 _MOST_FIELDS = 7            # sets of more fields would be more work than the pairs that they save
 _OTHER_FIELDS = 4.0         # log odds that the fields outside the sets are given in advance
-_LEAST_DIFFER = -50.0       # a field without distortion has minus infinity, with which there is no reckoning
+LEAST_DIFFER = -50.0        # a field without distortion has minus infinity, with which there is no reckoning
 _ROUNDING = 1e-3            # of scores in single precision; the log odds of the pairs found decide in the end
 _MOST_PAIRS = 100_000_000   # 32 bytes each
 _HIGHEST_BITS = 17          # of a word, by which words are put into groups before they are sorted
@@ -164,7 +165,7 @@ def join_rule(
         records. A field that has one value only is never looked at: it counts the same for all pairs.
     """
     agree, differ = likelihood.pair_terms(parameters, records.first_value)
-    differ = np.maximum(differ, _LEAST_DIFFER)
+    differ = np.maximum(differ, LEAST_DIFFER)
     gain = agree - np.repeat(differ, np.diff(records.first_value))
     constant = np.diff(records.first_value) <= 1
     missing = (records.value < 0).any(1)

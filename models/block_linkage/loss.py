@@ -9,12 +9,14 @@ All of this holds where fields err independently of each other, and only there.
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Bool, Float, Int
-from consilience.models.block_linkage.join import JoinRule, prior_log_odds
+from consilience.models.block_linkage.join import LEAST_DIFFER, JoinRule, prior_log_odds
 from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 
@@ -66,21 +68,20 @@ def found_share(
     rule : of the join; counts what it does not find where values are missing, or fields are many.
     seed : of the records looked at, 4,000 or all if fewer. The same records make results comparable.
     """
-    generator = np.random.default_rng(seed)
-    record = generator.permutation(value.shape[1])[:_NUM_RECORDS]
-    # Which fields a second record lacks, any record can tell.
-    other = generator.integers(value.shape[1], size=len(record))
+    record, other, generator = _looked_at(value.shape[1], _NUM_RECORDS, seed)
     observed = (value[:, record] >= 0) & (value[:, other] >= 0)
     code = np.where(observed, value[:, record] + first_value[:-1, None], 0)
     agree_term, _ = likelihood.pair_terms(parameters, first_value)
     of_value = np.minimum(parameters.value_share * np.exp(agree_term), 1)
-    agree, weight = _sets(np.where(observed, of_value[code], 0), generator)
+    agree, weight = _sets(np.where(observed, of_value[code], 0), copy.deepcopy(generator))
 
     passes = _log_odds(agree, observed, code, in_force or parameters, likelihood, first_value) > -threshold
     if rule is not None:
         passes &= rule.start + sum(agree[field] * rule.gain[code[field]] for field in rule.fields) > 0
-    lost, complete = np.where(passes, 0, weight), np.where(passes & observed.all(0), weight, 0)
-    number = np.broadcast_to(agree.sum(0), weight.shape)
+    lost, complete = weight * ~passes, weight * (passes & observed.all(0))
+    number = agree.sum(0)
+    if number.shape[1] == 1:
+        complete = complete.sum(1, keepdims=True)
     agreeing = np.bincount(number.ravel(), complete.ravel(), minlength=len(value) + 1)
     return FoundShare(
         share=float(1 - lost.sum() / len(record)),
@@ -89,6 +90,17 @@ def found_share(
         both_observed=observed.mean(1),
         agreeing=agreeing / (agreeing.sum() or 1),
     )
+
+
+@functools.lru_cache(maxsize=1)
+def _looked_at(
+    num_records: int, most: int, seed: int
+) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"], np.random.Generator]:
+    """Return some records, another one for each, and the generator as it is then; EM asks for the same ones again."""
+    generator = np.random.default_rng(seed)
+    record = generator.permutation(num_records)[:most]
+    # Which fields a second record lacks, any record can tell.
+    return record, generator.integers(num_records, size=len(record)), generator
 
 
 def candidate_loss(parameters: Parameters, found: FoundShare) -> float:
@@ -107,9 +119,9 @@ def _sets(
         weight = np.full((_NUM_RANDOM_SETS, num_records), 1 / _NUM_RANDOM_SETS)
         return generator.random((num_fields, *weight.shape), np.float32) < probability[:, None], weight
     agree = (np.arange(2**num_fields) >> np.arange(num_fields)[:, None] & 1).astype(bool)[:, :, None]
-    weight = np.ones((agree.shape[1], num_records))
-    for agrees, of_field in zip(agree, probability, strict=True):
-        weight *= np.where(agrees, of_field, 1 - of_field)
+    weight = np.ones((1, num_records))
+    for of_field in probability:
+        weight = np.concatenate([weight * (1 - of_field), weight * of_field])
     return agree, weight
 
 
@@ -123,7 +135,8 @@ def _log_odds(
 ) -> Float[np.ndarray, "set record"]:
     """Return the log odds of pairs that agree in sets of fields."""
     agree_term, differ_term = likelihood.pair_terms(parameters, first_value)
-    total = np.full((agree.shape[1], code.shape[1]), prior_log_odds(parameters))
-    for field, agrees in enumerate(agree):
-        total += np.where(agrees, agree_term[code[field]], np.where(observed[field], differ_term[field], 0))
+    differs = np.where(observed, np.maximum(differ_term, LEAST_DIFFER)[:, None], 0)
+    total = np.tile(prior_log_odds(parameters) + differs.sum(0), (agree.shape[1], 1))
+    for agrees, gain in zip(agree, agree_term[code] - differs, strict=True):
+        total += agrees * gain
     return total

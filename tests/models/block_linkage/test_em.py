@@ -11,7 +11,7 @@ from consilience.data import read_records
 from consilience.errors import NotConjugate, UnknownName
 from consilience.models.block_linkage.em import fit_em, log_base, starting_parameters
 from consilience.models.block_linkage.enumeration import conflicts, set_partitions
-from consilience.models.block_linkage.priors import Priors
+from consilience.models.block_linkage.priors import Priors, hyperprior
 
 em = importlib.import_module("consilience.models.block_linkage.em")  # the package has a function of this name
 
@@ -162,6 +162,16 @@ def test_restrictions_hold(simulate, restriction):
 def test_an_informative_prior_holds_distortion(simulate):
     posterior = fit_em(simulate(2_000), Priors(distortion=dist.Beta(1e6, 99e6)))
     np.testing.assert_allclose(posterior.distortion, 0.01, atol=1e-5)
+
+
+@pytest.mark.parametrize("largest", [2, 4, 7])
+def test_default_priors_have_the_numbers_of_their_distributions(simulate, largest):
+    records, priors = simulate(50), Priors()
+    direct = hyperprior(priors, records, largest)
+    through_distributions = hyperprior(dataclasses.replace(priors, intensity=lambda data: priors.intensity(data)),
+                                       records, largest)  # fmt: skip
+    for one, other in zip(direct, through_distributions, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_what_it_refuses(simulate):
