@@ -95,7 +95,11 @@ class Gibbs:
     redraw : ``redraw(key, state, problem)`` -> (state, problem) with data drawn anew given the parameters of the state,
         in arrays of the same shapes (rows of weight one), and auxiliary variables of the state that go with them; pure,
         as ``state_at`` then is. Of members whose items share parameters: `check` replicates whole problems.
-    log_likelihood : ``log_likelihood(state, problem)`` -> log probability of the data, hidden labels summed out; pure.
+    log_likelihood : ``log_likelihood(state, problem)`` -> log probability of the data, hidden labels summed out where
+        that can be done; pure.
+    informed : ``informed(problem, posterior)`` -> problem whose chains start at what the member's coordinate ascent
+        ended with, on the host; None where any start will do. `fit` then runs the ascent first, where the priors allow
+        it.
     """
 
     prepare: Callable[..., Any]
@@ -105,6 +109,7 @@ class Gibbs:
     state_at: Callable[..., Any] | None = None
     redraw: Callable[..., tuple[Any, Any]] | None = None
     log_likelihood: Callable[..., Any] | None = None
+    informed: Callable[[Any, Any], Any] | None = None
 
 
 Total = Callable[[Any], Any]
@@ -202,7 +207,8 @@ class Model:
     exact : ``exact(data, priors, **options)`` -> posterior, the conjugate update; raises `NotConjugate` for other
         priors.
     cavi, gibbs, em : hand-written coordinate ascent, sampler and estimator, of members that have these methods; an
-        estimator that no driver fits is a function like ``exact``.
+        estimator that no driver fits is a function like ``exact``, and where it takes ``mesh``, the devices that were
+        asked for, it can be divided among them.
     truth : ``truth(posterior, data, *, key, num_draws, **options)`` -> `Truth`. The posterior is a `posterior`, or a
         dict of draws ``(draw, …)`` after sampling; ``num_draws`` is how many to make of a closed form.
     tables : name -> function ``(posterior, data, truth)`` -> dict of columns; a column named as an id (item, label,

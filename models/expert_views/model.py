@@ -1,0 +1,303 @@
+"""Clusterings in several views as a NumPyro model, with what becomes of the discrete sites: drawn, or summed out.
+
+Clusters cannot be summed out in general, since judgements tie the items together. So there are three forms:
+
+* ``exact`` has them as discrete sites, which NUTS alone cannot draw. The member's Gibbs sampler does; so does NumPyro's
+  ``HMCGibbs(NUTS(model), gibbs_function(…), GIBBS_SITES)``, also for accuracies with a hierarchical prior.
+* ``enumerate`` is the same posterior with all clusters and views of all items and experts summed out: for a handful
+  of items.
+* ``pair`` is **another model**: every judgement draws the clusters of its two items anew. NUTS and SVI can take it, and
+  its cost is that of the judgements; it is too unsure of the clusters of items that were judged often, and too sure of
+  the weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.errors import UnsupportedRequest
+from consilience.models.expert_views.gibbs import coupling, draw_clusters
+from consilience.models.expert_views.judgements import Judgements, judgements
+from consilience.models.expert_views.likelihood import (
+    Answering,
+    answering,
+    log_likelihood,
+    log_view_weight,
+    own_view,
+    pairs_together,
+    together_counts,
+)
+from consilience.models.expert_views.priors import (
+    EXPERTS,
+    Priors,
+    expert_prior,
+    expert_sites,
+    linear,
+    num_views,
+    weight_prior,
+)
+
+__all__ = ["FORMS", "GIBBS_SITES", "gibbs_function", "log_joint", "model", "prepared"]
+
+FORMS = ("exact", "pair", "enumerate")
+"""What may become of the clusters."""
+
+GIBBS_SITES = ("cluster", "view_of_expert")
+"""The discrete sites, which `gibbs_function` draws."""
+
+_MOST_CONFIGURATIONS = 100_000
+
+
+def prepared(data: Any, *, cluster: str = "exact", standardize: int = 1, **options: Any) -> Judgements:
+    """Return the judgements as the NumPyro function takes them inside of a compiled program.
+
+    Raises
+    ------
+    UnsupportedRequest : the clusters are to be drawn, which methods that follow gradients cannot.
+    """
+    _check_form(cluster)
+    if cluster == "exact":
+        raise UnsupportedRequest(
+            "nuts and svi cannot draw the clusters, which judgements tie together; take method='gibbs' for this model, "
+            "or cluster='pair' for another one, in which every judgement draws the clusters of its items anew "
+            "(cluster='enumerate' sums over all clusters of a handful of items)"
+        )
+    return judgements(data, bool(standardize))[0]
+
+
+def model(
+    data: Any, priors: Priors | None = None, *, clusters: int, views: int = 0, experts: str = "two-coin",
+    cluster: str = "exact", standardize: int = 1, **options: Any,
+) -> None:  # fmt: skip
+    """State the joint density of views, clusters, experts and answers as a NumPyro model.
+
+    Sites are ``stick`` ``(view - 1,)``, where there are views to choose from; ``sensitivity`` and ``specificity``
+    ``(expert,)``, by view ``(expert, view)``, and of spammers ``knowledge`` and ``guess`` too; and ``weight``
+    ``(view, …)``. With the discrete sites, ``view_of_expert`` ``(expert,)`` and ``cluster`` ``(view, judged)``, of the
+    items that some expert judged; without, ``view_probability`` ``(expert, view)`` given all other sites.
+
+    Parameters
+    ----------
+    data : `Constraints`, or, inside of a compiled program, `Judgements`.
+    priors : `Priors` by default.
+    clusters, views : how many, at most; 0 views stand for half as many as experts.
+    experts : kind of the experts, one of `EXPERTS`.
+    cluster : ``exact`` keeps the discrete sites; ``enumerate`` sums over them; ``pair`` is another model, with the
+        likelihood in which every judgement draws the clusters of its two items anew.
+    standardize : whether features are brought to mean 0 and standard deviation 1.
+    options : those of the other methods, which have no part here.
+
+    Raises
+    ------
+    UnsupportedRequest : too many configurations to enumerate, or an unknown form or kind of experts.
+    """
+    priors = priors or Priors()
+    _check_form(cluster)
+    judged = _judged(data, standardize)
+    num_experts = len(judged.num_together)
+    views = num_views(views, num_experts)
+    log_weight = _sample_view_weight(priors, views)
+    answers = _sample_experts(data, priors, experts, num_experts, views)
+    of_view = weight_prior(priors, data, judged.feature.shape[1], clusters)
+    weight = numpyro.sample("weight", of_view.expand((views,)).to_event(1))
+    logits = _logits(priors, weight, judged)
+    if cluster == "exact":
+        with numpyro.plate("expert", num_experts):
+            view_of_expert = numpyro.sample("view_of_expert", dist.Categorical(logits=log_weight))
+        with numpyro.plate("view", views, dim=-2), numpyro.plate("item", len(judged.item), dim=-1):
+            chosen = numpyro.sample("cluster", dist.Categorical(logits=logits))
+        numpyro.factor("answer", _answer_density(chosen, view_of_expert, answers, judged))
+        return
+    summed = _log_enumerated if cluster == "enumerate" else _log_pairwise
+    density, probability = summed(log_weight, answers, logits, judged)
+    numpyro.factor("answer", density)
+    numpyro.deterministic("view_probability", probability)
+
+
+def _check_form(cluster: str) -> None:
+    if cluster not in FORMS:
+        raise UnsupportedRequest(f"cluster is {cluster!r}; choose one of {', '.join(map(repr, FORMS))}")
+
+
+def _judged(data: Any, standardize: int) -> Judgements:
+    if isinstance(data, Judgements):
+        return data
+    if isinstance(data.expert, jax.core.Tracer):
+        raise UnsupportedRequest(
+            "judgements cannot be arranged in a compiled program; pass judgements(data)[0] into it"
+        )
+    return judgements(data, bool(standardize))[0]
+
+
+def _sample_view_weight(priors: Priors, views: int) -> Float[Array, " view"]:
+    """Return the log prior probability of each view; of a single one there is nothing to sample."""
+    if views == 1:
+        return jnp.zeros(1)
+    prior = dist.Beta(1.0, jnp.asarray(priors.concentration, jnp.result_type(float)))
+    stick = numpyro.sample("stick", prior.expand((views - 1,)).to_event(1))
+    return log_view_weight(jnp.log(stick), jnp.log1p(-stick))
+
+
+def _sample_experts(data: Any, priors: Priors, experts: str, num_experts: int, views: int) -> Answering:
+    sites = {}
+    for site in expert_sites(experts):
+        prior = expert_prior(site, priors, data, num_experts)
+        if experts == "per-view" and prior.batch_shape:
+            prior = _for_each_view(prior)
+        shape = (num_experts, views) if experts == "per-view" else (num_experts,)
+        sites[site] = numpyro.sample(site, prior.expand(shape).to_event(len(shape)))
+    answers = answering(sites, experts)
+    for site, probability in (("sensitivity", answers.hit), ("specificity", answers.rejection)):
+        if site not in sites:
+            numpyro.deterministic(site, jnp.exp(probability[:, 0]))
+    return answers
+
+
+def _for_each_view(prior: dist.Distribution) -> dist.Distribution:
+    """Return a prior per expert with a new last axis for the views."""
+    parameters = {name: jnp.asarray(getattr(prior, name))[..., None] for name in type(prior).arg_constraints}
+    return type(prior)(**parameters)
+
+
+def _logits(priors: Priors, weight: Array, judged: Judgements) -> Float[Array, "view item cluster"]:
+    link = priors.logits or linear
+    feature = jnp.asarray(judged.feature, jnp.result_type(float))
+    return jax.vmap(link, (0, None))(weight, feature)
+
+
+def _answer_density(
+    cluster: Int[Array, "view item"], view_of_expert: Int[Array, " expert"], answers: Answering, judged: Judgements
+) -> Float[Array, ""]:
+    """Return the log probability of the answers, answer by answer."""
+    expert, pair = judged.answer_expert, judged.answer_pair
+    view = view_of_expert[expert]
+    same = cluster[view, judged.first[pair]] == cluster[view, judged.second[pair]]
+    hit, miss, rejection, false_alarm = (own_view(part, view_of_expert)[expert] for part in answers)
+    said_together, said_apart = jnp.where(same, hit, false_alarm), jnp.where(same, miss, rejection)
+    return (judged.together * said_together + judged.apart * said_apart).sum()
+
+
+def _log_pairwise(
+    log_weight: Float[Array, " view"], answers: Answering, logits: Float[Array, "view item cluster"],
+    judged: Judgements,
+) -> tuple[Float[Array, ""], Float[Array, "expert view"]]:  # fmt: skip
+    """Return the log density of the answers under the pair likelihood, and the probability of each view."""
+    share = jax.nn.softmax(logits)
+    same = jnp.einsum("vpk,vpk->pv", share[:, judged.first], share[:, judged.second])[judged.answer_pair]
+    apart = 1 - same
+    hit, miss, rejection, false_alarm = (jnp.exp(part)[judged.answer_expert] for part in answers)
+    said_together, said_apart = same * hit + apart * false_alarm, same * miss + apart * rejection
+    # Rounding may leave nothing of a probability that is all but zero.
+    tiny = jnp.finfo(same.dtype).tiny
+    of_answer = judged.together[:, None] * jnp.log(jnp.maximum(said_together, tiny))
+    of_answer += judged.apart[:, None] * jnp.log(jnp.maximum(said_apart, tiny))
+    number = len(judged.num_together)
+    score = log_weight + jax.ops.segment_sum(of_answer, judged.answer_expert, number, indices_are_sorted=True)
+    return jax.nn.logsumexp(score, axis=1).sum(), jax.nn.softmax(score, axis=1)
+
+
+def _log_enumerated(
+    log_weight: Float[Array, " view"], answers: Answering, logits: Float[Array, "view item cluster"],
+    judged: Judgements,
+) -> tuple[Float[Array, ""], Float[Array, "expert view"]]:  # fmt: skip
+    """Return the log density of the answers, clusters and views summed out, and the probability of each view.
+
+    The clusters of a view are summed for every set of experts that may judge in it, and then the views of all experts.
+    """
+    (views, num_items, num_clusters), num_experts = logits.shape, len(judged.num_together)
+    if max(num_clusters**num_items * 2**num_experts, views**num_experts) > _MOST_CONFIGURATIONS:
+        raise UnsupportedRequest(
+            f"{num_items} judged items in {num_clusters} clusters, and {num_experts} experts in {views} views, have "
+            f"too many configurations to sum over; cluster='enumerate' takes {_MOST_CONFIGURATIONS:,}"
+        )
+    state, subset, choice = (
+        np.array(list(itertools.product(range(number), repeat=length)))
+        for number, length in ((num_clusters, num_items), (2, num_experts), (views, num_experts))
+    )
+    log_share = jax.nn.log_softmax(logits)
+    prior = log_share[:, np.arange(num_items), state].sum(axis=-1)  # (view, state)
+    counts = together_counts(pairs_together(state.T, judged), judged)  # each state as a view
+    fit = jax.vmap(  # (view or 1, expert, state)
+        lambda *own: log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged), in_axes=1
+    )(*answers)
+    evidence = jax.nn.logsumexp(prior[:, None] + jnp.einsum("se,vez->vsz", subset, fit), axis=-1)  # (view, subset)
+    place = (choice[:, None] == np.arange(views)[:, None]) @ 2 ** np.arange(num_experts)[::-1]  # (choice, view)
+    log_choice = log_weight[choice].sum(axis=1) + evidence[np.arange(views), place].sum(axis=1)
+    own = choice[..., None] == np.arange(views)
+    return jax.nn.logsumexp(log_choice), jnp.einsum("c,cev->ev", jax.nn.softmax(log_choice), own)
+
+
+def gibbs_function(
+    data: Any, priors: Priors | None = None, *, clusters: int, views: int = 0, experts: str = "two-coin",
+    standardize: int = 1, **options: Any,
+) -> Callable[..., dict[str, Array]]:  # fmt: skip
+    """Return the function that NumPyro's ``HMCGibbs`` takes, which draws `GIBBS_SITES` given all other sites.
+
+    Parameters
+    ----------
+    data, priors, clusters, views, experts, standardize, options : as `model` takes them.
+
+    Returns
+    -------
+    ``gibbs_fn(rng_key, gibbs_sites, hmc_sites)`` -> dict of new values. Clusters are drawn colour after colour, then
+    the view of each expert, given his accuracies.
+    """
+    priors = priors or Priors()
+    judged = _judged(data, standardize)
+    views = num_views(views, len(judged.num_together))
+
+    def gibbs_fn(rng_key: Key, gibbs_sites: Mapping[str, Array], hmc_sites: Mapping[str, Array]) -> dict[str, Array]:
+        key_cluster, key_view = jax.random.split(rng_key)
+        answers = answering(hmc_sites, experts)
+        pull = coupling(gibbs_sites["view_of_expert"], answers, judged, views)
+        logits = jnp.moveaxis(_logits(priors, hmc_sites["weight"], judged), 0, 1)
+        cluster = draw_clusters(key_cluster, gibbs_sites["cluster"].T, logits, pull, judged)
+        fit = log_likelihood(together_counts(pairs_together(cluster, judged), judged), answers, judged)
+        view = jax.random.categorical(key_view, _log_weight(hmc_sites, views) + fit)
+        return {"cluster": cluster.T, "view_of_expert": view.astype(gibbs_sites["view_of_expert"].dtype)}
+
+    return gibbs_fn
+
+
+def _log_weight(sites: Mapping[str, Array], views: int) -> Float[Array, " view"]:
+    return jnp.zeros(1) if views == 1 else log_view_weight(jnp.log(sites["stick"]), jnp.log1p(-sites["stick"]))
+
+
+def log_joint(
+    values: Mapping[str, Array], data: Any, priors: Priors | None = None, *, clusters: int, views: int = 0,
+    experts: str = "two-coin", standardize: int = 1, **options: Any,
+) -> Float[Array, ""]:  # fmt: skip
+    """Return the log joint density of answers and all sites, by counts of answers as the sampler has them.
+
+    Parameters
+    ----------
+    values : of all sites, the discrete ones too.
+    data, priors, clusters, views, experts, standardize, options : as `model` takes them.
+    """
+    priors = priors or Priors()
+    judged = _judged(data, standardize)
+    num_experts = len(judged.num_together)
+    views = num_views(views, num_experts)
+    cluster, view = jnp.asarray(values["cluster"]).T, jnp.asarray(values["view_of_expert"])
+    answers = answering(values, experts)
+    counts = together_counts(pairs_together(cluster, judged), judged)
+    density = own_view(log_likelihood(counts, answers, judged), view).sum()
+    log_share = jax.nn.log_softmax(_logits(priors, values["weight"], judged))
+    density += jnp.take_along_axis(log_share, cluster.T[..., None], axis=-1).sum()
+    density += _log_weight(values, views)[view].sum()
+    if views > 1:
+        density += dist.Beta(1.0, priors.concentration).log_prob(values["stick"]).sum()
+    for site in EXPERTS[experts]:
+        prior = expert_prior(site, priors, data, num_experts)
+        # The expert is the last axis of a prior, and the first of the site.
+        density += prior.log_prob(jnp.asarray(values[site]).T).sum()
+    return density + weight_prior(priors, data, judged.feature.shape[1], clusters).log_prob(values["weight"]).sum()

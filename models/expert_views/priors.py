@@ -1,0 +1,184 @@
+"""What the model believes of experts, views and clusters before any answer.
+
+A link of your own takes the place of the linear one: any JAX function that turns the weights of a view and the features
+of the items into logits of the clusters. Coordinate ascent knows the linear link only; the samplers take any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from numpyro import handlers
+
+from consilience.arrays import Array, Float
+from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
+from consilience.models.interface import checked_prior
+
+__all__ = [
+    "EXPERTS",
+    "BetaParameters",
+    "BetaPrior",
+    "Priors",
+    "beta_parameters",
+    "expert_prior",
+    "expert_sites",
+    "linear",
+    "num_views",
+    "site_parameters",
+    "weight_prior",
+]
+
+EXPERTS = {
+    "two-coin": ("sensitivity", "specificity"),
+    "symmetric": ("sensitivity",),
+    "per-view": ("sensitivity", "specificity"),
+    "spammer": ("knowledge", "guess"),
+}
+"""Kinds of experts, with the sites that are drawn of each expert."""
+
+
+@dataclass(frozen=True)
+class BetaPrior:
+    """Beta(a, b) for all experts, as a function of the data.
+
+    Parameters
+    ----------
+    a, b : positive.
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+
+    def __call__(self, data: Any) -> dist.Beta:
+        """Return the distribution."""
+        return dist.Beta(jnp.asarray(self.a, jnp.result_type(float)), jnp.asarray(self.b, jnp.result_type(float)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priors:
+    """What the model believes before any answer; the defaults are the paper's.
+
+    Parameters
+    ----------
+    concentration : of the sticks, Beta(1, concentration): the more, the more views.
+    sensitivity : how probably an expert says together of items that are; batch shape ``()``, or ``(expert,)`` for a
+        prior per expert. A function of the data may draw parameters of its own with ``numpyro.sample``, so that experts
+        learn from each other; NUTS and SVI only. Beta(10, 1) has mean .91 and the weight of eleven answers.
+    specificity : how probably an expert says apart of items that are; the same shapes. Symmetric experts have none.
+    knowledge, guess : of spammers: how probably an expert knows whether items are together, and how probably one who
+        does not says that they are; the same shapes.
+    weight_scale : standard deviation of the weights of the linear link, per standard deviation of a feature.
+    logits : ``logits(weight, feature)`` -> ``(item, cluster)``, a link of your own for one view; None for the linear
+        one. Features are standardised, and have a last column of ones.
+    weight : prior of the weights of one view, of any event shape that the link takes; normal with ``weight_scale`` and
+        event shape ``(feature + 1, cluster)`` by default.
+    """
+
+    concentration: float = 1.0
+    sensitivity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(10.0, 1.0)
+    specificity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(10.0, 1.0)
+    knowledge: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(10.0, 1.0)
+    guess: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(1.0, 1.0)
+    weight_scale: float = 1.0
+    logits: Callable[[Any, Any], Any] | None = None
+    weight: dist.Distribution | Callable[[Any], dist.Distribution] | None = None
+
+
+class BetaParameters(NamedTuple):
+    """Parameters of the Beta priors of two-coin experts."""
+
+    sensitivity: Float[Array, "expert 2"]
+    specificity: Float[Array, "expert 2"]
+
+
+def linear(weight: Float[Array, "feature cluster"], feature: Float[Array, "item feature"]) -> Array:
+    """Return the logits of the linear link, ``(item, cluster)``; the last feature is one, so that weights have offsets.
+
+    Parameters
+    ----------
+    weight : of one view.
+    feature : standardised, with a last column of ones.
+    """
+    return feature @ weight
+
+
+def num_views(views: int, num_experts: int) -> int:
+    """Return the number of views; 0 stands for half as many as experts."""
+    return views or max(1, num_experts // 2)
+
+
+def expert_sites(experts: str) -> tuple[str, ...]:
+    """Return the sites that are drawn of experts of this kind; raises `UnsupportedRequest` for an unknown one."""
+    if experts not in EXPERTS:
+        raise UnsupportedRequest(f"experts is {experts!r}; choose one of {', '.join(map(repr, EXPERTS))}")
+    return EXPERTS[experts]
+
+
+def expert_prior(site: str, priors: Priors, data: Any, num_experts: int) -> dist.Distribution:
+    """Return the prior of a site of the experts.
+
+    Raises
+    ------
+    InvalidPrior : it is no distribution of single numbers, one for all experts or one for each.
+    """
+    prior = checked_prior(site, getattr(priors, site), data, ())
+    if prior.batch_shape not in ((), (num_experts,)):
+        raise InvalidPrior(
+            f"the prior of site '{site}' has batch shape {prior.batch_shape}; give one distribution for all experts, "
+            f"or one for each of the {num_experts}"
+        )
+    return prior
+
+
+def weight_prior(priors: Priors, data: Any, num_inputs: int, clusters: int) -> dist.Distribution:
+    """Return the prior of the weights of one view.
+
+    Parameters
+    ----------
+    data : what a prior that is a function of the data is given.
+    num_inputs : features and the column of ones.
+
+    Raises
+    ------
+    InvalidPrior : it is no distribution, or the linear link has other shapes.
+    """
+    shape = (num_inputs, clusters)
+    if priors.weight is None:
+        scale = jnp.asarray(priors.weight_scale, jnp.result_type(float))
+        return dist.Normal(jnp.zeros((), scale.dtype), scale).expand(shape).to_event(2)
+    prior = priors.weight if isinstance(priors.weight, dist.Distribution) else priors.weight(data)
+    wanted = shape if priors.logits is None else getattr(prior, "event_shape", ())
+    prior = checked_prior("weight", prior, data, wanted)
+    if prior.batch_shape:
+        raise InvalidPrior(
+            f"the prior of site 'weight' has batch shape {prior.batch_shape}; make it one draw for a view by .to_event"
+        )
+    return prior
+
+
+def beta_parameters(priors: Priors, data: Any) -> BetaParameters:
+    """Return the parameters of the Beta priors of two-coin experts, float64, on the host.
+
+    Raises
+    ------
+    NotConjugate : the prior of a site is no Beta distribution, or has parameters that are themselves unknown.
+    """
+    return BetaParameters(*(site_parameters(site, priors, data) for site in BetaParameters._fields))
+
+
+def site_parameters(site: str, priors: Priors, data: Any) -> Float[np.ndarray, "expert 2"]:
+    """Return the parameters of the Beta prior of one site of the experts; raises as `beta_parameters` does."""
+    with jax.enable_x64(True), handlers.seed(rng_seed=0), handlers.trace() as drawn:
+        prior = expert_prior(site, priors, data, data.num_experts)
+    if drawn:
+        raise NotConjugate(f"site '{site}': the updates need a Beta prior of known parameters; this one draws its own")
+    if not isinstance(prior, dist.Beta):
+        raise NotConjugate(f"site '{site}': the updates need a Beta prior, not {type(prior).__name__}")
+    both = np.stack([np.asarray(prior.concentration1, float), np.asarray(prior.concentration0, float)], axis=-1)
+    return np.broadcast_to(both, (data.num_experts, 2))
