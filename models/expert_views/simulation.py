@@ -22,14 +22,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
+from numpyro import handlers
 
 from consilience.arrays import Float, Int, Key
 from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.priors import Priors
-from consilience.models.interface import checked_prior
+from consilience.models.expert_views.priors import Priors, expert_prior, expert_sites, linear, num_views, weight_prior
 
 __all__ = ["PROTOCOLS", "Clusterings", "Experts", "k_views", "simulate", "simulate_experts", "three_clusters"]
 
@@ -239,24 +238,24 @@ def simulate(
     Returns
     -------
     data : with features that are standardised.
-    values : ``stick`` ``(view - 1,)``, ``view_of_expert`` ``(expert,)``, ``sensitivity`` and ``specificity``
-        ``(expert,)`` (or ``(expert, view)``, with experts that differ by view), ``weight`` ``(view, …)``, ``cluster``
+    values : ``stick`` ``(view - 1,)``, ``view_of_expert`` ``(expert,)``, what experts of this kind have, such as
+        ``sensitivity`` and ``specificity`` ``(expert,)`` or ``(expert, view)``, ``weight`` ``(view, …)``, ``cluster``
         ``(view, item)``; and what is given: ``feature`` ``(item, feature)``, ``item_a``, ``item_b`` ``(expert, pair)``.
 
     Raises
     ------
     UnsupportedRequest : another protocol or kind of experts.
     """
-    key_values, key_answers = jax.random.split(key)
+    key_values, key_priors, key_answers = jax.random.split(key, 3)
     if values is None:
-        random = np.random.default_rng(np.asarray(jax.random.key_data(key_values)))
+        random = _generator(key_values)
         feature = random.standard_normal((num_items, num_features))
         spread = feature.std(axis=0)
         feature = (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
         item_a, item_b = _random_pairs(random, num_items, num_experts, num_pairs, protocol)
         given = _constraints(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, num_experts)
         drawn = _from_the_prior(
-            key_values, priors or Priors(), given, clusters, views or max(1, num_experts // 2), experts
+            random, key_priors, priors or Priors(), given, clusters, num_views(views, num_experts), experts
         )
         values = {**drawn, "feature": feature, "item_a": item_a, "item_b": item_b}
     values = {name: np.asarray(value) for name, value in values.items()}
@@ -265,44 +264,47 @@ def simulate(
     expert = np.repeat(np.arange(len(view)), size)
     item_a, item_b = values["item_a"].ravel(), values["item_b"].ravel()
     together = cluster[view[expert], item_a] == cluster[view[expert], item_b]
-    sensitivity, specificity = (_in_view(values[site], view)[expert] for site in ("sensitivity", "specificity"))
-    random = np.random.default_rng(np.asarray(jax.random.key_data(key_answers)))
-    answer = random.random(len(expert)) < np.where(together, sensitivity, 1 - specificity)
+    sensitivity, specificity = (accuracy[expert] for accuracy in _accuracies(values))
+    answer = _generator(key_answers).random(len(expert)) < np.where(together, sensitivity, 1 - specificity)
     return _constraints(expert, item_a, item_b, answer, values["feature"], len(view)), values
 
 
+def _generator(key: Key) -> np.random.Generator:
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
 def _from_the_prior(
-    key: Key, priors: Priors, data: Constraints, clusters: int, views: int, experts: str
+    random: np.random.Generator, key: Key, priors: Priors, data: Constraints, clusters: int, views: int, experts: str
 ) -> dict[str, np.ndarray]:
     """Draw the sites of the model; the data say how many experts there are, and have the features."""
-    if experts not in ("two-coin", "symmetric", "per-view"):
-        raise UnsupportedRequest(f"experts is {experts!r}; simulate 'two-coin', 'symmetric' or 'per-view'")
-    keys = jax.random.split(key, 6)
-    stick = dist.Beta(1.0, priors.concentration).sample(keys[0], (views - 1,))
-    remaining = jnp.concatenate([jnp.ones(1), jnp.cumprod(1 - stick)])
-    share = remaining * jnp.concatenate([stick, jnp.ones(1)])
-    view = jax.random.choice(keys[1], views, (data.num_experts,), p=share)
+    stick = random.beta(1.0, priors.concentration, views - 1)
+    share = np.append(stick, 1.0) * np.cumprod(np.append(1.0, 1 - stick))
+    view = random.choice(views, data.num_experts, p=share)
+    key_weight, *keys = jax.random.split(key, 3)
     shape = (views, data.num_experts) if experts == "per-view" else (data.num_experts,)
-    accuracy = {
-        site: checked_prior(site, getattr(priors, site), data, ()).expand(shape).sample(key_site).T
-        for site, key_site in (("sensitivity", keys[2]), ("specificity", keys[3]))
-    }
-    if experts == "symmetric":
-        accuracy["specificity"] = accuracy["sensitivity"]
-    inputs = jnp.concatenate([data.feature, jnp.ones((data.num_items, 1))], axis=1)
-    if priors.weight is None:
-        prior = dist.Normal(0.0, priors.weight_scale).expand((inputs.shape[1], clusters)).to_event(2)
-    else:
-        prior = priors.weight
-    weight = prior.sample(keys[4], (views,))
-    logits = jax.vmap(priors.logits or (lambda weight, inputs: inputs @ weight), (0, None))(weight, inputs)
-    cluster = jax.random.categorical(keys[5], logits)
-    return {"stick": stick, "view_of_expert": view, **accuracy, "weight": weight, "cluster": cluster}
+    of_experts = {}
+    for site, key_site in zip(expert_sites(experts), keys, strict=False):
+        key_prior, key_draw = jax.random.split(key_site)
+        with handlers.seed(rng_seed=key_prior):  # priors may draw parameters of their own
+            prior = expert_prior(site, priors, data, data.num_experts)
+        of_experts[site] = np.asarray(prior.expand(shape).sample(key_draw)).T
+    inputs = np.concatenate([data.feature, np.ones((data.num_items, 1))], axis=1)
+    weight = weight_prior(priors, data, inputs.shape[1], clusters).sample(key_weight, (views,))
+    logits = np.asarray(jax.vmap(priors.logits or linear, (0, None))(weight, jnp.asarray(inputs)))
+    cluster = (logits + random.gumbel(size=logits.shape)).argmax(axis=-1)
+    return {"stick": stick, "view_of_expert": view, **of_experts, "weight": np.asarray(weight), "cluster": cluster}
 
 
-def _in_view(accuracy: np.ndarray, view: Int[np.ndarray, " expert"]) -> Float[np.ndarray, " expert"]:
-    """Return how accurate each expert is in the view that is his."""
-    return accuracy if accuracy.ndim == 1 else accuracy[np.arange(len(view)), view]
+def _accuracies(values: Mapping[str, np.ndarray]) -> tuple[Float[np.ndarray, " expert"], Float[np.ndarray, " expert"]]:
+    """Return the sensitivity and the specificity of each expert in the view that is his."""
+    if "knowledge" in values:
+        knowledge, guess = values["knowledge"], values["guess"]
+        return knowledge + (1 - knowledge) * guess, 1 - (1 - knowledge) * guess
+    both = values["sensitivity"], values.get("specificity", values["sensitivity"])
+    if both[0].ndim == 1:
+        return both
+    own = np.arange(len(both[0])), values["view_of_expert"]
+    return both[0][own], both[1][own]
 
 
 def _random_pairs(
