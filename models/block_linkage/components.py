@@ -114,10 +114,12 @@ def _runs(
     label: Int[np.ndarray, " record"],
 ) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " label"], Int[np.ndarray, " label"]]:
     """Return the records ordered by label, then by number; and where the run of each label begins, and its length."""
-    word = np.sort(label.astype(np.int64) << 32 | np.arange(len(label)))
-    ordered = word >> 32
-    edges = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [len(label)]])
-    return (word & 0xFFFFFFFF).astype(np.int32), edges[:-1], np.diff(edges)
+    # The rows of a sparse matrix are such runs, and making it takes less time than a sort.
+    place = np.arange(len(label), dtype=np.int32)
+    shape = (int(label.max(initial=-1)) + 1, len(label))
+    matrix = coo_array((np.ones(len(label), np.int8), (label, place)), shape=shape).tocsr()
+    size = np.diff(matrix.indptr)
+    return matrix.indices, matrix.indptr[:-1][size > 0], size[size > 0]
 
 
 def _cut(
