@@ -41,6 +41,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from consilience.arrays import Array, Key
 from consilience.data.records import Records
@@ -64,12 +65,13 @@ _LARGE_SHARE = 0.01
 
 
 def estimate(
-    data: Records, priors: Priors, *, likelihood: str, restriction: str, threshold: float, largest: int
-) -> Posterior:
+    data: Records, priors: Priors, *, likelihood: str, restriction: str, threshold: float, largest: int,
+    mesh: Mesh | None = None,
+) -> Posterior:  # fmt: skip
     """Link records with hyperparameters by EM; see `fit_em`. Candidates are those of the data, where it has some."""
     return fit_em(
         data, priors, likelihood=likelihood, restriction=restriction, threshold=threshold, largest=largest,
-        pairs=data.candidate,
+        pairs=data.candidate, mesh=mesh,
     )  # fmt: skip
 
 
@@ -149,7 +151,7 @@ def _disagrees(posterior: Posterior, data: Records) -> bool:
     if not posterior.disagreement > _MOST_DISAGREEMENT:
         return False
     first, second, probability = BlockPartition(posterior, key=jax.random.key(0), num_draws=1).pairs()
-    whole = (np.asarray(data.value) >= 0).all(axis=0)
+    whole = np.all(np.asarray(data.value) >= 0, axis=0)
     number = probability[whole[first] & whole[second]].sum()
     by_chance = np.sqrt(data.num_fields / number) / 2 if number > 0 else 1.0
     return bool(posterior.disagreement > _MOST_DISAGREEMENT + by_chance)

@@ -3,20 +3,24 @@
 A component of n records has 2ⁿ - 1 subsets and Bell(n) partitions (203 of 6 records, 877 of 7). Subsets are numbered by
 the bits of their members, partitions in the order of `set_partitions`. The component is the last axis of every array,
 so that the arithmetic runs over contiguous numbers. The same lines run in NumPy, by chunks that stay in the cache, and
-in JAX, where they can be differentiated. Nothing here is a BLAS product: the number of threads changes nothing.
+in JAX, where they can be differentiated, or divided among devices: components need nothing of each other. Nothing here
+is a BLAS product: the number of threads changes nothing.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 
 from consilience.arrays import Array, Bool, Float, Int
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihoods import Likelihood
 
 __all__ = [
@@ -167,8 +171,9 @@ def enumerate_blocks(
     *,
     dtype: Any = np.float32,
     chunk: int | None = None,
+    mesh: Mesh | None = None,
 ) -> Enumerated:
-    """Enumerate components of one size, in NumPy.
+    """Enumerate components of one size, in NumPy; or in JAX, divided among devices.
 
     Parameters
     ----------
@@ -177,12 +182,21 @@ def enumerate_blocks(
     size_term : as `size_terms` returns them, for up to as many members as there are records.
     conflict : as `conflicts` returns it.
     dtype : precision of products; float32 is exact to 1e-5.
-    chunk : components at a time; it changes nothing but the speed.
+    chunk : components at a time, of each device; it changes nothing but the speed.
+    mesh : the devices, along one axis. What they find is the same for any number of them, and that of NumPy up to
+        rounding.
+
+    Raises
+    ------
+    UnsupportedRequest : the devices belong to several processes.
     """
     num_records, _, num_components = values.shape
+    given = np.append(value_share, 1).astype(dtype), distortion.astype(dtype), size_term.astype(dtype)
     chunk = chunk or _CHUNK.get(num_records, _SMALLEST_CHUNK)
-    table = np.append(value_share, 1).astype(dtype)
-    given = distortion.astype(dtype), size_term.astype(dtype)
+    program: Callable[..., Enumerated] = functools.partial(_enumerate, likelihood=likelihood, xp=np)
+    if mesh is not None:
+        chunk *= mesh.size
+        program = _on_devices(mesh, likelihood, chunk)
     found = Enumerated(
         np.empty(num_components, dtype),
         np.empty((len(set_partitions(num_records)), num_components), dtype),
@@ -192,10 +206,54 @@ def enumerate_blocks(
     for start in range(0, num_components, chunk):
         piece = slice(start, start + chunk)
         own_conflict = None if conflict is None else conflict[..., piece]
-        own = _enumerate(values[..., piece], table, *given, own_conflict, likelihood, np)
+        own = program(values[..., piece], *given, own_conflict)
         for whole, part in zip(found, own, strict=True):
             whole[..., piece] = part
     return found
+
+
+def _on_devices(mesh: Mesh, likelihood: Likelihood, number: int) -> Callable[..., Enumerated]:
+    """Return the function that enumerates up to so many components, an equal part of them on each device.
+
+    It always takes as many, the last ones being padding: so each number of records has one program, and the number of
+    devices changes no bit.
+    """
+    if mesh.is_multi_process:
+        raise UnsupportedRequest("components are enumerated on the devices of one process; leave out devices=")
+    compiled = _compiled(mesh, likelihood)
+
+    def enumerate_piece(values: Any, table: Any, distortion: Any, size_term: Any, conflict: Any) -> Enumerated:
+        own = values.shape[-1]
+        padded = [
+            array if array is None else np.pad(array, ((0, 0), (0, 0), (0, number - own)), mode="edge")
+            for array in (values, conflict)
+        ]
+        # Of the precision that was asked for, whatever is JAX's own.
+        with jax.enable_x64(table.dtype == np.float64):
+            found = compiled(padded[0], table, distortion, size_term, padded[1])
+        return Enumerated(*(np.asarray(part)[..., :own] for part in found))
+
+    return enumerate_piece
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(mesh: Mesh, likelihood: Likelihood) -> Callable[..., Enumerated]:
+    """Return the compiled function of one chunk for each device."""
+    whole, (axis,) = PartitionSpec(), mesh.axis_names
+
+    def last(number: int) -> PartitionSpec:
+        return PartitionSpec(*[None] * (number - 1), axis)
+
+    def of_device(*arguments: Any) -> Enumerated:
+        with jax.default_matmul_precision("highest"):
+            return _enumerate(*arguments, likelihood, jnp)
+
+    return jax.jit(
+        jax.shard_map(
+            of_device, mesh=mesh, in_specs=(last(3), whole, whole, whole, last(3)),
+            out_specs=Enumerated(last(1), last(2), last(2), last(2)),
+        )
+    )  # fmt: skip
 
 
 @functools.partial(jax.jit, static_argnames=("likelihood", "chunk"))
