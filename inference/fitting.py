@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import importlib.metadata
+import inspect
 import numbers
 import os
 import re
@@ -105,7 +106,8 @@ def fit(
     max_steps, tolerance : limits of optimising methods; None takes the driver's.
     devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
         is that of one device, up to rounding. Where several processes share the work (``jax.distributed``) each calls
-        `fit` on the same data, with the number of all their devices.
+        `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
+        `block-linkage`, is computed in NumPy where it is left out.
     time_limit : seconds after which the run ends with the result ``interrupted``.
     checkpoint : folder in which the run is kept every few seconds, and at Ctrl-C or the time limit, until it is
         complete. An exact posterior needs none.
@@ -135,13 +137,13 @@ def fit(
     method, reason = _choose(chosen, method)
     began = time.perf_counter()
     try:
-        prepared = _prepared(chosen, method, data, priors, settings)
+        prepared = _prepared(chosen, method, data, priors, settings, devices)
     except NotConjugate as problem:
         if reason == _ASKED:
             raise
         method, reason = _generic(chosen), f"no {_HAND_WRITTEN.get(method, method)}: {problem}"
         warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
-        prepared = _prepared(chosen, method, data, priors, settings)
+        prepared = _prepared(chosen, method, data, priors, settings, devices)
     limits = {
         "draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance,
         "devices": devices,
@@ -530,16 +532,30 @@ def _generic(member: Model) -> str:
     return generic[0]
 
 
-def _prepared(member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any]) -> Any:
+def _prepared(
+    member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any], devices: int | None
+) -> Any:
     """Return the exact posterior, or what the method's driver takes; raises `NotConjugate` before anything is run."""
     if is_direct(member, method):
-        return getattr(member, method)(data, priors, **settings)
+        direct = getattr(member, method)
+        return direct(data, priors, **settings, **_divided(direct, method, devices))
     if method in ("cavi", "gibbs", "em"):
         kernel = getattr(member, method)
         return kernel, kernel.prepare(data, priors, **settings)
     if member.model_data is not None:
         data = member.model_data(data, **settings)
     return member.model, data, priors, settings
+
+
+def _divided(direct: Callable[..., Any], method: str, devices: int | None) -> dict[str, Any]:
+    """Return the mesh for a method that is one function, where devices were asked for."""
+    if devices is None:
+        return {}
+    if "mesh" not in inspect.signature(direct).parameters:
+        raise UnsupportedRequest(f"'{method}' runs on one device; leave out devices=, or use cavi or em")
+    from consilience.inference.sharding import item_mesh
+
+    return {"mesh": item_mesh(devices)}
 
 
 def is_direct(member: Model, method: str) -> bool:
