@@ -14,7 +14,8 @@ score is higher; half a win for a tie. For the score in the population the two t
 posteriors of the items are right on average: the spread of the truth is then part of the spread between items too.
 
 Scores of coreference are ratios of sums over documents. Documents are weighted in the place of items: the sums of each
-are, before they are added and divided.
+are, before they are added and divided. Scores of partitions of records are weighted likewise, by groups of records that
+neither a draw of the truth nor a system links (`consilience.evaluation.partition_comparison`).
 
 References
 ----------
@@ -31,18 +32,25 @@ import numpy as np
 
 from consilience.arrays import Float
 from consilience.data.conll import Chains, as_chains
+from consilience.data.partitions import Partition
 from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.evaluation.adjustment import align, lifted, point_scores, truth_of
 from consilience.evaluation.coreference_adjusted import sums_over_draws, title_of
 from consilience.evaluation.coreference_scores import Sums, value_of
 from consilience.evaluation.metrics import Metric, resolve
+from consilience.evaluation.partition_comparison import system_scores
+from consilience.evaluation.partition_scores import aligned_partitions, check_scores
+from consilience.evaluation.partitions import DISTANCES, METRIC_FORMS
 from consilience.models.truth import Truth
 
 __all__ = ["Comparison", "compare"]
 
 # Replicates of the item weights where the truth is a point and has no draws to pair them with.
 _REPLICATES = 1000
+
+# Kinds of systems, in words.
+_CHAINS, _PARTITIONS, _CLASSES = "coreference chains", "entities of records", "classes of items"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +65,8 @@ class Comparison:
     draws : float64, shape ``(system, draw)``; scores with both sources of uncertainty.
     truth_draws, item_draws : the same with one source only.
     points : float64, shape ``(system,)``, the scores against the point estimate, or None where there is none.
-    num_items : how many items every system predicted; of chains, how many documents there are.
+    num_items : how many items every system predicted; of chains, how many documents there are; of partitions, how many
+        connected groups of records.
     unit : what an item is called.
     """
 
@@ -142,7 +151,7 @@ class Comparison:
 
 def compare(
     fit: Any,
-    systems: Mapping[str, Predictions | Chains],
+    systems: Mapping[str, Predictions | Chains | Partition],
     metric: str | Metric | None = None,
     *,
     seed: int = 0,
@@ -156,29 +165,36 @@ def compare(
     ----------
     fit : a fit, or a `Truth`.
     systems : predictions by name; at least one. Of classes of items, or all of them coreference chains of documents
-        (`read_conll`), which need a fit of mentions with spans; documents are then weighted as items are.
-    metric : a name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``. See `evaluate`.
+        (`read_conll`), which need a fit of mentions with spans; documents are then weighted as items are. Or all of
+        them partitions of records (`read_partition`), which need a fit of records; groups of records that nothing links
+        are then weighted.
+    metric : a name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
+        ``pairwise-f1``. See `evaluate`.
     seed : of the item weights.
-    missing : ``drop`` compares on the items that every system predicted.
-    unknown : ``keep`` counts predicted classes that the data do not have as wrong.
+    missing : ``drop`` compares on the items, or records, that every system predicted.
+    unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
+        left out.
     singletons : of chains, whether entities of one mention count.
     """
     if not systems or not isinstance(systems, Mapping):
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
-    systems = {
+    given: dict[str, Any] = {
         name: as_chains(system) if hasattr(system, "to_chains") else system for name, system in systems.items()
     }
-    chains = {name: system for name, system in systems.items() if isinstance(system, Chains)}
-    of_items = {name: system for name, system in systems.items() if not isinstance(system, Chains)}
-    if chains and of_items:
-        raise UnsupportedRequest(
-            f"systems of two kinds cannot be compared: {', '.join(chains)} with coreference chains and "
-            f"{', '.join(of_items)} with classes of items; compare each kind by itself"
+    kinds = {name: _kind(system) for name, system in given.items()}
+    if len(set(kinds.values())) > 1:
+        listed = " and ".join(
+            f"{', '.join(name for name, own in kinds.items() if own == kind)} with {kind}"
+            for kind in dict.fromkeys(kinds.values())
         )
-    if chains:
-        return _compare_chains(fit, chains, metric, seed, singletons)
+        number = "two" if len(set(kinds.values())) == 2 else "three"
+        raise UnsupportedRequest(f"systems of {number} kinds cannot be compared: {listed}; compare each kind by itself")
+    if _CHAINS in kinds.values():
+        return _compare_chains(fit, given, metric, seed, singletons)
+    if _PARTITIONS in kinds.values():
+        return _compare_partitions(fit, given, metric, seed, missing, unknown)
     truth, chosen = truth_of(fit), resolve("top-1" if metric is None else metric)
-    aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in of_items.values()]
+    aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in given.values()]
     kept = np.logical_and.reduce([mask for _, mask in aligned])
     if not kept.any():
         raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
@@ -186,10 +202,14 @@ def compare(
     sums = _sums(truth, ranked, chosen, kept, seed)
     points = [point_scores(truth, positions, chosen) for positions in ranked if truth.point is not None]
     return Comparison(
-        systems=tuple(systems), title=chosen.title, values=sums["truth"].mean(axis=1), draws=sums["both"],
+        systems=tuple(given), title=chosen.title, values=sums["truth"].mean(axis=1), draws=sums["both"],
         truth_draws=sums["truth"], item_draws=sums["items"], num_items=int(kept.sum()),
         points=np.array([point[kept].mean() for point in points if point is not None]) if points else None,
     )  # fmt: skip
+
+
+def _kind(system: Any) -> str:
+    return _CHAINS if isinstance(system, Chains) else _PARTITIONS if isinstance(system, Partition) else _CLASSES
 
 
 def _sums(truth: Truth, ranked: list[np.ndarray], metric: Metric, kept: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -230,6 +250,24 @@ def _compare_chains(
         systems=tuple(systems), title=title_of(name, singletons=singletons), values=truth.mean(axis=1),
         draws=_weighted(found.draws, weight, name), truth_draws=truth, item_draws=_weighted(mean, weight, name),
         points=_weighted(found.silver, equal, name)[:, 0], num_items=len(found.documents), unit="document",
+    )  # fmt: skip
+
+
+def _compare_partitions(
+    fit: Any, systems: Mapping[str, Partition], metric: str | Metric | None, seed: int, missing: str, unknown: str
+) -> Comparison:
+    """Rank systems by sums over groups of records, with equal weights and with random ones."""
+    name = metric.name if isinstance(metric, Metric) else metric or "pairwise-f1"
+    check_scores([name])
+    if name in DISTANCES:
+        better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
+        raise UnsupportedRequest(f"{name} ranks no systems: {better}")
+    truth, entity = aligned_partitions(fit, list(systems.values()), missing=missing, unknown=unknown)
+    found = system_scores(truth, entity, name, seed=seed, replicates=_REPLICATES)
+    return Comparison(
+        systems=tuple(systems), title=f"{name} ({METRIC_FORMS[name]})", values=found.truth.mean(axis=1),
+        draws=found.both, truth_draws=found.truth, item_draws=found.groups, points=found.points,
+        num_items=found.num_groups, unit="connected group",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Float
+from consilience.arrays import Float, Int
 from consilience.data.partitions import Partition
 from consilience.data.records import Records
 from consilience.data.tables import Problems
@@ -27,6 +27,8 @@ __all__ = [
     "ExpectedScores",
     "PartitionScore",
     "PartitionScores",
+    "aligned_partitions",
+    "check_scores",
     "entity_probability",
     "evaluate_partition",
     "expected_scores",
@@ -60,7 +62,7 @@ class PartitionScores:
 
     def __getitem__(self, metric: str) -> float:
         """Return one score: ``scores["pairwise-f1"]``."""
-        _check_names([metric])
+        check_scores([metric])
         return self.values[metric]
 
     @property
@@ -155,7 +157,8 @@ def _truth_of(fit: Any) -> PartitionTruth:
     return truth
 
 
-def _check_names(metrics: Sequence[str]) -> None:
+def check_scores(metrics: Sequence[str]) -> None:
+    """Raise `UnknownName`, with those there are, for a score of partitions that does not exist."""
     for metric in metrics:
         if metric not in METRIC_FORMS:
             forms = "\n".join(f"  {name:26}{form}" for name, form in METRIC_FORMS.items())
@@ -188,7 +191,7 @@ def evaluate_partition(
     missing: str = "error", unknown: str = "error",
 ) -> dict[str, PartitionScore]:  # fmt: skip
     """Score a partition against the draws of a fit; see `consilience.evaluate`."""
-    _check_names(metrics)
+    check_scores(metrics)
     truth = _truth_of(fit)
     entity = partition.align(_ids_of(truth), missing=missing, unknown=unknown)[None]
     items, draws = np.zeros(truth.num_records), {metric: np.zeros(truth.num_draws) for metric in metrics}
@@ -205,6 +208,18 @@ def evaluate_partition(
         )
         for metric in metrics
     }  # fmt: skip
+
+
+def aligned_partitions(
+    fit: Any, partitions: Sequence[Partition], *, missing: str = "error", unknown: str = "error"
+) -> tuple[PartitionTruth, Int[np.ndarray, "partition record"]]:
+    """Return the truth of a fit and the entities of its records in several partitions; -1 for records not in all."""
+    truth = _truth_of(fit)
+    entity = np.stack([one.align(_ids_of(truth), missing=missing, unknown=unknown) for one in partitions])
+    compared = (entity >= 0).all(axis=0)
+    if not compared.any():
+        raise UnsupportedRequest("no record has an entity in every partition; check that their ids agree")
+    return truth, np.where(compared, entity, -1)
 
 
 def _ids_of(truth: PartitionTruth) -> Any:

@@ -34,7 +34,17 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 
-__all__ = ["METRIC_FORMS", "Contingency", "contingency", "record_f1", "score"]
+__all__ = [
+    "DISTANCES",
+    "METRIC_FORMS",
+    "Contingency",
+    "Sums",
+    "contingency",
+    "group_sums",
+    "record_f1",
+    "score",
+    "value_of",
+]
 
 METRIC_FORMS = {
     "pairwise-f1": "F1 of pairs that belong together",
@@ -53,6 +63,9 @@ METRIC_FORMS = {
     "variation-of-information": "variation of information, in nats",
 }
 """Names of the scores, and what they are in words."""
+
+DISTANCES = ("merge-moves", "merge-pairs", "variation-of-information")
+"""Those of which less is better."""
 
 
 class Contingency(NamedTuple):
@@ -108,15 +121,58 @@ def contingency(
     )
 
 
-def score(found: Contingency, metric: str) -> Float[np.ndarray, " draw"]:
+class Sums(NamedTuple):
+    """What a score is made of, added up over clusters; shape ``(draw,)``, or that of what is not added up.
+
+    Parameters
+    ----------
+    records : how many.
+    both, predicted, true : of intersections, predicted clusters and true clusters, something that the score counts.
+    """
+
+    records: Any
+    both: Any
+    predicted: Any
+    true: Any
+
+
+def score(
+    found: Contingency, metric: str, weight: Float[np.ndarray, "draw record"] | None = None
+) -> Float[np.ndarray, " draw"]:
     """Return one of the scores of `METRIC_FORMS` for every draw; NaN where it is undefined.
+
+    Parameters
+    ----------
+    weight : how often a record counts, with all of its predicted and true cluster, which have the same weight. Clusters
+        of weight two count as two clusters.
 
     Raises
     ------
     KeyError : there is no such score.
     """
+    parts = _SCORES[metric].parts(found)
+    of_cell = found.predicted_draw[found.predicted]
+    places = Sums(of_cell, of_cell, found.predicted_draw, found.true_draw)
+    weights = Sums(1, 1, 1, 1) if weight is None else _over_parts(found, weight)
+    return value_of(metric, _added(parts, places, weights, len(found.num_records)))
+
+
+def group_sums(
+    found: Contingency, metric: str, group: Int[np.ndarray, " record"], num_groups: int
+) -> Float[np.ndarray, "part group"]:
+    """Return what a score is made of, added up over all draws but not over groups: the four parts of `Sums`.
+
+    Parameters
+    ----------
+    group : of each record; those of a predicted or true cluster are of one group.
+    """
+    return np.stack(_added(_SCORES[metric].parts(found), _over_parts(found, group[None]), Sums(1, 1, 1, 1), num_groups))
+
+
+def value_of(metric: str, sums: Sums) -> Float[np.ndarray, " draw"]:
+    """Return a score from its sums; NaN where it is undefined."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _SCORES[metric](found)
+        return _SCORES[metric].value(sums)
 
 
 def record_f1(found: Contingency) -> Float[np.ndarray, "draw record"]:
@@ -140,132 +196,139 @@ def _clusters(side: np.ndarray, kept: Bool[np.ndarray, "draw record"]) -> tuple[
     return (np.cumsum(used) - 1)[of_record], number[used], np.flatnonzero(used) // width
 
 
-def _over_cells(found: Contingency, values: np.ndarray) -> Float[np.ndarray, " draw"]:
-    return np.bincount(found.predicted_draw[found.predicted], values, len(found.num_records)).astype(float)
+def _over_parts(found: Contingency, of_record: np.ndarray) -> Sums:
+    """Return what is the same for all records of a cluster, for each intersection, predicted and true cluster."""
+    kept = found.cell >= 0
+    of_cell = np.zeros(len(found.common), of_record.dtype)
+    of_cell[found.cell[kept]] = np.broadcast_to(of_record, found.cell.shape)[kept]
+    predicted, true = np.zeros(len(found.predicted_size), of_cell.dtype), np.zeros(len(found.true_size), of_cell.dtype)
+    predicted[found.predicted], true[found.true] = of_cell, of_cell
+    return Sums(of_cell, of_cell, predicted, true)
 
 
-def _over_predicted(found: Contingency, values: np.ndarray) -> Float[np.ndarray, " draw"]:
-    return np.bincount(found.predicted_draw, values, len(found.num_records)).astype(float)
-
-
-def _over_true(found: Contingency, values: np.ndarray) -> Float[np.ndarray, " draw"]:
-    return np.bincount(found.true_draw, values, len(found.num_records)).astype(float)
-
-
-class _Sums(NamedTuple):
-    """Sums of some function of the sizes of intersections, predicted clusters and true clusters, each ``(draw,)``."""
-
-    both: Any
-    predicted: Any
-    true: Any
-
-
-def _sums(found: Contingency, of_size: Callable[[np.ndarray], np.ndarray]) -> _Sums:
-    return _Sums(
-        _over_cells(found, of_size(found.common)),
-        _over_predicted(found, of_size(found.predicted_size)),
-        _over_true(found, of_size(found.true_size)),
-    )
-
-
-def _one(size: np.ndarray) -> np.ndarray:
-    return np.ones_like(size)
-
-
-def _pairs(size: np.ndarray) -> np.ndarray:
-    return size * (size - 1) // 2
-
-
-def _size_log_size(size: np.ndarray) -> np.ndarray:
-    return size * np.log(np.maximum(size, 1))
+def _added(parts: Sums, places: Sums, weights: Sums, length: int) -> Sums:
+    """Add up each part, weighted, by places."""
+    terms = zip(parts, places, weights, strict=True)
+    return Sums(*(np.bincount(place, part * weight, length).astype(float) for part, place, weight in terms))
 
 
 # Scores ---------------------------------------------------------------------------------------------------------------
 
 
-def _precision(sums: _Sums) -> np.ndarray:
+class _Score(NamedTuple):
+    """A score: what is counted of each intersection, predicted and true cluster; and its value from the sums."""
+
+    parts: Callable[[Contingency], Sums]
+    value: Callable[[Sums], np.ndarray]
+
+
+def _of_sizes(of_size: Callable[[np.ndarray], np.ndarray]) -> Callable[[Contingency], Sums]:
+    """Count some function of the sizes."""
+
+    def parts(found: Contingency) -> Sums:
+        sizes = (found.common, found.predicted_size, found.true_size)
+        return Sums(found.common, *(of_size(size) for size in sizes))
+
+    return parts
+
+
+def _pairs(size: Any) -> Any:
+    return size * (size - 1) / 2
+
+
+def _size_log_size(size: Any) -> Any:
+    return size * np.log(np.maximum(size, 1))
+
+
+def _exact(found: Contingency) -> Sums:
+    """Count clusters, and of the intersections those that are a predicted and a true cluster."""
+    equal = (found.common == found.predicted_size[found.predicted]) & (found.common == found.true_size[found.true])
+    return Sums(found.common, equal, np.ones(len(found.predicted_size)), np.ones(len(found.true_size)))
+
+
+def _b3(found: Contingency) -> Sums:
+    """Count, for the records of each cluster, the shares of it that they have in common."""
+    square = found.common**2
+    predicted = np.bincount(found.predicted, square, len(found.predicted_size)) / found.predicted_size
+    true = np.bincount(found.true, square, len(found.true_size)) / found.true_size
+    return Sums(found.common, np.zeros(len(found.common)), predicted, true)
+
+
+def _precision(sums: Sums) -> np.ndarray:
     return sums.both / sums.predicted
 
 
-def _recall(sums: _Sums) -> np.ndarray:
+def _recall(sums: Sums) -> np.ndarray:
     return sums.both / sums.true
 
 
-def _f1(sums: _Sums) -> np.ndarray:
+def _f1(sums: Sums) -> np.ndarray:
     """Return the F1 of counts; 0 where there is nothing to count."""
-    return 2 * sums.both / np.maximum(sums.predicted + sums.true, 1)
+    total = sums.predicted + sums.true
+    return np.where(total > 0, 2 * sums.both / total, 0.0)
 
 
-def _pairwise(found: Contingency) -> _Sums:
-    return _sums(found, _pairs)
+def _b3_precision(sums: Sums) -> np.ndarray:
+    return sums.predicted / sums.records
 
 
-def _exact(found: Contingency) -> _Sums:
-    equal = (found.common == found.predicted_size[found.predicted]) & (found.common == found.true_size[found.true])
-    return _sums(found, _one)._replace(both=_over_cells(found, equal))
+def _b3_recall(sums: Sums) -> np.ndarray:
+    return sums.true / sums.records
 
 
-def _b3_precision(found: Contingency) -> np.ndarray:
-    return _over_cells(found, found.common**2 / found.predicted_size[found.predicted]) / found.num_records
-
-
-def _b3_recall(found: Contingency) -> np.ndarray:
-    return _over_cells(found, found.common**2 / found.true_size[found.true]) / found.num_records
-
-
-def _b3_f1(found: Contingency) -> np.ndarray:
-    precision, recall = _b3_precision(found), _b3_recall(found)
+def _b3_f1(sums: Sums) -> np.ndarray:
+    precision, recall = _b3_precision(sums), _b3_recall(sums)
     return 2 * precision * recall / (precision + recall)
 
 
-def _ari(found: Contingency) -> np.ndarray:
-    sums = _pairwise(found)
-    chance = sums.predicted * sums.true / np.maximum(_pairs(found.num_records), 1)
+def _ari(sums: Sums) -> np.ndarray:
+    every = _pairs(sums.records)
+    chance = sums.predicted * sums.true / np.where(every > 0, every, 1)
     best = (sums.predicted + sums.true) / 2
     # The best is what chance expects only where both have no pair, or both have all: they are equal.
     return np.where(best == chance, 1.0, (sums.both - chance) / (best - chance))
 
 
-def _entropies(found: Contingency) -> _Sums:
+def _entropies(sums: Sums) -> Sums:
     """Return the entropy of the intersections, and of the clusters of either side, in nats."""
-    number = found.num_records
-    return _Sums(*((_size_log_size(number) - each) / number for each in _sums(found, _size_log_size)))
+    number = sums.records
+    return Sums(number, *((_size_log_size(number) - each) / number for each in sums[1:]))
 
 
-def _nmi(found: Contingency) -> np.ndarray:
-    entropy = _entropies(found)
+def _nmi(sums: Sums) -> np.ndarray:
+    entropy = _entropies(sums)
     total = entropy.predicted + entropy.true
     return np.where(total == 0, 1.0, np.clip(2 * (total - entropy.both) / total, 0, 1))
 
 
-def _wrong_pairs(found: Contingency) -> np.ndarray:
-    sums = _pairwise(found)
+def _wrong_pairs(sums: Sums) -> np.ndarray:
     return sums.predicted + sums.true - 2 * sums.both
 
 
-def _moves(found: Contingency) -> np.ndarray:
-    sums = _sums(found, _one)
+def _moves(sums: Sums) -> np.ndarray:
     return 2 * sums.both - sums.predicted - sums.true
 
 
-def _variation(found: Contingency) -> np.ndarray:
-    entropy = _entropies(found)
+def _variation(sums: Sums) -> np.ndarray:
+    entropy = _entropies(sums)
     return np.maximum(2 * entropy.both - entropy.predicted - entropy.true, 0)
 
 
-_SCORES: dict[str, Callable[[Contingency], np.ndarray]] = {
-    "pairwise-f1": lambda found: _f1(_pairwise(found)),
-    "pairwise-precision": lambda found: _precision(_pairwise(found)),
-    "pairwise-recall": lambda found: _recall(_pairwise(found)),
-    "cluster-f1": lambda found: _f1(_exact(found)),
-    "cluster-precision": lambda found: _precision(_exact(found)),
-    "cluster-recall": lambda found: _recall(_exact(found)),
-    "b3-f1": _b3_f1,
-    "b3-precision": _b3_precision,
-    "b3-recall": _b3_recall,
-    "ari": _ari,
-    "nmi": _nmi,
-    "merge-moves": _moves,
-    "merge-pairs": _wrong_pairs,
-    "variation-of-information": _variation,
+_IN_PAIRS, _IN_CLUSTERS, _IN_NATS = _of_sizes(_pairs), _of_sizes(np.ones_like), _of_sizes(_size_log_size)
+
+_SCORES = {
+    "pairwise-f1": _Score(_IN_PAIRS, _f1),
+    "pairwise-precision": _Score(_IN_PAIRS, _precision),
+    "pairwise-recall": _Score(_IN_PAIRS, _recall),
+    "cluster-f1": _Score(_exact, _f1),
+    "cluster-precision": _Score(_exact, _precision),
+    "cluster-recall": _Score(_exact, _recall),
+    "b3-f1": _Score(_b3, _b3_f1),
+    "b3-precision": _Score(_b3, _b3_precision),
+    "b3-recall": _Score(_b3, _b3_recall),
+    "ari": _Score(_IN_PAIRS, _ari),
+    "nmi": _Score(_IN_NATS, _nmi),
+    "merge-moves": _Score(_IN_CLUSTERS, _moves),
+    "merge-pairs": _Score(_IN_PAIRS, _wrong_pairs),
+    "variation-of-information": _Score(_IN_NATS, _variation),
 }

@@ -28,7 +28,7 @@ def drawn(partitions=DRAWS, records=None):
     return SimpleNamespace(truth=truth, method="gibbs")
 
 
-# A set against draws ---------------------------------------------------------------------------------------------------
+# A set against draws --------------------------------------------------------------------------------------------------
 
 
 def test_whether_a_set_is_exactly_one_entity():

@@ -1,0 +1,157 @@
+"""Systems that link records, ranked: weights of groups by hand, both sources of uncertainty, and what is refused."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+from consilience.data import Partition, Predictions
+from consilience.errors import InputError, UnknownName, UnsupportedRequest
+from consilience.evaluation.partition_comparison import connected_groups
+from consilience.evaluation.partitions import METRIC_FORMS, contingency, score
+from consilience.models import partition
+from consilience.models.partition import DrawnPartitions
+
+# Five groups of records, with what a system says of them and what is true; no cluster has records of two groups.
+GROUP = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 4])
+PREDICTED = np.array([0, 0, 1, 2, 2, 3, 4, 4, 5, 6, 7])
+TRUE = np.array([0, 0, 0, 1, 2, 3, 4, 4, 5, 5, 6])
+
+
+def drawn(partitions, records=None):
+    truth = DrawnPartitions(np.asarray(partitions))
+    truth.records = records
+    return SimpleNamespace(truth=truth, method="gibbs")
+
+
+def partitions(**systems):
+    return {name: Partition.from_codes(np.asarray(codes)) for name, codes in systems.items()}
+
+
+@settings(deadline=None, max_examples=25)
+@given(copies=st.lists(st.integers(0, 3), min_size=5, max_size=5).filter(any))
+def test_a_weight_is_a_number_of_copies(copies):
+    """Groups of weight two count as two groups of the same kind, in every score."""
+    rows = [np.flatnonzero(GROUP == group) for group, number in enumerate(copies) for _ in range(number)]
+    shifts = 100 * np.repeat(np.arange(len(rows)), list(map(len, rows)))
+    every = np.concatenate(rows)
+    repeated = contingency((PREDICTED[every] + shifts)[None], (TRUE[every] + shifts)[None])
+    found = contingency(PREDICTED[None], TRUE[None])
+    weight = np.array(copies, float)[GROUP][None]
+    for metric in METRIC_FORMS:
+        np.testing.assert_allclose(score(found, metric, weight), score(repeated, metric), rtol=1e-9, atol=1e-9)
+
+
+def simulated(num_groups=60, num_draws=3_000, seed=0):
+    """Return draws of pairs, each together with a probability of its own, and two systems."""
+    random = np.random.default_rng(seed)
+    together = random.random((num_draws, num_groups)) < random.random(num_groups)
+    first = 2 * np.arange(num_groups)
+    draws = np.stack([np.broadcast_to(first, together.shape), np.where(together, first, first + 1)], axis=2)
+    linked = np.stack([first, np.where(together.mean(axis=0) > 0.5, first, first + 1)], axis=1).ravel()
+    every = np.repeat(first, 2)
+    return draws.reshape(num_draws, -1), together, partitions(half=linked, every=every)
+
+
+def test_values_and_truth_draws_are_those_of_evaluate():
+    draws, _, systems = simulated(num_draws=200)
+    comparison = cs.compare(drawn(draws), systems)
+    assert comparison.title.startswith("pairwise-f1")
+    for place, system in enumerate(systems.values()):
+        score_ = cs.evaluate(drawn(draws), system)
+        np.testing.assert_allclose(comparison.truth_draws[place], score_.draws)
+        assert comparison.values[place] == pytest.approx(score_.value)
+        assert comparison.points[place] == pytest.approx(score_.point)
+    assert comparison.table["system"].tolist()[0] == "half"
+    assert "60 connected groups" in repr(comparison)
+    assert comparison.pairs["p_a_beats_b"][0] > 0.5
+
+
+def test_the_spread_between_groups_is_the_bayesian_bootstraps():
+    """A mean of one number for each group has the variance Σ(f - mean)² / (G (G + 1)), of the differences too."""
+    draws, together, systems = simulated()
+    comparison = cs.compare(drawn(draws), systems, metric="pairwise-precision")
+    place = list(systems).index("every")
+    share = together.mean(axis=0)
+    closed = np.sqrt(((share - share.mean()) ** 2).sum() / (len(share) * (len(share) + 1)))
+    found = comparison.item_draws[place]
+    assert abs(found.std(ddof=1) / closed - 1) < 5 / np.sqrt(2 * len(found))
+    assert abs(found.mean() - share.mean()) < 5 * closed / np.sqrt(len(found))
+    # Both at once: what weights add to each draw, and what draws differ by themselves.
+    size, own = len(share), (share * (1 - share)).sum()
+    between = share.sum() - (own + share.sum() ** 2) / size
+    whole = between / (size * (size + 1)) + own / size**2
+    both = comparison.draws[place]
+    assert abs(both.var(ddof=1) / whole - 1) < 5 * np.sqrt(2 / len(both))
+
+
+def test_the_same_groups_for_all_systems():
+    draws, _, systems = simulated(num_draws=100)
+    comparison = cs.compare(drawn(draws), {**systems, "again": systems["half"]})
+    table = comparison.pairs.set_index(["a", "b"])
+    assert table.loc[("half", "again"), "sd"] == 0
+    other = cs.compare(drawn(draws), systems, seed=1)
+    assert (other.truth_draws == comparison.truth_draws[:2]).all()
+    assert (other.draws != comparison.draws[:2]).any()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 50])
+def test_blocks_of_draws_make_no_difference(rows, monkeypatch):
+    draws, _, systems = simulated(num_groups=20, num_draws=50)
+    expected = cs.compare(drawn(draws), systems)
+    monkeypatch.setattr(partition, "_MOST_ROWS", rows * draws.shape[1])
+    found = cs.compare(drawn(draws), systems)
+    for name in ("draws", "truth_draws", "item_draws"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name))
+
+
+def test_one_draw_leaves_the_groups():
+    comparison = cs.compare(drawn(TRUE[None]), partitions(a=PREDICTED, b=TRUE))
+    assert comparison.values.tolist() == [score(contingency(PREDICTED[None], TRUE[None]), "pairwise-f1").item(), 1.0]
+    assert comparison.draws.shape == (2, 1000)
+    assert (comparison.draws == comparison.item_draws).all()
+    assert (comparison.draws[1] == 1).all() or np.isin(comparison.draws[1], [0, 1]).all()
+
+
+def test_groups_are_what_neither_draws_nor_systems_link():
+    truth = DrawnPartitions(np.array([[0, 0, 2, 3, 4, 5], [0, 1, 1, 3, 4, 5]]))
+    group, number = connected_groups(truth, np.array([[0, 1, 2, 3, 3, 5], [0, 1, 2, 3, 4, 5]]))
+    assert number == 3
+    assert group.tolist() == [0, 0, 0, 1, 1, 2]
+    group, number = connected_groups(truth, np.array([[0, 1, 2, 3, 3, -1], [0, 1, 2, 3, 4, -1]]))
+    assert number == 2
+    assert group[:5].tolist() == [0, 0, 0, 1, 1]
+
+
+def test_records_that_a_system_lacks():
+    truth = drawn(np.array([[0, 0, 2], [0, 1, 1]]), records=np.array(list("abc"), object))
+    whole = Partition.from_codes([0, 0, 1], records=list("abc"))
+    part = Partition.from_codes([0, 0], records=list("ab"))
+    with pytest.raises(InputError, match="records of the data have no entity: 'c'"):
+        cs.compare(truth, {"whole": whole, "part": part})
+    comparison = cs.compare(truth, {"whole": whole, "part": part}, missing="drop")
+    assert comparison.values.tolist() == [0.5, 0.5]
+
+
+def test_draws_in_which_a_score_is_undefined_are_left_out_of_all():
+    """There is no recall of pairs in a draw that has none."""
+    truth = drawn(np.array([[0, 0, 2], [0, 1, 2], [0, 1, 1]]))
+    comparison = cs.compare(truth, partitions(a=[0, 0, 1], b=[0, 1, 1]), metric="pairwise-recall")
+    assert comparison.truth_draws.tolist() == [[1, 0], [0, 1]]
+    assert comparison.draws.shape == (2, 2)
+
+
+def test_what_cannot_be_ranked():
+    truth, systems = drawn(np.array([[0, 0, 2]])), partitions(a=[0, 1, 2])
+    with pytest.raises(UnsupportedRequest, match="merge-moves ranks no systems: of a distance less is better"):
+        cs.compare(truth, systems, metric="merge-moves")
+    with pytest.raises(UnknownName, match="no score of partitions is called 'top-1'"):
+        cs.compare(truth, systems, metric="top-1")
+    with pytest.raises(UnsupportedRequest, match="undefined for one of the systems in every draw"):
+        cs.compare(truth, systems, metric="pairwise-precision")
+    classes = Predictions.from_lists([["x"]], classes=["x"])
+    with pytest.raises(UnsupportedRequest, match="two kinds .*: a with entities of records and b with cl"):
+        cs.compare(truth, {**systems, "b": classes})
