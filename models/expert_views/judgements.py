@@ -76,11 +76,12 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
     standardize : whether features are brought to mean 0 and standard deviation 1 over all items.
     """
     expert, item_a, item_b, answer = (np.asarray(v) for v in (data.expert, data.item_a, data.item_b, data.together))
-    item, ends = np.unique(np.concatenate([item_a, item_b]), return_inverse=True)
-    a, b = ends.reshape(2, -1)
-    pair_key, pair = np.unique(a.astype(np.int64) * len(item) + b, return_inverse=True)
+    item = np.flatnonzero(np.bincount(np.concatenate([item_a, item_b]), minlength=data.num_items))
+    place = np.zeros(data.num_items, np.int64)
+    place[item] = np.arange(len(item))
+    pair_key, pair = _distinct(place[item_a] * len(item) + place[item_b])
     first, second = (pair_key // len(item)).astype(np.int32), (pair_key % len(item)).astype(np.int32)
-    row_key, row = np.unique(expert.astype(np.int64) * len(pair_key) + pair, return_inverse=True)
+    row_key, row = _distinct(expert.astype(np.int64) * len(pair_key) + pair)
     together, apart = (np.bincount(row, weights=answer == said).astype(np.int32) for said in (1, 0))
     standard = standard_of(np.asarray(data.feature), standardize)
     found = Judgements(
@@ -97,6 +98,12 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
         colours=_colours(first, second, len(item)),
     )
     return found, standard
+
+
+def _distinct(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct keys, and which of them each key is; faster than `numpy.unique`, which sorts places too."""
+    distinct = np.unique(key)
+    return distinct, np.searchsorted(distinct, key)
 
 
 def standard_of(feature: Float[np.ndarray, "item feature"], standardize: bool = True) -> Standard:

@@ -1,0 +1,345 @@
+"""Coordinate ascent with many restarts: warm-up, sweeps, and moves that merge views; the best restart is kept.
+
+All restarts go through the same phases together, so that a step is one program. A restart whose bound stands still
+keeps its state. The objective is the best pruned bound that any restart has had; before the sweeps it is that of the
+starts. Restarts may be divided among devices: each has all of the data, and the draws of a restart depend on its
+number alone.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Bool, Float, Int, Key
+from consilience.errors import NotConjugate
+from consilience.models.expert_views.bound import pruned_bound
+from consilience.models.expert_views.judgements import judgements
+from consilience.models.expert_views.moves import merged, ordered
+from consilience.models.expert_views.priors import Priors, expert_sites, num_views, site_parameters
+from consilience.models.expert_views.problem import Problem, Q, problem_of
+from consilience.models.expert_views.tied import tied_sweep
+from consilience.models.expert_views.updates import agreement, sweep, update_sticks
+from consilience.models.expert_views.warmup import NUM_STEPS, WarmUp, begin, finish, warm_up
+from consilience.models.interface import Ascent, Shards, Terms, Total, alone
+from consilience.models.rows import copies
+
+__all__ = ["CAVI", "Phase", "Posterior", "State", "prepare", "settled", "shard", "sites", "start", "step"]
+
+# Steps of Adam in one step of the driver.
+_ADAM_STEPS = 5
+
+# A restart stands still when so many sweeps in a row change its bound by less than this for each answer, or by less
+# than the float type can tell.
+_LEAST_CHANGE, _QUIET_SWEEPS, _MOST_SWEEPS = 1e-7, 3, 60
+
+# Of a merge move: rounds, and sweeps before and after the views of the experts are free again.
+_ROUNDS, _FROZEN_SWEEPS, _FREE_SWEEPS = 4, 3, 12
+
+_FIRST_VARIANCE = 0.01
+
+
+class Phase(enum.IntEnum):
+    """What the next step does."""
+
+    WARM_UP = 0
+    FINISH = 1
+    SWEEP = 2
+    MERGE = 3
+    TRIAL = 4
+    DECIDE = 5
+    DONE = 6
+
+
+class Posterior(NamedTuple):
+    """Parameters of q of the best restart; views by falling number of experts, clusters by falling size.
+
+    Parameters
+    ----------
+    sensitivity, specificity : shape ``(expert, 2)``; Beta parameters, of experts with accuracies per view
+        ``(expert, view, 2)``.
+    stick : shape ``(view - 1, 2)``; Beta parameters.
+    view_probability : shape ``(expert, view)``.
+    weight_mean, weight_variance : shape ``(view, feature + 1, cluster)``.
+    cluster_probability : shape ``(judged, view, cluster)``, of the items that occur in a pair.
+    restart_bound : shape ``(restart,)``; pruned bounds of all restarts.
+    restart_view_probability : shape ``(restart, expert, view)``.
+    feature_mean, feature_scale : shape ``(feature,)``; by which features were standardised.
+    """
+
+    sensitivity: Float[Array, "expert *view 2"]
+    specificity: Float[Array, "expert *view 2"]
+    stick: Float[Array, "stick 2"]
+    view_probability: Float[Array, "expert view"]
+    weight_mean: Float[Array, "view column cluster"]
+    weight_variance: Float[Array, "view column cluster"]
+    cluster_probability: Float[Array, "judged view cluster"]
+    restart_bound: Float[Array, " restart"]
+    restart_view_probability: Float[Array, "restart expert view"]
+    feature_mean: Float[Array, " feature"]
+    feature_scale: Float[Array, " feature"]
+
+
+class State(NamedTuple):
+    """What the next step needs.
+
+    Parameters
+    ----------
+    q, bound : of every restart, and its pruned bound.
+    kept, kept_bound : the same before a move was tried.
+    warm : of the warm-up.
+    quiet : sweeps in a row that hardly changed the bound of a restart.
+    rank : which pair of views the next move takes.
+    possible : of which restarts there is a move.
+    phase, count, round : what is next, how many steps of it there were, and how many rounds of moves.
+    best : the best bound so far.
+    """
+
+    q: Q
+    bound: Float[Array, " row"]
+    kept: Q
+    kept_bound: Float[Array, " row"]
+    warm: WarmUp
+    quiet: Int[Array, " row"]
+    rank: Int[Array, " row"]
+    possible: Bool[Array, " row"]
+    phase: Int[Array, ""]
+    count: Int[Array, ""]
+    round: Int[Array, ""]
+    best: Float[Array, ""]
+
+
+def prepare(
+    data: Any, priors: Priors, *, clusters: int, views: int = 0, restarts: int = 20, responsibilities: str = "free",
+    bound: str = "tilted", experts: str = "two-coin", standardize: int = 1, **options: Any,
+) -> Problem:  # fmt: skip
+    """Return the problem of all restarts.
+
+    Raises
+    ------
+    NotConjugate : a prior is no Beta distribution, the link is not the linear one with normal weights, or experts are
+        spammers.
+    """
+    expert_sites(experts)
+    if priors.logits is not None or priors.weight is not None:
+        raise NotConjugate(
+            "site 'weight': coordinate ascent needs the linear link with normal weights of mean zero; a link or a "
+            "prior of your own is sampled with method='gibbs'"
+        )
+    if experts == "spammer":
+        raise NotConjugate("experts='spammer': knowledge and guess have no conjugate update; take method='nuts'")
+    sensitivity = site_parameters("sensitivity", priors, data)
+    specificity = sensitivity if experts == "symmetric" else site_parameters("specificity", priors, data)
+    found, standard = judgements(data, bool(standardize))
+    return problem_of(
+        found, standard, sensitivity, specificity, clusters=clusters, views=num_views(views, data.num_experts),
+        restarts=restarts, concentration=priors.concentration, weight_scale=priors.weight_scale,
+        responsibilities=responsibilities, bound=bound, experts=experts,
+    )  # fmt: skip
+
+
+def shard(problem: Problem, number: int) -> Shards:
+    """Divide the restarts among devices, those of each warm-up evenly; on the host."""
+    parts = copies(problem, number)
+    return Shards(
+        parts._replace(
+            tied=_dealt(problem.tied, number, len(problem.restart)),
+            paired=_dealt(problem.paired, number, len(problem.restart)),
+        ),
+        {},
+    )
+
+
+def _dealt(restarts: Int[Array, " restart"], number: int, fill: int) -> Int[np.ndarray, "shard row"]:
+    dealt = np.full(-(-len(restarts) // number) * number, fill, np.int32)
+    dealt[: len(restarts)] = restarts
+    return dealt.reshape(number, -1)
+
+
+def start(key: Key, problem: Problem, total: Total = alone) -> State:
+    """Return random weights and views of the experts, and accuracies at their priors."""
+    settings, shapes = problem.settings, (problem.feature.shape[1], problem.settings.clusters)
+    dtype, num_experts = problem.feature.dtype, len(problem.num_together)
+    deviation = max(shapes[0] - 1, 1) ** -0.5
+
+    def of_restart(number: Array) -> tuple[Array, Array]:
+        key_weight, key_view = jax.random.split(jax.random.fold_in(key, number))
+        weight = deviation * jax.random.normal(key_weight, (settings.views, *shapes), dtype)
+        return weight, jax.random.dirichlet(key_view, jnp.ones(settings.views, dtype), (num_experts,))
+
+    weight, phi = jax.vmap(of_restart)(_own(problem))
+    own = settings.views if settings.per_view else 1
+    q = Q(
+        eta=jax.nn.softmax(jnp.einsum("nd,rgdk->nrgk", problem.feature, weight), axis=-1),
+        tilt=jnp.zeros((len(problem.feature), len(phi), settings.views, settings.clusters), dtype),
+        weight_mean=weight,
+        weight_variance=jnp.full_like(weight, _FIRST_VARIANCE),
+        phi=phi,
+        sensitivity=jnp.broadcast_to(problem.sensitivity[:, None], (len(phi), num_experts, own, 2)),
+        specificity=jnp.broadcast_to(problem.specificity[:, None], (len(phi), num_experts, own, 2)),
+        stick=jnp.zeros((len(phi), settings.views - 1, 2), dtype),
+    )
+    q = update_sticks(q, problem)
+    bound = pruned_bound(q, agreement(q.eta, problem), problem)
+    zeros, count = jnp.zeros(len(phi), jnp.int32), jnp.zeros((), jnp.int32)
+    state = State(
+        q=q, bound=bound, kept=q, kept_bound=bound, warm=begin(q, problem), quiet=zeros, rank=zeros,
+        possible=zeros > 0, phase=count, count=count, round=count, best=-jnp.inf * jnp.ones((), dtype),
+    )  # fmt: skip
+    return state._replace(best=_all_bounds(state, problem, total).max())
+
+
+def _own(problem: Problem) -> Int[Array, " row"]:
+    """Return the numbers of the restarts of this shard."""
+    return jnp.concatenate([problem.tied, problem.paired])
+
+
+def _everywhere(values: Array, problem: Problem, total: Total) -> Array:
+    """Return what each shard has of its restarts for all restarts, on every shard."""
+    zeros = jnp.zeros((len(problem.restart), *values.shape[1:]), values.dtype)
+    return total(zeros.at[_own(problem)].set(values, mode="drop"))
+
+
+def _all_bounds(state: State, problem: Problem, total: Total) -> Float[Array, " restart"]:
+    bounds = _everywhere(state.bound, problem, total)
+    return jnp.where(jnp.isnan(bounds), -jnp.inf, bounds)
+
+
+def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
+    """Do what is next; the objective is the best bound of the restarts so far."""
+    # Sweeps and trials are the same program.
+    branch = jnp.asarray([0, 1, 2, 3, 2, 4, 5], jnp.int32)[state.phase]
+    branches = [_warm_up, _finish, _sweep, _merge, _decide, lambda state, problem: state]
+    with jax.default_matmul_precision("highest"):
+        state = jax.lax.switch(branch, branches, state, problem)
+    bounds = _all_bounds(state, problem, total)
+    # Before the sweeps bounds are those of the starts, and those of trials may yet be gone back on.
+    valid = (state.phase == Phase.SWEEP) | (state.phase == Phase.DECIDE)
+    best = jnp.where(valid, jnp.maximum(state.best, bounds.max()), state.best)
+    state = _next_phase(state._replace(best=best), problem, total)
+    return state, Terms(jnp.zeros(0, best.dtype), best[None])
+
+
+def _warm_up(state: State, problem: Problem) -> State:
+    def of_step(index: Array, carry: tuple[Q, WarmUp]) -> tuple[Q, WarmUp]:
+        return warm_up(*carry, state.count * _ADAM_STEPS + index, problem)
+
+    q, warm = jax.lax.fori_loop(0, _ADAM_STEPS, of_step, (state.q, state.warm))
+    return state._replace(q=q, warm=warm)
+
+
+def _finish(state: State, problem: Problem) -> State:
+    return state._replace(q=update_sticks(ordered(finish(state.q, problem)), problem))
+
+
+def _sweep(state: State, problem: Problem) -> State:
+    """Sweep once; of sweeps, but not of trials, restarts that stand still keep their state."""
+    trial = state.phase == Phase.TRIAL
+    frozen = trial & (state.count < _FROZEN_SWEEPS)
+    q, found = (tied_sweep if problem.settings.tied else sweep)(state.q, problem, frozen)
+    bound = pruned_bound(q, found, problem)
+    resting = ~trial & (state.quiet >= _QUIET_SWEEPS)
+    least = jnp.maximum(_LEAST_CHANGE * problem.num_answers, 4 * jnp.finfo(bound.dtype).eps * jnp.abs(bound))
+    quiet = jnp.where(jnp.abs(bound - state.bound) <= least, state.quiet + 1, 0)
+    return state._replace(
+        q=_chosen(resting, state.q, q),
+        bound=jnp.where(resting, state.bound, bound),
+        quiet=jnp.where(resting, state.quiet, quiet),
+    )
+
+
+def _merge(state: State, problem: Problem) -> State:
+    q, possible = merged(state.q, state.rank)
+    return state._replace(kept=state.q, kept_bound=state.bound, q=q, possible=possible)
+
+
+def _decide(state: State, problem: Problem) -> State:
+    """Keep the moves that raised the bound by more than sweeps would have, and go back on the others."""
+    better = state.possible & (state.bound > state.kept_bound + _LEAST_CHANGE * problem.num_answers)
+    q = _chosen(better, update_sticks(ordered(state.q), problem), state.kept)
+    return state._replace(
+        q=q,
+        bound=jnp.where(better, state.bound, state.kept_bound),
+        quiet=jnp.where(better, 0, jnp.full_like(state.quiet, _QUIET_SWEEPS)),
+        rank=jnp.where(better, 0, state.rank + 1),
+    )
+
+
+def _chosen(first: Bool[Array, " row"], one: Q, other: Q) -> Q:
+    """Return of each restart the one or the other."""
+
+    def choose(one: Array, other: Array, axis: int) -> Array:
+        shape = [1] * one.ndim
+        shape[axis] = len(first)
+        return jnp.where(first.reshape(shape), one, other)
+
+    return Q(*(choose(a, b, 1 if name in ("eta", "tilt") else 0) for name, a, b in zip(Q._fields, one, other, strict=True)))
+
+
+def _next_phase(state: State, problem: Problem, total: Total) -> State:
+    """Return the state with what is next, which all shards do together."""
+    real = _own(problem) < len(problem.restart)
+    restless = real & (state.quiet < _QUIET_SWEEPS)
+    moving = total(restless.sum())
+    count = state.count + 1
+    num_warm = NUM_STEPS // _ADAM_STEPS
+    after_sweeps = Phase.DONE if problem.settings.views == 1 else Phase.MERGE
+    settled = (moving == 0) | (count == _MOST_SWEEPS)
+    last = state.round == _ROUNDS
+    following = jnp.stack([
+        jnp.where(count == num_warm, Phase.FINISH, Phase.WARM_UP),
+        Phase.SWEEP,
+        jnp.where(settled, jnp.where(last, Phase.DONE, after_sweeps), Phase.SWEEP),
+        Phase.TRIAL,
+        jnp.where(count == _FROZEN_SWEEPS + _FREE_SWEEPS, Phase.DECIDE, Phase.TRIAL),
+        jnp.where(moving == 0, Phase.DONE, Phase.SWEEP),
+        Phase.DONE,
+    ])  # fmt: skip
+    phase = following[state.phase].astype(jnp.int32)
+    return state._replace(
+        phase=phase,
+        count=jnp.where(phase == state.phase, count, 0),
+        round=state.round + (state.phase == Phase.MERGE),
+    )
+
+
+def settled(state: State, problem: Problem) -> Bool[Array, ""]:
+    """Tell whether all is done."""
+    return state.phase == Phase.DONE
+
+
+def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
+    """Return the fields of `Posterior`."""
+    bounds = _all_bounds(state, problem, total)
+    q = update_sticks(ordered(state.q), problem)
+    mine = _own(problem) == bounds.argmax()
+
+    def best(values: Array, axis: int = 0) -> Array:
+        shape = [1] * values.ndim
+        shape[axis] = len(mine)
+        return total(jnp.where(mine.reshape(shape), values, 0).sum(axis))
+
+    eta = best(q.eta, 1)
+    order = jnp.argsort(-eta.sum(0), axis=-1)
+    num_experts, own = q.sensitivity.shape[1:3]
+    shape = (num_experts, own, 2) if problem.settings.per_view else (num_experts, 2)
+    return {
+        "sensitivity": best(q.sensitivity).reshape(shape),
+        "specificity": best(q.specificity).reshape(shape),
+        "stick": best(q.stick),
+        "view_probability": best(q.phi),
+        "weight_mean": jnp.take_along_axis(best(q.weight_mean), order[:, None], axis=-1),
+        "weight_variance": jnp.take_along_axis(best(q.weight_variance), order[:, None], axis=-1),
+        "cluster_probability": jnp.take_along_axis(eta, order[None], axis=-1),
+        "restart_bound": bounds,
+        "restart_view_probability": _everywhere(q.phi, problem, total),
+        "feature_mean": jnp.asarray(problem.mean),
+        "feature_scale": jnp.asarray(problem.scale),
+    }
+
+
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled, shard=shard)

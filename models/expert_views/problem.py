@@ -1,0 +1,264 @@
+"""What the steps of coordinate ascent read: judgements in rows of equal width, priors, numbers of the restarts.
+
+Sums over ragged lists, such as the answers of an expert, are what a sweep spends its time on. Here every list is cut
+into rows of one width, padded at its end: the sum within a row is a dense one, and only few sums of rows are left to be
+added to their owners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Float, Int
+from consilience.models.expert_views.judgements import Colour, Judgements, Standard
+from consilience.models.rows import sorted_order
+from consilience.models.special import log_beta
+
+__all__ = ["Problem", "Q", "Rows", "Schedule", "Settings", "problem_of"]
+
+# What a sum of a row costs beyond its entries, and a chunk of rows beyond its rows, about, as a number of entries or
+# rows; and how wide and long they may be.
+_ROW_COST, _WIDEST = 4, 64
+_CHUNK_COST, _LONGEST = 64, 4096
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Sizes and choices that are part of the program.
+
+    Parameters
+    ----------
+    clusters, views : how many, in each view and at all.
+    tied : whether cluster probabilities are those of the mean weights (the authors' program) and not free.
+    tilted : whether expected log-sum-exps are bounded by the tilted bound and not by Jensen's.
+    symmetric : whether sensitivity and specificity are one number.
+    per_view : whether an expert has accuracies of his own in each view.
+    """
+
+    clusters: int
+    views: int
+    tied: bool
+    tilted: bool
+    symmetric: bool
+    per_view: bool
+
+
+class Rows(NamedTuple):
+    """Answers in rows of equal width, each row of one owner: an expert, or a pair.
+
+    Parameters
+    ----------
+    owner : shape ``(row,)``; increasing, every owner at least once.
+    other : shape ``(row, width)``; the pairs of an expert's answers, or the experts of a pair's.
+    together, apart : shape ``(row, width)``; how often said so; zeros pad.
+    """
+
+    owner: Int[Array, " row"]
+    other: Int[Array, "row width"]
+    together: Float[Array, "row width"]
+    apart: Float[Array, "row width"]
+
+
+class Schedule(NamedTuple):
+    """The pairs of all items in rows, colour after colour, in chunks of rows of one colour.
+
+    Parameters
+    ----------
+    node : shape ``(chunk, row)``; the item of a row. The number of items pads here and in ``complete``.
+    other, pair : shape ``(chunk, row, width)``; other ends and pairs. The number of pairs pads.
+    complete : shape ``(chunk, complete)``; the items whose last row is in the chunk.
+    """
+
+    node: Int[Array, "chunk row"]
+    other: Int[Array, "chunk row width"]
+    pair: Int[Array, "chunk row width"]
+    complete: Int[Array, "chunk complete"]
+
+
+class Problem(NamedTuple):
+    """What the steps read.
+
+    Parameters
+    ----------
+    feature : shape ``(judged, column)``; standardised features and ones.
+    first, second : shape ``(pair,)``; places among the judged items.
+    by_expert, by_pair : the answers; of pairs there is one more, without answers, to which the schedule's padding goes.
+    schedule : the neighbours of all items.
+    num_together, num_apart : shape ``(expert,)``.
+    num_answers : scalar.
+    sensitivity, specificity : shape ``(expert, 2)``; Beta parameters of the priors. Symmetric experts have the first.
+    log_prior : shape ``(expert, 2)``; their normalisers, log B of sensitivity and of specificity.
+    concentration, weight_scale : scalars; of the sticks, and standard deviation of the weights.
+    restart : shape ``(restart,)``; the numbers of all restarts.
+    tied, paired : shapes ``(row,)``; numbers of those that warm up by the tied bound and by the likelihood of pairs,
+        of this shard. The number of restarts pads.
+    mean, scale : shape ``(feature,)``; by which the features were standardised.
+    settings : what is part of the program.
+    """
+
+    feature: Float[Array, "judged column"]
+    first: Int[Array, " pair"]
+    second: Int[Array, " pair"]
+    by_expert: Rows
+    by_pair: Rows
+    schedule: Schedule
+    num_together: Float[Array, " expert"]
+    num_apart: Float[Array, " expert"]
+    num_answers: Float[Array, ""]
+    sensitivity: Float[Array, "expert 2"]
+    specificity: Float[Array, "expert 2"]
+    log_prior: Float[Array, "expert 2"]
+    concentration: Float[Array, ""]
+    weight_scale: Float[Array, ""]
+    restart: Int[Array, " restart"]
+    tied: Int[Array, " tied"]
+    paired: Int[Array, " paired"]
+    mean: Float[Array, " feature"]
+    scale: Float[Array, " feature"]
+    settings: Settings
+
+
+class Q(NamedTuple):
+    """Parameters of the distribution that approximates the posterior, of all restarts.
+
+    Parameters
+    ----------
+    eta : shape ``(judged, restart, view, cluster)``; probabilities of the clusters.
+    tilt : the same shape; of the bound of expected log-sum-exps, zeros for Jensen's.
+    weight_mean, weight_variance : shape ``(restart, view, column, cluster)``.
+    phi : shape ``(restart, expert, view)``; probabilities of the views.
+    sensitivity, specificity : shape ``(restart, expert, own, 2)``; Beta parameters. ``own`` is the view for experts
+        with accuracies per view, and else of size one.
+    stick : shape ``(restart, view - 1, 2)``; Beta parameters.
+    """
+
+    eta: Float[Array, "judged restart view cluster"]
+    tilt: Float[Array, "judged restart view cluster"]
+    weight_mean: Float[Array, "restart view column cluster"]
+    weight_variance: Float[Array, "restart view column cluster"]
+    phi: Float[Array, "restart expert view"]
+    sensitivity: Float[Array, "restart expert own 2"]
+    specificity: Float[Array, "restart expert own 2"]
+    stick: Float[Array, "restart stick 2"]
+
+
+def problem_of(
+    judgements: Judgements, standard: Standard, sensitivity: Float[Array, "expert 2"],
+    specificity: Float[Array, "expert 2"], *, clusters: int, views: int, restarts: int = 20, concentration: float = 1.0,
+    weight_scale: float = 1.0, responsibilities: str = "free", bound: str = "tilted", experts: str = "two-coin",
+) -> Problem:  # fmt: skip
+    """Return the problem, floats in JAX's default type; on the host.
+
+    Parameters
+    ----------
+    judgements, standard : as `judgements` returns them.
+    sensitivity, specificity : Beta parameters of the priors.
+    clusters, views, restarts : how many.
+    concentration, weight_scale : of the sticks, and standard deviation of the weights.
+    responsibilities, bound, experts : the options of the member.
+    """
+    num_tied = restarts if responsibilities == "tied" else restarts // 2
+    num_experts, num_pairs = len(judgements.num_together), len(judgements.first)
+    answers = judgements.answer_expert, judgements.answer_pair
+    log_prior = np.stack([np.asarray(log_beta(jnp.asarray(prior))) for prior in (sensitivity, specificity)], axis=-1)
+    problem = Problem(
+        feature=judgements.feature,
+        first=judgements.first,
+        second=judgements.second,
+        by_expert=_rows(*answers, judgements, num_experts),
+        by_pair=_rows(*answers[::-1], judgements, num_pairs + 1),
+        schedule=_schedule(judgements.colours, len(judgements.item), num_pairs),
+        num_together=judgements.num_together.astype(float),
+        num_apart=judgements.num_apart.astype(float),
+        num_answers=np.asarray(float(judgements.num_together.sum() + judgements.num_apart.sum())),
+        sensitivity=np.asarray(sensitivity, float),
+        specificity=np.asarray(specificity, float),
+        log_prior=log_prior,
+        concentration=np.asarray(float(concentration)),
+        weight_scale=np.asarray(float(weight_scale)),
+        restart=np.arange(restarts, dtype=np.int32),
+        tied=np.arange(num_tied, dtype=np.int32),
+        paired=np.arange(num_tied, restarts, dtype=np.int32),
+        mean=standard.mean,
+        scale=standard.scale,
+        settings=Settings(
+            clusters=clusters, views=views, tied=responsibilities == "tied", tilted=bound == "tilted",
+            symmetric=experts == "symmetric", per_view=experts == "per-view",
+        ),
+    )  # fmt: skip
+    dtype = jnp.result_type(float)
+    return jax.tree.map(lambda leaf: leaf.astype(dtype if leaf.dtype.kind == "f" else np.int32), problem)
+
+
+def _rows(owner: np.ndarray, other: np.ndarray, judgements: Judgements, number: int) -> Rows:
+    order = sorted_order(owner)
+    begin = np.searchsorted(owner[order], np.arange(number + 1))
+    width = _best(np.diff(begin), _WIDEST, _ROW_COST)
+    of_row, place = _cut(np.diff(begin), width)
+
+    def padded(values: np.ndarray, dtype: Any) -> np.ndarray:
+        table = np.zeros(len(of_row) * width, dtype)
+        table[place] = values[order]
+        return table.reshape(-1, width)
+
+    return Rows(
+        of_row, padded(other, np.int32), padded(judgements.together, float), padded(judgements.apart, float)
+    )
+
+
+def _schedule(colours: tuple[Colour, ...], num_items: int, num_pairs: int) -> Schedule:
+    node = np.concatenate([colour.node for colour in colours])
+    degree = np.concatenate([np.bincount(colour.edge_node, minlength=len(colour.node)) for colour in colours])
+    width = _best(degree, _WIDEST, _ROW_COST)
+    of_row, place = _cut(degree, width)
+    colour_of_row = np.repeat(np.arange(len(colours)), [len(colour.node) for colour in colours])[of_row]
+    rows_of_colour = np.bincount(colour_of_row)
+    length = _best(rows_of_colour, _LONGEST, _CHUNK_COST)
+    # Rows of a colour fill chunks of their own.
+    of_chunk, row_place = _cut(rows_of_colour, length)
+    row_node = np.full(len(of_chunk) * length, num_items, np.int32)
+    row_node[row_place] = node[of_row]
+    slot = row_place[place // width] * width + place % width
+
+    def padded(values: list[np.ndarray], fill: int) -> np.ndarray:
+        table = np.full(len(row_node) * width, fill, np.int32)
+        table[slot] = np.concatenate(values)
+        return table.reshape(len(of_chunk), length, width)
+
+    last_row = row_place[np.append(np.flatnonzero(np.diff(of_row)), len(of_row) - 1)]
+    num_complete = np.bincount(last_row // length, minlength=len(of_chunk))
+    complete = np.full((len(of_chunk), num_complete.max()), num_items, np.int32)
+    complete[np.arange(complete.shape[1]) < num_complete[:, None]] = node
+    return Schedule(
+        row_node.reshape(-1, length),
+        padded([colour.edge_other for colour in colours], 0),
+        padded([colour.edge_pair for colour in colours], num_pairs),
+        complete,
+    )
+
+
+def _best(sizes: np.ndarray, largest: int, cost: int) -> int:
+    """Return the width, a power of two, at which lists of these sizes cost the least when cut and padded."""
+    widths = 2 ** np.arange(int(np.log2(largest)) + 1)
+    costs = [np.maximum(-(-sizes // width), 1).sum() * (width + cost) for width in widths]
+    return int(widths[np.argmin(costs)])
+
+
+def _cut(sizes: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut lists into rows, at least one each.
+
+    Returns
+    -------
+    the list of each row, and the place of each entry of all lists in the rows, row after row.
+    """
+    rows = np.maximum(-(-sizes // width), 1)
+    of_row = np.repeat(np.arange(len(sizes)), rows).astype(np.int32)
+    first = (np.cumsum(rows) - rows) * width
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return of_row, np.repeat(first, sizes) + within

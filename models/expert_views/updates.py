@@ -1,0 +1,391 @@
+r"""The updates of coordinate ascent: each is the exact maximiser of its block of the bound, or searches along a line.
+
+Of an expert m in view g, with :math:`u = E\ln\alpha - E\ln(1-\beta)` and :math:`v = E\ln(1-\alpha) - E\ln\beta`, the
+coupling of a pair is :math:`\Lambda_p^g = \sum_m \varphi_{mg}(n_{1,pm} u_m + n_{0,pm} v_m)`: what its answers say for
+"together". Expected log-sum-exps of the normal logits have no closed form; with mean m and variance v of the logits
+
+.. math:: E \ln\sum_k e^{l_k} \le \tfrac12 \sum_k a_k^2 v_k + \ln\sum_k e^{m_k + (1 - 2 a_k) v_k / 2}
+
+for any a (Knowles and Minka 2011); a = 0 is Jensen's bound, which the paper has. All arrays hold all restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import digamma, logsumexp
+
+from consilience.arrays import Array, Bool, Float
+from consilience.models.expert_views.problem import Problem, Q, Rows
+
+__all__ = [
+    "Agreement",
+    "agreement",
+    "couplings",
+    "first_rise",
+    "log_accuracies",
+    "logits",
+    "neighbours",
+    "softmax_bound",
+    "sum_rows",
+    "sweep",
+    "update_accuracies",
+    "update_clusters",
+    "update_sticks",
+    "update_tilt",
+    "update_views",
+    "update_weight_mean",
+    "update_weight_variance",
+    "variances",
+]
+
+# Lengths that a search along a line tries, one after the other, until the bound does not fall.
+_LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.02, 0.0)
+
+# So many parameters of a view are found with the matrix of second derivatives, and more with conjugate gradients.
+_MOST_DENSE, _CONJUGATE_STEPS = 150, 10
+
+# Items whose part of the matrix of second derivatives is made at once.
+_BLOCK = 2048
+
+_PASSES, _ROUNDS, _TILTS = 2, 3, 2
+
+
+class Agreement(NamedTuple):
+    """How many answers of an expert are expected to be on pairs that are together in a view.
+
+    Parameters
+    ----------
+    together, apart : shape ``(restart, expert, view)``; T1 and T0, of answers that say together and apart.
+    """
+
+    together: Float[Array, "restart expert view"]
+    apart: Float[Array, "restart expert view"]
+
+
+def logits(weight: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
+    """Return the logits of the clusters."""
+    return jnp.einsum("nd,rgdk->nrgk", problem.feature, weight)
+
+
+def variances(variance: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
+    """Return the variances of the logits, of independent weights."""
+    return jnp.einsum("nd,rgdk->nrgk", problem.feature**2, variance)
+
+
+def softmax_bound(mean: Array, variance: Array, tilt: Array) -> Float[Array, "judged restart view"]:
+    """Return an upper bound of the expected log-sum-exp."""
+    return (tilt**2 * variance).sum(-1) / 2 + logsumexp(mean + (0.5 - tilt) * variance, axis=-1)
+
+
+def sum_rows(values: Float[Array, "row *rest"], rows: Rows, number: int) -> Float[Array, "owner *rest"]:
+    """Sum rows by their owners."""
+    if len(rows.owner) == number:
+        return values
+    return jax.ops.segment_sum(values, rows.owner, number, indices_are_sorted=True)
+
+
+def agreement(eta: Float[Array, "judged restart view cluster"], problem: Problem) -> Agreement:
+    """Return the expected numbers of answers on pairs that are together."""
+    same = (eta[problem.first] * eta[problem.second]).sum(-1)
+    rows = problem.by_expert
+    of_answer, number = same[rows.other], len(problem.num_together)
+    counts = (rows.together, rows.apart)
+    sums = (sum_rows((count[..., None, None] * of_answer).sum(1), rows, number) for count in counts)
+    return Agreement(*(jnp.moveaxis(values, 0, 1) for values in sums))
+
+
+class LogAccuracies(NamedTuple):
+    """Expected logarithms, shape ``(restart, expert, own)``: of sensitivity, specificity, and one minus them."""
+
+    hit: Array
+    miss: Array
+    rejection: Array
+    alarm: Array
+
+
+def log_accuracies(q: Q) -> LogAccuracies:
+    """Return E ln α, E ln(1-α), E ln β and E ln(1-β)."""
+    both = jnp.stack([q.sensitivity, q.specificity])
+    values = digamma(jnp.concatenate([both, both.sum(-1, keepdims=True)], axis=-1))
+    logs = values[..., :2] - values[..., 2:]
+    return LogAccuracies(logs[0, ..., 0], logs[0, ..., 1], logs[1, ..., 0], logs[1, ..., 1])
+
+
+def couplings(q: Q, problem: Problem) -> Float[Array, "pair restart view"]:
+    """Return what the answers on each pair say for together, and zeros for the pair that pads."""
+    logs, rows = log_accuracies(q), problem.by_pair
+    yes = jnp.moveaxis(q.phi * (logs.hit - logs.alarm), 0, 1)
+    no = jnp.moveaxis(q.phi * (logs.miss - logs.rejection), 0, 1)
+    of_answer = rows.together[..., None, None] * yes[rows.other] + rows.apart[..., None, None] * no[rows.other]
+    return sum_rows(of_answer.sum(1), rows, len(problem.first) + 1)
+
+
+def neighbours(eta: Float[Array, "judged restart view cluster"], coupling: Float[Array, "pair restart view"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
+    """Return for each item and cluster the sum over its pairs of the coupling times the other's probability."""
+    schedule = problem.schedule
+
+    def of_chunk(chunk: Array, field: Array) -> Array:
+        terms = coupling[schedule.pair[chunk]][..., None] * eta[schedule.other[chunk]]
+        return field.at[schedule.node[chunk]].add(terms.sum(1), mode="drop")
+
+    return jax.lax.fori_loop(0, len(schedule.node), of_chunk, jnp.zeros_like(eta))
+
+
+def update_clusters(
+    eta: Float[Array, "judged restart view cluster"], mean: Float[Array, "judged restart view cluster"],
+    coupling: Float[Array, "pair restart view"], problem: Problem,
+) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
+    """Return the probabilities of the clusters after one pass over all items, colour by colour.
+
+    Items of one colour are independent of each other given the others, so that this is the pass of one item after the
+    other. All items at once would not do: two that should be apart could swap clusters for ever.
+
+    Parameters
+    ----------
+    mean : mean logits.
+    """
+    schedule = problem.schedule
+
+    def of_chunk(chunk: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        eta, field = carry
+        terms = coupling[schedule.pair[chunk]][..., None] * eta[schedule.other[chunk]]
+        field = field.at[schedule.node[chunk]].add(terms.sum(1), mode="drop")
+        complete = schedule.complete[chunk]
+        return eta.at[complete].set(jax.nn.softmax(field[complete], axis=-1), mode="drop"), field
+
+    return jax.lax.fori_loop(0, len(schedule.node), of_chunk, (eta, mean))[0]
+
+
+def update_accuracies(q: Q, found: Agreement, problem: Problem) -> Q:
+    """Return q with the best Beta parameters of sensitivity and specificity."""
+    together, apart = q.phi * found.together, q.phi * found.apart
+    of_view = q.phi if problem.settings.per_view else jnp.ones_like(q.phi[..., :1])
+    if not problem.settings.per_view:
+        together, apart = together.sum(-1, keepdims=True), apart.sum(-1, keepdims=True)
+    # What is not together is apart; differences of sums may fall below zero by rounding.
+    rejections = jnp.maximum(problem.num_apart[:, None] * of_view - apart, 0)
+    alarms = jnp.maximum(problem.num_together[:, None] * of_view - together, 0)
+    if problem.settings.symmetric:
+        together, apart = together + rejections, apart + alarms
+    sensitivity = problem.sensitivity[:, None] + jnp.stack([together, apart], axis=-1)
+    if problem.settings.symmetric:
+        return q._replace(sensitivity=sensitivity, specificity=sensitivity)
+    specificity = problem.specificity[:, None] + jnp.stack([rejections, alarms], axis=-1)
+    return q._replace(sensitivity=sensitivity, specificity=specificity)
+
+
+def update_sticks(q: Q, problem: Problem) -> Q:
+    """Return q with the best Beta parameters of the sticks."""
+    size = q.phi.sum(1)
+    beyond = jnp.cumsum(size[:, ::-1], axis=1)[:, ::-1]
+    stick = jnp.stack([1 + size[:, :-1], problem.concentration + beyond[:, 1:]], axis=-1)
+    return q._replace(stick=stick)
+
+
+def log_view_weights(stick: Float[Array, "restart stick 2"]) -> Float[Array, "restart view"]:
+    """Return the expected logarithms of the weights of the views; the last stick is one."""
+    values = digamma(jnp.concatenate([stick, stick.sum(-1, keepdims=True)], axis=-1))
+    taken, left = values[..., 0] - values[..., 2], values[..., 1] - values[..., 2]
+    nothing = jnp.zeros_like(stick[:, :1, 0])
+    return jnp.concatenate([taken, nothing], axis=1) + jnp.concatenate([nothing, jnp.cumsum(left, axis=1)], axis=1)
+
+
+def update_views(q: Q, found: Agreement, problem: Problem) -> Q:
+    """Return q with the best probabilities of the views of the experts."""
+    logs = log_accuracies(q)
+    score = found.together * (logs.hit - logs.alarm) + found.apart * (logs.miss - logs.rejection)
+    if problem.settings.per_view:
+        score += problem.num_together[:, None] * logs.alarm + problem.num_apart[:, None] * logs.rejection
+    return q._replace(phi=jax.nn.softmax(log_view_weights(q.stick)[:, None] + score, axis=-1))
+
+
+def update_experts(q: Q, found: Agreement, problem: Problem, frozen: Bool[Array, ""] | bool = False) -> Q:
+    """Return q after rounds of accuracies, sticks and views of the experts.
+
+    Parameters
+    ----------
+    frozen : whether the views of the experts stay as they are.
+    """
+
+    def of_round(_: Array, q: Q) -> Q:
+        q = update_sticks(update_accuracies(q, found, problem), problem)
+        moved = update_views(q, found, problem)
+        return moved._replace(phi=jnp.where(frozen, q.phi, moved.phi))
+
+    return jax.lax.fori_loop(0, _ROUNDS, of_round, q)
+
+
+def update_tilt(q: Q, problem: Problem) -> Q:
+    """Return q with a better tilt: the fixed point is the best, but a plain step may go too far, and is then left."""
+    mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
+
+    def of_step(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        tilt, height = carry
+        moved = jax.nn.softmax(mean + (0.5 - tilt) * variance, axis=-1)
+        new = softmax_bound(mean, variance, moved)
+        better = new <= height
+        return jnp.where(better[..., None], moved, tilt), jnp.where(better, new, height)
+
+    start = q.tilt, softmax_bound(mean, variance, q.tilt)
+    return q._replace(tilt=jax.lax.fori_loop(0, _TILTS, of_step, start)[0])
+
+
+def update_weight_mean(q: Q, problem: Problem) -> Q:
+    """Return q with better means of the weights: a step of Newton's method, no longer than it helps."""
+    mean = logits(q.weight_mean, problem)
+    shift = (0.5 - q.tilt) * variances(q.weight_variance, problem)
+    predicted, precision = jax.nn.softmax(mean + shift, axis=-1), problem.weight_scale**-2
+    gradient = jnp.einsum("nd,nrgk->rgdk", problem.feature, q.eta - predicted) - q.weight_mean * precision
+    direction = newton_direction(gradient, predicted, problem)
+    change = logits(direction, problem)
+
+    def value(length: Array) -> Array:
+        moved = mean + length[..., None] * change
+        fit = (q.eta * moved).sum(-1) - logsumexp(moved + shift, axis=-1)
+        weight = q.weight_mean + length[..., None, None] * direction
+        return fit.sum(0) - (weight**2).sum((-1, -2)) * precision / 2
+
+    length = first_rise(value, gradient)
+    return q._replace(weight_mean=q.weight_mean + length[..., None, None] * direction)
+
+
+def update_weight_variance(q: Q, problem: Problem) -> Q:
+    """Return q with better variances of the weights: towards a fixed point, no further than it helps."""
+    mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
+    predicted, precision = jax.nn.softmax(mean + (0.5 - q.tilt) * variance, axis=-1), problem.weight_scale**-2
+    curvature = q.tilt**2 + predicted * (1 - 2 * q.tilt)
+    target = -jnp.log(precision + jnp.einsum("nd,nrgk->rgdk", problem.feature**2, curvature))
+    log_variance = jnp.log(q.weight_variance)
+
+    def moved(length: Array) -> Array:
+        return log_variance + length[..., None, None] * (target - log_variance)
+
+    def value(length: Array) -> Array:
+        log_moved = moved(length)
+        fit = softmax_bound(mean, variances(jnp.exp(log_moved), problem), q.tilt).sum(0)
+        return -fit - (jnp.exp(log_moved) * precision - log_moved).sum((-1, -2)) / 2
+
+    return q._replace(weight_variance=jnp.exp(moved(first_rise(value, target))))
+
+
+def newton_direction(
+    gradient: Float[Array, "restart view column cluster"], predicted: Float[Array, "judged restart view cluster"],
+    problem: Problem,
+) -> Float[Array, "restart view column cluster"]:  # fmt: skip
+    """Return the gradient divided by minus the matrix of second derivatives of a softmax regression.
+
+    Parameters
+    ----------
+    predicted : the probabilities of the clusters there.
+    """
+    num_columns, num_clusters = gradient.shape[2:]
+    if num_columns * num_clusters > _MOST_DENSE:
+        return _conjugate_gradients(gradient, predicted, problem)
+    curvature = _curvature(predicted, problem)
+    flat = gradient.reshape(*gradient.shape[:2], -1)
+    factor = jax.scipy.linalg.cho_factor(curvature, lower=True)
+    return jax.scipy.linalg.cho_solve(factor, flat[..., None])[..., 0].reshape(gradient.shape)
+
+
+def _curvature(predicted: Array, problem: Problem) -> Float[Array, "restart view cell cell"]:
+    """Return minus the second derivatives, item blocks summed one after the other."""
+    feature, num_clusters = problem.feature, predicted.shape[-1]
+    number, num_columns = feature.shape
+    size = min(_BLOCK, number)
+    num_cells = num_columns * num_clusters
+
+    def of_block(block: Array, total: Array) -> Array:
+        begin = jnp.minimum(block * size, number - size)
+        new = begin + jnp.arange(size) >= block * size  # the last block overlaps the one before
+        x = jnp.where(new[:, None], jax.lax.dynamic_slice_in_dim(feature, begin, size), 0)
+        r = jax.lax.dynamic_slice_in_dim(predicted, begin, size)
+        scaled = (x[:, None, None, :, None] * r[:, :, :, None, :]).reshape(size, *r.shape[1:3], num_cells)
+        within = jnp.einsum("nd,nrgk,ne->rgkde", x, r, x)
+        within = jnp.einsum("rgkde,kl->rgdkel", within, jnp.eye(num_clusters, dtype=x.dtype))
+        between = jnp.einsum("nrgi,nrgj->rgij", scaled, scaled)
+        return total + within.reshape(between.shape) - between
+
+    start = jnp.broadcast_to(
+        jnp.eye(num_cells, dtype=predicted.dtype) * problem.weight_scale**-2,
+        (*predicted.shape[1:3], num_cells, num_cells),
+    )
+    return jax.lax.fori_loop(0, -(-number // size), of_block, start)
+
+
+def _conjugate_gradients(gradient: Array, predicted: Array, problem: Problem) -> Array:
+    precision, feature = problem.weight_scale**-2, problem.feature
+    diagonal = jnp.einsum("nd,nrgk->rgdk", feature**2, predicted * (1 - predicted)) + precision
+
+    def times(vector: Array) -> Array:
+        change = logits(vector, problem)
+        change = predicted * (change - (predicted * change).sum(-1, keepdims=True))
+        return jnp.einsum("nd,nrgk->rgdk", feature, change) + precision * vector
+
+    def inner(one: Array, other: Array) -> Array:
+        return (one * other).sum((-1, -2), keepdims=True)
+
+    def of_step(_: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        solution, residual, direction, height = carry
+        image = times(direction)
+        length = _ratio(height, inner(direction, image))
+        solution, residual = solution + length * direction, residual - length * image
+        new = inner(residual, residual / diagonal)
+        return solution, residual, residual / diagonal + _ratio(new, height) * direction, new
+
+    begin = gradient / diagonal
+    start = jnp.zeros_like(gradient), gradient, begin, inner(gradient, begin)
+    return jax.lax.fori_loop(0, _CONJUGATE_STEPS, of_step, start)[0]
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    """Return a ratio, and zero where nothing is left to solve."""
+    return jnp.where(below > 0, above / jnp.where(below > 0, below, 1), 0)
+
+
+def first_rise(value: Callable[[Array], Array], like: Array) -> Float[Array, "restart view"]:
+    """Return for each restart and view the first length of a list at which the value does not fall; the last is zero.
+
+    Parameters
+    ----------
+    value : ``value(length)`` -> ``(restart, view)``, of lengths of that shape.
+    like : an array ``(restart, view, …)``.
+    """
+    lengths = jnp.asarray((0.0, *_LENGTHS), like.dtype)
+    zeros = jnp.zeros(like.shape[:2], like.dtype)
+    slack = 8 * jnp.finfo(like.dtype).eps
+
+    def unfinished(carry: tuple[Array, ...]) -> Array:
+        index, _, _, found = carry
+        return (index < len(_LENGTHS)) & ~found.all()
+
+    def try_next(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        index, base, length, found = carry
+        trial = jnp.where(found, length, lengths[index])
+        new = value(trial)
+        # The first length is zero, and tells what the value must not fall below.
+        good = (new >= base - slack * (1 + jnp.abs(base))) & (index > 0)
+        base = jnp.where(index == 0, new, base)
+        return index + 1, base, jnp.where(found | good, trial, 0), found | good
+
+    start = jnp.zeros((), jnp.int32), zeros, zeros, jnp.zeros(zeros.shape, bool)
+    return jax.lax.while_loop(unfinished, try_next, start)[2]
+
+
+def sweep(q: Q, problem: Problem, frozen: Bool[Array, ""] | bool = False) -> tuple[Q, Agreement]:
+    """Return q after every block was updated once or more, and the agreement that holds then.
+
+    Parameters
+    ----------
+    frozen : whether the views of the experts stay as they are.
+    """
+    coupling, mean = couplings(q, problem), logits(q.weight_mean, problem)
+    eta = jax.lax.fori_loop(0, _PASSES, lambda _, eta: update_clusters(eta, mean, coupling, problem), q.eta)
+    found = agreement(eta, problem)
+    q = update_experts(q._replace(eta=eta), found, problem, frozen)
+    if problem.settings.tilted:
+        q = update_tilt(q, problem)
+    return update_weight_variance(update_weight_mean(q, problem), problem), found
