@@ -24,8 +24,8 @@ from consilience.models.partition import MatchingSets, Pairs, PartitionTruth, fi
 
 __all__ = ["BlockPartition", "drawn_partitions", "expected_clusters"]
 
-_BLOCK = 4_000_000
-"""Random numbers at a time."""
+_BLOCK = 1 << 20
+"""Random numbers at a time, so that they stay in the processor's cache."""
 
 
 class BlockPartition(PartitionTruth):
@@ -72,11 +72,16 @@ class BlockPartition(PartitionTruth):
 
     @functools.cached_property
     def _num_clusters(self) -> Int[np.ndarray, " draw"]:
+        """Count without looking up partitions: those with fewer clusters come first in the distribution function."""
+        steps = []
+        for group, components in self._groups:
+            ends = self._distribution[self.posterior.first_partition[components][:, None] + _last_with_fewer(group)]
+            steps += [(components, end) for end in ends.T.copy()]
         number = np.full(self.num_draws, self.num_records)
         for rows in _blocks(self.num_draws, len(self.posterior.first)):
-            drawn = self._draw(np.arange(self.num_draws)[rows])
-            for group, components in self._groups:
-                number[rows] -= _fewer(group)[drawn[:, components]].sum(axis=1)
+            point = self._points(np.arange(self.num_draws)[rows])
+            for components, end in steps:
+                number[rows] -= np.count_nonzero(point[:, components] < end, axis=1)
         return number
 
     def num_clusters_moments(self) -> tuple[float, float]:
@@ -203,9 +208,13 @@ class BlockPartition(PartitionTruth):
 
     @functools.cached_property
     def _distribution(self) -> Float[np.ndarray, " partition"]:
-        """Return the distribution functions of all components, one above the other: rising, by one for each."""
+        """Return the distribution functions of all components, one above the other: rising, by one for each.
+
+        The partitions of a component are in the order of `_fewest_first`.
+        """
         parts = [
-            np.arange(components.start, components.stop)[:, None] + np.cumsum(_normal(group), axis=1)
+            np.arange(components.start, components.stop)[:, None]
+            + np.minimum(np.cumsum(_normal(group)[:, _fewest_first(group)], axis=1), 1)
             for group, components in self._groups
         ]
         return np.concatenate([np.zeros(0), *(part.ravel() for part in parts)])
@@ -213,11 +222,24 @@ class BlockPartition(PartitionTruth):
     def _draw(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, "draw component"]:
         """Return the partitions of some draws, as numbers within their components."""
         first = self.posterior.first_partition
-        number = np.arange(len(first) - 1)
-        uniform = np.asarray(_uniform(self.key, draws, len(number)), float)
-        drawn = np.searchsorted(self._distribution, number + uniform, side="right")
+        drawn = np.searchsorted(self._distribution, self._points(draws), side="right")
         # Rounding may reach into the next component.
-        return np.minimum(drawn, first[1:] - 1) - first[:-1]
+        drawn = np.minimum(drawn, first[1:] - 1) - first[:-1]
+        for group, components in self._groups:
+            drawn[:, components] = _fewest_first(group)[drawn[:, components]]
+        return drawn
+
+    def _points(self, draws: Int[np.ndarray, " draw"]) -> Float[np.ndarray, "draw component"]:
+        """Return where some draws are in the distribution function: one stream of numbers, a part for each draw."""
+        if not len(draws):
+            return np.zeros((0, len(self.posterior.first) - 1))
+        number = np.arange(len(self.posterior.first) - 1)
+        pairs_of_words = -(-len(number) // 2)
+        stream = np.random.PCG64(jax.random.key_data(self.key).tolist())
+        stream.advance(int(draws.min()) * pairs_of_words)
+        shape = (int(draws.max() - draws.min()) + 1, 2 * pairs_of_words)
+        uniform = np.random.Generator(stream).random(shape, np.float32)
+        return uniform[draws - draws.min(), : len(number)] + number
 
     def _best_subsets(self) -> list[tuple[Group, np.ndarray, np.ndarray]]:
         """Return for each record of each component the subset with it that is most probably one cluster."""
@@ -281,11 +303,6 @@ def _drawn(key: Key, hyperparameters: tuple[Array, ...], data: Linkable, likelih
     return jax.lax.map(one, (keys, *hyperparameters))
 
 
-@functools.partial(jax.jit, static_argnames="number")
-def _uniform(key: Key, draws: Any, number: int) -> Any:
-    return jax.vmap(lambda draw: jax.random.uniform(jax.random.fold_in(key, draw), (number,)))(draws)
-
-
 def _blocks(num_draws: int, numbers_per_draw: int) -> Iterator[slice]:
     rows = max(_BLOCK // numbers_per_draw, 1)
     return (slice(start, start + rows) for start in range(0, num_draws, rows))
@@ -301,6 +318,17 @@ def _fewer(group: Group) -> Int[np.ndarray, " partition"]:
     """Return how many clusters fewer than records each partition has."""
     size = group.members.shape[1]
     return size - 1 - set_partitions(size).max(axis=1).astype(int)
+
+
+def _fewest_first(group: Group) -> Int[np.ndarray, " partition"]:
+    """Return the order of partitions from the fewest clusters to the most."""
+    return np.argsort(-_fewer(group), kind="stable")
+
+
+def _last_with_fewer(group: Group) -> Int[np.ndarray, " number"]:
+    """Return the last place, in this order, of partitions with at least 1, 2, … clusters fewer than records."""
+    fewer = _fewer(group)
+    return (fewer >= np.arange(1, fewer.max() + 1)[:, None]).sum(axis=1) - 1
 
 
 def _first_records(members: np.ndarray, partition: np.ndarray) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Partitions of independent components: draws, exact moments, and the sets most probably right."""
 
+import importlib
+
 import jax
 import numpy as np
 import pytest
@@ -173,3 +175,12 @@ def test_nothing_linked():
     assert truth.num_clusters().tolist() == [12, 12, 12]
     np.testing.assert_array_equal(truth.shared_matching_sets(), np.arange(NUM_RECORDS))
     np.testing.assert_array_equal(truth.size_counts(), [12])
+
+
+def test_blocks_of_draws_do_not_change_the_draws(truth, monkeypatch):
+    every, number = truth.clusters(), truth.num_clusters()
+    monkeypatch.setattr(importlib.import_module("consilience.models.block_linkage.truth"), "_BLOCK", 40)
+    again = partition_of([group.partition for group in truth.posterior.groups()])
+    np.testing.assert_array_equal(again.clusters(slice(100, 300, 7)), every[100:300:7])
+    np.testing.assert_array_equal(again.num_clusters(), number)
+    assert again.clusters(slice(5, 5)).shape == (0, NUM_RECORDS)
