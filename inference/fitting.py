@@ -38,6 +38,7 @@ from consilience.errors import (
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
+from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.models import member as registered
@@ -159,7 +160,7 @@ def fit(
         kept.shared = jax.process_count() > 1 and (devices or 1) > 1
         kept.open(_run_identity(chosen, method, priors, settings, {"seed": seed, **attributes}))
     if not direct:
-        loop = {"key": _key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
+        loop = {"key": stream_key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
         with kept or contextlib.nullcontext():
             run = _canonical(chosen, _driver(method)(*prepared, **loop, **own, **starts), data, priors, settings)
     seconds = time.perf_counter() - began
@@ -229,7 +230,7 @@ class Fit:
             truth = estimated({site: values[0] for site, values in drawn.items()}, self.data)
         else:
             own = {"num_draws": self.draws, **self.options}
-            truth = self.member.truth(drawn, self.data, key=_key(self.seed, _TRUTH), **own)
+            truth = self.member.truth(drawn, self.data, key=stream_key(self.seed, _TRUTH), **own)
         if hasattr(truth, "records"):  # a partition has neither items nor classes
             truth.records = getattr(self.data, "records", None)
             return truth
@@ -272,14 +273,14 @@ class Fit:
             raise UnsupportedRequest(f"'{self.member.name}' has no draws of its sites; use fit.posterior")
         draws = draws or self.draws
         make = lambda key: self.member.draw(self.posterior, self.data, key=key, num_draws=draws, **self.options)  # noqa: E731
-        shapes = jax.eval_shape(make, _key(self.seed, _EXPORT))
+        shapes = jax.eval_shape(make, stream_key(self.seed, _EXPORT))
         largest = max(np.prod(shape.shape) for shape in shapes.values())
         if largest > _MOST_NUMBERS:
             raise UnsupportedRequest(
                 f"{draws} draws of all sites would hold {int(largest):,} numbers; ask for fewer draws, "
                 "or use the tables and scores, which never build them"
             )
-        return {site: np.asarray(values)[None] for site, values in make(_key(self.seed, _EXPORT)).items()}
+        return {site: np.asarray(values)[None] for site, values in make(stream_key(self.seed, _EXPORT)).items()}
 
     def summary(self, draws: int | None = None, interval: float = 0.95) -> Any:
         """Return a data frame with mean, sd, interval, R-hat, ESS and MCSE of every scalar quantity."""
@@ -359,7 +360,7 @@ class Fit:
         if self.method != "cavi":
             raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
         return approximation_k_hat(
-            self.member, self.posterior, self.data, self.priors, self.options, key=_key(self.seed, _WEIGHTS)
+            self.member, self.posterior, self.data, self.priors, self.options, key=stream_key(self.seed, _WEIGHTS)
         )
 
     def notes(self) -> list[str]:
@@ -613,7 +614,7 @@ def _starts(
     """Return where the chains of NUTS start, where CAVI can say it; else they start at random."""
     from consilience.inference.approximation import chain_starts
 
-    values = chain_starts(member, data, priors, settings, key=_key(seed, _START), chains=chains)
+    values = chain_starts(member, data, priors, settings, key=stream_key(seed, _START), chains=chains)
     return {} if values is None else {"start_values": values}
 
 
@@ -627,7 +628,7 @@ def _weighed(
         return run, {}
     try:
         found = approximation_k_hat(
-            member, posterior, data, priors, settings, key=_key(seed, _WEIGHTS), most_numbers=MOST_NUMBERS
+            member, posterior, data, priors, settings, key=stream_key(seed, _WEIGHTS), most_numbers=MOST_NUMBERS
         )
     except UnsupportedRequest as reason:
         return run, {"k_hat": f"not computed: {reason}"}
@@ -643,10 +644,6 @@ def _worst(result: Fit) -> dict[str, float]:
         return {}
     fewest = summary[["ess_bulk", "ess_tail"]].min(axis=None)
     return {"worst_r_hat": float(summary["r_hat"].max()), "fewest_effective_draws": float(fewest)}
-
-
-def _key(seed: int, stream: int) -> Key:
-    return jax.random.fold_in(jax.random.key(seed), stream)
 
 
 def _flat_draws(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
