@@ -236,6 +236,8 @@ class Model:
     findings : ``findings(posterior, data)`` -> sentences about what only the posterior tells and is no fault of the fit.
     canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
         ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
+    summarised : ``summarised(samples, data)`` -> what summaries and diagnostics are about in the place of the sites,
+        where these have labels that may be exchanged or are labels themselves; draws ``(chain, draw, …)`` by name.
     """
 
     name: str
@@ -265,6 +267,7 @@ class Model:
     independent_items: bool = False
     log_likelihood: Any = None
     canonical: Any = None
+    summarised: Any = None
     notes: Any = None
     warnings: Any = None
     findings: Any = None

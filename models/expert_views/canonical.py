@@ -1,0 +1,383 @@
+r"""Labels of views and clusters: equal partitions bear equal labels.
+
+The model has the same density when views exchange their names (but for the sticks) and when clusters within a view do.
+The order that is kept: views by falling numbers of experts, clusters by falling numbers of items, ties by the smallest
+expert or item in them, empty ones last. Draws are matched to one another besides: their views by the experts that they
+share, then the clusters of matched views by the items that they share, so that means over draws are of the same thing.
+
+The sticks of matched views are those that leave the weight of every view, :math:`\pi_g = \nu_g \prod_{l<g}(1 - \nu_l)`,
+as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from consilience.arrays import Array, Float, Int
+from consilience.data.constraints import Constraints
+from consilience.models.expert_views.judgements import standard_of, standardised
+from consilience.models.expert_views.priors import Priors, linear
+
+__all__ = [
+    "Labels",
+    "Matching",
+    "canonical",
+    "canonical_labels",
+    "first_in_rows",
+    "judged_items",
+    "label_free",
+    "match_draws",
+    "most_probable",
+    "relabel_clusters",
+    "relabel_draws",
+    "relabel_experts",
+    "sticks",
+    "view_weights",
+]
+
+_DECIMALS = 2          # Sizes that differ by less, as two runs of one ascent may, are equal.
+_SAME_PLACE = 1e-6     # What being at the same place counts, in experts or items, where nothing else tells.
+_BLOCK = 1 << 24       # Numbers that are held at a time.
+_LOOKED_AT = 50        # Answers whose pairs are followed through the draws.
+
+
+class Labels(NamedTuple):
+    """Soft labels.
+
+    Parameters
+    ----------
+    view_probability : of each expert.
+    cluster_probability : of each judged item in each view.
+    """
+
+    view_probability: Float[np.ndarray, "expert view"]
+    cluster_probability: Float[np.ndarray, "judged view cluster"]
+
+
+class Matching(NamedTuple):
+    """How draws are relabelled.
+
+    Parameters
+    ----------
+    view : the old number of the view that comes at each place.
+    cluster : of the view at each place, the old number of the cluster that comes at each place.
+    """
+
+    view: Int[np.ndarray, "draw view"]
+    cluster: Int[np.ndarray, "draw view cluster"]
+
+
+def canonical(
+    samples: Mapping[str, np.ndarray], data: Constraints, priors: Priors, *, clusters: int, standardize: int = 1,
+    **options: Any,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Relabel the views and clusters of draws, or of what coordinate ascent ended with.
+
+    Parameters
+    ----------
+    samples : draws of the sites ``(chain, draw, …)``, or of coordinate ascent the fields of its posterior with the same
+        two leading axes.
+    data, priors, clusters, standardize, options : as in the fit. Clusters keep their numbers under a link of your own,
+        of whose weights nothing is known; `match_draws` tells how they would be relabelled.
+    """
+    if "cluster_probability" in samples:
+        alone = {name: np.asarray(values)[0, 0] for name, values in samples.items()}
+        return {name: values[None, None] for name, values in _relabelled(alone, priors.concentration).items()}
+    shape = samples["weight"].shape[:2]
+    flat = {name: np.asarray(values).reshape(-1, *values.shape[2:]) for name, values in samples.items()}
+    labels = flat
+    if "cluster" not in flat:
+        labels = {**flat, **most_probable(flat, data, standardize, priors.logits or linear)}
+    found = relabel_draws(flat, match_draws(labels, clusters), clusters=priors.logits is None)
+    return {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
+
+
+def label_free(samples: Mapping[str, np.ndarray], data: Constraints) -> dict[str, np.ndarray]:
+    """Return what does not depend on the numbers of views and clusters, of draws ``(chain, draw, …)`` of all sites.
+
+    That is the accuracy of each expert in his own view, the number of views, whether experts have the same view as the
+    one before them, and whether items are together, in the view of an expert, of some pairs that experts judged.
+    """
+    sites = ("sensitivity", "specificity", "knowledge", "guess")
+    accuracies = {site: samples[site] for site in sites if site in samples}
+    if "view_of_expert" not in samples:
+        probability = samples["view_probability"]
+        same = {"same_view": (probability[:, :, 1:] * probability[:, :, :-1]).sum(axis=3)}
+        return {**{name: values for name, values in accuracies.items() if values.ndim == 3}, **same}
+    view = np.asarray(samples["view_of_expert"])
+    found = {
+        name: values if values.ndim == 3 else np.take_along_axis(values, view[..., None], axis=3)[..., 0]
+        for name, values in accuracies.items()
+    }
+    ordered = np.sort(view, axis=2)
+    found["num_views"] = 1.0 + (ordered[:, :, 1:] != ordered[:, :, :-1]).sum(axis=2)
+    found["same_view"] = (view[:, :, 1:] == view[:, :, :-1]).astype(float)
+    number = min(data.num_constraints, _LOOKED_AT)
+    answer = np.unique(np.linspace(0, data.num_constraints - 1, number).round().astype(int))
+    place = np.cumsum(np.bincount(judged_items(data), minlength=data.num_items)) - 1
+    of_expert = view[:, :, np.asarray(data.expert)[answer]]
+    a, b = (
+        samples["cluster"][
+            np.arange(view.shape[0])[:, None, None], np.arange(view.shape[1])[:, None], of_expert,
+            place[np.asarray(item)[answer]],
+        ]
+        for item in (data.item_a, data.item_b)
+    )  # fmt: skip
+    return {**found, "together": (a == b).astype(float)}
+
+
+def judged_items(data: Constraints) -> Int[np.ndarray, " judged"]:
+    """Return the codes of the items that occur in a pair, increasing."""
+    occurs = np.zeros(data.num_items, bool)
+    occurs[np.asarray(data.item_a)] = occurs[np.asarray(data.item_b)] = True
+    return np.flatnonzero(occurs)
+
+
+def most_probable(
+    sites: Mapping[str, np.ndarray], data: Constraints, standardize: int, link: Callable[[Any, Any], Any]
+) -> dict[str, np.ndarray]:
+    """Return the most probable view of each expert and cluster of each judged item, given draws of all other sites.
+
+    Parameters
+    ----------
+    sites : draws ``(draw, …)`` of ``view_probability`` and ``weight``.
+    data, standardize : as in the fit.
+    link : from weights to logits.
+    """
+    values = np.asarray(data.feature)
+    feature = standardised(values[judged_items(data)], standard_of(values, bool(standardize)))
+    cluster = _leading(jnp.asarray(sites["weight"]), jnp.asarray(feature, jnp.result_type(float)), link)
+    return {"view_of_expert": np.asarray(sites["view_probability"]).argmax(axis=2), "cluster": np.asarray(cluster)}
+
+
+@functools.partial(jax.jit, static_argnames="link")
+def _leading(weight: Array, feature: Array, link: Callable[[Any, Any], Any]) -> Int[Array, "draw view judged"]:
+    def one(of_draw: Array) -> Array:
+        logits = jax.vmap(link, (0, None))(of_draw, feature)
+        return jnp.argmax(logits, axis=-1).astype(jnp.int8)
+
+    return jax.lax.map(one, weight)
+
+
+# What coordinate ascent ended with ------------------------------------------------------------------------------------
+
+
+def canonical_labels(labels: Labels) -> tuple[Int[np.ndarray, " view"], Int[np.ndarray, "view cluster"]]:
+    """Return which view, and which of its clusters, comes at each place."""
+    of_expert, of_item = (np.asarray(one, float) for one in labels)
+    size = np.round(of_expert.sum(axis=0), _DECIMALS)
+    view = np.lexsort((_first(of_expert.argmax(axis=1)[None], len(size))[0], -size))
+    size = np.round(of_item.sum(axis=0), _DECIMALS)
+    first = _first(of_item.argmax(axis=2).T, size.shape[1])
+    return view, np.lexsort((first, -size))[view]
+
+
+def _relabelled(fields: Mapping[str, np.ndarray], concentration: float) -> dict[str, np.ndarray]:
+    """Relabel the fields of a posterior; the parameters of the sticks follow from which experts are in which view."""
+    view, cluster = canonical_labels(Labels(fields["view_probability"], fields["cluster_probability"]))
+    of_weight = cluster[:, None, :]
+    of_expert = fields["view_probability"][:, view]
+    found = {
+        "view_probability": of_expert,
+        "cluster_probability": np.take_along_axis(fields["cluster_probability"][:, view], cluster[None], axis=2),
+        "weight_mean": np.take_along_axis(fields["weight_mean"][view], of_weight, axis=2),
+        "weight_variance": np.take_along_axis(fields["weight_variance"][view], of_weight, axis=2),
+    }
+    if not np.array_equal(view, np.arange(len(view))):
+        number = of_expert.sum(axis=0, dtype=float)
+        later = number[::-1].cumsum()[::-1][1:]
+        stick = np.stack([1 + number[:-1], concentration + later], axis=-1)
+        found["stick"] = stick.astype(fields["stick"].dtype)
+    return {**fields, **relabel_experts(fields, view), **found}
+
+
+def relabel_experts(sites: Mapping[str, np.ndarray], view: Int[np.ndarray, " view"]) -> dict[str, np.ndarray]:
+    """Return Beta parameters ``(expert, view, 2)`` with the views in another order; those of all views at once stay."""
+    return {
+        site: sites[site][:, view] for site in ("sensitivity", "specificity") if np.ndim(sites.get(site, 0)) == 3
+    }
+
+
+# Draws ----------------------------------------------------------------------------------------------------------------
+
+
+def match_draws(sites: Mapping[str, np.ndarray], clusters: int, reference: Labels | None = None) -> Matching:
+    """Match the views and clusters of all draws to a reference.
+
+    Parameters
+    ----------
+    sites : draws ``(draw, …)``: at least ``view_of_expert`` and ``cluster``.
+    clusters : how many there may be in a view.
+    reference : of another fit of the same data; by default the mean of the draws, matched to the last of them before.
+    """
+    expert, cluster = np.asarray(sites["view_of_expert"]), np.asarray(sites["cluster"])
+    own = _own_order(sites, clusters)
+    if reference is None:
+        last = slice(len(expert) - 1, len(expert))
+        last_draw = Matching(own.view[last], own.cluster[last])
+        first_guess = _match(expert, cluster, own, _mean_labels(expert[last], cluster[last], last_draw))
+        mean = _mean_labels(expert, cluster, first_guess)
+        view, of_cluster = canonical_labels(mean)
+        of_item = np.take_along_axis(mean.cluster_probability[:, view], of_cluster[None], axis=2)
+        reference = Labels(mean.view_probability[:, view], of_item)
+    return _match(expert, cluster, own, reference)
+
+
+def relabel_clusters(
+    cluster: Int[np.ndarray, "draw item"], place: Int[np.ndarray, "draw cluster"]
+) -> Int[np.ndarray, "draw item"]:
+    """Return the new numbers of clusters of one view.
+
+    Parameters
+    ----------
+    cluster : old numbers.
+    place : of each draw, the old number of the cluster that comes at each place.
+    """
+    number = np.argsort(place, axis=1).astype(cluster.dtype)
+    return np.take_along_axis(number, cluster.astype(np.intp), axis=1)
+
+
+def relabel_draws(sites: Mapping[str, np.ndarray], matching: Matching, *, clusters: bool) -> dict[str, np.ndarray]:
+    """Relabel the sites of all draws, as far as they are there.
+
+    Parameters
+    ----------
+    sites : draws ``(draw, …)``.
+    matching : how.
+    clusters : whether clusters are relabelled too.
+    """
+    view, place = matching
+    found = dict(sites)
+    if "view_of_expert" in sites:
+        number = np.argsort(view, axis=1).astype(sites["view_of_expert"].dtype)
+        found["view_of_expert"] = np.take_along_axis(number, sites["view_of_expert"].astype(np.intp), axis=1)
+    for site in ("sensitivity", "specificity", "view_probability"):
+        if site in sites and sites[site].ndim == 3:
+            found[site] = np.take_along_axis(sites[site], view[:, None], axis=2)
+    if "stick" in sites:
+        weight = np.take_along_axis(view_weights(sites["stick"]), view, axis=1)
+        found["stick"] = sticks(weight).astype(sites["stick"].dtype)
+    for site in ("weight", "cluster"):
+        if site in sites:
+            extra = tuple(range(2, sites[site].ndim))
+            found[site] = np.take_along_axis(sites[site], np.expand_dims(view, extra), axis=1)
+    if clusters and "cluster" in sites:
+        shape = found["cluster"].shape
+        flat = found["cluster"].reshape(-1, shape[2])
+        found["cluster"] = relabel_clusters(flat, place.reshape(-1, place.shape[2])).reshape(shape)
+    if clusters and "weight" in sites:
+        found["weight"] = np.take_along_axis(found["weight"], place[:, :, None], axis=3)
+    return found
+
+
+def view_weights(stick: Float[np.ndarray, "*draw stick"]) -> Float[np.ndarray, "*draw view"]:
+    """Return the weights of the views, the last stick being one."""
+    stick = np.asarray(stick, float)
+    one = np.ones((*stick.shape[:-1], 1))
+    left = np.concatenate([one, np.cumprod(1 - stick, axis=-1)], axis=-1)
+    return left * np.concatenate([stick, one], axis=-1)
+
+
+def sticks(weight: Float[np.ndarray, "*draw view"]) -> Float[np.ndarray, "*draw stick"]:
+    """Return the sticks of given weights of views; a half where nothing is left to break."""
+    left = weight[..., ::-1].cumsum(axis=-1)[..., ::-1][..., :-1]
+    return np.where(left > 0, weight[..., :-1] / np.where(left > 0, left, 1), 0.5)
+
+
+def _own_order(sites: Mapping[str, np.ndarray], clusters: int) -> Matching:
+    """Return the order of each draw by itself: by sizes, then first members; of empty ones by weights that are drawn.
+
+    Nothing in it depends on the labels that the draws came with, and so nothing that is made of it does.
+    """
+    expert, cluster = np.asarray(sites["view_of_expert"]), np.asarray(sites["cluster"])
+    num_draws, num_views, num_judged = cluster.shape
+    empty = -view_weights(sites["stick"]) if "stick" in sites else np.zeros((num_draws, num_views))
+    place = np.arange(num_draws)[:, None] * num_views + expert
+    size = np.bincount(place.ravel(), minlength=num_draws * num_views).reshape(num_draws, num_views)
+    view = np.lexsort((empty, _first(expert, num_views), -size))
+    is_one = [cluster == number for number in range(clusters)]
+    size = np.stack([one.sum(axis=2) for one in is_one], axis=-1)
+    first = np.stack([np.where(one.any(axis=2), one.argmax(axis=2), num_judged) for one in is_one], axis=-1)
+    empty = np.zeros(size.shape)
+    if "weight" in sites and sites["weight"].ndim == 4 and sites["weight"].shape[-1] == clusters:
+        empty = -np.asarray(sites["weight"])[:, :, -1]
+    of_view = np.lexsort((empty, first, -size))
+    return Matching(view, np.take_along_axis(of_view, view[:, :, None], axis=1))
+
+
+def _match(
+    expert: Int[np.ndarray, "draw expert"], cluster: Int[np.ndarray, "draw view judged"], own: Matching,
+    reference: Labels,
+) -> Matching:  # fmt: skip
+    """Match draws to a reference, their views first."""
+    of_expert, of_item = (np.asarray(one, float) for one in reference)
+    num_views, num_clusters = of_item.shape[1:]
+    number = np.argsort(own.view, axis=1)
+    in_own_order = np.take_along_axis(number, expert.astype(np.intp), axis=1)
+    shared = np.stack([(in_own_order == view) @ of_expert for view in range(num_views)], axis=1)
+    chosen = _assign(shared)
+    view = np.take_along_axis(own.view, chosen, axis=1)
+    place = np.empty((*view.shape, num_clusters), np.intp)
+    for rows in _blocks(len(view), cluster[0].size * num_clusters):
+        moved = np.take_along_axis(cluster[rows], view[rows, :, None], axis=1)
+        order = np.take_along_axis(own.cluster[rows], chosen[rows, :, None], axis=1)
+        together = [(moved == one).swapaxes(0, 1) @ of_item.swapaxes(0, 1) for one in range(num_clusters)]
+        table = np.stack(together, axis=-2).swapaxes(0, 1)  # (draw, view, cluster of the draw, of the reference)
+        table = np.take_along_axis(table, order[..., None], axis=2)
+        place[rows] = np.take_along_axis(order, _assign(table), axis=2)
+    return Matching(view, place)
+
+
+def _assign(shared: Float[np.ndarray, "*draw one other"]) -> Int[np.ndarray, "*draw other"]:
+    """Return which one goes with each of the other side, so that they share most."""
+    near = shared + _SAME_PLACE * np.eye(shared.shape[-1])
+    best = np.vectorize(lambda table: linear_sum_assignment(-table.T)[1], signature="(n,n)->(n)")
+    return np.asarray(best(near), np.intp)
+
+
+def _mean_labels(
+    expert: Int[np.ndarray, "draw expert"], cluster: Int[np.ndarray, "draw view judged"], matching: Matching
+) -> Labels:
+    """Return the shares of draws in which experts have each view, and items each cluster, after matching."""
+    num_draws, num_views, num_clusters = matching.cluster.shape
+    view = np.take_along_axis(np.argsort(matching.view, axis=1), expert.astype(np.intp), axis=1)
+    of_expert = np.stack([(view == one).mean(axis=0) for one in range(num_views)], axis=-1)
+    total = np.zeros((cluster.shape[2], num_views, num_clusters))
+    for rows in _blocks(num_draws, cluster[0].size):
+        moved = np.take_along_axis(cluster[rows], matching.view[rows, :, None], axis=1)
+        number = np.argsort(matching.cluster[rows], axis=2)
+        named = np.take_along_axis(number, moved.astype(np.intp), axis=2)
+        total += np.stack([(named == one).sum(axis=0).T for one in range(num_clusters)], axis=-1)
+    return Labels(of_expert, total / num_draws)
+
+
+def first_in_rows(code: Int[np.ndarray, "row member"], number: int) -> Int[np.ndarray, "row member"]:
+    """Name each group by its first member, so that equal partitions of a row are equal arrays; int32.
+
+    Parameters
+    ----------
+    code : equal in a row where members are together, below ``number``.
+    number : of codes.
+    """
+    code = code.astype(np.intp)
+    return np.take_along_axis(_first(code, number), code, axis=1).astype(np.int32)
+
+
+def _first(code: Int[np.ndarray, "row member"], number: int) -> Int[np.ndarray, "row code"]:
+    """Return the first member with each code, and how many members there are for codes without any."""
+    found = np.full((len(code), number), code.shape[1])
+    member = np.broadcast_to(np.arange(code.shape[1]), code.shape)
+    np.minimum.at(found, (np.arange(len(code))[:, None], code), member)
+    return found
+
+
+def _blocks(num_draws: int, numbers_per_draw: int) -> Iterator[slice]:
+    rows = max(_BLOCK // max(numbers_per_draw, 1), 1)
+    return (slice(start, start + rows) for start in range(0, num_draws, rows))

@@ -1,0 +1,332 @@
+"""Tables of a fit of expert views: who sees what, how well, what contradicts it, and what to ask next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from consilience.arrays import Float, Int
+from consilience.data.constraints import Constraints
+from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.models.expert_views.canonical import first_in_rows
+from consilience.models.expert_views.cavi import Posterior
+from consilience.models.expert_views.priors import linear, site_parameters
+from consilience.models.expert_views.truth import DrawnViews, ViewsTruth
+
+__all__ = [
+    "contradictions",
+    "directions",
+    "experts",
+    "information",
+    "questions",
+    "restarts",
+    "same_view",
+    "view_sizes",
+    "views",
+]
+
+_INTERVAL = (0.025, 0.975)
+_NORMAL = 1.959963985
+_SPAMMER = 0.1           # Youden's index below which an expert tells next to nothing.
+_POINTS = 512            # Quantiles of one accuracy, over which the probability of that is averaged.
+_MOST_EXPERTS = 2_000    # Of which all pairs are listed.
+_CANDIDATES = 20_000     # Pairs that are looked at for what to ask next, in each view.
+_MOST_ROWS, _MOST_QUESTIONS, _MOST_FEATURES = 1_000, 100, 20
+_SEEN = 0.01             # Views that are less probably used are not listed.
+
+
+def views(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the items: the most probable cluster of each in every view that is used, and its probability."""
+    shown = truth.used_views()
+    probability = truth.cluster_probability[:, shown].reshape(-1, truth.most_clusters)
+    return {
+        "item": np.repeat(np.arange(truth.num_items), len(shown)), "view": np.tile(shown, truth.num_items),
+        "cluster": probability.argmax(axis=1), "probability": probability.max(axis=1),
+    }  # fmt: skip
+
+
+def experts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the experts: the view of each, and how accurate each is, with 95 % intervals.
+
+    The prior's mean stands beside each accuracy: with few answers the one is drawn to the other. ``weight`` is the
+    expected log odds, in nats, of an answer that is right in both kinds of pairs. A ``spammer`` is an expert of whom
+    sensitivity and specificity add up to less than 1.1 with a probability above one half.
+    """
+    probability = truth.view_probability
+    view = probability.argmax(axis=1)
+    number = np.arange(truth.num_experts)
+    columns: dict[str, np.ndarray] = {"expert": number, "view": view, "probability": probability[number, view]}
+    prior = _prior_means(posterior, truth)
+    for site in ("sensitivity", "specificity"):
+        mean, lower, upper = _summary(_of_view(posterior, site, view), posterior)
+        columns |= {site: mean, f"{site}_lower": lower, f"{site}_upper": upper, f"{site}_prior": prior[site]}
+    weight, useless = _worth(posterior, view)
+    answers = np.bincount(np.asarray(data.expert), minlength=truth.num_experts)
+    return {**columns, "weight": weight, "spammer_probability": useless, "spammer": useless > 0.5, "answers": answers}
+
+
+def same_view(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the pairs of experts: how probably they have the same view."""
+    if truth.num_experts > _MOST_EXPERTS:
+        raise UnsupportedRequest(
+            f"{truth.num_experts:,} experts have too many pairs for a table; ask for some by fit.truth.same_view(a, b)"
+        )
+    one, other = np.triu_indices(truth.num_experts, 1)
+    return {"expert_a": one, "expert_b": other, "probability": truth.same_view(one, other)}
+
+
+def view_sizes(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the views: how probably each is used, by how many experts, and the sizes of its clusters."""
+    shown = np.flatnonzero(truth.used_probability > _SEEN)
+    label = truth.cluster_probability[:, shown].argmax(axis=2)
+    size = np.stack([(label == cluster).sum(axis=0) for cluster in range(truth.most_clusters)], axis=1)
+    texts = [" + ".join(map(str, sorted(row[row > 0].tolist(), reverse=True))) for row in size]
+    return {
+        "view": shown, "used": truth.used_probability[shown], "experts": truth.view_probability.sum(axis=0)[shown],
+        "clusters": (size > 0).sum(axis=1), "sizes": np.array(texts, object),
+    }  # fmt: skip
+
+
+def contradictions(
+    posterior: Any, data: Constraints, truth: ViewsTruth, limit: int = _MOST_ROWS
+) -> dict[str, np.ndarray]:
+    """Table of the answers that go most against what all answers together say, the least probable first.
+
+    ``probability`` is that of the answer as it stands, of this expert; ``together`` that the pair is together in what
+    the expert has in mind. ``gain`` says how worth it is to ask again: what another answer of the best expert of the
+    view would tell of that, in nats.
+    """
+    expert, item_a, item_b, answer = (np.asarray(one) for one in (data.expert, data.item_a, data.item_b, data.together))
+    pair, place = np.unique(item_a.astype(np.int64) * truth.num_items + item_b, return_inverse=True)
+    of_views = truth.pair_probability(*np.divmod(pair, truth.num_items))
+    sensitivity, specificity = _accuracies(posterior, truth)
+    own = of_views[place]
+    says_together = own * sensitivity[expert] + (1 - own) * (1 - specificity[expert])
+    probability = (truth.view_probability[expert] * says_together).sum(axis=1)
+    probability = np.where(answer == 1, probability, 1 - probability)
+    order = np.argsort(probability, kind="stable")
+    order = order[probability[order] < 0.5][:limit]
+    together = (truth.view_probability[expert[order]] * own[order]).sum(axis=1)
+    view = truth.view_probability[expert[order]].argmax(axis=1)
+    gain = np.zeros(len(order))
+    for one in np.unique(view):
+        rows = view == one
+        accuracy = (part[truth.view_probability.argmax(axis=1) == one, one] for part in (sensitivity, specificity))
+        gain[rows] = information(own[order][rows, one][:, None], *accuracy).max(axis=1)
+    return {
+        "expert": expert[order], "item_a": item_a[order], "item_b": item_b[order],
+        "answer": np.where(answer[order] == 1, "together", "apart").astype(object), "probability": probability[order],
+        "together": together, "gain": gain,
+    }  # fmt: skip
+
+
+def questions(
+    posterior: Any, data: Constraints, truth: ViewsTruth, limit: int = _MOST_QUESTIONS
+) -> dict[str, np.ndarray]:
+    """Table of pairs that are most worth an answer, in every view that is used, and of whom to ask it.
+
+    ``gain`` is what one answer of this expert is expected to tell, in nats, of whether the two items are together in
+    the view; ``together`` how probably they are. Candidates are random pairs, of uncertain items above all, and never
+    all pairs. A pair that the expert has judged already is not asked again.
+    """
+    sensitivity, specificity = _accuracies(posterior, truth)
+    of_expert = truth.view_probability.argmax(axis=1)
+    asked = np.asarray(data.item_a).astype(np.int64) * truth.num_items + np.asarray(data.item_b)
+    known = np.sort(asked * truth.num_experts + np.asarray(data.expert))
+    parts = []
+    for view in truth.used_views():
+        expert = np.flatnonzero(of_expert == view)
+        if not len(expert) or truth.num_items < 2:
+            continue
+        a, b = _candidates(truth.cluster_probability[:, view])
+        near = (truth.cluster_probability[a, view] * truth.cluster_probability[b, view]).sum(axis=1)
+        best = np.argsort(-np.minimum(near, 1 - near), kind="stable")[: 4 * limit]
+        a, b = a[best], b[best]
+        together = truth.pair_probability(a, b)[:, view]
+        gain = information(together[:, None], sensitivity[expert, view], specificity[expert, view])
+        pair = (a.astype(np.int64) * truth.num_items + b)[:, None] * truth.num_experts + expert
+        gain = np.where(_contains(known, pair), -1.0, gain)
+        chosen = gain.argmax(axis=1)
+        parts.append((a, b, np.full(len(a), view), expert[chosen], together, gain.max(axis=1)))
+    columns = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [np.zeros(0, int)] * 6
+    order = np.argsort(-columns[5], kind="stable")
+    order = order[columns[5][order] > 0][:limit]
+    names = ("item_a", "item_b", "view", "expert", "together", "gain")
+    return {name: values[order] for name, values in zip(names, columns, strict=True)}
+
+
+def restarts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the restarts of coordinate ascent, the best first; empty after sampling.
+
+    ``gap`` is how many nats the bound lies below the best, ``same_grouping`` whether the experts are grouped as in it.
+    """
+    if not isinstance(posterior, Posterior):
+        return {name: np.zeros(0) for name in ("restart", "bound", "gap", "same_grouping", "views")}
+    bound = np.asarray(posterior.restart_bound, float)
+    view = np.asarray(posterior.restart_view_probability).argmax(axis=2)
+    order = np.argsort(-bound, kind="stable")
+    grouping = first_in_rows(view, truth.most_views)[order]
+    ordered = np.sort(view[order], axis=1)
+    return {
+        "restart": order, "bound": bound[order], "gap": bound.max() - bound[order],
+        "same_grouping": (grouping == grouping[0]).all(axis=1),
+        "views": 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1),
+    }  # fmt: skip
+
+
+def directions(
+    posterior: Any, data: Constraints, truth: ViewsTruth, limit: int = _MOST_FEATURES
+) -> dict[str, np.ndarray]:
+    """Table of the features that tell the clusters of each view apart, those that tell most first.
+
+    ``weight`` is what one unit of the feature, as it stands in the file, adds to the log odds of a cluster against the
+    average of all, with a 95 % interval. ``importance`` compares features: the root mean square over the clusters of
+    what one standard deviation adds.
+    """
+    if isinstance(truth, DrawnViews) and truth.link is not linear:
+        raise UnsupportedRequest("weights of a link of your own have no directions; only those of the linear link do")
+    shown = truth.used_views()
+    mean, lower, upper = (part[shown, :-1] for part in _centred(posterior))
+    importance = np.sqrt((mean**2).mean(axis=2))
+    order = np.argsort(-importance, axis=1, kind="stable")[:, :limit]
+    shape = (*order.shape, truth.most_clusters)
+    view = np.broadcast_to(shown[:, None, None], shape)
+    feature, cluster = np.broadcast_to(order[:, :, None], shape), np.broadcast_to(np.arange(shape[2]), shape)
+    scale = truth.scaling.scale[order][:, :, None]
+    number = np.arange(len(shown))[:, None]
+    return {
+        "view": view.ravel(), "feature": feature.ravel(), "cluster": cluster.ravel(),
+        **{
+            name: (part[number, order] / scale).ravel()
+            for name, part in (("weight", mean), ("lower", lower), ("upper", upper))
+        },
+        "importance": np.broadcast_to(importance[number, order][:, :, None], shape).ravel(),
+    }  # fmt: skip
+
+
+def information(
+    together: Float[np.ndarray, "*pair"], sensitivity: Float[np.ndarray, "*expert"],
+    specificity: Float[np.ndarray, "*expert"],
+) -> Float[np.ndarray, "*both"]:  # fmt: skip
+    """Return what one answer is expected to tell of whether two items are together, in nats; shapes are broadcast.
+
+    Parameters
+    ----------
+    together : how probably they are.
+    sensitivity, specificity : of the expert who is asked.
+    """
+    answer = together * sensitivity + (1 - together) * (1 - specificity)
+    return _binary(answer) - together * _binary(sensitivity) - (1 - together) * _binary(specificity)
+
+
+# Helpers --------------------------------------------------------------------------------------------------------------
+
+
+def _binary(probability: np.ndarray) -> np.ndarray:
+    """Return the entropy of a yes or no, in nats."""
+    return np.asarray(special.entr(probability) + special.entr(1 - probability))
+
+
+def _candidates(probability: Float[np.ndarray, "item cluster"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return distinct random pairs of items, one of which at least is drawn the more often the less it is known."""
+    number, random = len(probability), np.random.default_rng(0)
+    doubt = special.entr(probability).sum(axis=1)
+    doubt = doubt + 1e-3 * doubt.max(initial=0) + 1e-12
+    share = doubt / doubt.sum()
+    first = random.choice(number, _CANDIDATES, p=share)
+    second = np.concatenate([
+        random.choice(number, _CANDIDATES // 2, p=share), random.integers(0, number, _CANDIDATES - _CANDIDATES // 2),
+    ])  # fmt: skip
+    a, b = np.minimum(first, second).astype(np.int64), np.maximum(first, second)
+    return np.divmod(np.unique((a * number + b)[a < b]), number)
+
+
+def _contains(known: Int[np.ndarray, " known"], asked: Int[np.ndarray, "*asked"]) -> np.ndarray:
+    """Return which numbers are among sorted ones."""
+    place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.asarray(known[place] == asked)
+
+
+def _of_view(posterior: Any, site: str, view: Int[np.ndarray, " expert"]) -> np.ndarray:
+    """Return Beta parameters ``(expert, 2)`` or draws ``(draw, expert)`` of a site, in each expert's own view."""
+    if isinstance(posterior, Posterior):
+        values = np.asarray(getattr(posterior, site), float)
+        return values if values.ndim == 2 else values[np.arange(len(view)), view]
+    values = np.asarray(posterior[site], float)
+    return values if values.ndim == 2 else values[:, np.arange(len(view)), view]
+
+
+def _summary(values: np.ndarray, posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if isinstance(posterior, Posterior):
+        a, b = values.T
+        lower, upper = (special.betaincinv(a, b, level) for level in _INTERVAL)
+        return a / (a + b), lower, upper
+    lower, upper = np.quantile(values, _INTERVAL, axis=0)
+    return values.mean(axis=0), lower, upper
+
+
+def _accuracies(posterior: Any, truth: ViewsTruth) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean sensitivity and specificity, ``(expert, view)``."""
+    found = []
+    for site in ("sensitivity", "specificity"):
+        if isinstance(posterior, Posterior):
+            values = np.asarray(getattr(posterior, site), float)
+            mean = values[..., 0] / values.sum(axis=-1)
+        else:
+            mean = np.asarray(posterior[site], float).mean(axis=0)
+        mean = mean if mean.ndim == 2 else mean[:, None]
+        found.append(np.broadcast_to(mean, truth.view_probability.shape))
+    return found[0], found[1]
+
+
+def _worth(posterior: Any, view: Int[np.ndarray, " expert"]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the expected log odds of a right answer, and how probably each expert tells next to nothing."""
+    one, two = (_of_view(posterior, site, view) for site in ("sensitivity", "specificity"))
+    if not isinstance(posterior, Posterior):
+        odds = (special.logit(np.clip(values, 1e-12, 1 - 1e-12)).mean(axis=0) for values in (one, two))
+        return sum(odds), (one + two < 1 + _SPAMMER).mean(axis=0)
+    weight = sum(special.digamma(values[:, 0]) - special.digamma(values[:, 1]) for values in (one, two))
+    level = (np.arange(_POINTS) + 0.5) / _POINTS
+    sensitivity = special.betaincinv(one[:, :1], one[:, 1:], level)
+    least = np.clip(1 + _SPAMMER - sensitivity, 0, 1)
+    return weight, special.betainc(two[:, :1], two[:, 1:], least).mean(axis=1)
+
+
+def _prior_means(posterior: Any, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Return the prior means of sensitivity and specificity; not a number where the prior is not known."""
+    unknown = np.full(truth.num_experts, np.nan)
+    spammers = not isinstance(posterior, Posterior) and "knowledge" in posterior
+    sites = ("knowledge", "guess") if spammers else ("sensitivity", "specificity")
+    means = []
+    for site in sites:
+        try:
+            a, b = site_parameters(site, truth.priors, truth.data).T if truth.priors is not None else (unknown, unknown)
+        except NotConjugate:
+            a = b = unknown
+        means.append(a / (a + b))
+    if spammers:
+        means = [means[0] + (1 - means[0]) * means[1], means[0] + (1 - means[0]) * (1 - means[1])]
+    elif _symmetric(posterior):
+        means[1] = means[0]
+    return dict(zip(("sensitivity", "specificity"), means, strict=True))
+
+
+def _symmetric(posterior: Any) -> bool:
+    sites = posterior._asdict() if isinstance(posterior, Posterior) else posterior
+    return np.array_equal(sites["sensitivity"], sites["specificity"])
+
+
+def _centred(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean and interval of the weights less their mean over the clusters, ``(view, feature, cluster)``."""
+    if isinstance(posterior, Posterior):
+        mean, variance = (np.asarray(one, float) for one in (posterior.weight_mean, posterior.weight_variance))
+        size = mean.shape[2]
+        mean = mean - mean.mean(axis=2, keepdims=True)
+        spread = _NORMAL * np.sqrt(variance * (1 - 2 / size) + variance.sum(axis=2, keepdims=True) / size**2)
+        return mean, mean - spread, mean + spread
+    weight = np.asarray(posterior["weight"], float)
+    weight = weight - weight.mean(axis=3, keepdims=True)
+    lower, upper = np.quantile(weight, _INTERVAL, axis=0)
+    return weight.mean(axis=0), lower, upper

@@ -1,0 +1,621 @@
+"""Draws of the views: which view each expert has, and the cluster of each item in each view.
+
+After a coordinate ascent they are drawn from its independent factors, a view and an item at a time, and the same ones
+whenever they are asked for; after sampling they are the stored draws. Items that nobody judged are drawn given the
+weights. Every view is a partition like any other, and so is the view of an expert, over all that it may be
+(`PartitionTruth`): that one does not depend on how views or clusters are numbered.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtri
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.data.constraints import Constraints
+from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.models.expert_views.canonical import (
+    first_in_rows,
+    judged_items,
+    match_draws,
+    most_probable,
+    relabel_clusters,
+    relabel_draws,
+)
+from consilience.models.expert_views.cavi import Posterior
+from consilience.models.expert_views.judgements import Standard, standard_of, standardised
+from consilience.models.expert_views.model import gibbs_function
+from consilience.models.expert_views.prediction import drawn_memberships, expected_memberships, memberships
+from consilience.models.expert_views.priors import Priors, linear
+from consilience.models.partition import Pairs, PartitionTruth, first_members
+
+__all__ = [
+    "ApproximateViews",
+    "DrawnViews",
+    "ViewPartition",
+    "ViewsTruth",
+    "partition",
+    "partition_of_expert",
+    "together",
+    "truth",
+]
+
+# Numbers that are held at a time, and pairs of all items that are listed when nobody says which.
+_BLOCK, _MOST_PAIRS = 1 << 22, 2_000_000
+
+# A view is used where it has an expert with more than this probability.
+_USED, _ROUNDING = 0.5, 1e-9
+
+# Of views and clusters that were summed out: a handful of items forgets its start long before.
+_SWEEPS = 50
+
+# The least uniform number of which the normal quantile is taken.
+_TINY = 2.0**-54
+
+# Of splitmix64, 2^64 over the golden ratio.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+# Numbers of streams of random numbers.
+_EXPERTS, _ITEMS, _SILENT, _WEIGHTS = range(4)
+
+
+def truth(
+    posterior: Any, data: Constraints, *, key: Key, num_draws: int, clusters: int, cluster: str = "exact",
+    experts: str = "two-coin", standardize: int = 1, priors: Priors | None = None, **options: Any,
+) -> ViewsTruth:  # fmt: skip
+    """Return the views of a coordinate ascent, or of draws ``(draw, …)`` by site.
+
+    Parameters
+    ----------
+    posterior, data : what was fitted.
+    key, num_draws : of draws that are made.
+    clusters, cluster, experts, standardize, options : as in the fit.
+    priors : of the fit. Where they are not known, as after loading, the link is taken to be linear.
+    """
+    if isinstance(posterior, Posterior):
+        return ApproximateViews(posterior, data, key=key, num_draws=num_draws, priors=priors)
+    sites = dict(posterior)
+    if cluster == "enumerate":
+        settings = {"clusters": clusters, "experts": experts, "standardize": standardize, **options}
+        sites |= _summed_out(sites, data, priors, key, settings)
+    elif "view_of_expert" not in sites:
+        num_draws, num_experts, _ = sites["view_probability"].shape
+        noise = _uniform(key, _EXPERTS, np.arange(num_draws), 0, num_experts)
+        sites["view_of_expert"] = _by_inverse(sites["view_probability"], noise)
+    return DrawnViews(sites, data, key=key, clusters=clusters, standardize=standardize, priors=priors)
+
+
+def together(fit: Any, item_a: Any, item_b: Any, *, view: int | None = None, expert: Any = None) -> Any:
+    """Return how probably two items are together, in a view or in that of an expert; see `ViewsTruth.together`.
+
+    Returns
+    -------
+    A number for two items, and float64 ``(pair,)`` for many pairs.
+    """
+    probability = fit.truth.together(item_a, item_b, view=view, expert=expert)
+    return float(probability[0]) if np.ndim(item_a) == np.ndim(item_b) == 0 else probability
+
+
+def partition(fit: Any, view: int) -> ViewPartition:
+    """Return the partition of the items in one view, to be evaluated like any other."""
+    return fit.truth.partition(view)
+
+
+def partition_of_expert(fit: Any, expert: Any) -> ViewPartition:
+    """Return the partition of the items that an expert, by id or code, has in mind; it depends on no labels."""
+    return fit.truth.partition_of_expert(expert)
+
+
+def _summed_out(
+    sites: dict[str, np.ndarray], data: Constraints, priors: Priors | None, key: Key, settings: dict[str, Any]
+) -> dict[str, np.ndarray]:
+    """Draw views and clusters given all other sites, by sweeps over both; of items few enough to be enumerated."""
+    step = gibbs_function(data, priors, **settings)
+    link = linear if priors is None or priors.logits is None else priors.logits
+    begun = most_probable(sites, data, settings["standardize"], link)
+    others = {site: jnp.asarray(values) for site, values in sites.items()}
+
+    def of_draw(key: Key, begun: Mapping[str, Array], others: Mapping[str, Array]) -> Mapping[str, Array]:
+        def sweep(number: Any, state: Mapping[str, Array]) -> Mapping[str, Array]:
+            return step(jax.random.fold_in(key, number), state, others)
+
+        return jax.lax.fori_loop(0, _SWEEPS, sweep, begun)
+
+    keys = jax.random.split(jax.random.fold_in(key, _SILENT), len(begun["cluster"]))
+    found = jax.jit(jax.vmap(of_draw))(keys, {site: jnp.asarray(values) for site, values in begun.items()}, others)
+    return {site: np.asarray(values) for site, values in found.items()}
+
+
+class ViewsTruth(ABC):
+    """Draws of views; views and clusters have canonical numbers from 0.
+
+    Attributes
+    ----------
+    num_items, num_experts, num_draws : sizes.
+    most_views, most_clusters : how many views there may be, and clusters in each.
+    items, experts : the user's ids in code order, or None.
+    judged, silent : codes of the items whose clusters the posterior holds, those that occur in a pair, and of the
+        others. Under the pair likelihood all are silent: it knows clusters of judgements, and no cluster of an item.
+    scaling : how features are standardised.
+    priors : those of the fit, or None where they are not known.
+    """
+
+    num_draws: int
+    most_views: int
+    most_clusters: int
+
+    def __init__(
+        self, data: Constraints, scaling: Standard, *, key: Key, priors: Priors | None, clusters_known: bool = True
+    ) -> None:
+        self.data, self.key, self.priors, self.scaling = data, key, priors, scaling
+        self.num_items, self.num_experts = data.num_items, data.num_experts
+        self.items, self.experts = data.items, data.experts
+        self.judged = judged_items(data) if clusters_known else np.arange(0)
+        self.silent = np.setdiff1d(np.arange(data.num_items), self.judged)
+
+    # ---- what a posterior says ----
+
+    @property
+    @abstractmethod
+    def view_probability(self) -> Float[np.ndarray, "expert view"]:
+        """How probably each expert has each view."""
+
+    @property
+    @abstractmethod
+    def used_probability(self) -> Float[np.ndarray, " view"]:
+        """How probably each view has an expert."""
+
+    @abstractmethod
+    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
+        """Return the view of each expert in some draws."""
+
+    @abstractmethod
+    def memberships(
+        self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature"
+    ) -> Float[np.ndarray, "item view cluster"]:
+        """Return how probably items that nobody judged are in each cluster, from standardised features."""
+
+    @abstractmethod
+    def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
+        """Return how probably two experts have the same view, pair by pair; experts by id or code."""
+
+    @abstractmethod
+    def _judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        """Return the probabilities of the clusters of judged items."""
+
+    @abstractmethod
+    def _judged_clusters(
+        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"]
+    ) -> Int[np.ndarray, "draw judged"]:
+        """Return the clusters of judged items in one view of each draw."""
+
+    @abstractmethod
+    def _silent_probability(
+        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"], item: Int[np.ndarray, " silent"]
+    ) -> Float[np.ndarray, "draw silent cluster"]:
+        """Return how probably some items are in each cluster of one view, given the weights of each draw."""
+
+    @abstractmethod
+    def _both_judged(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair view"]:
+        """Return how probably two judged items, by their places, are together in each view."""
+
+    @abstractmethod
+    def _one_judged(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair view"]:
+        """Return how probably a judged item, by its place, and a silent one are together in each view."""
+
+    # ---- what follows from it ----
+
+    def standard(self, values: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item column"]:
+        """Standardise features as those of the fit, with a last column of ones."""
+        return standardised(values, self.scaling)
+
+    def used_views(self) -> Int[np.ndarray, " used"]:
+        """Return the views that more probably than not have an expert, or the one that has most probably."""
+        used = self.used_probability
+        return np.flatnonzero(used > min(_USED, used.max() - _ROUNDING))
+
+    def num_views(self) -> Int[np.ndarray, " draw"]:
+        """Return the number of views that some expert has, of each draw."""
+        parts = []
+        for rows in _blocks(self.num_draws, self.num_experts):
+            ordered = np.sort(self.views_of_experts(rows), axis=1)
+            parts.append(1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1))
+        return np.concatenate(parts)
+
+    @functools.cached_property
+    def cluster_probability(self) -> Float[np.ndarray, "item view cluster"]:
+        """How probably each item is in each cluster of each view; of silent items by prediction."""
+        found = np.empty((self.num_items, self.most_views, self.most_clusters))
+        found[self.judged] = self._judged_probability()
+        if len(self.silent):
+            found[self.silent] = self.memberships(self._silent_feature)
+        return found
+
+    @functools.cached_property
+    def _silent_feature(self) -> Float[np.ndarray, "silent column"]:
+        return self.standard(np.asarray(self.data.feature)[self.silent])
+
+    def consensus(self, view: int) -> Int[np.ndarray, " item"]:
+        """Return the most probable cluster of each item in a view."""
+        return np.asarray(self.cluster_probability[:, self._checked_view(view)].argmax(axis=1))
+
+    def clusters(
+        self, view: int | Int[np.ndarray, " draw"], draws: slice = slice(None)
+    ) -> Int[np.ndarray, "draw item"]:
+        """Return the clusters of all items in one view of some draws, int8; the same ones every time.
+
+        Parameters
+        ----------
+        view : one for all, or one for each of the draws.
+        draws : which draws.
+        """
+        draw = np.arange(self.num_draws)[draws]
+        of_draw = np.broadcast_to(np.asarray(view), draw.shape)
+        found = np.empty((len(draw), self.num_items), np.int8)
+        found[:, self.judged] = self._judged_clusters(draw, of_draw)
+        if len(self.silent):
+            for rows in _blocks(len(draw), len(self.silent) * self.most_clusters):
+                probability = self._silent_probability(draw[rows], of_draw[rows], np.arange(len(self.silent)))
+                noise = _uniform(self.key, _SILENT, draw[rows], of_draw[rows], len(self.silent))
+                found[rows, self.silent] = _by_inverse(probability, noise)
+        return found
+
+    def partition(self, view: int) -> ViewPartition:
+        """Return the partition of the items in one view."""
+        return ViewPartition(self, view=self._checked_view(view))
+
+    def partition_of_expert(self, expert: Any) -> ViewPartition:
+        """Return the partition of the items that an expert, by id or code, has in mind: over all views it may be."""
+        return ViewPartition(self, expert=int(self._codes(expert, self.experts, "expert")[0]))
+
+    def together(
+        self, item_a: Any, item_b: Any, *, view: int | None = None, expert: Any = None
+    ) -> Float[np.ndarray, " pair"]:
+        """Return how probably two items are together, pair by pair, in a view or in that of an expert.
+
+        Parameters
+        ----------
+        item_a, item_b : ids or codes, one or many.
+        view, expert : one of them. Of an expert all views that may be his count, as probably as they are.
+        """
+        if (view is None) == (expert is None):
+            raise UnsupportedRequest("say in which view two items may be together: give view= or expert=")
+        a, b = (self._codes(one, self.items, "item") for one in (item_a, item_b))
+        of_views = self.pair_probability(*np.broadcast_arrays(a, b))
+        if view is not None:
+            return of_views[:, self._checked_view(view)]
+        return of_views @ self.view_probability[self._codes(expert, self.experts, "expert")[0]]
+
+    def pair_probability(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, "pair view"]:
+        """Return how probably items, by their codes, are together in each view."""
+        place = np.zeros(self.num_items, int)
+        place[self.judged], place[self.silent] = np.arange(len(self.judged)), np.arange(len(self.silent))
+        is_silent = np.zeros(self.num_items, bool)
+        is_silent[self.silent] = True
+        a, b = np.where(is_silent[a], b, a), np.where(is_silent[a], a, b)  # a judged one first
+        found = np.ones((len(a), self.most_views))
+        for kind, measure in (
+            (~is_silent[b], self._both_judged),
+            (~is_silent[a] & is_silent[b], self._one_judged),
+            (is_silent[a], self._both_silent),
+        ):
+            rows = np.flatnonzero(kind & (a != b))
+            for part in _blocks(len(rows), self.most_views * self.most_clusters):
+                own = rows[part]
+                found[own] = measure(place[a[own]], place[b[own]])
+        return found
+
+    def _both_silent(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+        """Return how probably two silent items, by their places, are together: over the same draws of the weights."""
+        items, ends = np.unique(np.concatenate([a, b]), return_inverse=True)
+        first, second = ends.reshape(2, -1)
+        total = np.zeros((len(a), self.most_views))
+        for draws in _blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters):
+            draw = np.arange(self.num_draws)[draws]
+            for view in range(self.most_views):
+                probability = self._silent_probability(draw, np.full(len(draw), view), items)
+                total[:, view] += np.einsum("dpk,dpk->p", probability[:, first], probability[:, second])
+        return total / self.num_draws
+
+    def _checked_view(self, view: int) -> int:
+        if not 0 <= view < self.most_views:
+            raise UnknownName(f"there is no view {view}; the views are 0 to {self.most_views - 1}")
+        return int(view)
+
+    @staticmethod
+    def _codes(asked: Any, names: Any, what: str) -> Int[np.ndarray, " asked"]:
+        """Return the codes of ids; whole numbers are codes already."""
+        given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
+        if given.dtype.kind in "iu":
+            return given
+        code = {name: number for number, name in enumerate([] if names is None else names)}
+        unknown = [one for one in given.tolist() if one not in code]
+        if unknown:
+            raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
+        return np.array([code[one] for one in given.tolist()], int)
+
+
+class ApproximateViews(ViewsTruth):
+    """The views of what coordinate ascent ended with.
+
+    Parameters
+    ----------
+    posterior, data : of the fit.
+    key, num_draws : the draws are a function of these.
+    priors : of the fit, where they are known.
+    """
+
+    def __init__(
+        self, posterior: Posterior, data: Constraints, *, key: Key, num_draws: int, priors: Priors | None = None
+    ) -> None:
+        scaling = Standard(np.asarray(posterior.feature_mean, float), np.asarray(posterior.feature_scale, float))
+        super().__init__(data, scaling, key=key, priors=priors)
+        self.posterior, self.num_draws = posterior, num_draws
+        self.most_views, self.most_clusters = np.shape(posterior.cluster_probability)[1:]
+
+    @functools.cached_property
+    def view_probability(self) -> Float[np.ndarray, "expert view"]:
+        """How probably each expert has each view."""
+        return _normalised(self.posterior.view_probability)
+
+    @functools.cached_property
+    def used_probability(self) -> Float[np.ndarray, " view"]:
+        """How probably each view has an expert."""
+        return np.asarray(1 - np.prod(1 - self.view_probability, axis=0))
+
+    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
+        """Draw the view of each expert, independently."""
+        draw = np.arange(self.num_draws)[draws]
+        noise = _uniform(self.key, _EXPERTS, draw, 0, self.num_experts)
+        return _by_inverse(np.broadcast_to(self.view_probability, (len(draw), *self.view_probability.shape)), noise)
+
+    def memberships(
+        self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature"
+    ) -> Float[np.ndarray, "item view cluster"]:
+        """Return how probably items are in each cluster, by a rule of `prediction`."""
+        return expected_memberships(*self._weights, feature, rule)
+
+    def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
+        """Return how probably two experts have the same view, exactly."""
+        one, two = (self._codes(names, self.experts, "expert") for names in (expert, other))
+        probability = (self.view_probability[one] * self.view_probability[two]).sum(axis=1)
+        return np.where(one == two, 1.0, probability)
+
+    def _judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        return self._eta
+
+    @functools.cached_property
+    def _eta(self) -> Float[np.ndarray, "judged view cluster"]:
+        return _normalised(self.posterior.cluster_probability)
+
+    def _judged_clusters(
+        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"]
+    ) -> Int[np.ndarray, "draw judged"]:
+        found = np.empty((len(draw), len(self.judged)), np.int8)
+        of_view = self._eta.swapaxes(0, 1)
+        for rows in _blocks(len(draw), len(self.judged) * self.most_clusters):
+            noise = _uniform(self.key, _ITEMS, draw[rows], view[rows], len(self.judged))
+            found[rows] = _by_inverse(of_view[view[rows]], noise)
+        return found
+
+    def _silent_probability(
+        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"], item: Int[np.ndarray, " silent"]
+    ) -> Float[np.ndarray, "draw silent cluster"]:
+        mean, variance = self._weights
+        noise = ndtri(np.maximum(_uniform(self.key, _WEIGHTS, draw, view, mean[0].size), _TINY))
+        weight = mean[view] + np.sqrt(variance[view]) * noise.reshape(-1, *mean.shape[1:])
+        return memberships(weight, self._silent_feature[item], linear)
+
+    @functools.cached_property
+    def _weights(self) -> tuple[Float[np.ndarray, "view column cluster"], Float[np.ndarray, "view column cluster"]]:
+        return np.asarray(self.posterior.weight_mean, float), np.asarray(self.posterior.weight_variance, float)
+
+    def _both_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+        return np.asarray((self._eta[a] * self._eta[b]).sum(axis=2))
+
+    def _one_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+        return np.asarray((self._eta[a] * self.cluster_probability[self.silent[b]]).sum(axis=2))
+
+
+class DrawnViews(ViewsTruth):
+    """The views of stored draws.
+
+    Parameters
+    ----------
+    sites : draws ``(draw, …)`` of ``view_of_expert``, ``weight`` and, ``(view, judged)``, ``cluster``, which draws of
+        the pair likelihood lack. Views and clusters are matched to one another.
+    data : of the fit.
+    key : of the draws of silent items.
+    clusters : how many there may be in a view.
+    standardize : whether features were standardised.
+    priors : of the fit, where they are known.
+    """
+
+    def __init__(
+        self, sites: Mapping[str, np.ndarray], data: Constraints, *, key: Key, clusters: int, standardize: int = 1,
+        priors: Priors | None = None,
+    ) -> None:  # fmt: skip
+        known = "cluster" in sites
+        scaling = standard_of(np.asarray(data.feature), bool(standardize))
+        super().__init__(data, scaling, key=key, priors=priors, clusters_known=known)
+        self.link = linear if priors is None or priors.logits is None else priors.logits
+        labels = sites if known else {**most_probable(sites, data, standardize, self.link), **sites}
+        matching = match_draws(labels, clusters)
+        matched = relabel_draws(sites, matching, clusters=False)
+        self._expert, self._weight, self._place = matched["view_of_expert"], matched["weight"], matching.cluster
+        self.num_draws, self.most_views, self.most_clusters = self._place.shape
+        shape = (self.num_draws, self.most_views, len(self.judged))
+        self._cluster = np.zeros(shape, np.int8)
+        if known:
+            flat = matched["cluster"].reshape(-1, shape[2])
+            self._cluster = relabel_clusters(flat, self._place.reshape(-1, clusters)).reshape(shape)
+
+    @functools.cached_property
+    def view_probability(self) -> Float[np.ndarray, "expert view"]:
+        """Share of the draws in which each expert has each view."""
+        return np.stack([(self._expert == view).mean(axis=0) for view in range(self.most_views)], axis=-1)
+
+    @functools.cached_property
+    def used_probability(self) -> Float[np.ndarray, " view"]:
+        """Share of the draws in which each view has an expert."""
+        return np.array([(self._expert == view).any(axis=1).mean() for view in range(self.most_views)])
+
+    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
+        """Return the stored views."""
+        return self._expert[draws]
+
+    def memberships(
+        self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature"
+    ) -> Float[np.ndarray, "item view cluster"]:
+        """Return how probably items are in each cluster, averaged over the draws; there is no other rule for these."""
+        self._check_link(feature)
+        return drawn_memberships(self._weight, self._place, feature, self.link)
+
+    def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
+        """Return the share of the draws in which two experts have the same view."""
+        one, two = (self._codes(names, self.experts, "expert") for names in (expert, other))
+        return np.asarray((self._expert[:, one] == self._expert[:, two]).mean(axis=0))
+
+    def _judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        shares = [(self._cluster == cluster).mean(axis=0).T for cluster in range(self.most_clusters)]
+        return np.stack(shares, axis=-1)
+
+    def _judged_clusters(
+        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"]
+    ) -> Int[np.ndarray, "draw judged"]:
+        return self._cluster[draw, view]
+
+    def _silent_probability(
+        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"], item: Int[np.ndarray, " silent"]
+    ) -> Float[np.ndarray, "draw silent cluster"]:
+        self._check_link(self._silent_feature)
+        probability = memberships(self._weight[draw, view], self._silent_feature[item], self.link)
+        return np.take_along_axis(probability, self._place[draw, view][:, None], axis=2)
+
+    def _both_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+        total = np.zeros((len(a), self.most_views))
+        for draws in _blocks(self.num_draws, len(a) * self.most_views):
+            of_draws = self._cluster[draws]
+            total += (of_draws[:, :, a] == of_draws[:, :, b]).sum(axis=0).T
+        return total / self.num_draws
+
+    def _one_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+        total = np.zeros((len(a), self.most_views))
+        items, place = np.unique(b, return_inverse=True)
+        for draws in _blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters):
+            draw = np.arange(self.num_draws)[draws]
+            for view in range(self.most_views):
+                probability = self._silent_probability(draw, np.full(len(draw), view), items)
+                own = self._cluster[draws, view][:, a].astype(np.intp)
+                total[:, view] += np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0].sum(axis=0)
+        return total / self.num_draws
+
+    def _check_link(self, feature: Float[np.ndarray, "item column"]) -> None:
+        wanted = (feature.shape[1], self.most_clusters)
+        if self.link is linear and self._weight.shape[2:] != wanted:
+            raise UnsupportedRequest(
+                f"the weights of a view have shape {self._weight.shape[2:]}, which is not that of the linear link, "
+                f"{wanted}: items that nobody judged are predicted where the fit was made, since a link of your own "
+                "is not saved"
+            )
+
+
+class ViewPartition(PartitionTruth):
+    """The partition of all items in one view, or in the view of an expert, over all that it may be.
+
+    Parameters
+    ----------
+    views : the draws of all views.
+    view, expert : one of them, by its code.
+    """
+
+    def __init__(self, views: ViewsTruth, *, view: int | None = None, expert: int | None = None) -> None:
+        self.views, self.view, self.expert = views, view, expert
+        self.num_records, self.num_draws, self.records = views.num_items, views.num_draws, views.items
+
+    def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
+        """Return the cluster of each item in some draws: the code of the first item in it."""
+        views, view = self.views, np.asarray(self.view)
+        if self.expert is not None:
+            view = views.views_of_experts(draws)[:, self.expert]
+        return first_in_rows(views.clusters(view, draws), views.most_clusters)
+
+    def pairs(self) -> Pairs:
+        """Return how probably each pair is together; of few enough items."""
+        number = self.num_records * (self.num_records - 1) // 2
+        if number > _MOST_PAIRS:
+            raise UnsupportedRequest(
+                f"{self.num_records:,} items have {number:,} pairs; ask for those that you need, by "
+                "together(items_a, items_b, view=… or expert=…), or score the partition, which takes no pairs"
+            )
+        first, second = np.triu_indices(self.num_records, 1)
+        of_views = self.views.pair_probability(first, second)
+        probability = of_views @ self._weight
+        return Pairs(first.astype(np.int32), second.astype(np.int32), probability)
+
+    def estimate(self) -> Int[np.ndarray, " record"]:
+        """Return the consensus: each item in its most probable cluster, of an expert in his most probable view."""
+        return first_members(self.views.consensus(int(self._weight.argmax())))
+
+    @property
+    def _weight(self) -> Float[np.ndarray, " view"]:
+        if self.expert is not None:
+            return self.views.view_probability[self.expert]
+        return (np.arange(self.views.most_views) == self.view).astype(float)
+
+
+# Draws ----------------------------------------------------------------------------------------------------------------
+
+
+def _normalised(probability: Any) -> np.ndarray:
+    """Return probabilities in double precision that add up to one."""
+    values = np.asarray(probability, float)
+    return np.asarray(values / values.sum(axis=-1, keepdims=True))
+
+
+def _by_inverse(probability: Float[np.ndarray, "draw unit class"], noise: Array) -> Int[np.ndarray, "draw unit"]:
+    """Draw classes by the inverse of the distribution function, int8 where they fit."""
+    reached = np.cumsum(probability[..., :-1], axis=-1) <= np.asarray(noise, float)[..., None]
+    return reached.sum(axis=-1).astype(np.int8 if probability.shape[-1] <= 128 else np.int32)
+
+
+def _uniform(
+    key: Key, stream: int, draw: Int[np.ndarray, " draw"], view: Any, number: int
+) -> Float[np.ndarray, "draw unit"]:
+    """Return random numbers below one that depend on nothing but the key, the stream, the draw, the view and the unit.
+
+    They are made by a hash of these (splitmix64; Steele, Lea and Flood 2014), on the host: nothing has to be compiled.
+    """
+    word = np.asarray(jax.random.key_data(key)).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        state = _mixed(_mixed(word[0]) ^ word[-1]) + np.uint64(stream)
+        of_draw = _mixed(_mixed(state + draw.astype(np.uint64)) + np.asarray(view).astype(np.uint64))
+        words = _mixed(of_draw[:, None] + np.arange(number, dtype=np.uint64) * _GOLDEN)
+    return (words >> np.uint64(11)) * 2.0**-53
+
+
+def _mixed(word: Any) -> Any:
+    """Mix the bits of words."""
+    word = word + _GOLDEN
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+def _blocks(number: int, numbers_each: int) -> Iterator[slice]:
+    """Yield so many rows at a time that their numbers can be held."""
+    rows = max(_BLOCK // max(numbers_each, 1), 1)
+    return (slice(start, start + rows) for start in range(0, number, rows))
