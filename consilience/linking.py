@@ -69,7 +69,7 @@ def link(
         place of those that the model itself can care about; of splink's or any other blocking.
     method : ``auto``, ``em`` or ``nuts``.
     draws, seed : of the partitions that are drawn.
-    options : of the model `block-linkage`: likelihood, restriction, threshold, largest.
+    options : of the model `block-linkage`: likelihood, restriction, threshold, largest; and ``devices`` of `fit`.
 
     Returns
     -------

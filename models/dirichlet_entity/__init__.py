@@ -80,8 +80,8 @@ from consilience.models.dirichlet_entity.tables import entities, pairs, review
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.interface import Model, Option
 from consilience.models.partition import DrawnPartitions, PartitionTruth
-from consilience.models.unbounded import LogGamma
 from consilience.models.partition_tables import clusters, matching_sets
+from consilience.models.unbounded import LogGamma
 
 __all__ = ["MODEL", "Posterior", "Priors", "canonical", "model", "notes", "truth"]
 

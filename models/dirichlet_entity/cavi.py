@@ -35,11 +35,11 @@ import numpy as np
 from jax.scipy.special import digamma, gammaln, xlogy
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.models.dirichlet_entity.problem import Anchored, Dense, entities_of, prepare
+from consilience.models.dirichlet_entity.problem import Anchored, Dense, prepare
 from consilience.models.dirichlet_entity.shards import shard
 from consilience.models.interface import Ascent, Terms, Total, alone
 
-__all__ = ["CAVI", "Posterior", "State", "entities_of", "sites", "start", "step"]
+__all__ = ["CAVI", "Posterior", "State", "sites", "start", "step"]
 
 
 class State(NamedTuple):

@@ -128,6 +128,8 @@ def test_what_cannot_be_divided_is_refused():
         cs.fit("dawid-skene", data, devices=64)
     with pytest.raises(UnsupportedRequest, match="one device"):
         cs.fit("dawid-skene", data, method="gibbs", devices=2)
+    with pytest.raises(UnsupportedRequest, match="'exact' runs on one device"):
+        cs.fit("majority-vote", data, devices=2)
 
 
 # ---- rows ----
