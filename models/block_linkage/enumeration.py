@@ -240,18 +240,16 @@ def _on_devices(mesh: Mesh, likelihood: Likelihood, number: int) -> Callable[...
 def _compiled(mesh: Mesh, likelihood: Likelihood) -> Callable[..., Enumerated]:
     """Return the compiled function of one chunk for each device."""
     whole, (axis,) = PartitionSpec(), mesh.axis_names
+    divided: list[Any] = [PartitionSpec(*[None] * place, axis) for place in range(3)]
 
-    def last(number: int) -> PartitionSpec:
-        return PartitionSpec(*[None] * (number - 1), axis)
-
-    def of_device(*arguments: Any) -> Enumerated:
+    def of_device(values: Any, table: Any, distortion: Any, size_term: Any, conflict: Any) -> Enumerated:
         with jax.default_matmul_precision("highest"):
-            return _enumerate(*arguments, likelihood, jnp)
+            return _enumerate(values, table, distortion, size_term, conflict, likelihood, jnp)
 
     return jax.jit(
         jax.shard_map(
-            of_device, mesh=mesh, in_specs=(last(3), whole, whole, whole, last(3)),
-            out_specs=Enumerated(last(1), last(2), last(2), last(2)),
+            of_device, mesh=mesh, in_specs=(divided[2], whole, whole, whole, divided[2]),
+            out_specs=Enumerated(divided[0], divided[1], divided[1], divided[1]),
         )
     )  # fmt: skip
 
