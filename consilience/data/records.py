@@ -242,6 +242,8 @@ def _check_values(
 
 def _record_ids(table: Table, id_column: str) -> list[str]:
     codes, names = table.texts(id_column, required=True)
+    if len(names) == table.num_rows:  # all differ and none is missing, so they are in the order of the rows
+        return names
     again = repeated(codes) & (codes >= 0)
     table.flag(again, id_column, "an earlier record of this source has the same id", "give every record its own id")
     return np.append(object_array(names), [""])[codes].tolist()
@@ -249,8 +251,10 @@ def _record_ids(table: Table, id_column: str) -> list[str]:
 
 def _across_sources(records: Sequence[list[str]], names: Sequence[str]) -> Iterable[str]:
     """Return the ids of all records; one that several sources have is written ``source:id``."""
+    if len(records) == 1:
+        return records[0]
     joined = list(itertools.chain.from_iterable(records))
-    if len(records) == 1 or len(set(joined)) == len(joined):
+    if len(set(joined)) == len(joined):
         return joined
     counts = collections.Counter(joined)
     return (

@@ -92,6 +92,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 KEPT_PER_KIND = 1000       # problem records kept for one kind; the rest is counted
 _CHUNK_ROWS = 65536
+_LOOKED_AT = 1000           # rows that tell whether a column may be one of distinct texts
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 _EXACT_FLOAT = 2.0**53      # whole floats from here on may stand for several integers
 
@@ -733,7 +734,10 @@ def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
 
 def _from_series(name: str, values: Any) -> Column:
     """Encode a pandas column by pandas itself, anything else value by value."""
-    mixed = str(getattr(values, "dtype", "")) == "object" and bool in set(map(type, np.asarray(values)))
+    kind = str(getattr(values, "dtype", ""))
+    if kind in ("str", "string") and (texts := _distinct_texts(values)) is not None:
+        return Column(name, np.arange(len(texts), dtype=np.int32), texts)
+    mixed = kind == "object" and bool in set(map(type, np.asarray(values)))
     if hasattr(values, "factorize") and not mixed:
         try:
             codes, distinct = values.factorize()
@@ -744,6 +748,15 @@ def _from_series(name: str, values: Any) -> Column:
         except TypeError:
             pass
     return _from_values(name, values.tolist() if isinstance(values, np.ndarray) else values)
+
+
+def _distinct_texts(values: Any) -> list[str] | None:
+    """Return a pandas column of texts that all differ, as ids do, which saves encoding it; None of any other."""
+    for number in (_LOOKED_AT, len(values)):
+        texts = getattr(values, "array", values)[:number].to_numpy(dtype=object).tolist()
+        if len(set(texts)) < len(texts) or not set(map(type, texts)) <= {str}:
+            return None
+    return texts
 
 
 def _read_frame(frame: Any, choose: Choose, problems: Problems) -> Table:

@@ -247,3 +247,15 @@ def test_sources_and_copies_that_cannot_be_written(tmp_path):
         write_records(records.replace(sources=np.array(["a/b"], object)), tmp_path)
     with pytest.raises(UnsupportedRequest, match="went through JAX"):
         write_records(jax.tree.map(lambda leaf: leaf, records), tmp_path)
+
+
+def test_ids_of_a_frame_that_all_differ_are_encoded_as_others():
+    ids = [f"r{number}" for number in range(2_000)]
+    frame = pd.DataFrame({"id": ids, "name": ["a", "b"] * 1_000}, dtype="str", index=np.arange(2_000)[::-1] / 2)
+    assert read_records(frame).records.tolist() == ids
+    frame["id"] = [*ids[:-1], "r0"]
+    with pytest.raises(InputError, match="has the same id"):
+        read_records(frame)
+    frame["id"] = [*ids[:-1], None]
+    with pytest.raises(InputError, match="the id is empty"):
+        read_records(frame)
