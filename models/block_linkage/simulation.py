@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from consilience.arrays import Bool, Float, Int, Key
 from consilience.data.codes import object_array
@@ -31,7 +32,8 @@ def simulate(
     key: Key | int, priors: Any = None, *, num_records: int = 500,
     num_values: Sequence[int] = (150, 100, 90, 12, 31), exponent: PerField = 1.0,
     distortion: PerField = 0.05, missing: PerField = 0.0,
-    size_share: Sequence[float] | np.ndarray = (0.9, 0.1), num_sources: int = 1, repeats: bool = True,
+    size_share: Sequence[float] | np.ndarray = (0.9, 0.1), intensity: float | None = None,
+    num_sources: int = 1, repeats: bool = True,
     moves: float = 0.0, moving_fields: Sequence[int] = (), errors: str = "independent", typos: bool = False,
 ) -> tuple[Records, dict[str, np.ndarray]]:  # fmt: skip
     """Draw entities, and records of them.
@@ -44,7 +46,10 @@ def simulate(
     exponent : s of Zipf's law, for all fields or for each; 0 for values that are equally common.
     distortion : b, for all fields or for each.
     missing : share of the values that are lost, for all fields or for each.
+    num_records : how many; of no account where ``intensity`` is given.
     size_share : μ, the share of entities with 1, 2, … records. The last entity is cut where the records are enough.
+    intensity : m. Where given, the number of entities is that of a Poisson distribution with this mean when it is not
+        zero, and there are as many records as they have: the prior of partitions as it is, for tests of a posterior.
     num_sources : how many files the records come in.
     repeats : whether a file may have several records of an entity. If not, an entity has no more records than there
         are files.
@@ -72,8 +77,11 @@ def simulate(
     )
     shares = np.asarray(size_share, float)
     _check(num_records, num_values, shares, num_sources, repeats, moving_fields, num_fields, errors)
+    if intensity is not None and not 0 < intensity < np.inf:
+        raise UnsupportedRequest(f"intensity is {intensity}; give the expected number of entities, above 0")
     of_records, *of_fields = _generators(key, 1 + num_fields)
-    entity, place = _entities(of_records, num_records, shares / shares.sum())
+    entity, place = _entities(of_records, num_records, shares / shares.sum(), intensity)
+    num_records = len(entity)
     source = _sources(of_records, entity, place, num_sources, repeats)
     order = np.lexsort((of_records.random(num_records), source))
     entity, place, source = entity[order], place[order], source[order]
@@ -156,13 +164,22 @@ def _check(
 
 
 def _entities(
-    generator: np.random.Generator, num_records: int, size_share: Float[np.ndarray, " size"]
+    generator: np.random.Generator, num_records: int, size_share: Float[np.ndarray, " size"], intensity: float | None
 ) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:
     """Return the entity of each record, and its place among the entity's records."""
-    size = 1 + _draw(generator.random(num_records), np.cumsum(size_share))
-    entity = np.repeat(np.arange(num_records), size)[:num_records]
+    number = num_records if intensity is None else _at_least_one(generator, intensity)
+    size = 1 + _draw(generator.random(number), np.cumsum(size_share))
     first = np.cumsum(size) - size
-    return entity, np.arange(num_records) - first[entity]
+    entity = np.repeat(np.arange(number), size)
+    if intensity is None:
+        entity = entity[:num_records]
+    return entity, np.arange(len(entity)) - first[entity]
+
+
+def _at_least_one(generator: np.random.Generator, intensity: float) -> int:
+    """Draw from a Poisson distribution what is not zero."""
+    none = np.exp(-intensity)
+    return int(max(stats.poisson.ppf(none + (1 - none) * generator.random(), intensity), 1))
 
 
 def _sources(

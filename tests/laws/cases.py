@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpyro.distributions as dist
 from scipy import special, stats
 
 from consilience.data import Annotations, Rankings, Ratings
-from consilience.errors import UnsupportedRequest
+from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "RECORD_CASES", "Case", "RecordCase"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,4 +235,42 @@ CASES: dict[str, Case] = {
         rows=_RANKINGS, sizes={"items": 3, "annotators": 3, "classes": 5}, options={"reliability": 2.0},
     ),
 }  # fmt: skip
+"""The registered members' rows, by name."""
+
+
+# ---- members whose data are records ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordCase:
+    """What the battery needs to know of a member that links records.
+
+    Parameters
+    ----------
+    options : of the member.
+    unordered : options under which the order of the records plays no part.
+    other_priors : function of the member -> priors that change the answer.
+    refuses_prior : function of the member -> priors that it does not take, and the class of the error.
+    refuses : degenerate data sets, by name, for which the documented answer is an error, and its class.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    unordered: Mapping[str, Any] = field(default_factory=dict)
+    other_priors: Callable[[Any], Any]
+    refuses_prior: tuple[Callable[[Any], Any], type[Exception]]
+    refuses: Mapping[str, type[Exception]] = field(default_factory=dict)
+
+
+RECORD_CASES: dict[str, RecordCase] = {
+    "block-linkage": RecordCase(
+        other_priors=lambda member: member.priors(distortion=dist.Beta(1.0, 200.0)),
+        refuses_prior=(lambda member: member.priors(distortion=dist.Uniform(0.0, 1.0)), NotConjugate),
+    ),
+    "dirichlet-entity": RecordCase(
+        # An anchored support looks at earlier records only.
+        unordered={"support": "dense"},
+        other_priors=lambda member: member.priors(concentration=0.4),
+        refuses_prior=(lambda member: member.priors(concentration=np.ones(99)), InvalidPrior),
+    ),
+}
 """The registered members' rows, by name."""

@@ -21,7 +21,8 @@ def load(name, path):
     return module
 
 
-CASES = load("laws_cases", HERE / "cases.py").CASES
+cases = load("laws_cases", HERE / "cases.py")
+CASES, RECORD_CASES = cases.CASES, cases.RECORD_CASES
 
 # Name in CASES -> file with a MODEL, relative to the repository, of members that are not in the registry.
 OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py"}
@@ -31,9 +32,9 @@ def member_of(name):
     return models.member(name) if name not in OTHERS else load(f"laws_{name}", HERE.parents[1] / OTHERS[name]).MODEL
 
 
-# The laws are about items and their classes. Records have neither: their members' own tests hold the laws that make
-# sense for partitions (determinism, saving and pickling, permutations, degenerate data).
-NAMES = [name for name in models.names() if models.entry(name).data != "Records"]
+RECORDS = [name for name in models.names() if models.entry(name).data == "Records"]
+# Of constraints the truth is several partitions at once; their member's own tests hold the laws that make sense for it.
+NAMES = [name for name in models.names() if models.entry(name).data not in ("Records", "Constraints")]
 
 
 @pytest.fixture(scope="session", params=[*NAMES, *OTHERS])
@@ -42,6 +43,14 @@ def subject(request):
     if request.param not in CASES:
         pytest.fail(f"'{request.param}' has no row in tests/laws/cases.py")
     return member_of(request.param), CASES[request.param]
+
+
+@pytest.fixture(scope="session", params=RECORDS)
+def record_subject(request):
+    """Return a member that links records, and its row: the laws of items and their classes mean nothing to it."""
+    if request.param not in RECORD_CASES:
+        pytest.fail(f"'{request.param}' has no row in RECORD_CASES of tests/laws/cases.py")
+    return member_of(request.param), RECORD_CASES[request.param]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -176,3 +176,20 @@ def test_the_same_in_every_process():
 def test_keys_of_jax():
     first, second = (simulate(jax.random.key(5))[0].fingerprint() for _ in range(2))
     assert first == second != simulate(jax.random.key(6))[0].fingerprint()
+
+
+def test_a_number_of_entities_that_is_drawn():
+    counts = []
+    for seed in range(300):
+        data, _ = simulate(seed, num_values=(5,), intensity=4.0, size_share=(0.5, 0.5))
+        sizes = entity_sizes(data)
+        assert data.num_records == sizes.sum() == data.value.shape[1]
+        counts.append((len(sizes), data.num_records))
+    entities, records = np.array(counts).T
+    # A Poisson distribution without its zero.
+    mean = 4 / (1 - np.exp(-4))
+    assert abs(entities.mean() - mean) < 5 * np.sqrt(mean * (5 - mean) / 300)
+    assert entities.min() >= 1
+    assert abs((records / entities).mean() - 1.5) < 5 * 0.5 / np.sqrt(300)
+    with pytest.raises(UnsupportedRequest, match="intensity is 0"):
+        simulate(0, intensity=0.0)
