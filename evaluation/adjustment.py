@@ -22,7 +22,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.coreference_adjusted import evaluate_chains
 from consilience.evaluation.coreference_scores import is_coreference_metric
 from consilience.evaluation.metrics import Metric, resolve
-from consilience.evaluation.partition_scores import evaluate_partition
+from consilience.evaluation.partition_scores import check_one_partition, evaluate_partition
 from consilience.evaluation.scores import Score
 from consilience.models.partition import PartitionTruth
 from consilience.models.truth import Truth, pad
@@ -77,7 +77,8 @@ def evaluate(
     Score, or a dict of them by name when a list was given.
     """
     names = [metric] if isinstance(metric, str) else metric if isinstance(metric, list | tuple) else []
-    if hasattr(predictions, "to_chains") or any(map(is_coreference_metric, names)):
+    of_chains = hasattr(predictions, "to_chains") or any(map(is_coreference_metric, names))
+    if of_chains and not isinstance(predictions, Partition):  # some scores of partitions have the names of theirs
         predictions = as_chains(predictions)
     if isinstance(predictions, Chains):
         if by is not None:
@@ -131,6 +132,7 @@ def _names(metric: Any, default: str) -> tuple[list[str], bool]:
 def truth_of(fit: Any) -> Truth:
     """Return the truth of a fit; a truth is returned as it is."""
     truth = fit if isinstance(fit, (Truth, PartitionTruth)) else fit.truth
+    check_one_partition(truth)
     if isinstance(truth, PartitionTruth):
         raise UnsupportedRequest(
             "the truth of this fit is which records are of one entity, and no item has a class; "

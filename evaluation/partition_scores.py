@@ -28,6 +28,7 @@ __all__ = [
     "PartitionScore",
     "PartitionScores",
     "aligned_partitions",
+    "check_one_partition",
     "check_scores",
     "entity_probability",
     "evaluate_partition",
@@ -152,9 +153,19 @@ def _is_numbers(side: Any) -> bool:
 
 def _truth_of(fit: Any) -> PartitionTruth:
     truth = fit if isinstance(fit, PartitionTruth) else getattr(fit, "truth", None)
+    check_one_partition(truth)
     if not isinstance(truth, PartitionTruth):
         raise UnsupportedRequest("this asks for the partition of records, which only a fit of records has")
     return truth
+
+
+def check_one_partition(truth: Any) -> None:
+    """Refuse the truth of experts who see the items in several ways: a score needs to know which is meant."""
+    if hasattr(truth, "partition_of_expert"):
+        raise UnsupportedRequest(
+            "the truth of this fit is several partitions of the items, one for each view; take one of them, "
+            "fit.partition(view) or fit.partition_of_expert(expert), in the place of the fit"
+        )
 
 
 def check_scores(metrics: Sequence[str]) -> None:

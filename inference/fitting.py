@@ -230,14 +230,24 @@ class Fit:
             truth = estimated({site: values[0] for site, values in drawn.items()}, self.data)
         else:
             own = {"num_draws": self.draws, **self.options}
+            if "priors" in inspect.signature(self.member.truth).parameters:
+                own["priors"] = self._known_priors
             truth = self.member.truth(drawn, self.data, key=stream_key(self.seed, _TRUTH), **own)
         if hasattr(truth, "records"):  # a partition has neither items nor classes
             truth.records = getattr(self.data, "records", None)
             return truth
         truth.items = getattr(self.data, "items", getattr(self.data, "mentions", None))
-        if truth.classes is None:
+        if getattr(truth, "classes", ()) is None:  # views have none
             truth.classes = getattr(self.data, "classes", getattr(self.data, "labels", None))
         return truth
+
+    @property
+    def _known_priors(self) -> Any:
+        """The priors; of a loaded fit, which knows them in words only, the model's own where those were used."""
+        if self.priors is not None or self.member.priors is None:
+            return self.priors
+        own = self.member.priors()
+        return own if describe_priors(own) == self.attributes.get("priors") else None
 
     @property
     def closed_form(self) -> bool:
@@ -295,6 +305,8 @@ class Fit:
         from consilience.inference import posterior
 
         samples = self.samples(draws)
+        if self.member.summarised is not None:
+            samples = self.member.summarised(samples, self.data)
         return posterior.summarise(samples, dims=self._dims(samples), coords=self._coords(), interval=interval)
 
     def to_arviz(self, draws: int | None = None) -> Any:
@@ -324,6 +336,8 @@ class Fit:
         ids = {"item": getattr(self.truth, "items", None), "label": classes, "class": classes, "annotator": annotators}
         # An entity is named by the first of its records.
         ids |= dict.fromkeys(("record", "record_a", "record_b", "entity"), getattr(self.truth, "records", None))
+        ids |= dict.fromkeys(("expert", "expert_a", "expert_b"), getattr(self.data, "experts", None))
+        ids |= dict.fromkeys(("item_a", "item_b"), ids["item"]) | {"feature": getattr(self.data, "features", None)}
         named = {column: _named(values, ids.get(column)) for column, values in columns.items()}
         return pandas.DataFrame(named)
 
@@ -402,10 +416,18 @@ class Fit:
         return dims
 
     def _coords(self) -> dict[str, Any]:
-        data, coords = self.data, {}
-        for dim, ids in {"item": "items", "label": "labels", "class": "classes", "annotator": "annotators"}.items():
+        data: Any = self.data
+        coords: dict[str, Any] = {}
+        named = {
+            "item": "items", "label": "labels", "class": "classes", "annotator": "annotators", "expert": "experts",
+        }  # fmt: skip
+        for dim, ids in named.items():
             if getattr(data, ids, None) is not None:
                 coords[dim] = np.asarray(getattr(data, ids)).astype(str)
+        if getattr(data, "features", None) is not None:
+            coords["feature"] = np.append(np.asarray(data.features).astype(str), "offset")
+            if "item" in coords:
+                coords["judged_item"] = coords["item"][np.unique([data.item_a, data.item_b])]
         if "label" in coords and "class" not in coords:
             coords["class"] = coords["label"]  # of models of labels: the true one
         if {"item", "class"} <= set(coords) and hasattr(data, "entry_item") and hasattr(data, "entry_class"):
@@ -466,7 +488,7 @@ def _check_data(member: Model, data: Any) -> None:
     if not isinstance(data, taken):
         readers = {
             "Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings",
-            "Mentions": "read_mentions", "Records": "read_records",
+            "Mentions": "read_mentions", "Records": "read_records", "Constraints": "read_constraints",
         }  # fmt: skip
         read = " or ".join(readers[contract.__name__] for contract in taken if contract.__name__ in readers)
         hint = f", as {read} returns them" if read else ""

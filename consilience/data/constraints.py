@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.data.codes import object_array, recode, repeated
+from consilience.data.codes import object_array, recode, repeated, require_rows
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import (
     ALIASES,
@@ -19,8 +19,11 @@ from consilience.data.tables import (
     read_table,
     warn_input,
 )
+from consilience.errors import InputError, InputProblem
 
 __all__ = ["Constraints", "read_constraints", "read_features"]
+
+_FEW, _SHOWN = 10, 10
 
 _ANSWERS = {
     **dict.fromkeys(("together", "must", "must-link", "ml", "same", "1"), 1),
@@ -76,18 +79,28 @@ def read_constraints(
     Returns
     -------
     constraints : experts in the order of their first appearance, items in that of the features table.
+
+    Raises
+    ------
+    InputError : what is wrong with the tables, all of it, with the lines. Features may not be missing, and not all of
+        them constant.
+
+    Warns
+    -----
+    InputWarning : experts with fewer than ten answers or answers of one kind only, a single expert, constant features.
     """
     check_option("duplicates", duplicates, ("first", "keep", "error"))
     table = read_table(source, choose_columns(("expert", "item_a", "item_b", "answer"), (), columns))
     expert, experts = table.texts("expert", required=True)
     a, names_a = table.texts("item_a", required=True)
     b, names_b = table.texts("item_b", required=True)
-    feature_names: list[str]
-    if features is None:
-        items, feature_names = list(dict.fromkeys([*names_a, *names_b])), []
-        values = np.empty((len(items), 0))
-    else:
-        items, feature_names, values = read_features(features)
+    items, feature_names = list(dict.fromkeys([*names_a, *names_b])), list[str]()
+    values = np.empty((len(items), 0))
+    if features is not None:
+        try:
+            items, feature_names, values = read_features(features)
+        except InputError as error:  # to be told together with what is wrong with the constraints
+            table.problems.found += error.problems
     a, b = recode(a, names_a, items), recode(b, names_b, items)
     for role, code in (("item_a", a), ("item_b", b)):
         table.flag(code == -2, role, "this item is not in the table of features", "correct it or add the item")
@@ -96,6 +109,9 @@ def read_constraints(
     a, b = np.minimum(a, b), np.maximum(a, b)
     keep = _keep_repeated(table, expert, a, b, together, duplicates)
     table.problems.raise_any()
+    require_rows(table, keep)
+    _warn_of_few(expert[keep], together[keep], experts)
+    _warn_of_constant(values, feature_names)
     return Constraints(
         expert=expert[keep],
         item_a=a[keep],
@@ -110,6 +126,39 @@ def read_constraints(
         items=object_array(items),
         features=object_array(feature_names),
     )
+
+
+def _warn_of_few(expert: np.ndarray, together: np.ndarray, experts: list[str]) -> None:
+    """Name the experts of whom the answers say little."""
+    number = np.bincount(expert, minlength=len(experts))
+    said = np.bincount(expert, together, len(experts))
+    if len(experts) == 1:
+        warn_input("there is one expert, and so one view: what others would say cannot be told")
+    few = [experts[code] for code in np.flatnonzero(number < _FEW)]
+    if few:
+        warn_input(f"{_listed(few, 'experts')} gave fewer than {_FEW} answers, less than the prior weighs")
+    one_kind = [experts[code] for code in np.flatnonzero((said == 0) | (said == number))]
+    if one_kind:
+        done = "said 'together' always or never; how they judge the pairs that are not so is unknown"
+        warn_input(f"{_listed(one_kind, 'experts')} {done}")
+
+
+def _warn_of_constant(values: np.ndarray, names: list[str]) -> None:
+    """Name the features that are the same for all items; refuse those that tell no item apart."""
+    if len(values) < 2:
+        return
+    constant = [name for name, column in zip(names, values.T, strict=True) if (column == column[0]).all()]
+    if constant and len(constant) == len(names):
+        raise InputError(
+            InputProblem("all features are the same for all items", "give features that differ, or none at all")
+        )
+    if constant:
+        warn_input(f"{_listed(constant, 'features')} are the same for all items; they tell nothing and are not used")
+
+
+def _listed(names: list[str], what: str) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
+    return f"{len(names):,} {what} ({shown})"
 
 
 def _answers(table: Table) -> np.ndarray:

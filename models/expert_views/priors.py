@@ -109,7 +109,16 @@ def linear(weight: Float[Array, "feature cluster"], feature: Float[Array, "item 
 
 
 def num_views(views: int, num_experts: int) -> int:
-    """Return the number of views; 0 stands for half as many as experts."""
+    """Return the number of views; 0 stands for half as many as experts.
+
+    Raises
+    ------
+    UnsupportedRequest : there are more views than experts.
+    """
+    if views > num_experts > 0:
+        raise UnsupportedRequest(
+            f"there are {num_experts} experts, each with one view, and views is {views}; give {num_experts} at most"
+        )
     return views or max(1, num_experts // 2)
 
 

@@ -1,9 +1,15 @@
 """Constraints: answers, pairs in any order, features."""
 
+import warnings
+
+import numpy as np
 import pytest
 
 from consilience.data import read_constraints
-from consilience.errors import InputError, InputWarning
+from consilience.errors import InputError, InputWarning, UnknownName
+
+FEW = "ignore:.*(gave fewer than 10 answers|always or never|there is one expert)"
+pytestmark = pytest.mark.filterwarnings(f"{FEW}:consilience.errors.InputWarning")
 
 PAIRS = {"expert": [1, 1, 2], "item_a": ["x", "z", "y"], "item_b": ["y", "x", "x"], "answer": ["together", "CL", "0"]}
 FEATURES = {"sample": ["z", "y", "x", "w"], "height": [1, 2, 3, 4], "width": [0.5, "1e-1", 2, 0]}
@@ -69,3 +75,70 @@ def test_malformed_rows_are_refused(changes, feature_changes, match):
 def test_features_need_numbers():
     with pytest.raises(InputError, match="at least one column of numbers"):
         read_constraints(PAIRS, features={"item": ["x", "y", "z"]})
+
+
+# ---- a table of ten answers each, which nothing has to be said against ----
+
+
+def table(**changes):
+    random = np.random.default_rng(0)
+    columns = {
+        "expert": np.repeat(["ann", "bob"], 10), "item_a": np.tile([f"i{n}" for n in range(10)], 2),
+        "item_b": np.tile([f"i{n + 1}" for n in range(10)], 2), "answer": np.tile(["together", "apart"], 10),
+    }  # fmt: skip
+    features = {"item": [f"i{n}" for n in range(12)], "height": random.normal(size=12), "width": random.normal(size=12)}
+    return columns | {k: v for k, v in changes.items() if k in columns}, features
+
+
+def test_nothing_is_said_of_good_tables():
+    columns, features = table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        constraints = read_constraints(columns, features=features)
+    assert constraints.num_items == 12  # the one that nobody judged is kept
+    assert constraints.experts.tolist() == ["ann", "bob"]
+
+
+def test_experts_of_whom_little_is_known():
+    columns, features = table()
+    few = {name: values[:-3] for name, values in columns.items()}
+    with pytest.warns(InputWarning, match=r"1 experts \('bob'\) gave fewer than 10 answers"):
+        read_constraints(few, features=features)
+    one_kind = columns | {"answer": ["together", "apart"] * 5 + ["apart"] * 10}
+    with pytest.warns(InputWarning, match=r"1 experts \('bob'\) said 'together' always or never"):
+        read_constraints(one_kind, features=features)
+    alone = {name: values[:10] for name, values in columns.items()}
+    with pytest.warns(InputWarning, match="there is one expert, and so one view"):
+        assert read_constraints(alone, features=features).num_experts == 1
+
+
+def test_constant_features():
+    columns, features = table()
+    features["colour"] = [7.0] * 12
+    with pytest.warns(InputWarning, match=r"1 features \('colour'\) are the same for all items"):
+        assert read_constraints(columns, features=features).num_features == 3
+    with pytest.raises(InputError, match="all features are the same for all items"):
+        read_constraints(columns, features={"item": features["item"], "colour": features["colour"]})
+
+
+def test_tables_without_rows_or_columns():
+    columns, features = table()
+    with pytest.raises(InputError, match="no rows"):
+        read_constraints({name: [] for name in columns}, features=features)
+    with pytest.raises(InputError, match="there is no column 'expert'") as raised:
+        read_constraints(features)
+    assert len(raised.value.problems) == 4  # every missing column is named
+    with pytest.raises(InputError, match="there is no column 'answer'"):
+        read_constraints({name: values for name, values in columns.items() if name != "answer"})
+    with pytest.raises(UnknownName, match="duplicates='last' is not an option"):
+        read_constraints(columns, duplicates="last")
+
+
+def test_all_that_is_wrong_is_told_together_with_lines(tmp_path):
+    (tmp_path / "pairs.csv").write_text("expert,i,j,link\nann,x,x,1\nann,x,y,perhaps\nann,x,q,0\n")
+    (tmp_path / "items.csv").write_text("sample,height\nx,1\ny,tall\n")
+    with pytest.raises(InputError) as raised:
+        read_constraints(str(tmp_path / "pairs.csv"), features=str(tmp_path / "items.csv"))
+    text = str(raised.value)
+    for told in ("items.csv, line 3, column 'height'", "pairs.csv, line 2", "pairs.csv, line 3, column 'link'"):
+        assert told in text
