@@ -246,7 +246,7 @@ def _add_run(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_metric(sub: argparse.ArgumentParser) -> None:
-    line = "top-1, top-3, set-2, ao-3, kendall-3, …; of chains conll, muc, b3, …"
+    line = "top-1, top-3, set-2, ao-3, …; of chains conll, muc, …; of records pairwise-f1, b3-f1, …"
     sub.add_argument("--metric", action="append", metavar="NAME", help=line)
 
 
@@ -280,11 +280,13 @@ def _build_chains(sub: argparse.ArgumentParser) -> None:
 def _build_score(sub: argparse.ArgumentParser) -> None:
     for name in ("key", "response"):
         line = f"the {name}: a CoNLL file or a folder of them"
-        sub.add_argument(name, metavar=name.upper(), help=line + (", or public data" if name == "key" else ""))
-    _add_singletons(sub, "include")
+        line += ", or public data" if name == "key" else ""
+        sub.add_argument(name, metavar=name.upper(), help=f"{line}; or a table of records with their entities")
+    _add_singletons(sub, None)
+    _add_columns(sub)
     sub.add_argument("--documents", action="store_true", help="the F of every document")
     _add_json(sub)
-    sub.add_argument("--csv", metavar="FILE", help="write the table of documents to a CSV file")
+    sub.add_argument("--csv", metavar="FILE", help="write the table of documents, or of scores, to a CSV file")
 
 
 def _listed(text: str) -> list[str]:
@@ -465,7 +467,7 @@ _COMMANDS = {
         "say how often annotators agree, and how sure one may be of it",
     ),
     "chains": (_build_chains, commands.chains, "print the coreference chains of a fit, or write them as CoNLL"),
-    "score": (_build_score, coreference_commands.score, "score a response against a key: MUC, B3, CEAF, BLANC, LEA"),
+    "score": (_build_score, coreference_commands.score, "score a response against a key: chains, or records"),
     "link": (_build_link, linkage_commands.link, "find the records of one or several tables that are of one entity"),
     "simulate": (_build_simulate, coreference_commands.simulate, "simulate annotations of coreference by a crowd"),
     "report": (_build_report, commands.report, "write one HTML page about a fit and its evaluation"),

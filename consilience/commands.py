@@ -24,6 +24,7 @@ from consilience import models as registry
 from consilience.coreference_commands import are_chains, read_key
 from consilience.errors import InputError, InputProblem, InputWarning, InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
+from consilience.linkage_commands import holds_records, read_entities
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
@@ -398,7 +399,7 @@ def evaluate(arguments: Arguments) -> None:
     fitted, risk = _load(arguments)
     from consilience.evaluation.adjustment import evaluate as score_predictions
 
-    metrics = arguments.metric or ["conll" if "singletons" in policies else "top-1"]
+    metrics = arguments.metric or [_default_metric(arguments)]
     rows, groups = [], []
     items: dict[str, Any] = {}
     for name, predictions in systems.items():
@@ -426,7 +427,7 @@ def compare(arguments: Arguments) -> None:
     fitted, _ = _load(arguments)
     from consilience.evaluation.comparison import compare as rank
 
-    metrics = arguments.metric or ["conll" if "singletons" in policies else "top-1"]
+    metrics = arguments.metric or [_default_metric(arguments)]
     if len(metrics) > 1:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
     comparison = rank(fitted, systems, metrics[0], seed=arguments.seed, **policies)
@@ -509,7 +510,7 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
     files = arguments.predictions
     if files:
         _keep_compiled_programs()
-    of_chains = are_chains(files, getattr(arguments, "metric", None) or ())
+    kind = _kind(arguments)
     for source in files:
         found += [(Path(source).name.split(".")[0], read_key(source))] if of_chains else _predictions(source, arguments)
     if names is not None and len(names) != len(found):
@@ -519,7 +520,7 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
         remedy = "give other --names" if hasattr(arguments, "names") else "rename the files"
         raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
     systems = dict(zip(labels, (system for _, system in found), strict=True))
-    return systems if of_chains else {label: system.replace(name=label) for label, system in systems.items()}
+    return systems if kind == "chains" else {label: system.replace(name=label) for label, system in systems.items()}
 
 
 def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
+from consilience.linkage_commands import are_entities
+from consilience.linkage_commands import score as score_entities
 from consilience.printing import json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
@@ -87,16 +89,24 @@ def simulate(arguments: argparse.Namespace) -> None:
 
 
 def score(arguments: argparse.Namespace) -> None:
-    """Print the scores of a response against a key."""
+    """Print the scores of a response against a key; of tables, those of the entities of records."""
+    if are_entities(arguments.key, arguments.response):
+        if arguments.singletons is not None or arguments.documents:
+            raise UnsupportedRequest("--singletons and --documents say something of chains; these are tables")
+        score_entities(arguments)
+        return
+    if arguments.columns:
+        raise UnsupportedRequest("--columns names columns of tables; chains have none")
+    singletons = arguments.singletons or "include"
     key, response = read_key(arguments.key), read_key(arguments.response)
     from consilience.evaluation.coreference_scores import score_coreference
 
-    found = score_coreference(key, response, singletons=arguments.singletons == "include")
+    found = score_coreference(key, response, singletons=singletons == "include")
     documents = rows_of(found.by_document)
     if arguments.csv:
         write_csv(documents, arguments.csv)
     if arguments.json:
-        described = {"key": arguments.key, "response": arguments.response, "singletons": arguments.singletons}
+        described = {"key": arguments.key, "response": arguments.response, "singletons": singletons}
         rows = documents if arguments.documents else rows_of(found.table)
         print(json_text({**described, "documents" if arguments.documents else "scores": rows}))
     elif arguments.documents:

@@ -1,20 +1,24 @@
-"""What the command `link` does: read tables, link their records, write who is who."""
+"""What the commands of linkage do: read tables, link their records, write who is who; score who was said to be who."""
 
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.errors import InputError, InputProblem, InvalidFit
+from consilience.inference.run_folder import FIT_TEXT, holds_fit
 from consilience.printing import json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
+    from consilience.data.partitions import Partition
     from consilience.inference.fitting import Fit
 
-__all__ = ["link"]
+__all__ = ["are_entities", "holds_records", "link", "read_entities", "score"]
 
 _LEAST_CERTAIN = 10
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 def link(arguments: argparse.Namespace) -> None:
@@ -81,3 +85,52 @@ def _print(fitted: Fit, target: Path, files: list[str]) -> None:
     if review:
         print(f"\nthe most uncertain records\n{table_text(review, limit=_LEAST_CERTAIN, hint='see the report')}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
+
+
+def holds_records(folder: Path) -> bool:
+    """Return whether a folder holds a saved fit of records."""
+    if not holds_fit(folder):
+        return False
+    try:
+        return json.loads((folder / FIT_TEXT).read_text(encoding="utf-8")).get("contract") == "Records"
+    except (OSError, ValueError, AttributeError):
+        return False  # that it is torn is said where it is loaded
+
+
+def are_entities(*sources: str) -> bool:
+    """Return whether files may say of which entity each record is: whether they are tables."""
+    return all(Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES) for source in sources)
+
+
+def read_entities(source: str, arguments: argparse.Namespace) -> Partition:
+    """Read which records a system says are of one entity, as the flags of scoring have it."""
+    from consilience.data import read_partition
+
+    return read_partition(source, columns=arguments.columns, missing=getattr(arguments, "missing", "error"))
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """Print the scores of one partition of records against another."""
+    from consilience.data import read_partition
+    from consilience.evaluation.partition_scores import score_partition
+
+    key, response = (
+        read_partition(source, columns=_own_columns(source, arguments.columns))
+        for source in (arguments.key, arguments.response)
+    )
+    found = score_partition(response, key)
+    rows = rows_of(found.table)
+    if arguments.csv:
+        write_csv(rows, arguments.csv)
+    described = {"key": arguments.key, "response": arguments.response}
+    print(json_text({**described, "scores": rows}) if arguments.json else found)
+
+
+def _own_columns(source: str, columns: dict[str, str] | None) -> dict[str, str] | None:
+    """Return the names of columns if the file has them: of two files one may need no names."""
+    from consilience.data.tables import all_columns, read_table
+
+    if not columns:
+        return None
+    known = set(read_table(source, all_columns).columns)
+    return columns if known.issuperset(columns.values()) else None

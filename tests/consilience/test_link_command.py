@@ -3,6 +3,7 @@
 import csv
 import json
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -71,7 +72,9 @@ def test_what_the_command_writes(folder):
     with (folder / "out/pairs.csv").open(newline="") as stream:
         assert set(next(csv.DictReader(stream))) == {"record_a", "record_b", "probability"}
     page = (folder / "out/report.html").read_text()
-    for words in ("How many entities", "To be decided by hand", "Between files", "Against the known entities"):
+    for words in ("How many entities", "What the candidates leave out", "To be decided by hand", "Between files"):
+        assert words in page
+    for words in ("Against the known entities", "What was run"):
         assert words in page
     assert len(cs.load_fit(folder / "out/fit").entities()) == 120
 
@@ -80,6 +83,79 @@ def test_the_tables_of_the_saved_fit(folder, capsys):
     capsys.readouterr()
     assert main(["table", str(folder / "out/fit"), "patterns", "--json"]) == 0
     assert {row["sources"] for row in json.loads(capsys.readouterr().out)} <= {"file_1", "file_2", "file_1 + file_2"}
+
+
+@pytest.fixture(scope="module")
+def systems(folder):
+    """Write what two systems say, and the truth, beside the fit."""
+    records = cs.load_fit(folder / "out/fit").data
+    entity = records.entity.tolist()
+    for name, of_record in (("true", entity), ("alone", records.records.tolist()), ("few", entity[:9])):
+        with (folder / f"{name}.table.csv").open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerows([("record", "entity"), *zip(records.records[: len(of_record)], of_record, strict=True)])
+    return {name: str(folder / f"{name}.table.csv") for name in ("true", "alone", "few")}
+
+
+def printed(capsys, *words):
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 0
+    return capsys.readouterr().out
+
+
+def test_systems_are_compared(folder, systems, capsys):
+    words = ["compare", folder / "out/fit", systems["true"], systems["alone"]]
+    found = json.loads(printed(capsys, *words, "--json"))
+    fit = cs.load_fit(folder / "out/fit")
+    expected = cs.compare(fit, {name: cs.read_partition(systems[name]) for name in ("true", "alone")})
+    assert [row["value"] for row in found["leaderboard"]] == expected.table["value"].tolist()
+    assert found["pairs"][0]["p_a_beats_b"] == expected.pairs["p_a_beats_b"][0]
+    shown = printed(capsys, *words, "--metric", "b3-precision")
+    assert shown.startswith("b3-precision (mean share")
+    assert "connected groups" in shown
+
+
+def test_systems_are_scored(folder, systems, capsys):
+    words = ["evaluate", folder / "out/fit", "--predictions", systems["true"]]
+    (row,) = json.loads(printed(capsys, *words, "--json"))
+    assert (row["system"], row["metric"]) == ("true", "pairwise-f1")
+    metrics = ["--metric", "b3-precision", "--metric", "pairwise-recall"]
+    rows = json.loads(printed(capsys, *words, *metrics, "--json"))
+    assert [one["metric"] for one in rows] == ["b3-precision", "pairwise-recall"]
+    few = ["evaluate", folder / "out/fit", "--predictions", systems["few"]]
+    assert json.loads(printed(capsys, *few, "--missing", "drop", "--json"))[0]["records"] == 9
+
+
+def test_one_partition_against_another(folder, systems, capsys, tmp_path):
+    assert "pairwise      100.00%    100.00%    100.00%" in printed(capsys, "score", systems["true"], systems["true"])
+    found = json.loads(printed(capsys, "score", systems["true"], systems["alone"], "--json"))
+    scores = {row["score"]: row["value"] for row in found["scores"]}
+    assert scores["pairwise-f1"] == 0
+    assert scores["pairwise-precision"] is None
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(Path(systems["true"]).read_text().replace("record,entity", "person,who"))
+    table = tmp_path / "scores.csv"
+    words = ["score", renamed, systems["alone"], "--columns", "record=person,entity=who", "--csv", table]
+    assert "120 records" in printed(capsys, *words)
+    assert len(table.read_text().splitlines()) == 1 + len(found["scores"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "out/fit", "true.table.csv", "--metric", "top-1"], "no score of partitions is called 'top-1'"),
+        (["compare", "out/fit", "true.table.csv", "--metric", "merge-pairs"], "merge-pairs ranks no systems"),
+        (["compare", "out/fit", "few.table.csv"], "111 records of the data have no entity"),
+        (["evaluate", "out/fit", "--predictions", "true.table.csv", "--singletons", "exclude"], "entities of records"),
+        (["score", "true.table.csv", "few.table.csv"], "111 records of the data have no entity"),
+        (["score", "true.table.csv", "true.table.csv", "--documents"], "say something of chains; these are tables"),
+    ],
+)
+def test_what_scoring_refuses(folder, systems, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+    assert main(words) == 1
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
