@@ -252,8 +252,10 @@ def _add_metric(sub: argparse.ArgumentParser) -> None:
 
 def _add_scoring(sub: argparse.ArgumentParser) -> None:
     _add_metric(sub)
-    sub.add_argument("--missing", choices=("drop", "error"), default="error", help="items without a prediction (error)")
-    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help="classes that the data lack (error)")
+    line = "items, or records, without a prediction (error)"
+    sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
+    line = "classes, or records, that the data lack (error)"
+    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
     _add_columns(sub)
 
 

@@ -455,10 +455,23 @@ def report(arguments: Arguments) -> None:
 
 
 def _policies(arguments: Arguments) -> dict[str, Any]:
-    """Return what the flags say of items and classes, or of chains."""
-    if not are_chains(arguments.predictions, arguments.metric or ()):
+    """Return what the flags say of items and classes, of records, or of chains."""
+    kind = _kind(arguments)
+    if kind != "chains":
+def _kind(arguments: Arguments) -> str:
+    """Return of what the predictions are: records where the fit is of records, chains, or items."""
+    if holds_records(Path(arguments.folder)):
+        return "records"
+    return "chains" if are_chains(arguments.predictions, getattr(arguments, "metric", None) or ()) else "items"
+
+
+def _default_metric(arguments: Arguments) -> str:
+    return {"records": "pairwise-f1", "chains": "conll", "items": "top-1"}[_kind(arguments)]
+
+
         if arguments.singletons is not None:
-            raise UnsupportedRequest("--singletons says something of chains; the predictions are classes of items")
+            what = {"items": "classes of items", "records": "entities of records"}[kind]
+            raise UnsupportedRequest(f"--singletons says something of chains; the predictions are {what}")
         return {"missing": arguments.missing, "unknown": arguments.unknown}
     if unfit := [name for name in ("missing", "unknown") if getattr(arguments, name) != "error"]:
         raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for chains")
@@ -512,7 +525,11 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
         _keep_compiled_programs()
     kind = _kind(arguments)
     for source in files:
-        found += [(Path(source).name.split(".")[0], read_key(source))] if of_chains else _predictions(source, arguments)
+        if kind == "items":
+            found += _predictions(source, arguments)
+        else:
+            system = read_key(source) if kind == "chains" else read_entities(source, arguments)
+            found.append((Path(source).name.split(".")[0], system))
     if names is not None and len(names) != len(found):
         raise UnsupportedRequest(f"--names gives {len(names)} names for {len(found)} systems")
     labels = names or [name for name, _ in found]
