@@ -241,9 +241,14 @@ def _hand_derived(member: Model) -> str:
     for method in member.methods:
         if method not in (*_GENERIC, *_APPROXIMATE):
             return method
-    raise UnsupportedRequest(
-        f"'{member.name}' has no exact posterior or sampler derived by hand; it has {', '.join(member.methods)}"
-    )
+    problem = f"'{member.name}' has no exact posterior or sampler derived by hand; it has {', '.join(member.methods)}"
+    approximate = [method for method in member.methods if method in _APPROXIMATE]
+    if approximate and "nuts" in member.methods:
+        problem += (
+            f". What {approximate[0]} gives is near the posterior and not a draw from it, so that no Monte Carlo error "
+            f"says how near: fit the data by {approximate[0]} and by nuts, and compare what they say"
+        )
+    raise UnsupportedRequest(problem)
 
 
 def _check_replications(replications: int | None) -> None:

@@ -157,6 +157,8 @@ def test_a_wrong_density_fails_against_nuts():
     [
         ("irn", {}, "nothing to check.*no density for NUTS"),
         ("prirn", {}, "nothing to check.*give some"),
+        ("block-linkage", {}, "fit the data by em and by nuts, and compare"),
+        ("dirichlet-entity", {}, "fit the data by cavi and by nuts, and compare"),
         ("dirichlet", {"method": "gibbs"}, "has no method 'gibbs'"),
         ("dirichlet", {"method": "nuts"}, "not derived by hand"),
         ("plackett-luce", {"method": "em"}, "no draw from the posterior"),
