@@ -454,10 +454,6 @@ def report(arguments: Arguments) -> None:
     print(f"wrote {arguments.output}")
 
 
-def _policies(arguments: Arguments) -> dict[str, Any]:
-    """Return what the flags say of items and classes, of records, or of chains."""
-    kind = _kind(arguments)
-    if kind != "chains":
 def _kind(arguments: Arguments) -> str:
     """Return of what the predictions are: records where the fit is of records, chains, or items."""
     if holds_records(Path(arguments.folder)):
@@ -469,6 +465,10 @@ def _default_metric(arguments: Arguments) -> str:
     return {"records": "pairwise-f1", "chains": "conll", "items": "top-1"}[_kind(arguments)]
 
 
+def _policies(arguments: Arguments) -> dict[str, Any]:
+    """Return what the flags say of items and classes, of records, or of chains."""
+    kind = _kind(arguments)
+    if kind != "chains":
         if arguments.singletons is not None:
             what = {"items": "classes of items", "records": "entities of records"}[kind]
             raise UnsupportedRequest(f"--singletons says something of chains; the predictions are {what}")
