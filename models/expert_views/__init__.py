@@ -202,11 +202,11 @@ MODEL = Model(
         ),
     },
     options=(
-        Option(name="clusters", kind=int, default=REQUIRED, minimum=2, help="most clusters of a view"),
+        Option(name="clusters", kind=int, default=REQUIRED, minimum=2.0, help="most clusters of a view"),
         Option(
-            name="views", kind=int, default=0, minimum=0, help="most views; 0 stands for half as many as experts",
+            name="views", kind=int, default=0, minimum=0.0, help="most views; 0 stands for half as many as experts",
         ),
-        Option(name="restarts", kind=int, default=20, minimum=1, help="of coordinate ascent; the best one is kept"),
+        Option(name="restarts", kind=int, default=20, minimum=1.0, help="of coordinate ascent; the best one is kept"),
         Option(
             name="responsibilities", kind=str, default="free", choices=("free", "tied"),
             help="probabilities of clusters in cavi: of each item by itself, or those of the mean weights, as in the "
