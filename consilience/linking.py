@@ -11,7 +11,7 @@ import numpy as np
 
 from consilience.data.records import Records, read_records
 from consilience.data.tables import warn_input
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
 
 __all__ = ["FIELD_TYPES", "ChosenField", "chosen_fields", "link"]
@@ -20,6 +20,7 @@ FIELD_TYPES = ("string", "date", "number", "category")
 """What a field may be."""
 
 _FEW = 50            # A field of so many distinct values or fewer is a category.
+_MANY_ALIKE = 100    # So many records with equal values are nothing that linkage is for.
 _LOOKED_AT = 10_000  # Distinct values that are looked at to tell the type of a field.
 
 
@@ -87,6 +88,9 @@ def link(
             raise UnknownName(f"the type of field {name!r} is {type_!r}; give one of {', '.join(FIELD_TYPES)}")
     names = None if fields is None else list(fields)
     records = read_records(sources, id=id, entity=entity, fields=names, missing_values=missing_values)
+    if records.num_records == 1:
+        problem = InputProblem("there is one record only, and none to link it with", "give at least two records")
+        raise InputError(problem)
     chosen = chosen_fields(records, types)
     compared = [one.field for one in chosen if names is not None or not one.left_out]
     if not compared:
@@ -95,6 +99,7 @@ def link(
             "name those to compare in fields="
         )
     records = records.of_fields(compared)
+    _warn_of_copies(records)
     if pairs is not None:
         records = records.with_candidates(pairs)
     found = fit("block-linkage", records, method=method, draws=draws, seed=seed, **options)
@@ -104,6 +109,17 @@ def link(
         found.attributes["left_out"] = "; ".join(left)
         warn_input(f"columns that are not compared: {found.attributes['left_out']}")
     return found
+
+
+def _warn_of_copies(records: Records) -> None:
+    """Warn of many records that nothing tells apart: they are no entity, and hide one."""
+    rows = np.ascontiguousarray(np.asarray(records.value).T)
+    number = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}"), return_counts=True)[1]
+    if (most := int(number.max())) > _MANY_ALIKE:
+        warn_input(
+            f"{most:,} records have the same value in every field that is compared: they cannot be told apart, and are "
+            "taken for different entities or cut into small ones. Keep one of each, or compare more fields"
+        )
 
 
 def chosen_fields(records: Records, types: Mapping[str, str]) -> list[ChosenField]:

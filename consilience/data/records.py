@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
+import difflib
 import itertools
 import os
 import secrets
@@ -197,7 +198,8 @@ def _id_column(table: Table, given: str | None) -> str:
             return names[name]
     listed = ", ".join(map(repr, table.columns))
     message = f"there is no column {' or '.join(map(repr, wanted))}; the table has {listed}"
-    raise table.problems.fail(message, "say which column names the records, as in id='person'", column=given or "id")
+    remedy = _meant(given or "id", table.columns) or "say which column names the records, as in id='person'"
+    raise table.problems.fail(message, remedy, column=given or "id")
 
 
 def _check_fields(tables: dict[str, Table], fields: Sequence[str], entity: str | None) -> None:
@@ -206,12 +208,19 @@ def _check_fields(tables: dict[str, Table], fields: Sequence[str], entity: str |
     for field in (*fields, *([] if entity is None else [entity])):
         if field not in known:
             listed = ", ".join(map(repr, known))
-            problems.add(f"no source has this column; there are {listed}", "correct the name", column=field)
+            remedy = _meant(field, known) or "correct the name"
+            problems.add(f"no source has this column; there are {listed}", remedy, column=field)
     if entity in fields:
         problems.add("the known entity would tell the answer", "leave it out of fields=", column=entity)
     if len(set(fields)) != len(fields) or not fields:
         problems.add("at least one field is expected, each once", "name the columns to compare in fields=")
     problems.raise_any()
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Ask whether the nearest of the known names was meant; empty where none is near."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def _files(tables: dict[str, Table]) -> str:

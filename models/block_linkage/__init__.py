@@ -62,6 +62,7 @@ __all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "simulate"
 
 _MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
+_OFTEN_MISSING = 0.2
 
 
 def estimate(
@@ -115,8 +116,8 @@ def warnings(posterior: Any, data: Records) -> list[str]:
             f"those expected by {float(posterior.disagreement):.2f}): do not trust small probabilities of pairs, nor "
             "the mean number of entities"
         )
-    if posterior.size_share[-1] > _LARGE_SHARE:
-        largest = len(posterior.size_share)
+    largest = len(posterior.size_share)
+    if posterior.size_share[-1] > _LARGE_SHARE and _expected_of_size(posterior, largest) >= 1:
         found.append(f"many entities have {largest} records, the most that is looked at; raise the option largest")
     components, records, most, pairs_lost, _ = posterior.cut.tolist()
     if components:
@@ -128,6 +129,12 @@ def warnings(posterior: Any, data: Records) -> list[str]:
     return found
 
 
+def _expected_of_size(posterior: Posterior, size: int) -> float:
+    """Return how many entities of a size to expect: of few records the prior alone says that there is a share."""
+    counts = BlockPartition(posterior, key=jax.random.key(0), num_draws=1).size_counts()
+    return float(counts[size - 1]) if len(counts) >= size else 0.0
+
+
 def findings(posterior: Any, data: Records) -> list[str]:
     """Say how many links the candidates leave out, and how many entities there are with them; or why nobody knows."""
     if not isinstance(posterior, Posterior):
@@ -136,7 +143,9 @@ def findings(posterior: Any, data: Records) -> list[str]:
         return ["the candidates were given: how many links are not among them is not known"]
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
     if not posterior.completed:
-        why = "too few linked pairs have all fields to tell whether it fits (leave out fields that are often missing)"
+        why = "too few linked pairs have all fields to tell whether it fits"
+        if np.mean(np.asarray(data.value) < 0, axis=1).max() > _OFTEN_MISSING:
+            why += " (leave out fields that are often missing)"
         why = "the linked pairs do not look as it expects" if _disagrees(posterior, data) else why
         return [f"{expected}, but {why}: the number of entities is not corrected for the others"]
     mean, corrected = expected_clusters(posterior)

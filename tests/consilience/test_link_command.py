@@ -52,6 +52,72 @@ def test_what_cannot_be():
         linked(pairs={"record_a": ["a1"], "record_b": ["a9"]})
 
 
+def test_one_record_is_nothing_to_link():
+    with pytest.raises(InputError, match="one record only, and none to link it with; give at least two"):
+        cs.link({"id": ["a"], "name": ["ada"]})
+
+
+def test_many_records_that_nothing_tells_apart():
+    number = 150
+    table = {"id": range(number + 20), "name": [*["ada"] * number, *map(str, range(10)), *map(str, range(10))]}
+    with pytest.warns(InputWarning, match="150 records have the same value in every field that is compared"):
+        cs.link(table)
+
+
+def test_of_few_records_nothing_is_said_of_large_entities():
+    """The prior alone says that a share of the entities is as large as can be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = cs.link({"id": list("abcd"), "name": ["ada", "ada", "max", "max"], "city": ["x", "x", "y", "y"]})
+    assert not any("raise the option largest" in note for note in fit.notes())
+
+
+def test_entities_as_large_as_can_be():
+    table = {"id": range(120), "name": [f"n{number // 6}" for number in range(120)]}
+    table |= {"born": table["name"], "city": table["name"], "street": table["name"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        notes = cs.link(table, largest=3).notes()
+    assert any("many entities have 3 records, the most that is looked at" in note for note in notes)
+
+
+GOOD = "id,name,city\na,Ada,Bonn\nb,Ada,Bonn\nc,Max,Jena\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GOOD + "a,Eva,Kiel\n", "people.csv, line 5, column 'id': an earlier record of this source has the same id"),
+        (GOOD + "e,Eva\n", "people.csv, line 5: the row has 2 cells where the header has 3 (value 'e,Eva'); add or"),
+        (GOOD.replace("Bonn", "Köln").encode("latin-1"), "people.csv, line 2: byte 8 of the line is not UTF-8 text"),
+        (GOOD.encode("utf-16"), "people.csv, line 1: byte 1 of the line is not UTF-8 text (value '0xff'); save"),
+        ("", "people.csv: the file is empty; check that this is the file you meant"),
+        ("id,name,city\n", "people.csv: the table has no rows; check that"),
+        ("id,name,city\na,Ada,Bonn\n", "there is one record only"),
+        (GOOD.replace("id", "person"), "people.csv, column 'id': there is no column 'id' or 'record_id' or 'rec_id'"),
+        (GOOD.replace("id", "person"), "say which column names the records, as in --id person"),
+        (GOOD.replace("b,", ","), "people.csv, line 3, column 'id': the id is empty (value ''); fill it in"),
+        ("id,name\na,\nb,\n", "every value of name is missing; name other columns in --fields"),
+        ("id,name\na,x\nb,x\nc,x\n", "no column can tell entities apart: each is constant"),
+    ],
+)
+def test_files_that_cannot_be_linked(tmp_path, monkeypatch, capsys, content, message):
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert main(["link", "people.csv", "-o", "out"]) == 1
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not Path("out").exists()
+
+
+def test_a_byte_order_mark_and_columns_that_say_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = "id,name,city,kind,note\na,Ada,Bonn,p,\nb,Ada,Bonn,p,\nc,Max,Jena,p,\n"
+    Path("people.csv").write_text(text, encoding="utf-8-sig")
+    assert main(["link", "people.csv", "-o", "out"]) == 0
+    shown = capsys.readouterr()
+    assert "left out kind: the same in every record; note: always missing" in shown.out
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Return a folder with two files of records, and what the command wrote for them."""

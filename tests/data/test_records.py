@@ -259,3 +259,24 @@ def test_ids_of_a_frame_that_all_differ_are_encoded_as_others():
     frame["id"] = [*ids[:-1], None]
     with pytest.raises(InputError, match="the id is empty"):
         read_records(frame)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"fields": ["nmae"]}, r"'nmae': no source has this column; .*; did you mean 'name'\?"),
+        ({"entity": "enttiy"}, r"'enttiy': .*; did you mean 'entity'\?"),
+        ({"id": "key_"}, r"'key_': there is no column 'key_'; .*; did you mean 'key'\?"),
+        ({"id": "zzz"}, r"'zzz': .*; say which column names the records"),
+    ],
+)
+def test_the_nearest_name_is_suggested(options, match):
+    table = {"key": ["a", "b"], "name": ["x", "y"], "entity": ["1", "1"]}
+    with pytest.raises(InputError, match=match):
+        read_records(table, **{"id": "key", **options})
+
+
+def test_ids_that_differ_in_type_between_sources():
+    """Ids are texts: 1 and "1" are one id, which two sources have."""
+    records = read_records({"a": {"id": [1, 2], "x": ["p", "q"]}, "b": {"id": ["1", "3"], "x": ["p", "q"]}})
+    assert records.records.tolist() == ["a:1", "2", "b:1", "3"]
