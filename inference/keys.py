@@ -25,9 +25,11 @@ def stream_key(seed: int, stream: int) -> Key:
     seed : of the run.
     stream : number of what the key is for, from 0.
     """
-    if jax.config.jax_default_prng_impl != "threefry2x32" or not 0 <= seed <= _WORD:
+    generator = jax.config.jax_default_prng_impl  # type: ignore[attr-defined]
+    if generator != "threefry2x32" or not 0 <= seed <= _WORD:
         return jax.random.fold_in(jax.random.key(seed), stream)
-    return jax.random.wrap_key_data(np.array(_threefry((0, int(seed)), (0, stream)), np.uint32))
+    words = np.array(_threefry((0, int(seed)), (0, stream)), np.uint32)
+    return jax.random.wrap_key_data(jax.device_put(words))
 
 
 def _threefry(key: tuple[int, int], counter: tuple[int, int]) -> tuple[int, int]:

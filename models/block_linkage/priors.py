@@ -133,11 +133,11 @@ def hyperprior(priors: Priors, data: Any, largest: int) -> Hyperprior:
     ------
     NotConjugate : they are not a Beta, a Dirichlet and a Gamma distribution.
     """
-    given = priors.distortion, priors.size_share, priors.intensity
-    if tuple(map(type, given)) == (RareDistortion, FewRecords, SomeEntities):
+    own, sizes, entities = priors.distortion, priors.size_share, priors.intensity
+    if isinstance(own, RareDistortion) and isinstance(sizes, FewRecords) and isinstance(entities, SomeEntities):
         # NumPyro's distributions take a third of a second to compile, longer than a million records to enumerate.
-        of_field, of_sizes, of_intensity = (prior.numbers for prior in given)
-        return Hyperprior(np.tile(of_field(data), (data.num_fields, 1)), of_sizes(data, largest), of_intensity(data))
+        of_fields = np.tile(own.numbers(data), (data.num_fields, 1))
+        return Hyperprior(of_fields, sizes.numbers(data, largest), entities.numbers(data))
     with jax.enable_x64(True):
         distortion, size_share, intensity = site_priors(priors, data, largest)
         kinds = (("distortion", distortion, dist.Beta), ("size_share", size_share, dist.Dirichlet))
