@@ -16,6 +16,7 @@ __all__ = ["calibration_table", "linkage_lead", "linkage_sections"]
 
 _MOST_CLUSTERS = 20
 _SHOWN = 0.02       # Records that belong to an uncertain one with less probability are not shown beside it.
+_SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
 
 
@@ -49,7 +50,8 @@ def _number(fit: Any) -> Section:
         "this model: with hyperparameters that are fixed at an estimate it is too narrow, and no interval of a model "
         "is honest where the model is wrong."
     )
-    sizes = count.table.rename(columns={"size": "records of an entity", "entities": "entities, expected"})
+    sizes = count.table[count.table["entities"] >= _SHOWN_ENTITIES]
+    sizes = sizes.rename(columns={"size": "records of an entity", "entities": "entities, expected"})
     blocks = [words, linkage_figures.entity_histogram(count, known), sizes]
     if np.isfinite(expected.precision):
         blocks.append(
@@ -67,7 +69,8 @@ def _lost(fit: Any) -> Section | None:
         "Only pairs that agree enough to be candidates were looked at. What that leaves out is what the model expects "
         "to be left out, where the linked pairs look as it expects them to; else nobody knows."
     )
-    return Section("What the candidates leave out", [words, *map(_sentence, fit.notes()), table])
+    values = ["not known" if np.isnan(value) else f"{value:,.6g}" for value in table["value"]]
+    return Section("What the candidates leave out", [words, *map(_sentence, fit.notes()), table.assign(value=values)])
 
 
 def _sentence(note: str) -> str:

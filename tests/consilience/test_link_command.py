@@ -142,7 +142,11 @@ def test_what_the_command_writes(folder):
         assert words in page
     for words in ("Against the known entities", "What was run"):
         assert words in page
-    assert len(cs.load_fit(folder / "out/fit").entities()) == 120
+    fit = cs.load_fit(folder / "out/fit")
+    assert len(fit.entities()) == 120
+    # Of 120 records too few are linked to tell whether the model fits: nothing is corrected, and the page says so.
+    assert "not known" in page
+    assert all(note[1:] in page for note in fit.notes())
 
 
 def test_the_tables_of_the_saved_fit(folder, capsys):
