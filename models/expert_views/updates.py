@@ -12,23 +12,25 @@ for any a (Knowles and Minka 2011); a = 0 is Jensen's bound, which the paper has
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import digamma, logsumexp
 
 from consilience.arrays import Array, Bool, Float
-from consilience.models.expert_views.problem import Problem, Q, Rows
+from consilience.models.expert_views.problem import Problem, Q, Rows, Schedule
 
 __all__ = [
     "Agreement",
     "agreement",
     "couplings",
     "first_rise",
+    "in_blocks",
     "log_accuracies",
     "logits",
     "neighbours",
+    "same_cluster",
     "softmax_bound",
     "sum_rows",
     "sweep",
@@ -50,6 +52,9 @@ _MOST_DENSE, _CONJUGATE_STEPS = 150, 10
 
 # Items whose part of the matrix of second derivatives is made at once.
 _BLOCK = 2048
+
+# Numbers of a table that are made at once.
+_NUMBERS = 1 << 17
 
 _PASSES, _ROUNDS, _TILTS = 2, 3, 2
 
@@ -81,6 +86,20 @@ def softmax_bound(mean: Array, variance: Array, tilt: Array) -> Float[Array, "ju
     return (tilt**2 * variance).sum(-1) / 2 + logsumexp(mean + (0.5 - tilt) * variance, axis=-1)
 
 
+def in_blocks(function: Callable[[Any], Array], rows: Any, numbers: int) -> Array:
+    """Return what a function makes of each row of a table, in blocks that stay in the cache of a core.
+
+    Parameters
+    ----------
+    function : of one row.
+    rows : arrays ``(row, …)``.
+    numbers : about how many numbers a row takes.
+    """
+    length = len(jax.tree.leaves(rows)[0])
+    size = max(_NUMBERS // numbers, 1)
+    return jax.vmap(function)(rows) if size >= length else jax.lax.map(function, rows, batch_size=size)
+
+
 def sum_rows(values: Float[Array, "row *rest"], rows: Rows, number: int) -> Float[Array, "owner *rest"]:
     """Sum rows by their owners."""
     if len(rows.owner) == number:
@@ -88,14 +107,24 @@ def sum_rows(values: Float[Array, "row *rest"], rows: Rows, number: int) -> Floa
     return jax.ops.segment_sum(values, rows.owner, number, indices_are_sorted=True)
 
 
+def same_cluster(eta: Float[Array, "judged restart view cluster"], problem: Problem) -> Float[Array, "pair restart view"]:  # fmt: skip
+    """Return the probabilities that pairs are together."""
+
+    def of_pair(ends: tuple[Array, Array]) -> Array:
+        return (eta[ends[0]] * eta[ends[1]]).sum(-1)
+
+    return in_blocks(of_pair, (problem.first, problem.second), eta[0].size)
+
+
 def agreement(eta: Float[Array, "judged restart view cluster"], problem: Problem) -> Agreement:
     """Return the expected numbers of answers on pairs that are together."""
-    same = (eta[problem.first] * eta[problem.second]).sum(-1)
-    rows = problem.by_expert
-    of_answer, number = same[rows.other], len(problem.num_together)
-    counts = (rows.together, rows.apart)
-    sums = (sum_rows((count[..., None, None] * of_answer).sum(1), rows, number) for count in counts)
-    return Agreement(*(jnp.moveaxis(values, 0, 1) for values in sums))
+    same, rows = same_cluster(eta, problem), problem.by_expert
+
+    def of_row(row: Rows) -> Array:
+        return jnp.einsum("cw,wrg->crg", jnp.stack([row.together, row.apart]), same[row.other])
+
+    sums = in_blocks(of_row, rows, rows.other.shape[1] * same[0].size)
+    return Agreement(*jnp.moveaxis(sum_rows(sums, rows, len(problem.num_together)), 0, 2))
 
 
 class LogAccuracies(NamedTuple):
@@ -118,10 +147,13 @@ def log_accuracies(q: Q) -> LogAccuracies:
 def couplings(q: Q, problem: Problem) -> Float[Array, "pair restart view"]:
     """Return what the answers on each pair say for together, and zeros for the pair that pads."""
     logs, rows = log_accuracies(q), problem.by_pair
-    yes = jnp.moveaxis(q.phi * (logs.hit - logs.alarm), 0, 1)
-    no = jnp.moveaxis(q.phi * (logs.miss - logs.rejection), 0, 1)
-    of_answer = rows.together[..., None, None] * yes[rows.other] + rows.apart[..., None, None] * no[rows.other]
-    return sum_rows(of_answer.sum(1), rows, len(problem.first) + 1)
+    says = jnp.stack([q.phi * (logs.hit - logs.alarm), q.phi * (logs.miss - logs.rejection)])
+    says = jnp.moveaxis(says, 2, 0)  # (expert, answer, restart, view)
+
+    def of_row(row: Rows) -> Array:
+        return jnp.einsum("cw,wcrg->rg", jnp.stack([row.together, row.apart]), says[row.other])
+
+    return sum_rows(in_blocks(of_row, rows, rows.other.shape[1] * says[0].size), rows, len(problem.first) + 1)
 
 
 def neighbours(eta: Float[Array, "judged restart view cluster"], coupling: Float[Array, "pair restart view"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
@@ -129,8 +161,7 @@ def neighbours(eta: Float[Array, "judged restart view cluster"], coupling: Float
     schedule = problem.schedule
 
     def of_chunk(chunk: Array, field: Array) -> Array:
-        terms = coupling[schedule.pair[chunk]][..., None] * eta[schedule.other[chunk]]
-        return field.at[schedule.node[chunk]].add(terms.sum(1), mode="drop")
+        return _with_neighbours(field, chunk, eta, coupling, schedule)
 
     return jax.lax.fori_loop(0, len(schedule.node), of_chunk, jnp.zeros_like(eta))
 
@@ -152,12 +183,19 @@ def update_clusters(
 
     def of_chunk(chunk: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         eta, field = carry
-        terms = coupling[schedule.pair[chunk]][..., None] * eta[schedule.other[chunk]]
-        field = field.at[schedule.node[chunk]].add(terms.sum(1), mode="drop")
+        field = _with_neighbours(field, chunk, eta, coupling, schedule)
         complete = schedule.complete[chunk]
         return eta.at[complete].set(jax.nn.softmax(field[complete], axis=-1), mode="drop"), field
 
     return jax.lax.fori_loop(0, len(schedule.node), of_chunk, (eta, mean))[0]
+
+
+def _with_neighbours(field: Array, chunk: Array, eta: Array, coupling: Array, schedule: Schedule) -> Array:
+    """Add what the neighbours in a chunk say."""
+    pair, other = schedule.pair[chunk], schedule.other[chunk]
+    # Flat: XLA would else look up every number on its own and not row by row, six times slower.
+    terms = coupling[pair.ravel()][..., None] * eta[other.ravel()]
+    return field.at[schedule.node[chunk]].add(terms.reshape(*pair.shape, *terms.shape[1:]).sum(1), mode="drop")
 
 
 def update_accuracies(q: Q, found: Agreement, problem: Problem) -> Q:

@@ -19,13 +19,15 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.expert_views.problem import Problem, Q
+from consilience.models.expert_views.problem import Problem, Q, Rows
 from consilience.models.expert_views.updates import (
     agreement,
     couplings,
+    in_blocks,
     log_view_weights,
     logits,
     neighbours,
+    same_cluster,
     sum_rows,
     update_experts,
     update_sticks,
@@ -140,21 +142,8 @@ def pair_gradient(
     Views and gradient are those of the accuracies that came in.
     """
     eta = jax.nn.softmax(logits(q.weight_mean, problem), axis=-1)
-    same = (eta[problem.first] * eta[problem.second]).sum(-1)
-    rows, number = problem.by_expert, len(problem.num_together)
-    sensitivity, alarm = accuracy[..., 0].T, 1 - accuracy[..., 1].T  # (expert, restart)
-
-    together = same[rows.other]
-    hit, false_alarm = sensitivity[rows.owner][:, None, :, None], alarm[rows.owner][:, None, :, None]
-    yes = together * hit + (1 - together) * false_alarm
-    no = 1 - yes
-    said, denied = rows.together[..., None, None], rows.apart[..., None, None]
-
-    def total(terms: Array) -> Array:
-        return jnp.moveaxis(sum_rows(terms.sum(1), rows, number), 0, 1)
-
-    score = total(said * jnp.log(yes) + denied * jnp.log(no))
-    hits, misses = total(said * together * hit / yes), total(denied * together * (1 - hit) / no)
+    same = same_cluster(eta, problem)
+    score, hits, misses = _pair_sums(accuracy, same, problem)
     phi = jax.nn.softmax(log_view_weights(q.stick)[:, None] + score, axis=-1)
     moved = update_sticks(q._replace(phi=phi), problem)
 
@@ -166,15 +155,43 @@ def pair_gradient(
     return moved, new, Weights(of_mean, jnp.zeros_like(of_mean))
 
 
+def _pair_sums(accuracy: Array, same: Array, problem: Problem) -> tuple[Array, Array, Array]:
+    """Sum the answers of each expert, by view, shape ``(restart, expert, view)``.
+
+    Returns
+    -------
+    their log likelihood, and how many are expected on pairs that are together: those that say so, and those that do
+    not.
+    """
+    rows = problem.by_expert
+    hit, alarm = accuracy[..., 0].T[..., None], (1 - accuracy[..., 1]).T[..., None]
+
+    def of_row(row: Rows) -> Array:
+        together, hit_rate, alarm_rate = same[row.other], hit[row.owner], alarm[row.owner]
+        yes = alarm_rate + together * (hit_rate - alarm_rate)
+        no = 1 - yes
+        said = jnp.stack([jnp.log(yes), together * hit_rate / yes, jnp.zeros_like(yes)])
+        denied = jnp.stack([jnp.log(no), jnp.zeros_like(no), together * (1 - hit_rate) / no])
+        return jnp.einsum("w,swrg->srg", row.together, said) + jnp.einsum("w,swrg->srg", row.apart, denied)
+
+    sums = in_blocks(of_row, rows, 6 * rows.other.shape[1] * same[0].size)
+    score, hits, misses = jnp.moveaxis(sum_rows(sums, rows, len(problem.num_together)), 0, 2)
+    return score, hits, misses
+
+
 def _pair_slopes(phi: Array, accuracy: Array, same: Array, problem: Problem) -> Float[Array, "pair restart view"]:
     """Return the derivatives by the probability that a pair is together, and zeros for the pair that pads."""
-    rows, number = problem.by_pair, len(problem.first) + 1
-    together = jnp.concatenate([same, jnp.zeros_like(same[:1])])[rows.owner][:, None]
-    alarm = (1 - accuracy[..., 1].T)[rows.other][..., None]
-    gain = (accuracy.sum(-1).T - 1)[rows.other][..., None]
-    yes = alarm + together * gain
-    per_answer = rows.together[..., None, None] / yes - rows.apart[..., None, None] / (1 - yes)
-    return sum_rows((jnp.moveaxis(phi, 0, 1)[rows.other] * gain * per_answer).sum(1), rows, number)
+    rows, padded = problem.by_pair, jnp.concatenate([same, jnp.zeros_like(same[:1])])
+    alarm, gain = (1 - accuracy[..., 1]).T[..., None], accuracy.sum(-1).T[..., None] - 1
+    weighted = gain * jnp.moveaxis(phi, 0, 1)
+
+    def of_row(row: Rows) -> Array:
+        yes = alarm[row.other] + padded[row.owner] * gain[row.other]
+        per_answer = row.together[:, None, None] / yes - row.apart[:, None, None] / (1 - yes)
+        return (weighted[row.other] * per_answer).sum(0)
+
+    sums = in_blocks(of_row, rows, 4 * rows.other.shape[1] * same[0].size)
+    return sum_rows(sums, rows, len(padded))
 
 
 def _most_probable(hits: Array, misses: Array, problem: Problem) -> Float[Array, "paired expert 2"]:
