@@ -279,12 +279,13 @@ def start(key: Key, problem: Problem) -> State:
 def sweep(key: Key, state: State, problem: Problem) -> State:
     """Draw the clusters, the experts with the sticks, and the weights."""
     key_cluster, key_experts, key_weight = jax.random.split(key, 3)
-    judged = problem.judged
+    judged, logits = problem.judged, _logits(state.position, problem)
+    noise, fresh_noise = jax.random.gumbel(key_cluster, (2, *logits.shape), logits.dtype)
     pull = coupling(state.view_of_expert, _answering(state.experts, problem), judged, problem.views)
-    cluster = draw_clusters(key_cluster, state.cluster, _logits(state.position, problem), pull, judged)
+    cluster = draw_clusters(noise, state.cluster, logits, pull, judged)
     counts = together_counts(pairs_together(cluster, judged), judged)
     view, experts, stick = _draw_experts(key_experts, counts, state, problem)
-    position, cluster = _draw_views(key_weight, state.position, cluster, view, problem)
+    position, cluster = _draw_views(key_weight, fresh_noise, state.position, cluster, view, problem)
     return State(cluster, view, experts, stick, position)
 
 
@@ -308,21 +309,21 @@ def coupling(
 
 
 def draw_clusters(
-    key: Key, cluster: Int[Array, "item view"], logits: Float[Array, "item view cluster"],
-    pull: Float[Array, "pair view"], judged: Judgements,
+    noise: Float[Array, "item view cluster"], cluster: Int[Array, "item view"],
+    logits: Float[Array, "item view cluster"], pull: Float[Array, "pair view"], judged: Judgements,
 ) -> Int[Array, "item view"]:  # fmt: skip
     """Draw the cluster of each item in each view given those of its neighbours, colour after colour.
 
     Parameters
     ----------
+    noise : Gumbel noise; the largest of logits with such noise is a draw of the classes.
     cluster : the clusters before.
     logits : of the clusters by themselves.
     pull : what a pair gains by being together.
     judged : the pairs, and their colours.
     """
     labels = jnp.arange(logits.shape[-1])
-    # The largest of values with Gumbel noise is a draw of the classes.
-    noisy = logits + jax.random.gumbel(key, logits.shape, logits.dtype)
+    noisy = logits + noise
     for colour in judged.colours:
         neighbour = cluster[colour.edge_other]
         gain = jnp.where(neighbour[..., None] == labels, pull[colour.edge_pair][..., None], 0)
@@ -421,11 +422,11 @@ def _answering(experts: tuple[LogBeta, ...], problem: Problem) -> Answering:
 
 
 def _draw_views(
-    key: Key, position: Float[Array, "view row column"], cluster: Int[Array, "item view"],
-    view_of_expert: Int[Array, " expert"], problem: Problem,
+    key: Key, noise: Float[Array, "item view cluster"], position: Float[Array, "view row column"],
+    cluster: Int[Array, "item view"], view_of_expert: Int[Array, " expert"], problem: Problem,
 ) -> tuple[Float[Array, "view row column"], Int[Array, "item view"]]:  # fmt: skip
     """Draw the weights given the clusters; of a view without experts, both from the prior."""
-    key_moves, key_prior, key_cluster = jax.random.split(key, 3)
+    key_moves, key_prior = jax.random.split(key)
     link, feature, views = problem.link, problem.judged.feature, problem.views
     moved, _ = jax.vmap(lambda key, one, own: draw_weights(key, one, own, link, feature), (0, 0, 1))(
         jax.random.split(key_moves, views), position, cluster
@@ -433,7 +434,7 @@ def _draw_views(
     empty = jnp.bincount(view_of_expert, length=views) == 0
     drawn = jax.vmap(link.drawn)(jax.random.split(key_prior, views))
     position = jnp.where(empty[:, None, None], drawn, moved)
-    fresh = jax.random.categorical(key_cluster, _logits(position, problem)).astype(cluster.dtype)
+    fresh = jnp.argmax(_logits(position, problem) + noise, axis=-1).astype(cluster.dtype)
     return position, jnp.where(empty, fresh, cluster)
 
 
@@ -456,11 +457,12 @@ def draw_weights(
     def times(matrix: Array, values: Array) -> Array:
         return matrix @ values if link.is_linear else matrix[:, None] * values
 
-    key_momentum, key_step, key_accept = jax.random.split(key, 3)
+    key_momentum, key_uniform = jax.random.split(key)
     dtype = position.dtype
     momentum = times(link.root, jax.random.normal(key_momentum, position.shape, dtype))
-    bounds = np.log([_SHORTEST_STEP[link.is_linear], _LONGEST_STEP])
-    step = jnp.exp(jax.random.uniform(key_step, (), dtype, *bounds))
+    of_step, of_acceptance = jax.random.uniform(key_uniform, (2,), dtype)
+    shortest = _SHORTEST_STEP[link.is_linear]
+    step = shortest * (_LONGEST_STEP / shortest) ** of_step
     at = jax.value_and_grad(log_density)
 
     def leapfrog(number: Any, carry: tuple) -> tuple:
@@ -478,8 +480,7 @@ def draw_weights(
     gain = energy(begun[2], momentum) - energy(ended[2], ended[1])
     # A path that leaves what floats can hold is not taken.
     probability = jnp.exp(jnp.minimum(jnp.where(jnp.isnan(gain), -jnp.inf, gain), 0.0))
-    accepted = jax.random.uniform(key_accept, (), dtype) < probability
-    return jnp.where(accepted, ended[0], position), probability
+    return jnp.where(of_acceptance < probability, ended[0], position), probability
 
 
 # ---- what the driver and the checks ask for ----

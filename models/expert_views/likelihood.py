@@ -80,7 +80,7 @@ def pairs_together(cluster: Int[Array, "item view"], judged: Judgements) -> Bool
 
 def together_counts(same: Bool[Array, "pair view"], judged: Judgements) -> Float[Array, "expert view 2"]:
     """Count what each expert says of the pairs that are together: together, apart."""
-    said = jnp.stack([judged.together, judged.apart], axis=-1)
+    said = jnp.stack([judged.together, judged.apart], axis=-1).astype(jnp.result_type(float))
     of_answer = same[judged.answer_pair][..., None] * said[:, None]
     number = len(judged.num_together)
     return jax.ops.segment_sum(of_answer, judged.answer_expert, number, indices_are_sorted=True)

@@ -260,7 +260,8 @@ def gibbs_function(
         answers = answering(hmc_sites, experts)
         pull = coupling(gibbs_sites["view_of_expert"], answers, judged, views)
         logits = jnp.moveaxis(_logits(priors, hmc_sites["weight"], judged), 0, 1)
-        cluster = draw_clusters(key_cluster, gibbs_sites["cluster"].T, logits, pull, judged)
+        noise = jax.random.gumbel(key_cluster, logits.shape, logits.dtype)
+        cluster = draw_clusters(noise, gibbs_sites["cluster"].T, logits, pull, judged)
         fit = log_likelihood(together_counts(pairs_together(cluster, judged), judged), answers, judged)
         view = jax.random.categorical(key_view, _log_weight(hmc_sites, views) + fit)
         return {"cluster": cluster.T, "view_of_expert": view.astype(gibbs_sites["view_of_expert"].dtype)}

@@ -189,5 +189,5 @@ def site_parameters(site: str, priors: Priors, data: Any) -> Float[np.ndarray, "
         raise NotConjugate(f"site '{site}': the updates need a Beta prior of known parameters; this one draws its own")
     if not isinstance(prior, dist.Beta):
         raise NotConjugate(f"site '{site}': the updates need a Beta prior, not {type(prior).__name__}")
-    both = np.stack([np.asarray(prior.concentration1, float), np.asarray(prior.concentration0, float)], axis=-1)
-    return np.broadcast_to(both, (data.num_experts, 2))
+    parameters = (np.asarray(one, float) for one in (prior.concentration1, prior.concentration0))
+    return np.stack([np.broadcast_to(one, data.num_experts) for one in parameters], axis=-1)

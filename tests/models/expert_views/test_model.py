@@ -1,0 +1,277 @@
+"""The NumPyro model of clusterings in views, in its three forms, against brute force and the sampler's own density."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro import handlers
+from numpyro.infer import MCMC, NUTS, DiscreteHMCGibbs, HMCGibbs, init_to_median
+from numpyro.infer.util import log_density
+
+from consilience.data.constraints import Constraints
+from consilience.errors import UnsupportedRequest
+from consilience.inference.nuts import run_nuts
+from consilience.inference.posterior import summarise
+from consilience.inference.svi import run_svi
+from consilience.models.expert_views.judgements import judgements
+from consilience.models.expert_views.model import GIBBS_SITES, gibbs_function, log_joint, model, prepared
+from consilience.models.expert_views.priors import EXPERTS, Priors
+
+# The worked example: four items at the corners of a square, two experts who see one feature each.
+FEATURE = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+ANSWERS = [
+    (0, 0, 1, 1), (0, 2, 3, 1), (0, 0, 2, 0), (0, 1, 3, 0), (0, 0, 3, 1),
+    (1, 0, 2, 1), (1, 1, 3, 1), (1, 0, 1, 0), (1, 2, 3, 0),
+]  # fmt: skip
+EXPERT, ITEM_A, ITEM_B, TOGETHER = (np.array(column, np.int32) for column in zip(*ANSWERS, strict=True))
+DATA = Constraints(
+    expert=EXPERT, item_a=ITEM_A, item_b=ITEM_B, together=TOGETHER, feature=FEATURE, num_constraints=9, num_experts=2,
+    num_items=4, num_features=2,
+)  # fmt: skip
+OPTIONS = {"clusters": 2, "views": 2, "standardize": 0}
+STATES = np.array(list(itertools.product(range(2), repeat=8))).reshape(-1, 2, 4)  # of both views
+VIEWS = np.array(list(itertools.product(range(2), repeat=2)))
+
+# Exact, by enumeration and quadrature.
+SAME_VIEW, SENSITIVITY = 0.038392, [0.901033, 0.916899]
+PAIRS = np.array(list(itertools.combinations(range(4), 2)))
+P_TOGETHER = [
+    [0.911521, 0.181828, 0.234925, 0.155884, 0.181828, 0.911521],
+    [0.045129, 0.977023, 0.050429, 0.043729, 0.977023, 0.045129],
+]
+
+
+def own_link(weight, feature):
+    """State a link that no matrix of weights is."""
+    return jnp.stack([jnp.tanh(feature @ weight), jnp.sin(feature @ weight**2)], axis=-1)
+
+
+# Functions of the data, so that they are made in the float type of the test.
+OWN = Priors(
+    logits=own_link, weight=lambda data: dist.Gamma(jnp.array([2.0, 3.0, 2.0]), 1.0).to_event(1),
+    sensitivity=lambda data: dist.Beta(jnp.array([4.0, 7.0]), 2.0), specificity=lambda data: dist.Uniform(0.2, 1.0),
+)  # fmt: skip
+
+
+def random_values(priors, experts="two-coin", views=2, seed=0):
+    """Return values of all sites, anywhere in their supports; and without the discrete ones."""
+    random = np.random.default_rng(seed)
+    shape = (2, views) if experts == "per-view" else (2,)
+    values = {site: random.uniform(0.3, 0.95, shape) for site in EXPERTS[experts]}
+    values |= {"weight": random.gamma(2.0, 0.5, (views, 3, 2) if priors.logits is None else (views, 3))}
+    values |= {"stick": random.uniform(0.1, 0.9, views - 1)} if views > 1 else {}
+    discrete = {"cluster": random.integers(2, size=(views, 4)), "view_of_expert": random.integers(views, size=2)}
+    return {**values, **discrete}, values
+
+
+def density(priors, options, values):
+    return log_density(model, (DATA, priors), options, values)[0]
+
+
+# ---- densities ----
+
+
+OTHER = Priors(weight_scale=1.7, concentration=2.5)
+
+
+@pytest.mark.parametrize(
+    ("priors", "experts", "views"),
+    [(OTHER, "two-coin", 2), (OWN, "symmetric", 1), (OWN, "per-view", 2), (OTHER, "spammer", 2), (OWN, "two-coin", 2)],
+)
+def test_the_density_is_the_log_joint(priors, experts, views):
+    options = {**OPTIONS, "experts": experts, "views": views}
+
+    @jax.jit
+    def both(values):
+        return density(priors, options, values), log_joint(values, DATA, priors, **options)
+
+    with jax.enable_x64(True):
+        for seed in range(5):
+            of_model, own = both(random_values(priors, experts, views, seed)[0])
+            assert abs(of_model - own) < 1e-10 * (1 + abs(own))
+
+
+def test_the_log_joint_is_what_the_paper_says():
+    with jax.enable_x64(True):
+        values, _ = random_values(Priors())
+        found = float(jax.jit(lambda values: log_joint(values, DATA, **OPTIONS))(values))
+    stick, sensitivity, specificity, weight, cluster, view = (
+        np.asarray(values[site], float)
+        for site in ("stick", "sensitivity", "specificity", "weight", "cluster", "view_of_expert")
+    )
+    expected = np.log(np.where(view == 0, stick[0], 1 - stick[0])).sum()
+    expected += np.log(10 * sensitivity**9).sum() + np.log(10 * specificity**9).sum()
+    expected -= (weight**2 / 2 + np.log(2 * np.pi) / 2).sum()
+    for clusters, slope in zip(cluster.astype(int), weight, strict=True):
+        logits = FEATURE @ slope[:2] + slope[2]
+        expected += (logits[np.arange(4), clusters] - np.logaddexp(*logits.T)).sum()
+    for expert, a, b, together in ANSWERS:
+        same = cluster[int(view[expert]), a] == cluster[int(view[expert]), b]
+        right = sensitivity[expert] if same else specificity[expert]
+        expected += np.log(right if together == same else 1 - right)
+    assert abs(found - expected) < 1e-10
+
+
+@pytest.mark.parametrize("experts", ["two-coin", pytest.param("per-view", marks=pytest.mark.slow)])
+def test_enumeration_sums_over_clusters_and_views(experts):
+    with jax.enable_x64(True):
+        options = {**OPTIONS, "experts": experts}
+        _, values = random_values(OWN, experts)
+
+        def joint(cluster, view):
+            return log_joint({**values, "cluster": cluster, "view_of_expert": view}, DATA, OWN, **options)
+
+        each = jax.jit(jax.vmap(jax.vmap(joint, (None, 0)), (0, None)))(STATES, VIEWS)
+        total, trace = log_density(model, (DATA, OWN), {**options, "cluster": "enumerate"}, values)
+        assert abs(total - jax.nn.logsumexp(each)) < 1e-10
+        share = np.exp(np.asarray(each) - float(total)).sum(axis=0)
+        expected = [[share @ (VIEWS[:, expert] == view) for view in range(2)] for expert in range(2)]
+        np.testing.assert_allclose(trace["view_probability"]["value"], expected, atol=1e-10)
+
+
+def test_the_pair_likelihood_is_another_model():
+    """It is the sum over clusters drawn anew for every judgement; the same only where no item is judged twice."""
+    with jax.enable_x64(True):
+        _, values = random_values(Priors())
+        forms = [density(Priors(), {**OPTIONS, "cluster": form}, values) for form in ("pair", "enumerate")]
+        assert abs(forms[0] - forms[1]) > 0.01
+        rows = np.array([0, 1])  # one expert on pairs without a common item
+        apart = DATA.replace(
+            expert=EXPERT[rows], item_a=ITEM_A[rows], item_b=ITEM_B[rows], together=TOGETHER[rows], num_constraints=2
+        )
+        same = [log_density(model, (apart,), {**OPTIONS, "cluster": form}, values)[0] for form in ("pair", "enumerate")]
+        assert abs(same[0] - same[1]) < 1e-10
+
+
+# ---- what is refused ----
+
+
+def test_exact_clusters_are_not_for_methods_that_follow_gradients():
+    with pytest.raises(UnsupportedRequest, match=r"method='gibbs'.*cluster='pair'"):
+        prepared(DATA, **OPTIONS)
+    with pytest.raises(UnsupportedRequest, match="cluster is 'pears'; choose one of 'exact', 'pair', 'enumerate'"):
+        prepared(DATA, cluster="pears")
+    assert prepared(DATA, **OPTIONS, cluster="pair").feature.shape == (4, 3)
+
+
+def test_too_many_configurations_are_refused():
+    place = np.arange(9, dtype=np.int32)
+    many = DATA.replace(item_a=place, item_b=place + 4, num_items=13, feature=np.zeros((13, 2)))
+    with pytest.raises(UnsupportedRequest, match="13 judged items in 3 clusters.*takes 100,000"):
+        handlers.seed(model, 0)(many, clusters=3, views=2, cluster="enumerate")
+
+
+def test_data_in_a_compiled_program_must_be_arranged_before():
+    with pytest.raises(UnsupportedRequest, match=r"judgements\(data\)\[0\]"):
+        jax.jit(lambda data: handlers.seed(model, 0)(data, **OPTIONS))(DATA)
+
+
+# ---- samplers ----
+
+
+def label_free(draws):
+    """Return what does not depend on names of views and clusters, ``(…, quantity)``, of draws with discrete sites."""
+    view, cluster = np.asarray(draws["view_of_expert"]), np.asarray(draws["cluster"])
+    own = np.take_along_axis(cluster, view[..., None], axis=-2)  # (…, expert, item)
+    together = own[..., PAIRS[:, 0]] == own[..., PAIRS[:, 1]]
+    return {
+        "same_view": (view[..., 0] == view[..., 1]).astype(float), "sensitivity": np.asarray(draws["sensitivity"]),
+        "together": together.astype(float),
+    }  # fmt: skip
+
+
+def largest_error(samples):
+    """Return the largest difference from the exact posterior, in Monte Carlo standard errors."""
+    table = summarise(samples)
+    exact = {"same_view": SAME_VIEW, "sensitivity": SENSITIVITY, "together": P_TOGETHER}
+    expected = np.concatenate([np.ravel(exact[name]) for name in samples])
+    return np.abs((table["mean"].to_numpy() - expected) / table["mcse"].to_numpy()).max()
+
+
+@pytest.mark.slow
+def test_nuts_on_the_enumerated_model_agrees_with_brute_force():
+    with jax.enable_x64(True):
+        options = {**OPTIONS, "cluster": "enumerate"}
+        data = prepared(DATA, **options)
+        run = run_nuts(
+            model, data, Priors(), options, key=jax.random.key(0), draws=1500, warmup=500, chains=4, progress=False
+        )
+
+        @jax.jit
+        @jax.vmap
+        def given(values):
+            """Return the probabilities of clusters and views given one draw of all else."""
+            joint = jax.vmap(
+                jax.vmap(
+                    lambda z, c: log_joint({**values, "cluster": z, "view_of_expert": c}, data, **OPTIONS), (None, 0)
+                ),
+                (0, None),
+            )(jnp.asarray(STATES), jnp.asarray(VIEWS))
+            share = jax.nn.softmax(joint.ravel()).reshape(joint.shape)
+            own = STATES[:, VIEWS]  # (state, choice, expert, item)
+            same = own[..., PAIRS[:, 0]] == own[..., PAIRS[:, 1]]
+            return jnp.tensordot(share, same, 2), (share * (VIEWS[:, 0] == VIEWS[:, 1])).sum()
+
+        flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in run.samples.items()}
+        together, same_view = (np.asarray(one).reshape(4, -1, *one.shape[1:]) for one in given(flat))
+    samples = {"same_view": same_view, "sensitivity": run.samples["sensitivity"], "together": together}
+    assert largest_error(samples) < 4.5
+
+
+def discrete_kernel(kind):
+    """Return NumPyro's own sampler of clusters, or ours, around NUTS."""
+    inner = NUTS(model, init_strategy=init_to_median)
+    if kind == "ours":
+        return HMCGibbs(inner, gibbs_function(DATA, Priors(), **OPTIONS), GIBBS_SITES)
+    return DiscreteHMCGibbs(inner, modified=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ours", "numpyro"])
+def test_numpyro_with_discrete_sites_agrees_with_brute_force(kind):
+    with jax.enable_x64(True):
+        mcmc = MCMC(
+            discrete_kernel(kind), num_warmup=500, num_samples=3000, num_chains=4, chain_method="vectorized",
+            progress_bar=False,
+        )  # fmt: skip
+        mcmc.run(jax.random.key(1), DATA, Priors(), **OPTIONS)
+        draws = mcmc.get_samples(group_by_chain=True)
+    assert largest_error(label_free(draws)) < 5
+
+
+@pytest.mark.slow
+def test_the_pair_model_differs_as_documented():
+    """It is softer about clusters: no pair is as sure as it is in the model with one clustering."""
+    options = {**OPTIONS, "cluster": "pair"}
+    run = run_nuts(
+        model, prepared(DATA, **options), Priors(), options, key=jax.random.key(0), draws=1000, warmup=500, chains=4,
+        progress=False,
+    )  # fmt: skip
+    summary = summarise({"sensitivity": run.samples["sensitivity"]})
+    assert np.abs((summary["mean"] - SENSITIVITY) / summary["mcse"]).max() > 5
+    fitted = run_svi(
+        model, prepared(DATA, **options), Priors(), options, key=jax.random.key(0), draws=200, max_steps=2000,
+        progress=False,
+    )  # fmt: skip
+    assert np.isfinite(fitted.elbo).all()
+    assert fitted.samples["view_probability"].shape == (1, 200, 2, 2)
+
+
+def shared(data):
+    """State a prior with a mean that all experts have in common."""
+    mean = numpyro.sample("mean", dist.Beta(2.0, 1.0))
+    return dist.Beta(10 * mean, 10 * (1 - mean))
+
+
+def test_a_hierarchical_prior_is_part_of_the_model():
+    def sites(data):
+        seeded = handlers.seed(model, jax.random.key(0))
+        trace = handlers.trace(seeded).get_trace(data, Priors(sensitivity=shared), **OPTIONS, cluster="pair")
+        return {name: site["value"] for name, site in trace.items() if site["type"] == "sample"}
+
+    found = jax.eval_shape(sites, judgements(DATA)[0])
+    assert set(found) == {"mean", "sensitivity", "specificity", "weight", "stick", "answer"}

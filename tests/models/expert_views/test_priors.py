@@ -1,0 +1,76 @@
+"""Priors of experts, views and weights: shapes, conjugacy, and what is said when they do not fit."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from consilience.data.constraints import Constraints
+from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
+from consilience.models.expert_views.priors import (
+    Priors,
+    beta_parameters,
+    expert_prior,
+    expert_sites,
+    num_views,
+    weight_prior,
+)
+
+DATA = Constraints(
+    expert=np.array([0, 1, 2]), item_a=np.array([0, 0, 1]), item_b=np.array([1, 2, 2]), together=np.array([1, 0, 1]),
+    feature=np.eye(3)[:, :2], num_constraints=3, num_experts=3, num_items=3, num_features=2,
+)  # fmt: skip
+
+
+def shared(data):
+    """State a prior with a mean that all experts have in common."""
+    mean = numpyro.sample("mean", dist.Beta(2.0, 1.0))
+    return dist.Beta(10 * mean, 10 * (1 - mean))
+
+
+def test_the_defaults_are_the_papers():
+    found = beta_parameters(Priors(), DATA)
+    for parameters in found:
+        np.testing.assert_array_equal(parameters, [[10, 1]] * 3)
+        assert parameters.dtype == np.float64
+    prior = weight_prior(Priors(weight_scale=2.0), DATA, 3, 4)
+    assert (prior.event_shape, prior.batch_shape) == ((3, 4), ())
+    assert prior.log_prob(jnp.ones((3, 4))) == pytest.approx(-12 * (0.125 + np.log(2 * np.sqrt(2 * np.pi))), rel=1e-6)
+
+
+def test_a_prior_for_each_expert():
+    own = Priors(sensitivity=dist.Beta(jnp.array([1.0, 2.0, 3.0]), 1.0), specificity=lambda data: dist.Beta(4.0, 2.0))
+    found = beta_parameters(own, DATA)
+    np.testing.assert_array_equal(found.sensitivity, [[1, 1], [2, 1], [3, 1]])
+    np.testing.assert_array_equal(found.specificity, [[4, 2]] * 3)
+    with pytest.raises(InvalidPrior, match=r"'sensitivity' has batch shape \(2,\).*each of the 3"):
+        beta_parameters(Priors(sensitivity=dist.Beta(jnp.ones(2), 1.0)), DATA)
+    with pytest.raises(InvalidPrior, match="'specificity' is float"):
+        expert_prior("specificity", Priors(specificity=0.9), DATA, 3)
+
+
+def test_priors_that_are_not_conjugate():
+    with pytest.raises(NotConjugate, match="site 'specificity': the updates need a Beta prior, not Uniform"):
+        beta_parameters(Priors(specificity=dist.Uniform(0.5, 1.0)), DATA)
+    with pytest.raises(NotConjugate, match="site 'sensitivity': .* draws its own"):
+        beta_parameters(Priors(sensitivity=shared), DATA)
+
+
+def test_priors_of_weights():
+    by_feature = dist.Laplace(jnp.zeros((3, 4)), 1.0).to_event(2)
+    assert weight_prior(Priors(weight=by_feature), DATA, 3, 4) is by_feature
+    with pytest.raises(InvalidPrior, match=r"'weight' has event shape \(3, 4\), expected \(3, 5\)"):
+        weight_prior(Priors(weight=by_feature), DATA, 3, 5)
+    # A link of one's own takes what it takes.
+    assert weight_prior(Priors(weight=by_feature, logits=lambda w, x: x @ w[:, :2]), DATA, 3, 5) is by_feature
+    with pytest.raises(InvalidPrior, match=r"'weight' has batch shape \(3,\).*\.to_event"):
+        weight_prior(Priors(weight=lambda data: dist.Normal(jnp.zeros(data.num_experts), 1.0), logits=max), DATA, 3, 5)
+
+
+def test_sizes_and_kinds():
+    assert [num_views(0, number) for number in (1, 2, 5, 10)] == [1, 1, 2, 5]
+    assert num_views(3, 10) == 3
+    assert expert_sites("symmetric") == ("sensitivity",)
+    with pytest.raises(UnsupportedRequest, match="experts is 'coin'; choose one of 'two-coin', 'symmetric'"):
+        expert_sites("coin")
