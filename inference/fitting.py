@@ -142,9 +142,9 @@ def fit(
     except NotConjugate as problem:
         if reason == _ASKED:
             raise
-        method, reason = _generic(chosen), f"no {_HAND_WRITTEN.get(method, method)}: {problem}"
+        reason = f"no {_HAND_WRITTEN.get(method, method)}: {problem}"
+        method, prepared = _otherwise(chosen, method, data, priors, settings, devices)
         warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
-        prepared = _prepared(chosen, method, data, priors, settings, devices)
     limits = {
         "draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance,
         "devices": devices,
@@ -153,7 +153,10 @@ def fit(
         raise UnsupportedRequest(f"'{method}' runs on one device; leave out devices=, or use cavi or em")
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
     starts = _starts(chosen, data, priors, settings, seed, chains) if method == "nuts" else {}
-    run, attributes = None, {**own, **({"start": "draws of CAVI"} if starts else {}), **_attributes(data)}
+    begun = {"start": "draws of CAVI"} if starts else {}
+    if method == "gibbs":
+        prepared, begun = _informed(chosen, prepared, data, priors, settings, seed)
+    run, attributes = None, {**own, **begun, **_attributes(data)}
     direct = is_direct(chosen, method)
     kept = None if direct else _checkpoint(checkpoint, resume)
     if kept is not None:
@@ -548,6 +551,21 @@ def _choose(member: Model, method: str) -> tuple[str, str]:
     return method, _ASKED
 
 
+def _otherwise(
+    member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any], devices: int | None
+) -> tuple[str, Any]:
+    """Return the method that takes the place of one that the priors do not allow, with what its driver takes.
+
+    That is the member's sampler, whose conditionals may hold where an ascent or a closed form does not; else a generic
+    method.
+    """
+    if method != "gibbs" and member.gibbs is not None and "gibbs" in member.methods:
+        with contextlib.suppress(NotConjugate, UnsupportedRequest):
+            return "gibbs", _prepared(member, "gibbs", data, priors, settings, devices)
+    generic = _generic(member)
+    return generic, _prepared(member, generic, data, priors, settings, devices)
+
+
 def _generic(member: Model) -> str:
     generic = [method for method in member.methods if method in ("nuts", "svi")]
     if not generic:
@@ -638,6 +656,22 @@ def _starts(
 
     values = chain_starts(member, data, priors, settings, key=stream_key(seed, _START), chains=chains)
     return {} if values is None else {"start_values": values}
+
+
+def _informed(
+    member: Model, prepared: Any, data: Contract, priors: Any, settings: dict[str, Any], seed: int
+) -> tuple[Any, dict[str, Any]]:
+    """Return the sampler with its problem, whose chains start at the end of CAVI where there is one; and a note of it."""
+    sampler, problem = prepared
+    if member.cavi is None or sampler.informed is None:
+        return prepared, {}
+    try:
+        ascent = member.cavi.prepare(data, priors, **settings)
+    except (NotConjugate, UnsupportedRequest):
+        return prepared, {}
+    run = _driver("cavi")(member.cavi, ascent, key=stream_key(seed, _INFERENCE), progress=False)
+    found = _posterior(member, "cavi", _canonical(member, run, data, priors, settings))
+    return (sampler, sampler.informed(problem, found)), {"start": "the end of CAVI"}
 
 
 def _weighed(

@@ -219,9 +219,9 @@ def _typed(tree: Any) -> Any:
 def _link(priors: Priors, prior: dist.Distribution, feature: Float[Array, "item feature"]) -> Link:
     """Return the link with the mass of its weights; of the linear one with normal weights a matrix."""
     if priors.logits is None and priors.weight is None:
-        feature = np.asarray(feature, float)
-        mass = feature.T @ feature / 4 + np.eye(feature.shape[1]) / priors.weight_scale**2
-        return Link(prior, np.linalg.cholesky(mass), np.linalg.inv(mass), linear)
+        inputs = np.asarray(feature, float)
+        precision = inputs.T @ inputs / 4 + np.eye(inputs.shape[1]) / priors.weight_scale**2
+        return Link(prior, np.linalg.cholesky(precision), np.linalg.inv(precision), linear)
     one = jnp.ones(1, jnp.result_type(float))
     bare = Link(prior, one, one, priors.logits or linear)
     mass = _expected_curvature(bare, jnp.asarray(feature, one.dtype))
@@ -269,7 +269,7 @@ def start(key: Key, problem: Problem) -> State:
     else:
         noise = jax.random.normal(key_position, begun.mean.shape, begun.mean.dtype)
         position = jax.vmap(problem.link.position)(begun.mean + begun.deviation * noise)
-        cluster, view = jax.random.categorical(key_cluster, begun.log_cluster), begun.view_of_expert
+        cluster, view = jax.random.categorical(key_cluster, begun.log_cluster), jnp.asarray(begun.view_of_expert)
     counts = together_counts(pairs_together(cluster, problem.judged), problem.judged)
     cells = _conditional(counts, problem) if problem.experts != "spammer" else _repeated_prior(problem)
     experts, stick = _draw_betas(key_experts, _own_cells(cells, view, problem), _stick_cells(view, problem))
@@ -329,7 +329,7 @@ def draw_clusters(
         gain = jnp.where(neighbour[..., None] == labels, pull[colour.edge_pair][..., None], 0)
         gains = jax.ops.segment_sum(gain, colour.edge_node, len(colour.node), indices_are_sorted=True)
         drawn = jnp.argmax(noisy[colour.node] + gains, axis=-1).astype(cluster.dtype)
-        cluster = cluster.at[colour.node].set(drawn, unique_indices=True)
+        cluster = jnp.asarray(cluster).at[colour.node].set(drawn, unique_indices=True)
     return cluster
 
 
@@ -532,8 +532,8 @@ def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:
     num_together, num_apart = (
         jax.ops.segment_sum(said, judged.answer_expert, number) for said in (together, 1 - together)
     )
-    drawn = judged._replace(together=together, apart=1 - together, num_together=num_together, num_apart=num_apart)
-    return state, dataclasses.replace(problem, judged=drawn)
+    drawn = {"together": together, "apart": 1 - together, "num_together": num_together, "num_apart": num_apart}
+    return state, dataclasses.replace(problem, judged=Judgements(**{**judged._asdict(), **drawn}))
 
 
 def log_likelihood_of_state(state: State, problem: Problem) -> Float[Array, ""]:

@@ -15,7 +15,7 @@ from consilience.data import Annotations, Rankings, Ratings
 from consilience.errors import ConsilienceWarning, DiagnosticWarning, NotConjugate, UnknownName, UnsupportedRequest
 from consilience.inference.results import Result
 from consilience.models import dirichlet, member
-from consilience.models.interface import Ascent, Model
+from consilience.models.interface import Ascent, Gibbs, Model
 from consilience.models.truth import LabelProbabilities
 
 ANNOTATIONS = Annotations.from_codes(
@@ -277,6 +277,54 @@ def test_cavi_that_has_not_settled_says_so(tmp_path):
     assert fit.result is Result.max_steps
     whole = cs.fit(SHARES, ANNOTATIONS, max_steps=500)
     assert fit.posterior.votes[0, 0] < whole.posterior.votes[0, 0]
+
+
+# ---- a sampler beside an ascent ----
+
+
+class Votes(NamedTuple):
+    votes: Any
+    start: Any
+
+
+def _prepare_sampler(data, priors):
+    return Votes(1.0 + jnp.zeros((3, 3)).at[data.item, data.label].add(1.0), jnp.zeros((3, 3)))
+
+
+def _begin(key, problem):
+    return {"share": jax.random.dirichlet(key, problem.votes), "start": problem.start}
+
+
+SAMPLED = dataclasses.replace(
+    SHARES, methods=("cavi", "gibbs", "nuts"),
+    gibbs=Gibbs(
+        prepare=_prepare_sampler, start=_begin, sweep=lambda key, state, problem: _begin(key, problem),
+        sites=lambda state, problem: state, informed=lambda problem, found: problem._replace(start=found.votes),
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_sampler_starts_at_the_end_of_the_ascent():
+    fit = cs.fit(SAMPLED, ANNOTATIONS, method="gibbs", draws=20, warmup=0, chains=2)
+    np.testing.assert_allclose(fit.posterior["start"][1, -1], [[3, 2, 1], [1, 1, 3], [1, 2, 1]], atol=1e-4)
+    assert fit.describe()["start"] == "the end of CAVI"
+
+
+def _no_ascent(data, priors):
+    raise NotConjugate("site 'share': no ascent")
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_sampler_takes_the_place_of_an_ascent_that_the_priors_do_not_allow():
+    without = dataclasses.replace(SAMPLED, cavi=dataclasses.replace(SHARES.cavi, prepare=_no_ascent))
+    with pytest.warns(ConsilienceWarning, match="'shares' is fitted by gibbs; no CAVI: site 'share': no ascent"):
+        fit = cs.fit(without, ANNOTATIONS, draws=20, warmup=0, chains=2)
+    assert (fit.method, fit.reason) == ("gibbs", "no CAVI: site 'share': no ascent")
+    assert "start" not in fit.describe()  # the sampler starts by itself
+    assert (fit.posterior["start"] == 0).all()
+    with pytest.raises(NotConjugate, match="no ascent"):
+        cs.fit(without, ANNOTATIONS, method="cavi")
 
 
 def test_mirror_modes_are_mapped_to_one():

@@ -47,7 +47,7 @@ def test_a_prior_for_each_expert():
     with pytest.raises(InvalidPrior, match=r"'sensitivity' has batch shape \(2,\).*each of the 3"):
         beta_parameters(Priors(sensitivity=dist.Beta(jnp.ones(2), 1.0)), DATA)
     with pytest.raises(InvalidPrior, match="'specificity' is float"):
-        expert_prior("specificity", Priors(specificity=0.9), DATA, 3)
+        expert_prior("specificity", Priors(specificity=lambda data: 0.9), DATA, 3)
 
 
 def test_priors_that_are_not_conjugate():
