@@ -131,7 +131,7 @@ def _names(metric: Any, default: str) -> tuple[list[str], bool]:
 
 def truth_of(fit: Any) -> Truth:
     """Return the truth of a fit; a truth is returned as it is."""
-    truth = fit if isinstance(fit, (Truth, PartitionTruth)) else fit.truth
+    truth = fit if isinstance(fit, (Truth, PartitionTruth)) else getattr(fit, "truth", fit)
     check_one_partition(truth)
     if isinstance(truth, PartitionTruth):
         raise UnsupportedRequest(

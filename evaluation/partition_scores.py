@@ -152,7 +152,7 @@ def _is_numbers(side: Any) -> bool:
 
 
 def _truth_of(fit: Any) -> PartitionTruth:
-    truth = fit if isinstance(fit, PartitionTruth) else getattr(fit, "truth", None)
+    truth = fit if isinstance(fit, PartitionTruth) else getattr(fit, "truth", fit)
     check_one_partition(truth)
     if not isinstance(truth, PartitionTruth):
         raise UnsupportedRequest("this asks for the partition of records, which only a fit of records has")

@@ -247,8 +247,8 @@ MODEL = Model(
         "num_views": "consilience.evaluation.views:num_views",
     },
     dims={
-        "view_of_expert": ("expert",), "sensitivity": ("expert",), "specificity": ("expert",), "stick": ("stick",),
-        "weight": ("view", "feature", "cluster"), "cluster": ("view", "judged_item"),
+        "view_of_expert": ("expert",), "sensitivity": ("expert",), "specificity": ("expert",),
+        "weight": ("view", "feature", "of_cluster"), "cluster": ("view", "judged_item"),
         "view_probability": ("expert", "view"),
     },
     simulate=simulate,

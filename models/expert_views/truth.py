@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtri
 
@@ -120,7 +119,6 @@ def _summed_out(
     step = gibbs_function(data, priors, **settings)
     link = linear if priors is None or priors.logits is None else priors.logits
     begun = most_probable(sites, data, settings["standardize"], link)
-    others = {site: jnp.asarray(values) for site, values in sites.items()}
 
     def of_draw(key: Key, begun: Mapping[str, Array], others: Mapping[str, Array]) -> Mapping[str, Array]:
         def sweep(number: Any, state: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -129,7 +127,7 @@ def _summed_out(
         return jax.lax.fori_loop(0, _SWEEPS, sweep, begun)
 
     keys = jax.random.split(jax.random.fold_in(key, _SILENT), len(begun["cluster"]))
-    found = jax.jit(jax.vmap(of_draw))(keys, {site: jnp.asarray(values) for site, values in begun.items()}, others)
+    found = jax.jit(jax.vmap(of_draw))(keys, begun, sites)
     return {site: np.asarray(values) for site, values in found.items()}
 
 
@@ -251,7 +249,7 @@ class ViewsTruth(ABC):
         return np.asarray(self.cluster_probability[:, self._checked_view(view)].argmax(axis=1))
 
     def clusters(
-        self, view: int | Int[np.ndarray, " draw"], draws: slice = slice(None)
+        self, view: int | Int[np.ndarray, "*draw"], draws: slice = slice(None)
     ) -> Int[np.ndarray, "draw item"]:
         """Return the clusters of all items in one view of some draws, int8; the same ones every time.
 

@@ -1,0 +1,82 @@
+"""A small fit by hand: eight items of which two were never judged, four experts, two views of three clusters."""
+
+import numpy as np
+import pytest
+
+from consilience.data import Constraints
+from consilience.models.expert_views.cavi import Posterior
+
+PAIRS = [(0, 1, 1), (0, 2, 0), (1, 3, 0), (2, 3, 1), (4, 5, 1), (0, 5, 0)]
+
+
+@pytest.fixture(scope="session")
+def constraints():
+    """Return what four experts say of the same six pairs; the last two of eight items occur in none."""
+    expert = np.repeat(np.arange(4, dtype=np.int32), len(PAIRS))
+    a, b, together = (np.tile(np.array(column, np.int32), 4) for column in zip(*PAIRS, strict=True))
+    together = np.where((expert >= 2) & (a == 0), 1 - together, together)
+    return Constraints(
+        expert=expert, item_a=a, item_b=b, together=together.astype(np.int32),
+        feature=np.random.default_rng(0).normal(3, 2, (8, 2)), num_constraints=len(expert), num_experts=4, num_items=8,
+        num_features=2, experts=np.array(["ann", "bob", "cat", "dan"], object),
+        items=np.array(list("abcdefgh"), object), features=np.array(["height", "width"], object),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def posterior(constraints):
+    """Return a posterior that is sure of little: canonical, and no two probabilities the same."""
+    random = np.random.default_rng(1)
+    eta = random.dirichlet([0.5, 0.4, 0.3], (6, 2))
+    eta = np.take_along_axis(eta, np.argsort(-eta.sum(axis=0), axis=1)[None], axis=2)
+    feature = constraints.feature
+    return Posterior(
+        sensitivity=np.array([[30.0, 3.0], [12.0, 2.0], [11.0, 4.0], [2.0, 2.0]]),
+        specificity=np.array([[20.0, 3.0], [15.0, 4.0], [10.0, 2.0], [2.0, 2.1]]), stick=np.array([[3.5, 2.5]]),
+        view_probability=np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.05, 0.95]]),
+        weight_mean=random.normal(size=(2, 3, 3)), weight_variance=random.uniform(0.1, 0.6, (2, 3, 3)),
+        cluster_probability=eta, restart_bound=np.array([-20.0, -18.5, -18.6]),
+        restart_view_probability=np.eye(2)[[[0, 0, 1, 1], [0, 0, 0, 1], [1, 1, 1, 0]]],
+        feature_mean=feature.mean(axis=0), feature_scale=feature.std(axis=0),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def sites(constraints, posterior):
+    """Return sixty draws that go with the posterior, by site, with the numbers of views and clusters shuffled in each.
+
+    Beside them the same before they were shuffled.
+    """
+    random = np.random.default_rng(2)
+    num = 60
+    eta = np.random.default_rng(3).permuted(np.tile([0.97, 0.02, 0.01], (6, 2, 1)), axis=2)
+    cluster = np.stack([[random.choice(3, num, p=eta[item, view]) for item in range(6)] for view in range(2)])
+    clean = {
+        "view_of_expert": (random.random((num, 4)) < [0.02, 0.1, 0.1, 0.99]).astype(np.int32),
+        "sensitivity": random.beta(9, 2, (num, 4)), "specificity": random.beta(9, 2, (num, 4)),
+        "stick": random.beta(3, 2, (num, 1)), "weight": random.normal(posterior.weight_mean, 0.2, (num, 2, 3, 3)),
+        "cluster": np.moveaxis(cluster, 2, 0).astype(np.int8),
+    }  # fmt: skip
+    return shuffled(clean, random), clean
+
+
+def shuffled(clean, random):
+    """Exchange the numbers of views and clusters at random, in every draw its own way."""
+    from consilience.models.expert_views.canonical import sticks, view_weights
+
+    found = {name: values.copy() for name, values in clean.items()}
+    weight = view_weights(clean["stick"])
+    for draw in range(len(weight)):
+        view = random.permutation(2)  # the old view at each place
+        found["view_of_expert"][draw] = np.argsort(view)[clean["view_of_expert"][draw]]
+        found["stick"][draw] = sticks(weight[draw, view])
+        for place, old in enumerate(view):
+            order = random.permutation(3)
+            found["cluster"][draw, place] = np.argsort(order)[clean["cluster"][draw, old]]
+            found["weight"][draw, place] = clean["weight"][draw, old][:, order]
+    return found
+
+
+@pytest.fixture
+def shuffle():
+    return shuffled
