@@ -16,7 +16,7 @@ are of the seed given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ from scipy.spatial.distance import pdist
 
 from consilience.arrays import Float, Int
 from consilience.data import Constraints
+from consilience.evaluation.partitions import contingency, score
 
 __all__ = [
     "METHODS",
@@ -407,16 +408,7 @@ def by_clusterings(
     data: Constraints, num_clusters: int, seed: int = 0
 ) -> tuple[Float[np.ndarray, "expert expert"], Int[np.ndarray, "expert item"]]:
     """Return how much the clusterings of two experts have in common (NMI), and the clustering of each by `itml`."""
-    from consilience.evaluation.partitions import contingency, score
-
     answers = [majority(of_experts(data, np.array([expert]))) for expert in range(data.num_experts)]
     metrics = _itml_metrics(data.feature, answers)
     label = np.stack([k_means(data.feature @ np.linalg.cholesky(metric), num_clusters, seed) for metric in metrics])
     return np.stack([score(contingency(label, one[None]), "nmi") for one in label]), label
-
-
-def groups(similarity: np.ndarray, seed: int = 0) -> Iterator[np.ndarray]:
-    """Yield the experts of each group that `meta_clustering` finds."""
-    group = meta_clustering(similarity, seed)
-    for one in np.unique(group):
-        yield np.flatnonzero(group == one)

@@ -1,0 +1,254 @@
+"""Clustering views from uncertain experts (Chang et al. 2017) against clusterings of one view and meta clustering.
+
+`python -m benchmarks views [--sweeps] [--restarts] [--coverage] [--scale] [--authors CHECKOUT --python2 INTERPRETER]`.
+
+Experts are simulated, since no public data have several people judge pairs of items whose views are known: 600 items of
+two views in features of their own, ten experts with accuracies from .7 to .9. Which pairs they judge is one of three
+protocols (`consilience.models.expert_views.simulation`). In the authors' own, ``group``, the experts of a view share
+their pairs, so that the pairs alone tell the groups; ``all`` gives methods that compare answers a fair chance.
+
+Methods of one view are told which experts have it, and all methods the number of clusters. Each seed draws items and
+experts anew. Data that come with packages (`--data`) need scikit-learn.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import clustering_baselines as baselines
+from benchmarks.recording import Recording
+from benchmarks.views_authors import RECORDED, bounds, run_authors
+from benchmarks.views_data import DATA, PACKAGED, load
+from benchmarks.views_runs import coverage, restarts, scale
+from benchmarks.views_scores import FROM_FEATURES, META, OURS, calibration, fitted, held_out, ours, single_views
+from consilience.evaluation.views import reliability_of_pairs
+from consilience.models.expert_views.simulation import PROTOCOLS, simulate_experts
+
+__all__ = ["add_arguments", "run"]
+
+_ACCURACIES = (0.55, 0.65, 0.75, 0.85, 0.95)
+_PAIRS = (25, 60, 100, 200, 300)
+_EXPERTS = (4, 10, 20, 40)
+
+_STATED = {
+    "three-clusters": "two views of three clusters, 2 + 2 features and 2 of noise",
+    "k-views": "three views of four clusters that overlap, 9 features and 4 of noise",
+    "two-digits": "two handwritten digits side by side: left 0 to 3, right 4, 6, 7 or 9; 20 principal components",
+    "digit-parity": "handwritten digits: which, and whether even; 20 principal components",
+    "wine": "wines of three growers, one view",
+    "breast-cancer": "benign and malignant tumours, one view",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--seeds", type=int, default=10, metavar="N", help="data sets a row (10)")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=["three-clusters"], metavar="NAME",
+                        help=f"{', '.join(DATA)}; the last {len(PACKAGED)} come with scikit-learn")  # fmt: skip
+    parser.add_argument("--protocols", nargs="+", choices=PROTOCOLS, default=PROTOCOLS, metavar="NAME")
+    parser.add_argument("--methods", nargs="*", choices=baselines.METHODS, default=list(baselines.METHODS),
+                        metavar="NAME", help="of one view; SemiCrowd takes most of the time")  # fmt: skip
+    parser.add_argument("--sweeps", action="store_true", help="accuracies, numbers of pairs and of experts")
+    parser.add_argument("--restarts", action="store_true", help="how many restarts find the best bound")
+    parser.add_argument("--coverage", action="store_true", help="intervals of the experts' accuracies")
+    parser.add_argument("--scale", action="store_true", help="100,000 items, a million answers")
+    parser.add_argument("--authors", type=Path, metavar="CHECKOUT", help="of the authors' program")
+    parser.add_argument("--python2", metavar="INTERPRETER", help="a Python 2 that can run it")
+    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/views by default")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, print and record."""
+    record = Recording("views", "Several views from uncertain experts", _command(arguments), arguments.output)
+    record.say(
+        "NMI and AMI of each true view with the view that most of its experts are thought to have; adjusted Rand index "
+        "of the grouping of experts; mean (standard deviation) over seeds. Three kinds of labels: of judged items, "
+        "with what was answered about them; of all items, from features alone; and of the baselines, of all items that "
+        "have a label. Methods of one view are told which experts have it."
+    )
+    for name in arguments.data:
+        _known_views(record, name, arguments)
+    if arguments.sweeps:
+        _sweeps(record, arguments)
+    if arguments.restarts:
+        record.section("Restarts")
+        record.say(
+            "Restarts warm up by the tied bound or by the likelihood of pairs. Shares of them within 1 and 10 nats of "
+            "the best pruned bound of both, and with the true grouping of experts; CPU seconds without compilation."
+        )
+        record.table("restarts", list(restarts()))
+    if arguments.coverage:
+        record.section("Intervals of accuracies")
+        record.say(
+            "95 % intervals of the sensitivity and specificity of ten experts under coordinate ascent, protocol own. "
+            "Beta(10, 1) is the paper's prior, of mean .91 and the weight of eleven answers; the true accuracies are "
+            "from .7 to .9. Learned: the Beta distribution that makes the answers of all experts most probable."
+        )
+        record.table("coverage", list(coverage(arguments.seeds)))
+    if arguments.scale:
+        record.section("Scale")
+        record.say("Wall-clock seconds of one sweep of one restart, 10 views of 5 clusters, 20 features.")
+        record.table("scale", list(scale()))
+    _authors(record, arguments)
+    record.write()
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    words = ["python -m benchmarks views"]
+    words += [f"--seeds {arguments.seeds}"] if arguments.seeds != 10 else []
+    words += [f"--data {' '.join(arguments.data)}"] if arguments.data != ["three-clusters"] else []
+    words += [f"--protocols {' '.join(arguments.protocols)}"] if set(arguments.protocols) != set(PROTOCOLS) else []
+    words += [f"--methods {' '.join(arguments.methods)}"] if set(arguments.methods) != set(baselines.METHODS) else []
+    words += [f"--{name}" for name in ("sweeps", "restarts", "coverage", "scale") if getattr(arguments, name)]
+    return " ".join([*words, "--authors CHECKOUT --python2 INTERPRETER"] if arguments.authors else words)
+
+
+# Views, protocol by protocol ------------------------------------------------------------------------------------------
+
+
+def _known_views(record: Recording, name: str, arguments: argparse.Namespace) -> None:
+    record.section(name)
+    record.say(f"{_STATED[name].capitalize()}. Each expert judges 300 pairs that are together and 300 that are apart.")
+    rows: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+    pairs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {protocol: [] for protocol in arguments.protocols}
+    for protocol in arguments.protocols:
+        for seed in range(arguments.seeds):
+            known = load(name, seed)
+            data, experts = simulate_experts(known.label, known.feature, protocol=protocol, seed=seed)
+            set_ = {"protocol": protocol, "seed": seed}
+            of_ours, fit = ours(known, data, experts, seed)
+            others = single_views(known, data, experts, seed, arguments.methods)
+            rows += [set_ | row for row in (*of_ours, *others)]
+            answers.append(set_ | held_out(known, data, experts, seed))
+            pairs[protocol].append(calibration(known, fit, experts, seed))
+            print(f"{name}, {protocol}, seed {seed}: NMI {_first_view(of_ours)}", flush=True)
+    record.data(f"{name}-sets", rows)
+    record.data(f"{name}-answers-sets", answers)
+    record.table(name, _means(rows, ["protocol", "method"]))
+    record.say(
+        "Answers to a fifth of the pairs, held out for all experts: mean log score and Brier score of the probability "
+        "of each. Own share: how often the expert says together. Truth known: the best that can be expected."
+    )
+    record.table(f"{name}-answers", _means(answers, ["protocol"]))
+    record.say(
+        "Random pairs of judged items by how probably they are together in the views of the experts, and the share of "
+        "them that is; all seeds. The error is the mean distance of the two over pairs."
+    )
+    record.table(f"{name}-pairs", [row for protocol, found in pairs.items() for row in _reliability(protocol, found)])
+
+
+def _first_view(rows: list[dict[str, Any]]) -> str:
+    return ", ".join(f"{value:.3f}" for column, value in rows[0].items() if column.startswith("NMI"))
+
+
+def _reliability(protocol: str, found: list[tuple[np.ndarray, np.ndarray]]) -> list[dict[str, Any]]:
+    bins = reliability_of_pairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    return [
+        {
+            "protocol": protocol, "probability": f"{place / 10:.1f} to {(place + 1) / 10:.1f}",
+            "pairs": int(bins.number[place]), "mean probability": float(bins.probability[place]),
+            "together": float(bins.together[place]), "error, all bins": bins.error,
+        }
+        for place in range(len(bins.number))
+    ]  # fmt: skip
+
+
+def _means(rows: list[dict[str, Any]], by: list[str]) -> list[dict[str, Any]]:
+    """Return mean (standard deviation) of all columns but the seed, by the values of some; a dash for nothing."""
+    columns = list(dict.fromkeys(column for row in rows for column in row if column not in (*by, "seed")))
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[column] for column in by), []).append(row)
+    table = []
+    for key, own in groups.items():
+        cells = {column: _cell([row[column] for row in own if column in row]) for column in columns}
+        table.append(dict(zip(by, key, strict=True)) | cells)
+    return table
+
+
+def _cell(values: list[float]) -> str:
+    if not values:
+        return "–"
+    deviation = f" ({np.std(values, ddof=1):.3f})" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{deviation}"
+
+
+# Sweeps ---------------------------------------------------------------------------------------------------------------
+
+
+def _sweeps(record: Recording, arguments: argparse.Namespace) -> None:
+    record.section("Sweeps")
+    record.say(
+        "Three clusters, protocol own. One thing is changed at a time from ten experts with accuracies from .7 to .9 "
+        "and 60 + 60 pairs each: the accuracy of all, the number of pairs of either kind, the number of experts."
+    )
+    settings: list[tuple[str, float, dict[str, Any]]] = [
+        *(("accuracy", value, {"sensitivity": value}) for value in _ACCURACIES),
+        *(("pairs", value, {"num_together": value, "num_apart": value}) for value in _PAIRS),
+        *(("experts", value, _experts(value)) for value in _EXPERTS),
+    ]
+    rows = []
+    for sweep, value, changed in settings:
+        for seed in range(arguments.seeds):
+            known = load("three-clusters", seed)
+            options = {"num_together": 60, "num_apart": 60, "protocol": "own", "seed": seed} | changed
+            data, experts = simulate_experts(known.label, known.feature, **options)
+            set_ = {"sweep": sweep, "value": value, "seed": seed}
+            others = single_views(known, data, experts, seed, ["ITML"])
+            keep = (OURS, FROM_FEATURES, META, "ITML, groups known")
+            found = [row for row in (*ours(known, data, experts, seed)[0], *others) if row["method"] in keep]
+            rows += [set_ | row for row in found]
+        print(f"{sweep} {value} done", flush=True)
+    record.data("sweeps-sets", rows)
+    record.table("sweeps", _means(rows, ["sweep", "value", "method"]))
+
+
+def _experts(number: int) -> dict[str, Any]:
+    accuracy = np.resize([0.9, 0.85, 0.8, 0.75, 0.7], number // 2)
+    return {
+        "view_of_expert": np.repeat([0, 1], number // 2).tolist(),
+        "sensitivity": np.concatenate([accuracy, accuracy[::-1]]).tolist(),
+    }
+
+
+# The authors' program -------------------------------------------------------------------------------------------------
+
+
+def _authors(record: Recording, arguments: argparse.Namespace) -> None:
+    record.section("The authors' program")
+    if arguments.authors is None or arguments.python2 is None:
+        record.say(RECORDED)
+        return
+    known = load("three-clusters")
+    data, _ = simulate_experts(known.label, known.feature)
+    theirs = run_authors(data, arguments.authors, arguments.python2, clusters=3, views=5)
+    of_theirs = bounds(data, theirs)
+    fitted(data, 3, views=5)  # compiles
+    fit, seconds = fitted(data, 3, views=5)
+    record.say(
+        "Three clusters, protocol group, seed 0; 20 starts each, in this run. Both are scored by our pruned bound. CPU "
+        "seconds of theirs are those of single starts; ours are of all restarts together, without compilation."
+    )
+    rows = [
+        _race("authors' program", of_theirs, float(theirs.seconds.sum())),
+        _race("expert-views", np.asarray(fit.posterior.restart_bound, float), seconds),
+    ]
+    record.table("authors", rows)
+    record.data("authors-starts", [
+        {"start": start, "pruned bound": float(of_theirs[start]), "CPU s": float(theirs.seconds[start]),
+         "evaluations": int(theirs.evaluations[start])} for start in range(len(of_theirs))
+    ])  # fmt: skip
+
+
+def _race(name: str, bound: np.ndarray, seconds: float) -> dict[str, Any]:
+    best = bound.max()
+    return {
+        "program": name, "starts": len(bound), "best bound": float(best), "median": float(np.median(bound)),
+        "within 1 nat of its best": float((bound > best - 1).mean()), "CPU s": seconds,
+        "CPU s a start": seconds / len(bound),
+    }  # fmt: skip
