@@ -31,6 +31,7 @@ _INTERVAL = (0.025, 0.975)
 _NORMAL = 1.959963985
 _SPAMMER = 0.1           # Youden's index below which an expert tells next to nothing.
 _POINTS = 512            # Quantiles of one accuracy, over which the probability of that is averaged.
+_FEW_POINTS = 64         # Quantiles of both accuracies, of which all pairs are gone through.
 _MOST_EXPERTS = 2_000    # Of which all pairs are listed.
 _CANDIDATES = 20_000     # Pairs that are looked at for what to ask next, in each view.
 _MOST_ROWS, _MOST_QUESTIONS, _MOST_FEATURES = 1_000, 100, 20
@@ -51,8 +52,8 @@ def experts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, n
     """Table of the experts: the view of each, and how accurate each is, with 95 % intervals.
 
     The prior's mean stands beside each accuracy: with few answers the one is drawn to the other. ``weight`` is the
-    expected log odds, in nats, of an answer that is right in both kinds of pairs. A ``spammer`` is an expert of whom
-    sensitivity and specificity add up to less than 1.1 with a probability above one half.
+    log odds, in nats, of an answer that is right in both kinds of pairs, with a 95 % interval. A ``spammer`` is an
+    expert of whom sensitivity and specificity add up to less than 1.1 with a probability above one half.
     """
     probability = truth.view_probability
     view = probability.argmax(axis=1)
@@ -62,9 +63,10 @@ def experts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, n
     for site in ("sensitivity", "specificity"):
         mean, lower, upper = _summary(_of_view(posterior, site, view), posterior)
         columns |= {site: mean, f"{site}_lower": lower, f"{site}_upper": upper, f"{site}_prior": prior[site]}
-    weight, useless = _worth(posterior, view)
+    columns |= dict(zip(("weight", "weight_lower", "weight_upper"), _weight(posterior, view), strict=True))
+    useless = _useless(posterior, view)
     answers = np.bincount(np.asarray(data.expert), minlength=truth.num_experts)
-    return {**columns, "weight": weight, "spammer_probability": useless, "spammer": useless > 0.5, "answers": answers}
+    return {**columns, "spammer_probability": useless, "spammer": useless > 0.5, "answers": answers}
 
 
 def same_view(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
@@ -206,10 +208,7 @@ def directions(
     }  # fmt: skip
 
 
-def information(
-    together: Float[np.ndarray, "*pair"], sensitivity: Float[np.ndarray, "*expert"],
-    specificity: Float[np.ndarray, "*expert"],
-) -> Float[np.ndarray, "*both"]:  # fmt: skip
+def information(together: Any, sensitivity: Any, specificity: Any) -> Any:
     """Return what one answer is expected to tell of whether two items are together, in nats; shapes are broadcast.
 
     Parameters
@@ -281,17 +280,33 @@ def _accuracies(posterior: Any, truth: ViewsTruth) -> tuple[np.ndarray, np.ndarr
     return found[0], found[1]
 
 
-def _worth(posterior: Any, view: Int[np.ndarray, " expert"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the expected log odds of a right answer, and how probably each expert tells next to nothing."""
+def _weight(posterior: Any, view: Int[np.ndarray, " expert"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean and interval of the log odds of an answer that is right in both kinds of pairs."""
     one, two = (_of_view(posterior, site, view) for site in ("sensitivity", "specificity"))
     if not isinstance(posterior, Posterior):
-        odds = (special.logit(np.clip(values, 1e-12, 1 - 1e-12)).mean(axis=0) for values in (one, two))
-        return sum(odds), (one + two < 1 + _SPAMMER).mean(axis=0)
-    weight = sum(special.digamma(values[:, 0]) - special.digamma(values[:, 1]) for values in (one, two))
+        odds = sum(special.logit(np.clip(values, 1e-12, 1 - 1e-12)) for values in (one, two))
+        lower, upper = np.quantile(odds, _INTERVAL, axis=0)
+        return odds.mean(axis=0), lower, upper
+    mean = sum(special.digamma(values[:, 0]) - special.digamma(values[:, 1]) for values in (one, two))
+    level, same = (np.arange(_FEW_POINTS) + 0.5) / _FEW_POINTS, _symmetric(posterior)
+    bounds = []
+    for rows in np.array_split(np.arange(len(one)), len(one) // _MOST_ROWS + 1):
+        odds = [special.logit(special.betaincinv(part[rows, :1], part[rows, 1:], level)) for part in (one, two)]
+        sums = 2 * odds[0] if same else (odds[0][:, :, None] + odds[1][:, None]).reshape(len(rows), -1)
+        bounds.append(np.quantile(sums, _INTERVAL, axis=1))
+    lower, upper = np.concatenate(bounds, axis=1)
+    return mean, lower, upper
+
+
+def _useless(posterior: Any, view: Int[np.ndarray, " expert"]) -> np.ndarray:
+    """Return how probably each expert tells next to nothing."""
+    one, two = (_of_view(posterior, site, view) for site in ("sensitivity", "specificity"))
+    if not isinstance(posterior, Posterior):
+        return np.asarray((one + two < 1 + _SPAMMER).mean(axis=0))
     level = (np.arange(_POINTS) + 0.5) / _POINTS
     sensitivity = special.betaincinv(one[:, :1], one[:, 1:], level)
     least = np.clip(1 + _SPAMMER - sensitivity, 0, 1)
-    return weight, special.betainc(two[:, :1], two[:, 1:], least).mean(axis=1)
+    return np.asarray(special.betainc(two[:, :1], two[:, 1:], least).mean(axis=1))
 
 
 def _prior_means(posterior: Any, truth: ViewsTruth) -> dict[str, np.ndarray]:
