@@ -61,6 +61,7 @@ experts of accuracy .7 to .9 upwards where there are few; the table of experts s
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -88,6 +89,7 @@ from consilience.models.expert_views.tables import (
 )
 from consilience.models.expert_views.truth import truth
 from consilience.models.interface import REQUIRED, Model, Option
+from consilience.models.random import log_gamma
 
 __all__ = ["MODEL", "BetaPrior", "Posterior", "Priors", "canonical", "draw", "model", "simulate", "truth"]
 
@@ -98,27 +100,34 @@ _FEW_RESTARTS = 0.1
 
 def draw(posterior: Posterior, data: Constraints, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
     """Return draws of all sites from the independent factors that coordinate ascent ended with."""
-    keys = jax.random.split(key, 5)
+    return _drawn(key, Posterior(*(jnp.asarray(values, jnp.result_type(float)) for values in posterior)), num_draws)
 
-    def betas(key: Key, parameters: Any) -> Array:
-        a, b = jnp.moveaxis(jnp.asarray(parameters, jnp.result_type(float)), -1, 0)
-        return jax.random.beta(key, a, b, (num_draws, *a.shape))
 
-    def classes(key: Key, probability: Any) -> Array:
-        logits = jnp.log(jnp.asarray(probability, jnp.result_type(float)))
-        return jax.random.categorical(key, logits, shape=(num_draws, *logits.shape[:-1]))
-
-    mean, variance = (jnp.asarray(one) for one in (posterior.weight_mean, posterior.weight_variance))
-    noise = jax.random.normal(keys[3], (num_draws, *mean.shape), mean.dtype)
+@functools.partial(jax.jit, static_argnums=2)
+def _drawn(key: Key, posterior: Posterior, num_draws: int) -> dict[str, Array]:
+    key_beta, key_weight, key_view, key_cluster = jax.random.split(key, 4)
+    betas = (posterior.sensitivity, posterior.specificity, posterior.stick)
+    flat = jnp.concatenate([part.reshape(-1, 2) for part in betas])
+    # All in one call: gammas are slow to compile.
+    log_gammas = log_gamma(key_beta, jnp.broadcast_to(flat, (num_draws, *flat.shape)))
+    drawn = jax.nn.sigmoid(log_gammas[..., 0] - log_gammas[..., 1])
+    parts = jnp.split(drawn, np.cumsum([part[..., 0].size for part in betas])[:-1], axis=1)
     sites = {
-        "view_of_expert": classes(keys[0], posterior.view_probability),
-        "sensitivity": betas(keys[1], posterior.sensitivity), "specificity": betas(keys[2], posterior.specificity),
-        "weight": mean + jnp.sqrt(variance) * noise,
-        "cluster": jnp.swapaxes(classes(keys[4], posterior.cluster_probability), 1, 2).astype(jnp.int8),
+        site: part.reshape(num_draws, *parameters.shape[:-1])
+        for site, part, parameters in zip(("sensitivity", "specificity", "stick"), parts, betas, strict=True)
+    }
+    if not len(posterior.stick):
+        del sites["stick"]  # of a single view
+
+    def classes(key: Key, probability: Array) -> Array:
+        return jax.random.categorical(key, jnp.log(probability), shape=(num_draws, *probability.shape[:-1]))
+
+    mean, scale = posterior.weight_mean, jnp.sqrt(posterior.weight_variance)
+    return {
+        **sites, "view_of_expert": classes(key_view, posterior.view_probability),
+        "weight": mean + scale * jax.random.normal(key_weight, (num_draws, *mean.shape), mean.dtype),
+        "cluster": jnp.swapaxes(classes(key_cluster, posterior.cluster_probability), 1, 2).astype(jnp.int8),
     }  # fmt: skip
-    if len(posterior.stick):
-        sites["stick"] = betas(jax.random.fold_in(key, 5), posterior.stick)
-    return sites
 
 
 def notes(data: Constraints, priors: Priors, *, experts: str = "two-coin", **options: Any) -> list[str]:

@@ -223,9 +223,9 @@ def information(together: Any, sensitivity: Any, specificity: Any) -> Any:
 # Helpers --------------------------------------------------------------------------------------------------------------
 
 
-def _binary(probability: np.ndarray) -> np.ndarray:
+def _binary(probability: Any) -> Any:
     """Return the entropy of a yes or no, in nats."""
-    return np.asarray(special.entr(probability) + special.entr(1 - probability))
+    return special.entr(probability) + special.entr(1 - probability)
 
 
 def _candidates(probability: Float[np.ndarray, "item cluster"]) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,230 @@
+"""Tables of a small fit, recomputed in other ways."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from consilience.errors import UnsupportedRequest
+from consilience.models.expert_views import MODEL, tables
+from consilience.models.expert_views.priors import BetaPrior, Priors
+from consilience.models.expert_views.truth import truth
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation():
+    """What is computed here takes no time, and its compilation need not be thorough."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def views(constraints, posterior):
+    return truth(posterior, constraints, key=jax.random.key(0), num_draws=400, clusters=3, priors=Priors())
+
+
+@pytest.fixture(scope="module")
+def drawn(constraints, sites):
+    return truth(sites[1], constraints, key=jax.random.key(0), num_draws=60, clusters=3)
+
+
+@pytest.mark.parametrize("name", MODEL.tables)
+@pytest.mark.parametrize("kind", ["ascent", "draws"])
+def test_columns_have_one_length_and_no_gaps(constraints, posterior, sites, views, drawn, name, kind):
+    of_fit, own = (posterior, views) if kind == "ascent" else (sites[1], drawn)
+    table = MODEL.tables[name](of_fit, constraints, own)
+    assert len({len(values) for values in table.values()}) == 1
+    for column, values in table.items():
+        prior = kind == "draws" and column.endswith("_prior")  # which nobody told
+        assert prior or values.dtype == object or np.isfinite(values).all(), column
+    for column in set(table) & {"probability", "together", "sensitivity", "used", "spammer_probability"}:
+        assert (table[column] >= 0).all()
+        assert (table[column] <= 1).all()
+
+
+def test_views(constraints, posterior, views):
+    table = tables.views(posterior, constraints, views)
+    assert table["item"].tolist() == np.repeat(np.arange(8), 2).tolist()
+    assert table["view"].tolist() == [0, 1] * 8
+    np.testing.assert_array_equal(table["cluster"][:12].reshape(6, 2), posterior.cluster_probability.argmax(axis=2))
+    np.testing.assert_allclose(table["probability"][:12].reshape(6, 2), posterior.cluster_probability.max(axis=2))
+
+
+def test_experts(constraints, posterior, views):
+    table = tables.experts(posterior, constraints, views)
+    assert table["view"].tolist() == [0, 0, 0, 1]
+    np.testing.assert_allclose(table["probability"], [0.9, 0.8, 0.6, 0.95])
+    own = stats.beta(30, 3)
+    np.testing.assert_allclose(
+        [table[name][0] for name in ("sensitivity", "sensitivity_lower", "sensitivity_upper")],
+        [own.mean(), *own.interval(0.95)],
+    )
+    np.testing.assert_allclose(table["specificity_prior"], 10 / 11)
+    assert table["answers"].tolist() == [6, 6, 6, 6]
+    odds = [
+        integrate.quad(lambda x, a=a, b=b: np.log(x / (1 - x)) * stats.beta.pdf(x, a, b), 0, 1)[0]
+        for a, b in (posterior.sensitivity[3], posterior.specificity[3])
+    ]
+    np.testing.assert_allclose(table["weight"][3], sum(odds), atol=1e-6)
+    random = np.random.default_rng(0)
+    one, other = (random.beta(a, b, 200_000) for a, b in (posterior.sensitivity[3], posterior.specificity[3]))
+    useless = (one + other - 1 < 0.1).mean()
+    assert abs(table["spammer_probability"][3] - useless) < 5 * np.sqrt(useless * (1 - useless) / 200_000) + 1e-4
+    assert table["spammer"].tolist() == [False, False, False, True]
+
+
+def test_accuracies_per_view_are_those_of_the_own_view(constraints, posterior, views):
+    wide = posterior._replace(sensitivity=np.stack([posterior.sensitivity, posterior.sensitivity + 5], axis=1))
+    wide = wide._replace(specificity=np.stack([posterior.specificity, posterior.specificity + 5], axis=1))
+    found = tables.experts(wide, constraints, views)["sensitivity"]
+    np.testing.assert_allclose(found, [30 / 33, 12 / 14, 11 / 15, 7 / 14])
+
+
+def test_priors_of_other_kinds(constraints, posterior, sites):
+    own = Priors(sensitivity=BetaPrior(3.0, 1.0))
+    alike = posterior._replace(specificity=posterior.sensitivity)
+    symmetric = truth(alike, constraints, key=jax.random.key(0), num_draws=2, clusters=3, priors=own)
+    np.testing.assert_allclose(tables.experts(alike, constraints, symmetric)["specificity_prior"], 0.75)
+    guessing = {**sites[1], "knowledge": sites[1]["sensitivity"], "guess": sites[1]["sensitivity"]}
+    of_spammers = truth(guessing, constraints, key=jax.random.key(0), num_draws=2, clusters=3, priors=Priors())
+    table = tables.experts(guessing, constraints, of_spammers)
+    np.testing.assert_allclose(table["sensitivity_prior"], 10 / 11 + 1 / 11 * 0.5)
+
+
+def test_accuracies_of_draws(constraints, sites, drawn):
+    table = tables.experts(sites[1], constraints, drawn)
+    draws = sites[1]["sensitivity"]
+    np.testing.assert_allclose(table["sensitivity"], draws.mean(axis=0))
+    np.testing.assert_allclose(table["sensitivity_lower"], np.quantile(draws, 0.025, axis=0))
+
+
+def test_same_view(constraints, posterior, views, monkeypatch):
+    table = tables.same_view(posterior, constraints, views)
+    phi = posterior.view_probability
+    assert len(table["expert_a"]) == 6
+    np.testing.assert_allclose(table["probability"][2], phi[0] @ phi[3])
+    monkeypatch.setattr(tables, "_MOST_EXPERTS", 3)
+    with pytest.raises(UnsupportedRequest, match=r"by fit\.truth\.same_view\(a, b\)"):
+        tables.same_view(posterior, constraints, views)
+
+
+def test_view_sizes(constraints, posterior, views):
+    table = tables.view_sizes(posterior, constraints, views)
+    np.testing.assert_allclose(table["experts"], posterior.view_probability.sum(axis=0))
+    label = views.cluster_probability.argmax(axis=2)
+    for view in range(2):
+        sizes = sorted(np.unique(label[:, view], return_counts=True)[1].tolist(), reverse=True)
+        assert table["sizes"][view] == " + ".join(map(str, sizes))
+        assert table["clusters"][view] == len(sizes)
+
+
+def test_contradictions(constraints, posterior, views):
+    table = tables.contradictions(posterior, constraints, views, limit=50)
+    assert (np.diff(table["probability"]) >= 0).all()
+    assert (table["probability"] < 0.5).all()
+    row = 0
+    expert, a, b = (int(table[name][row]) for name in ("expert", "item_a", "item_b"))
+    says = 0.0
+    for view in range(2):
+        together = views.together(a, b, view=view)[0]
+        alpha, beta = (stats.beta(*getattr(posterior, site)[expert]).mean() for site in ("sensitivity", "specificity"))
+        says += posterior.view_probability[expert, view] * (together * alpha + (1 - together) * (1 - beta))
+    given = says if table["answer"][row] == "together" else 1 - says
+    assert table["probability"][row] == pytest.approx(given)
+    assert table["together"][row] == pytest.approx(views.together(a, b, expert=expert)[0])
+    assert (table["gain"] > 0).all()
+
+
+def test_information():
+    assert tables.information(0.5, 1.0, 1.0) == pytest.approx(np.log(2))
+    assert tables.information(0.3, 0.6, 0.4) == pytest.approx(0)  # says nothing
+    joint = np.array([[0.3 * 0.9, 0.3 * 0.1], [0.7 * 0.2, 0.7 * 0.8]])
+    independent = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    expected = (joint * np.log(joint / independent)).sum()
+    assert tables.information(0.3, 0.9, 0.8) == pytest.approx(expected)
+
+
+def test_questions(constraints, posterior, views):
+    table = tables.questions(posterior, constraints, views, limit=10)
+    assert len(table["gain"]) == 10
+    assert (np.diff(table["gain"]) <= 0).all()
+    assert (table["item_a"] < table["item_b"]).all()
+    judged = (constraints.expert, constraints.item_a, constraints.item_b)
+    judged = set(zip(*(one.tolist() for one in judged), strict=True))
+    rows = list(zip(*(table[name].tolist() for name in ("expert", "item_a", "item_b", "view")), strict=True))
+    assert not judged & {row[:3] for row in rows}
+    # Of eight items all pairs are candidates: the best question of all is among them.
+    everything = []
+    for view in range(2):
+        together = views.together(*np.array(list(itertools.combinations(range(8), 2))).T, view=view)
+        for expert in np.flatnonzero(posterior.view_probability.argmax(axis=1) == view):
+            accuracy = [stats.beta(*getattr(posterior, site)[expert]).mean() for site in ("sensitivity", "specificity")]
+            everything += [
+                tables.information(share, *accuracy)
+                for pair, share in zip(itertools.combinations(range(8), 2), together, strict=True)
+                if (expert, *pair) not in judged
+            ]
+    assert table["gain"][0] == pytest.approx(max(everything))
+
+
+def test_restarts(constraints, posterior, views, sites, drawn):
+    table = tables.restarts(posterior, constraints, views)
+    assert table["restart"].tolist() == [1, 2, 0]
+    np.testing.assert_allclose(table["gap"], [0, 0.1, 1.5])
+    assert table["same_grouping"].tolist() == [True, True, False]  # whatever the views are called
+    assert table["views"].tolist() == [2, 2, 2]
+    assert len(tables.restarts(sites[1], constraints, drawn)["bound"]) == 0
+
+
+def test_directions(constraints, posterior, views):
+    table = tables.directions(posterior, constraints, views)
+    centred = posterior.weight_mean - posterior.weight_mean.mean(axis=2, keepdims=True)
+    place = table["view"], table["feature"], table["cluster"]
+    np.testing.assert_allclose(table["weight"], centred[place] / posterior.feature_scale[table["feature"]])
+    first = table["importance"].reshape(2, -1)
+    assert (np.diff(first, axis=1) <= 0).all()
+    random = np.random.default_rng(0)
+    drawn = random.normal(posterior.weight_mean, np.sqrt(posterior.weight_variance), (50_000, 2, 3, 3))
+    drawn -= drawn.mean(axis=3, keepdims=True)
+    row = 4
+    own = drawn[:, table["view"][row], table["feature"][row], table["cluster"][row]]
+    width = (table["upper"][row] - table["lower"][row]) * posterior.feature_scale[table["feature"][row]]
+    assert width == pytest.approx(2 * 1.96 * own.std(), rel=5 / np.sqrt(2 * len(own)))
+
+
+def test_directions_of_a_link_of_ones_own(constraints, sites):
+    own = Priors(logits=lambda weight, x: x @ weight)
+    views = truth(sites[1], constraints, key=jax.random.key(0), num_draws=60, clusters=3, priors=own)
+    with pytest.raises(UnsupportedRequest, match="a link of your own have no directions"):
+        tables.directions(sites[1], constraints, views)
+
+
+def test_what_is_said_of_a_fit(constraints, posterior):
+    notes = MODEL.notes(constraints, Priors(), clusters=3)
+    assert any("2 of 8 items are in no pair" in note for note in notes)
+    assert any("fewer than 50 answers" in note and "mean 0.91, the weight of 11 answers" in note for note in notes)
+    assert not any("one kind only" in note for note in notes)
+    same = constraints.replace(together=np.ones(24, np.int32), feature=np.ones((8, 2)))
+    assert any("4 of 4 experts gave answers of one kind only" in note for note in MODEL.notes(same, Priors()))
+    assert any("2 of 2 features are constant" in note for note in MODEL.notes(same, Priors()))
+    assert MODEL.warnings(posterior, constraints)[0].startswith("all 2 views are used; there may be more")
+    lonely = posterior._replace(restart_bound=-5.0 * np.arange(20.0))
+    assert "1 of 20 restarts came within 1 nat of the best bound" in MODEL.warnings(lonely, constraints)[0]
+
+
+def test_draws_of_all_sites(constraints, posterior):
+    num = 4000
+    draws = MODEL.draw(posterior, constraints, key=jax.random.key(0), num_draws=num)
+    assert draws["cluster"].shape == (num, 2, 6)
+    share = (np.asarray(draws["cluster"]) == 1).mean(axis=0).T
+    expected = posterior.cluster_probability[:, :, 1]
+    assert (np.abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / num) + 1e-9).all()
+    for site in ("sensitivity", "specificity", "stick"):
+        a, b = getattr(posterior, site).T
+        error = stats.beta(a, b).std() / np.sqrt(num)
+        assert (np.abs(np.asarray(draws[site]).mean(axis=0) - a / (a + b)) < 5 * error).all()
+    error = np.sqrt(posterior.weight_variance / num)
+    assert (np.abs(np.asarray(draws["weight"]).mean(axis=0) - posterior.weight_mean) < 5 * error).all()
