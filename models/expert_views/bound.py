@@ -16,9 +16,12 @@ from consilience.models.expert_views.problem import Problem, Q
 from consilience.models.expert_views.updates import (
     Agreement,
     agreement,
+    by_cluster,
     log_accuracies,
     log_view_weights,
     logits,
+    over_clusters,
+    over_items,
     softmax_bound,
     update_accuracies,
     update_sticks,
@@ -93,8 +96,9 @@ def _entropy(probability: Array) -> Array:
 
 def _of_items(q: Q, problem: Problem) -> tuple[Float[Array, "restart view"], Float[Array, "restart view"]]:
     mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
-    fit = (q.eta * mean).sum(-1) - softmax_bound(mean, variance, q.tilt)
-    return fit.sum(0), _entropy(q.eta).sum((0, -1))
+    eta = by_cluster(q.eta)
+    fit = over_clusters(eta * mean) - softmax_bound(mean, variance, q.tilt)
+    return over_items(fit), over_items(over_clusters(_entropy(eta)))
 
 
 def _of_weights(q: Q, problem: Problem) -> Float[Array, "restart view"]:

@@ -175,7 +175,7 @@ def start(key: Key, problem: Problem, total: Total = alone) -> State:
     own = settings.views if settings.per_view else 1
     q = Q(
         eta=jax.nn.softmax(jnp.einsum("nd,rgdk->nrgk", problem.feature, weight), axis=-1),
-        tilt=jnp.zeros((len(problem.feature), len(phi), settings.views, settings.clusters), dtype),
+        tilt=jnp.zeros((settings.clusters, len(phi), settings.views, len(problem.feature)), dtype),
         weight_mean=weight,
         weight_variance=jnp.full_like(weight, _FIRST_VARIANCE),
         phi=phi,

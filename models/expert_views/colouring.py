@@ -67,7 +67,8 @@ def _lists(node: np.ndarray, neighbour: np.ndarray, number: int) -> _Lists:
 def _smallest_missing(value: np.ndarray, owner: np.ndarray, number: int) -> np.ndarray:
     """Return for each owner the smallest number from 0 that is not among its values; owners are sorted."""
     span = int(value.max(initial=0)) + 1
-    key = np.unique(owner * span + value)
+    key = np.sort(owner * span + value)
+    key = key[np.append(True, key[1:] != key[:-1])] if len(key) else key
     owner, value = key // span, key % span
     first = np.searchsorted(owner, np.arange(number))
     rank = np.arange(len(key)) - first[owner]

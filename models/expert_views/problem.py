@@ -130,7 +130,7 @@ class Q(NamedTuple):
     Parameters
     ----------
     eta : shape ``(judged, restart, view, cluster)``; probabilities of the clusters.
-    tilt : the same shape; of the bound of expected log-sum-exps, zeros for Jensen's.
+    tilt : shape ``(cluster, restart, view, judged)``; of the bound of expected log-sum-exps, zeros for Jensen's.
     weight_mean, weight_variance : shape ``(restart, view, column, cluster)``.
     phi : shape ``(restart, expert, view)``; probabilities of the views.
     sensitivity, specificity : shape ``(restart, expert, own, 2)``; Beta parameters. ``own`` is the view for experts
@@ -139,7 +139,7 @@ class Q(NamedTuple):
     """
 
     eta: Float[Array, "judged restart view cluster"]
-    tilt: Float[Array, "judged restart view cluster"]
+    tilt: Float[Array, "cluster restart view judged"]
     weight_mean: Float[Array, "restart view column cluster"]
     weight_variance: Float[Array, "restart view column cluster"]
     phi: Float[Array, "restart expert view"]

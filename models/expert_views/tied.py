@@ -14,11 +14,19 @@ from consilience.models.expert_views.problem import Problem, Q
 from consilience.models.expert_views.updates import (
     Agreement,
     agreement,
+    by_cluster,
+    by_item,
     couplings,
     first_rise,
+    log_sum_exp,
     logits,
     neighbours,
     newton_direction,
+    onto_weights,
+    over_clusters,
+    over_items,
+    same_cluster,
+    softmax,
     softmax_bound,
     update_experts,
     update_tilt,
@@ -26,7 +34,7 @@ from consilience.models.expert_views.updates import (
     variances,
 )
 
-__all__ = ["tied_sweep", "update_tied_weights"]
+__all__ = ["tied_slope", "tied_sweep", "update_tied_weights"]
 
 _STEPS = 3
 
@@ -57,23 +65,33 @@ def update_tied_weights(q: Q, coupling: Float[Array, "pair restart view"], probl
     """
     mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
     precision = problem.weight_scale**-2
-    eta = jax.nn.softmax(mean, axis=-1)
-    predicted = jax.nn.softmax(mean + (0.5 - q.tilt) * variance, axis=-1)
-    field = neighbours(eta, coupling, problem)
-    slope = eta * (field - (eta * field).sum(-1, keepdims=True)) + eta - predicted
-    gradient = jnp.einsum("nd,nrgk->rgdk", problem.feature, slope) - precision * q.weight_mean
+    eta, predicted = softmax(mean), softmax(mean + (0.5 - q.tilt) * variance)
+    slope = tied_slope(eta, coupling, problem) + eta - predicted
+    gradient = onto_weights(problem.feature, slope) - precision * q.weight_mean
     direction = newton_direction(gradient, eta, problem)
     change = logits(direction, problem)
 
     def value(length: Array) -> Array:
         moved = mean + length[..., None] * change
-        probability = jax.nn.softmax(moved, axis=-1)
-        same = (probability[problem.first] * probability[problem.second]).sum(-1)
         # What is expected of the clusters and their entropy make one log-sum-exp.
-        fit = jax.scipy.special.logsumexp(moved, axis=-1) - softmax_bound(moved, variance, q.tilt)
+        fit = over_items(log_sum_exp(moved) - softmax_bound(moved, variance, q.tilt))
         weight = q.weight_mean + length[..., None, None] * direction
-        return (coupling[:-1] * same).sum(0) + fit.sum(0) - (weight**2).sum((-1, -2)) * precision / 2
+        answers = (coupling[:-1] * same_cluster(by_item(softmax(moved)), problem)).sum(0)
+        return answers + fit - (weight**2).sum((-1, -2)) * precision / 2
 
     length = first_rise(value, gradient)
     weight = q.weight_mean + length[..., None, None] * direction
-    return q._replace(weight_mean=weight, eta=jax.nn.softmax(logits(weight, problem), axis=-1))
+    return q._replace(weight_mean=weight, eta=by_item(softmax(logits(weight, problem))))
+
+
+def tied_slope(
+    eta: Float[Array, "cluster restart view judged"], coupling: Float[Array, "pair restart view"], problem: Problem
+) -> Float[Array, "cluster restart view judged"]:
+    """Return the derivatives by the logits of what the answers say, where clusters are those of the logits.
+
+    Parameters
+    ----------
+    coupling : what the answers on each pair say for together, and zeros for the pair that pads.
+    """
+    field = by_cluster(neighbours(by_item(eta), coupling, problem))
+    return eta * (field - over_clusters(eta * field))

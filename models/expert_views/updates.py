@@ -11,31 +11,44 @@ for any a (Knowles and Minka 2011); a = 0 is Jensen's bound, which the paper has
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, logsumexp
+import numpy as np
+from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Bool, Float
 from consilience.models.expert_views.problem import Problem, Q, Rows, Schedule
 
 __all__ = [
     "Agreement",
+    "LogAccuracies",
     "agreement",
+    "by_cluster",
+    "by_item",
     "couplings",
     "first_rise",
     "in_blocks",
     "log_accuracies",
+    "log_sum_exp",
+    "log_view_weights",
     "logits",
     "neighbours",
+    "newton_direction",
+    "onto_weights",
+    "over_clusters",
+    "over_items",
     "same_cluster",
+    "softmax",
     "softmax_bound",
     "sum_rows",
     "sweep",
     "update_accuracies",
     "update_clusters",
+    "update_experts",
     "update_sticks",
     "update_tilt",
     "update_views",
@@ -52,6 +65,9 @@ _MOST_DENSE, _CONJUGATE_STEPS = 150, 10
 
 # Items whose part of the matrix of second derivatives is made at once.
 _BLOCK = 2048
+
+# Up to so many clusters a sum over them is written out.
+_FEW_CLUSTERS = 16
 
 # Numbers of a table that are made at once.
 _NUMBERS = 1 << 17
@@ -71,33 +87,84 @@ class Agreement(NamedTuple):
     apart: Float[Array, "restart expert view"]
 
 
-def logits(weight: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
-    """Return the logits of the clusters."""
-    return jnp.einsum("nd,rgdk->nrgk", problem.feature, weight)
+def logits(weight: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "cluster restart view judged"]:  # fmt: skip
+    """Return the logits of the clusters; clusters come first and items last, in which order exponentials are fast."""
+    return jnp.einsum("nd,rgdk->krgn", problem.feature, weight)
 
 
-def variances(variance: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
+def variances(variance: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "cluster restart view judged"]:  # fmt: skip
     """Return the variances of the logits, of independent weights."""
-    return jnp.einsum("nd,rgdk->nrgk", problem.feature**2, variance)
+    return jnp.einsum("nd,rgdk->krgn", problem.feature**2, variance)
 
 
-def softmax_bound(mean: Array, variance: Array, tilt: Array) -> Float[Array, "judged restart view"]:
+def by_item(values: Float[Array, "cluster restart view judged"]) -> Float[Array, "judged restart view cluster"]:
+    """Return values with the items first, in which order those of one item lie together."""
+    return jnp.transpose(values, (3, 1, 2, 0))
+
+
+def by_cluster(values: Float[Array, "judged restart view cluster"]) -> Float[Array, "cluster restart view judged"]:
+    """Return values with the clusters first."""
+    return jnp.transpose(values, (3, 1, 2, 0))
+
+
+def over_clusters(values: Float[Array, "cluster *rest"]) -> Float[Array, "*rest"]:
+    """Sum over clusters."""
+    # One after the other: XLA would else make the exponentials of a sum inside of it, number by number, and take five
+    # times as long. The program grows with the clusters, so that many of them are summed the slow way.
+    return functools.reduce(jnp.add, list(values)) if len(values) <= _FEW_CLUSTERS else values.sum(0)
+
+
+def over_items(values: Float[Array, "restart view judged"]) -> Float[Array, "restart view"]:
+    """Sum over items: a product with ones, for the reason that `over_clusters` has."""
+    return values @ jnp.ones(values.shape[-1], values.dtype)
+
+
+def log_sum_exp(values: Float[Array, "cluster *rest"]) -> Float[Array, "*rest"]:
+    """Return the logarithm of the sum over clusters."""
+    largest = values.max(0)
+    return largest + jnp.log(over_clusters(jnp.exp(values - largest)))
+
+
+def softmax(values: Float[Array, "cluster *rest"]) -> Float[Array, "cluster *rest"]:
+    """Return probabilities of the clusters."""
+    share = jnp.exp(values - values.max(0))
+    return share / over_clusters(share)
+
+
+def softmax_bound(mean: Array, variance: Array, tilt: Array) -> Float[Array, "restart view judged"]:
     """Return an upper bound of the expected log-sum-exp."""
-    return (tilt**2 * variance).sum(-1) / 2 + logsumexp(mean + (0.5 - tilt) * variance, axis=-1)
+    return over_clusters(tilt**2 * variance) / 2 + log_sum_exp(mean + (0.5 - tilt) * variance)
+
+
+def onto_weights(feature: Float[Array, "judged column"], values: Float[Array, "cluster restart view judged"]) -> Float[Array, "restart view column cluster"]:  # fmt: skip
+    """Sum over items the products of features and values."""
+    return jnp.einsum("nd,krgn->rgdk", feature, values)
 
 
 def in_blocks(function: Callable[[Any], Array], rows: Any, numbers: int) -> Array:
-    """Return what a function makes of each row of a table, in blocks that stay in the cache of a core.
+    """Return what a function makes of a table, in blocks that stay in the cache of a core.
 
     Parameters
     ----------
-    function : of one row.
+    function : of a block of rows; returns one row for each.
     rows : arrays ``(row, …)``.
     numbers : about how many numbers a row takes.
     """
     length = len(jax.tree.leaves(rows)[0])
     size = max(_NUMBERS // numbers, 1)
-    return jax.vmap(function)(rows) if size >= length else jax.lax.map(function, rows, batch_size=size)
+    if size >= length:
+        return function(rows)
+
+    def part(begin: Any) -> Array:
+        return function(jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size), rows))
+
+    def of_block(block: Array, result: Array) -> Array:
+        begin = jnp.minimum(block * size, length - size)
+        return jax.lax.dynamic_update_slice_in_dim(result, part(begin), begin, 0)
+
+    shape = jax.eval_shape(part, 0)
+    start = jnp.zeros((length, *shape.shape[1:]), shape.dtype)
+    return jax.lax.fori_loop(0, -(-length // size), of_block, start)
 
 
 def sum_rows(values: Float[Array, "row *rest"], rows: Rows, number: int) -> Float[Array, "owner *rest"]:
@@ -110,20 +177,20 @@ def sum_rows(values: Float[Array, "row *rest"], rows: Rows, number: int) -> Floa
 def same_cluster(eta: Float[Array, "judged restart view cluster"], problem: Problem) -> Float[Array, "pair restart view"]:  # fmt: skip
     """Return the probabilities that pairs are together."""
 
-    def of_pair(ends: tuple[Array, Array]) -> Array:
+    def of_block(ends: tuple[Array, Array]) -> Array:
         return (eta[ends[0]] * eta[ends[1]]).sum(-1)
 
-    return in_blocks(of_pair, (problem.first, problem.second), eta[0].size)
+    return in_blocks(of_block, (problem.first, problem.second), eta[0].size)
 
 
 def agreement(eta: Float[Array, "judged restart view cluster"], problem: Problem) -> Agreement:
     """Return the expected numbers of answers on pairs that are together."""
     same, rows = same_cluster(eta, problem), problem.by_expert
 
-    def of_row(row: Rows) -> Array:
-        return jnp.einsum("cw,wrg->crg", jnp.stack([row.together, row.apart]), same[row.other])
+    def of_block(rows: Rows) -> Array:
+        return jnp.einsum("clw,lwrg->lcrg", jnp.stack([rows.together, rows.apart]), same[rows.other])
 
-    sums = in_blocks(of_row, rows, rows.other.shape[1] * same[0].size)
+    sums = in_blocks(of_block, rows, rows.other.shape[1] * same[0].size)
     return Agreement(*jnp.moveaxis(sum_rows(sums, rows, len(problem.num_together)), 0, 2))
 
 
@@ -150,10 +217,10 @@ def couplings(q: Q, problem: Problem) -> Float[Array, "pair restart view"]:
     says = jnp.stack([q.phi * (logs.hit - logs.alarm), q.phi * (logs.miss - logs.rejection)])
     says = jnp.moveaxis(says, 2, 0)  # (expert, answer, restart, view)
 
-    def of_row(row: Rows) -> Array:
-        return jnp.einsum("cw,wcrg->rg", jnp.stack([row.together, row.apart]), says[row.other])
+    def of_block(rows: Rows) -> Array:
+        return jnp.einsum("clw,lwcrg->lrg", jnp.stack([rows.together, rows.apart]), says[rows.other])
 
-    return sum_rows(in_blocks(of_row, rows, rows.other.shape[1] * says[0].size), rows, len(problem.first) + 1)
+    return sum_rows(in_blocks(of_block, rows, rows.other.shape[1] * says[0].size), rows, len(problem.first) + 1)
 
 
 def neighbours(eta: Float[Array, "judged restart view cluster"], coupling: Float[Array, "pair restart view"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
@@ -241,12 +308,15 @@ def update_views(q: Q, found: Agreement, problem: Problem) -> Q:
     return q._replace(phi=jax.nn.softmax(log_view_weights(q.stick)[:, None] + score, axis=-1))
 
 
-def update_experts(q: Q, found: Agreement, problem: Problem, frozen: Bool[Array, ""] | bool = False) -> Q:
+def update_experts(
+    q: Q, found: Agreement, problem: Problem, frozen: Bool[Array, ""] | bool = False, rounds: int = _ROUNDS
+) -> Q:
     """Return q after rounds of accuracies, sticks and views of the experts.
 
     Parameters
     ----------
     frozen : whether the views of the experts stay as they are.
+    rounds : how many.
     """
 
     def of_round(_: Array, q: Q) -> Q:
@@ -254,7 +324,7 @@ def update_experts(q: Q, found: Agreement, problem: Problem, frozen: Bool[Array,
         moved = update_views(q, found, problem)
         return moved._replace(phi=jnp.where(frozen, q.phi, moved.phi))
 
-    return jax.lax.fori_loop(0, _ROUNDS, of_round, q)
+    return jax.lax.fori_loop(0, rounds, of_round, q)
 
 
 def update_tilt(q: Q, problem: Problem) -> Q:
@@ -263,10 +333,10 @@ def update_tilt(q: Q, problem: Problem) -> Q:
 
     def of_step(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         tilt, height = carry
-        moved = jax.nn.softmax(mean + (0.5 - tilt) * variance, axis=-1)
+        moved = softmax(mean + (0.5 - tilt) * variance)
         new = softmax_bound(mean, variance, moved)
         better = new <= height
-        return jnp.where(better[..., None], moved, tilt), jnp.where(better, new, height)
+        return jnp.where(better, moved, tilt), jnp.where(better, new, height)
 
     start = q.tilt, softmax_bound(mean, variance, q.tilt)
     return q._replace(tilt=jax.lax.fori_loop(0, _TILTS, of_step, start)[0])
@@ -274,18 +344,18 @@ def update_tilt(q: Q, problem: Problem) -> Q:
 
 def update_weight_mean(q: Q, problem: Problem) -> Q:
     """Return q with better means of the weights: a step of Newton's method, no longer than it helps."""
-    mean = logits(q.weight_mean, problem)
+    mean, eta = logits(q.weight_mean, problem), by_cluster(q.eta)
     shift = (0.5 - q.tilt) * variances(q.weight_variance, problem)
-    predicted, precision = jax.nn.softmax(mean + shift, axis=-1), problem.weight_scale**-2
-    gradient = jnp.einsum("nd,nrgk->rgdk", problem.feature, q.eta - predicted) - q.weight_mean * precision
+    predicted, precision = softmax(mean + shift), problem.weight_scale**-2
+    gradient = onto_weights(problem.feature, eta - predicted) - q.weight_mean * precision
     direction = newton_direction(gradient, predicted, problem)
     change = logits(direction, problem)
 
     def value(length: Array) -> Array:
         moved = mean + length[..., None] * change
-        fit = (q.eta * moved).sum(-1) - logsumexp(moved + shift, axis=-1)
         weight = q.weight_mean + length[..., None, None] * direction
-        return fit.sum(0) - (weight**2).sum((-1, -2)) * precision / 2
+        fit = over_items(over_clusters(eta * moved) - log_sum_exp(moved + shift))
+        return fit - (weight**2).sum((-1, -2)) * precision / 2
 
     length = first_rise(value, gradient)
     return q._replace(weight_mean=q.weight_mean + length[..., None, None] * direction)
@@ -294,9 +364,9 @@ def update_weight_mean(q: Q, problem: Problem) -> Q:
 def update_weight_variance(q: Q, problem: Problem) -> Q:
     """Return q with better variances of the weights: towards a fixed point, no further than it helps."""
     mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
-    predicted, precision = jax.nn.softmax(mean + (0.5 - q.tilt) * variance, axis=-1), problem.weight_scale**-2
+    predicted, precision = softmax(mean + (0.5 - q.tilt) * variance), problem.weight_scale**-2
     curvature = q.tilt**2 + predicted * (1 - 2 * q.tilt)
-    target = -jnp.log(precision + jnp.einsum("nd,nrgk->rgdk", problem.feature**2, curvature))
+    target = -jnp.log(precision + onto_weights(problem.feature**2, curvature))
     log_variance = jnp.log(q.weight_variance)
 
     def moved(length: Array) -> Array:
@@ -304,14 +374,14 @@ def update_weight_variance(q: Q, problem: Problem) -> Q:
 
     def value(length: Array) -> Array:
         log_moved = moved(length)
-        fit = softmax_bound(mean, variances(jnp.exp(log_moved), problem), q.tilt).sum(0)
+        fit = over_items(softmax_bound(mean, variances(jnp.exp(log_moved), problem), q.tilt))
         return -fit - (jnp.exp(log_moved) * precision - log_moved).sum((-1, -2)) / 2
 
     return q._replace(weight_variance=jnp.exp(moved(first_rise(value, target))))
 
 
 def newton_direction(
-    gradient: Float[Array, "restart view column cluster"], predicted: Float[Array, "judged restart view cluster"],
+    gradient: Float[Array, "restart view column cluster"], predicted: Float[Array, "cluster restart view judged"],
     problem: Problem,
 ) -> Float[Array, "restart view column cluster"]:  # fmt: skip
     """Return the gradient divided by minus the matrix of second derivatives of a softmax regression.
@@ -331,37 +401,45 @@ def newton_direction(
 
 def _curvature(predicted: Array, problem: Problem) -> Float[Array, "restart view cell cell"]:
     """Return minus the second derivatives, item blocks summed one after the other."""
-    feature, num_clusters = problem.feature, predicted.shape[-1]
+    feature, num_clusters = problem.feature, len(predicted)
     number, num_columns = feature.shape
     size = min(_BLOCK, number)
-    num_cells = num_columns * num_clusters
+    # Both factors are symmetric: products of two clusters, and of two columns, are made once.
+    k, l, of_clusters = _halves(num_clusters)
+    d, e, of_columns = _halves(num_columns)
 
     def of_block(block: Array, total: Array) -> Array:
         begin = jnp.minimum(block * size, number - size)
         new = begin + jnp.arange(size) >= block * size  # the last block overlaps the one before
         x = jnp.where(new[:, None], jax.lax.dynamic_slice_in_dim(feature, begin, size), 0)
-        r = jax.lax.dynamic_slice_in_dim(predicted, begin, size)
-        scaled = (x[:, None, None, :, None] * r[:, :, :, None, :]).reshape(size, *r.shape[1:3], num_cells)
-        within = jnp.einsum("nd,nrgk,ne->rgkde", x, r, x)
-        within = jnp.einsum("rgkde,kl->rgdkel", within, jnp.eye(num_clusters, dtype=x.dtype))
-        between = jnp.einsum("nrgi,nrgj->rgij", scaled, scaled)
-        return total + within.reshape(between.shape) - between
+        r = jax.lax.dynamic_slice_in_dim(predicted, begin, size, axis=3)
+        weight = r[k] * ((k == l)[:, None, None, None] - r[l])
+        return total + jnp.einsum("prgn,nc->rgpc", weight, x[:, d] * x[:, e])
 
-    start = jnp.broadcast_to(
-        jnp.eye(num_cells, dtype=predicted.dtype) * problem.weight_scale**-2,
-        (*predicted.shape[1:3], num_cells, num_cells),
-    )
-    return jax.lax.fori_loop(0, -(-number // size), of_block, start)
+    start = jnp.zeros((*predicted.shape[1:3], len(k), len(d)), predicted.dtype)
+    half = jax.lax.fori_loop(0, -(-number // size), of_block, start)
+    whole = half[:, :, of_clusters[None, :, None, :], of_columns[:, None, :, None]]
+    num_cells = num_columns * num_clusters
+    prior = jnp.eye(num_cells, dtype=predicted.dtype) * problem.weight_scale**-2
+    return whole.reshape(*predicted.shape[1:3], num_cells, num_cells) + prior
+
+
+def _halves(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the pairs of a symmetric table, each once, and which of them each of its cells is."""
+    first, second = np.triu_indices(number)
+    of_cell = np.zeros((number, number), int)
+    of_cell[first, second] = of_cell[second, first] = np.arange(len(first))
+    return first, second, of_cell
 
 
 def _conjugate_gradients(gradient: Array, predicted: Array, problem: Problem) -> Array:
     precision, feature = problem.weight_scale**-2, problem.feature
-    diagonal = jnp.einsum("nd,nrgk->rgdk", feature**2, predicted * (1 - predicted)) + precision
+    diagonal = onto_weights(feature**2, predicted * (1 - predicted)) + precision
 
     def times(vector: Array) -> Array:
         change = logits(vector, problem)
-        change = predicted * (change - (predicted * change).sum(-1, keepdims=True))
-        return jnp.einsum("nd,nrgk->rgdk", feature, change) + precision * vector
+        change = predicted * (change - over_clusters(predicted * change))
+        return onto_weights(feature, change) + precision * vector
 
     def inner(one: Array, other: Array) -> Array:
         return (one * other).sum((-1, -2), keepdims=True)
@@ -420,7 +498,7 @@ def sweep(q: Q, problem: Problem, frozen: Bool[Array, ""] | bool = False) -> tup
     ----------
     frozen : whether the views of the experts stay as they are.
     """
-    coupling, mean = couplings(q, problem), logits(q.weight_mean, problem)
+    coupling, mean = couplings(q, problem), by_item(logits(q.weight_mean, problem))
     eta = jax.lax.fori_loop(0, _PASSES, lambda _, eta: update_clusters(eta, mean, coupling, problem), q.eta)
     found = agreement(eta, problem)
     q = update_experts(q._replace(eta=eta), found, problem, frozen)

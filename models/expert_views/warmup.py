@@ -20,14 +20,17 @@ import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Int
 from consilience.models.expert_views.problem import Problem, Q, Rows
+from consilience.models.expert_views.tied import tied_slope
 from consilience.models.expert_views.updates import (
     agreement,
+    by_item,
     couplings,
     in_blocks,
     log_view_weights,
     logits,
-    neighbours,
+    onto_weights,
     same_cluster,
+    softmax,
     sum_rows,
     update_experts,
     update_sticks,
@@ -40,6 +43,9 @@ NUM_STEPS = 100
 """Steps of Adam."""
 
 _RATE, _DECAY, _SQUARE_DECAY = 0.2, 0.9, 0.999
+
+# Of views and accuracies of the experts in a step of the tied bound; more of them let the views harden too early.
+_ROUNDS = 1
 
 # Accuracies of the likelihood of pairs: where they start, and how far they go.
 _FIRST_ACCURACY, _LEAST, _MOST = 0.85, 0.02, 0.995
@@ -113,23 +119,22 @@ def finish(q: Q, problem: Problem) -> Q:
     """Return the q with which the sweeps begin, but for the order of the views."""
     paired = jnp.arange(len(q.phi)) >= len(problem.tied)
     variance = jnp.where(paired[:, None, None, None], _VARIANCE_AFTERWARDS, q.weight_variance)
-    eta = jax.nn.softmax(logits(q.weight_mean, problem), axis=-1)
+    eta = softmax(logits(q.weight_mean, problem))
     tilt = eta if problem.settings.tilted else q.tilt
-    q = q._replace(eta=eta, tilt=tilt, weight_variance=variance)
-    return update_experts(q, agreement(eta, problem), problem)
+    q = q._replace(eta=by_item(eta), tilt=tilt, weight_variance=variance)
+    return update_experts(q, agreement(q.eta, problem), problem)
 
 
 def tied_gradient(q: Q, problem: Problem) -> tuple[Q, Weights]:
     """Return q with new views and accuracies of the experts, and the gradient of the tied bound (Jensen's)."""
     mean, precision = logits(q.weight_mean, problem), problem.weight_scale**-2
-    eta = jax.nn.softmax(mean, axis=-1)
-    q = update_experts(q, agreement(eta, problem), problem)
-    field = neighbours(eta, couplings(q, problem), problem)
-    predicted = jax.nn.softmax(mean + variances(q.weight_variance, problem) / 2, axis=-1)
-    slope = eta * (field - (eta * field).sum(-1, keepdims=True)) + eta - predicted
-    curvature = precision + jnp.einsum("nd,nrgk->rgdk", problem.feature**2, predicted)
+    eta = softmax(mean)
+    q = update_experts(q, agreement(by_item(eta), problem), problem, rounds=_ROUNDS)
+    predicted = softmax(mean + variances(q.weight_variance, problem) / 2)
+    slope = tied_slope(eta, couplings(q, problem), problem) + eta - predicted
+    curvature = precision + onto_weights(problem.feature**2, predicted)
     return q, Weights(
-        jnp.einsum("nd,nrgk->rgdk", problem.feature, slope) - precision * q.weight_mean,
+        onto_weights(problem.feature, slope) - precision * q.weight_mean,
         (1 - q.weight_variance * curvature) / 2,
     )
 
@@ -141,16 +146,14 @@ def pair_gradient(
 
     Views and gradient are those of the accuracies that came in.
     """
-    eta = jax.nn.softmax(logits(q.weight_mean, problem), axis=-1)
-    same = same_cluster(eta, problem)
+    eta = softmax(logits(q.weight_mean, problem))
+    same = same_cluster(by_item(eta), problem)
     score, hits, misses = _pair_sums(accuracy, same, problem)
     phi = jax.nn.softmax(log_view_weights(q.stick)[:, None] + score, axis=-1)
     moved = update_sticks(q._replace(phi=phi), problem)
 
-    slope = _pair_slopes(phi, accuracy, same, problem)
-    field = neighbours(eta, slope, problem)
-    gradient = eta * (field - (eta * field).sum(-1, keepdims=True))
-    of_mean = jnp.einsum("nd,nrgk->rgdk", problem.feature, gradient) - q.weight_mean / problem.weight_scale**2
+    slope = tied_slope(eta, _pair_slopes(phi, accuracy, same, problem), problem)
+    of_mean = onto_weights(problem.feature, slope) - q.weight_mean / problem.weight_scale**2
     new = _most_probable((phi * hits).sum(-1), (phi * misses).sum(-1), problem)
     return moved, new, Weights(of_mean, jnp.zeros_like(of_mean))
 
@@ -166,15 +169,18 @@ def _pair_sums(accuracy: Array, same: Array, problem: Problem) -> tuple[Array, A
     rows = problem.by_expert
     hit, alarm = accuracy[..., 0].T[..., None], (1 - accuracy[..., 1]).T[..., None]
 
-    def of_row(row: Rows) -> Array:
-        together, hit_rate, alarm_rate = same[row.other], hit[row.owner], alarm[row.owner]
+    def of_block(rows: Rows) -> Array:
+        together, hit_rate, alarm_rate = same[rows.other], hit[rows.owner][:, None], alarm[rows.owner][:, None]
         yes = alarm_rate + together * (hit_rate - alarm_rate)
         no = 1 - yes
-        said = jnp.stack([jnp.log(yes), together * hit_rate / yes, jnp.zeros_like(yes)])
-        denied = jnp.stack([jnp.log(no), jnp.zeros_like(no), together * (1 - hit_rate) / no])
-        return jnp.einsum("w,swrg->srg", row.together, said) + jnp.einsum("w,swrg->srg", row.apart, denied)
+        sums = [
+            (rows.together, jnp.log(yes)), (rows.apart, jnp.log(no)),
+            (rows.together, together * hit_rate / yes), (rows.apart, together * (1 - hit_rate) / no),
+        ]  # fmt: skip
+        said, denied, hits, misses = (jnp.einsum("lw,lwrg->lrg", *of_answer) for of_answer in sums)
+        return jnp.stack([said + denied, hits, misses], axis=1)
 
-    sums = in_blocks(of_row, rows, 6 * rows.other.shape[1] * same[0].size)
+    sums = in_blocks(of_block, rows, 4 * rows.other.shape[1] * same[0].size)
     score, hits, misses = jnp.moveaxis(sum_rows(sums, rows, len(problem.num_together)), 0, 2)
     return score, hits, misses
 
@@ -185,12 +191,14 @@ def _pair_slopes(phi: Array, accuracy: Array, same: Array, problem: Problem) -> 
     alarm, gain = (1 - accuracy[..., 1]).T[..., None], accuracy.sum(-1).T[..., None] - 1
     weighted = gain * jnp.moveaxis(phi, 0, 1)
 
-    def of_row(row: Rows) -> Array:
-        yes = alarm[row.other] + padded[row.owner] * gain[row.other]
-        per_answer = row.together[:, None, None] / yes - row.apart[:, None, None] / (1 - yes)
-        return (weighted[row.other] * per_answer).sum(0)
+    def of_block(rows: Rows) -> Array:
+        shape = *rows.other.shape, *same.shape[1:]
+        expert, pair = rows.other.ravel(), jnp.repeat(rows.owner, shape[1])
+        yes = alarm[expert] + padded[pair] * gain[expert]
+        together, apart = (count.ravel()[:, None, None] for count in (rows.together, rows.apart))
+        return (weighted[expert] * (together / yes - apart / (1 - yes))).reshape(shape).sum(1)
 
-    sums = in_blocks(of_row, rows, 4 * rows.other.shape[1] * same[0].size)
+    sums = in_blocks(of_block, rows, 4 * rows.other.shape[1] * same[0].size)
     return sum_rows(sums, rows, len(padded))
 
 
