@@ -661,7 +661,7 @@ def _starts(
 def _informed(
     member: Model, prepared: Any, data: Contract, priors: Any, settings: dict[str, Any], seed: int
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the sampler with its problem, whose chains start at the end of CAVI where there is one; and a note of it."""
+    """Return the sampler with its problem, whose chains start at the end of CAVI where there is one; and a note."""
     sampler, problem = prepared
     if member.cavi is None or sampler.informed is None:
         return prepared, {}
