@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import betaln
 
 from consilience.arrays import Array, Float, Int
 from consilience.models.expert_views.judgements import Colour, Judgements, Standard
 from consilience.models.rows import sorted_order
-from consilience.models.special import log_beta
 
 __all__ = ["Problem", "Q", "Rows", "Schedule", "Settings", "problem_of"]
 
@@ -166,7 +166,7 @@ def problem_of(
     num_tied = restarts if responsibilities == "tied" else restarts // 2
     num_experts, num_pairs = len(judgements.num_together), len(judgements.first)
     answers = judgements.answer_expert, judgements.answer_pair
-    log_prior = np.stack([np.asarray(log_beta(jnp.asarray(prior))) for prior in (sensitivity, specificity)], axis=-1)
+    log_prior = np.stack([betaln(*np.asarray(prior).T) for prior in (sensitivity, specificity)], axis=-1)
     problem = Problem(
         feature=judgements.feature,
         first=judgements.first,

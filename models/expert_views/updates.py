@@ -295,7 +295,7 @@ def log_view_weights(stick: Float[Array, "restart stick 2"]) -> Float[Array, "re
     """Return the expected logarithms of the weights of the views; the last stick is one."""
     values = digamma(jnp.concatenate([stick, stick.sum(-1, keepdims=True)], axis=-1))
     taken, left = values[..., 0] - values[..., 2], values[..., 1] - values[..., 2]
-    nothing = jnp.zeros_like(stick[:, :1, 0])
+    nothing = jnp.zeros_like(stick, shape=(len(stick), 1))
     return jnp.concatenate([taken, nothing], axis=1) + jnp.concatenate([nothing, jnp.cumsum(left, axis=1)], axis=1)
 
 

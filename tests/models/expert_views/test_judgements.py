@@ -1,0 +1,134 @@
+"""The layout of judgements and the colouring of their graph, against brute force."""
+
+import collections
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.data.constraints import Constraints
+from consilience.models.expert_views.colouring import coloured
+from consilience.models.expert_views.judgements import judgements, standard_of, standardised
+from consilience.models.expert_views.problem import problem_of
+
+
+def random_constraints(seed=0, items=15, silent=3, experts=4, number=80):
+    """Return judgements with many repeats and contradictions; the last items occur in none."""
+    random = np.random.default_rng(seed)
+    a = random.integers(0, items - 1, number)
+    b = random.integers(a + 1, items)
+    return Constraints(
+        expert=random.integers(0, experts, number).astype(np.int32), item_a=a.astype(np.int32),
+        item_b=b.astype(np.int32), together=random.integers(0, 2, number).astype(np.int32),
+        feature=random.normal(5, 2, (items + silent, 3)), num_constraints=number, num_experts=experts,
+        num_items=items + silent, num_features=3,
+    )  # fmt: skip
+
+
+def test_answers_are_counted_by_expert_and_pair():
+    data = random_constraints()
+    found, _ = judgements(data)
+    ends = np.stack([found.item[found.first], found.item[found.second]], axis=1)
+    counted = {
+        (expert, *ends[pair]): (together, apart)
+        for expert, pair, together, apart in zip(
+            found.answer_expert, found.answer_pair, found.together, found.apart, strict=True
+        )
+    }
+    rows = collections.Counter(zip(data.expert, data.item_a, data.item_b, data.together, strict=True))
+    expected = {key[:3]: (rows[(*key[:3], 1)], rows[(*key[:3], 0)]) for key in rows}
+    assert max(rows.values()) > 1
+    assert counted == expected
+    assert len({tuple(pair) for pair in ends}) == len(ends)
+    assert (found.first < found.second).all()
+    assert (np.diff(found.answer_expert) >= 0).all()
+    np.testing.assert_array_equal(found.num_together, np.bincount(data.expert, data.together))
+    np.testing.assert_array_equal(found.num_apart, np.bincount(data.expert, 1 - data.together))
+
+
+def test_items_that_nobody_spoke_about_are_left_out_but_scale_the_features():
+    data = random_constraints()
+    found, standard = judgements(data)
+    np.testing.assert_array_equal(found.item, np.unique([data.item_a, data.item_b]))
+    assert len(found.item) < data.num_items
+    everybody = (data.feature - data.feature.mean(0)) / data.feature.std(0)
+    np.testing.assert_allclose(found.feature, np.column_stack([everybody, np.ones(data.num_items)])[found.item])
+    np.testing.assert_allclose(standard.mean, data.feature.mean(0))
+
+
+def test_features_as_they_are_and_constant_ones():
+    feature = np.array([[0.1, 1.0], [0.1, 5.0], [0.1, 3.0]])
+    standard = standard_of(feature)
+    assert standard.scale[0] == 1
+    np.testing.assert_array_equal(standardised(feature, standard)[:, 0], 0)
+    np.testing.assert_array_equal(standardised(feature, standard_of(feature, False))[:, :2], feature)
+    assert standardised(np.empty((3, 0)), standard_of(np.empty((3, 0)))).tolist() == [[1.0]] * 3
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), number=st.integers(2, 40), pairs=st.integers(1, 200))
+def test_colouring_is_greedy_and_no_pair_has_one_colour(seed, number, pairs):
+    random = np.random.default_rng(seed)
+    first = random.integers(0, number - 1, pairs)
+    second = random.integers(first + 1, number)
+    first, second = np.unique(np.stack([first, second]), axis=1)
+    colour = coloured(first, second, number)
+    assert (colour[first] != colour[second]).all()
+    for node in range(number):
+        of_neighbours = {*colour[second[first == node]], *colour[first[second == node]]}
+        assert of_neighbours >= set(range(colour[node]))
+
+
+@pytest.mark.parametrize(("shape", "most"), [("clique", 30), ("star", 2), ("chain", 3)])
+def test_number_of_colours(shape, most):
+    first, second = {
+        "clique": np.triu_indices(30, 1), "star": (np.zeros(29, int), np.arange(1, 30)),
+        "chain": (np.arange(29), np.arange(1, 30)),
+    }[shape]  # fmt: skip
+    assert coloured(first, second, 30).max() + 1 <= most
+
+
+def test_colours_hold_every_pair_from_both_ends():
+    found, _ = judgements(random_constraints(number=200))
+    edges = []
+    for colour in found.colours:
+        assert (np.diff(colour.edge_node) >= 0).all()
+        edges += zip(colour.node[colour.edge_node], colour.edge_other, colour.edge_pair, strict=True)
+    pairs = [*zip(found.first, found.second, strict=True)]
+    expected = [(a, b, p) for p, (a, b) in enumerate(pairs)] + [(b, a, p) for p, (a, b) in enumerate(pairs)]
+    assert sorted(edges) == sorted(expected)
+    assert sorted(np.concatenate([colour.node for colour in found.colours])) == [*range(len(found.item))]
+
+
+@pytest.mark.parametrize("number", [3, 80, 3000])
+def test_schedule_and_rows_hold_everything_once(number):
+    data = random_constraints(items=60, number=number)
+    found, standard = judgements(data)
+    prior = np.tile([10.0, 1.0], (4, 1))
+    problem = problem_of(found, standard, prior, prior, clusters=2, views=2)
+    num_items, num_pairs = len(found.item), len(found.first)
+
+    schedule, edges, done = problem.schedule, [], []
+    for node, other, pair, complete in zip(*schedule, strict=True):
+        real = pair < num_pairs
+        owner = np.broadcast_to(node[:, None], pair.shape)
+        # What an item hears of later is too late: it must be complete after the last of its rows.
+        assert not {*owner[real]} & {*done}
+        edges += zip(owner[real], other[real], pair[real], strict=True)
+        done += complete[complete < num_items].tolist()
+    expected = sum(
+        ([*zip(c.node[c.edge_node], c.edge_other, c.edge_pair, strict=True)] for c in found.colours), start=[]
+    )
+    assert edges == expected
+    assert done == np.concatenate([colour.node for colour in found.colours]).tolist()
+
+    answers = {*zip(found.answer_expert, found.answer_pair, found.together, found.apart, strict=True)}
+    for rows, flipped, owners in ((problem.by_expert, False, 4), (problem.by_pair, True, num_pairs + 1)):
+        assert sorted({*rows.owner}) == [*range(owners)]
+        owner = np.broadcast_to(rows.owner[:, None], rows.other.shape)
+        real = rows.together + rows.apart > 0
+        columns = [owner[real], rows.other[real], rows.together[real], rows.apart[real]]
+        columns[:2] = columns[1::-1] if flipped else columns[:2]
+        assert len(columns[0]) == len(answers)
+        assert {*zip(*columns, strict=True)} == answers
