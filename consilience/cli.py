@@ -198,6 +198,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "id": {"metavar": "COLUMN", "help": "of records: that names each (id, record_id or rec_id)"},
     "entity": {"metavar": "COLUMN", "help": "of records: the known entity, for evaluation"},
     "fields": {"type": lambda text: text.split(","), "metavar": "A,B,…", "help": "of records: the columns to compare"},
+    "features": {"metavar": "FILE", "help": "of constraints: a table of the items, described by numbers"},
     "missing-values": {"type": lambda text: text.split(","), "metavar": "NA,…", "help": "texts for a missing value"},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
     "force": {"action": "store_true", "help": "replace an earlier fit in that folder"},
@@ -377,6 +378,16 @@ def _build_next(sub: argparse.ArgumentParser) -> None:
     _add_csv(sub)
 
 
+def _build_predict(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("features", metavar="FEATURES", help="a table of new items, with the features of the fit")
+    rules = ("quadrature", "draws")
+    sub.add_argument("--rule", choices=rules, default="quadrature", help="mean over the weights, or the paper's")
+    sub.add_argument("--all-views", action="store_true", help="of views too that are probably not used")
+    _add_json(sub)
+    _add_csv(sub)
+
+
 def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", required=True, metavar="FILE", help="one file a system")
@@ -463,6 +474,7 @@ _COMMANDS = {
     "table": (_build_table, commands.table, "print a table of the fit: the label of each item, and others"),
     "certainty": (_build_certainty, commands.certainty, "say how certain the annotations make the truth of each item"),
     "next": (_build_next, commands.next_labels, "list the items most worth another label, by the certainty it adds"),
+    "predict": (_build_predict, commands.predict, "predict the clusters of new items from their features"),
     "evaluate": (_build_evaluate, commands.evaluate, "score the predictions of systems against an uncertain truth"),
     "compare": (_build_compare, commands.compare, "rank systems, with how sure one may be of the ranking"),
     "agreement": (

@@ -48,6 +48,7 @@ __all__ = [
     "fit",
     "models",
     "next_labels",
+    "predict",
     "report",
     "table",
 ]
@@ -58,6 +59,7 @@ READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels"
 """The flags that say how a file is read."""
 
 _READING_RECORDS = ("id", "entity", "fields", "missing_values")
+_READING_CONSTRAINTS = ("features",)
 
 AGREEMENT_TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
 WEIGHTS = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_class", "exch")
@@ -74,6 +76,7 @@ _COLUMNS = {
         "end (optional)",
     ),
     "Records": ("id", "fields, in columns of any name"),
+    "Constraints": ("expert", "item_a", "item_b", "answer"),
 }  # fmt: skip
 
 
@@ -174,7 +177,7 @@ def _read(arguments: Arguments, *contracts: str) -> Any:
     from consilience import data
 
     given = {name: getattr(arguments, name) for name in READING if name not in ("labels", "classes")}
-    given |= {name: getattr(arguments, name, None) for name in _READING_RECORDS}
+    given |= {name: getattr(arguments, name, None) for name in (*_READING_RECORDS, *_READING_CONSTRAINTS)}
     given = {name: value for name, value in given.items() if value is not None}
     closed = arguments.labels or arguments.classes
     source = arguments.file
@@ -190,7 +193,7 @@ def _read(arguments: Arguments, *contracts: str) -> Any:
     contract = _contract_of(source, contracts, arguments.columns) if several else contracts[0]
     readers: dict[str, Callable[..., Any]] = {
         "Annotations": data.read_annotations, "Ratings": data.read_ratings, "Rankings": data.read_rankings,
-        "Mentions": data.read_mentions, "Records": data.read_records,
+        "Mentions": data.read_mentions, "Records": data.read_records, "Constraints": data.read_constraints,
     }  # fmt: skip
     reader = readers[contract]
     known = inspect.signature(reader).parameters
@@ -323,7 +326,7 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     print(f"saved    {target}")
     if go_on is not None:
         print(f"resume   {go_on}")
-    look = "table" if "entities" in fitted.member.tables else "certainty"
+    look = "table" if {"entities", "views"} & set(fitted.member.tables) else "certainty"
     look = "chains" if hasattr(fitted.data, "num_mentions") else look
     print(f"\nnext     consilience {look} {target}\n         consilience report {target} -o report.html")
 
@@ -476,6 +479,19 @@ def _policies(arguments: Arguments) -> dict[str, Any]:
     if unfit := [name for name in ("missing", "unknown") if getattr(arguments, name) != "error"]:
         raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for chains")
     return {"singletons": arguments.singletons != "exclude"}
+
+
+def predict(arguments: Arguments) -> None:
+    """Print the clusters of items that nobody judged."""
+    from consilience.data.constraints import read_features
+
+    read_features(arguments.features)  # before JAX is imported
+    fitted, _ = _load(arguments)
+    if "predict" not in fitted.member.measures:
+        raise UnsupportedRequest(f"'{fitted.member.name}' predicts nothing from features; a fit of constraints does")
+    rows = rows_of(fitted.predict(arguments.features, rule=arguments.rule, all_views=arguments.all_views))
+    _write_items(rows, arguments)
+    print(json_text(rows) if arguments.json else table_text(rows, hint="use --json or --csv FILE"))
 
 
 def chains(arguments: Arguments) -> None:

@@ -1,0 +1,211 @@
+"""Constraints on the command line: fit, look at the tables, predict new items, and what is refused before JAX."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.cli import main
+from consilience.errors import UnsupportedRequest
+from consilience.models.expert_views.simulation import simulate_experts, three_clusters
+
+HEAVY = {"jax", "numpyro", "pandas", "scipy", "matplotlib"}
+
+
+def write(path, header, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Return two views of forty items, and five experts of the one and five of the other; item 40 is never judged."""
+    clusterings = three_clusters(41, num_noise=0, seed=0)
+    data, experts = simulate_experts(
+        clusterings.label[:, :40], clusterings.feature[:40], num_together=60, num_apart=60, protocol="own",
+        sensitivity=0.95, specificity=0.95, seed=0,
+    )  # fmt: skip
+    return clusterings, data, experts
+
+
+@pytest.fixture(scope="module")
+def folder(made, tmp_path_factory):
+    """Fit by the command, in a folder with the files."""
+    path = tmp_path_factory.mktemp("views")
+    clusterings, data, _ = made
+    rows = zip(data.expert, data.item_a, data.item_b, data.together, strict=True)
+    write(path / "pairs.csv", ["expert", "i", "j", "link"], [(f"e{m}", f"s{a}", f"s{b}", t) for m, a, b, t in rows])
+    names = ["left", "up", "right", "down"]
+    features = [(f"s{n}", *row) for n, row in enumerate(clusterings.feature.tolist())]
+    write(path / "items.csv", ["sample", *names], features)
+    write(path / "new.csv", ["item", *names[::-1]], [(row[0], *row[:0:-1]) for row in features[:6]])
+    jax.config.update("jax_disable_most_optimizations", True)
+    files = [str(path / "pairs.csv"), "--features", str(path / "items.csv")]
+    options = ["--clusters", "3", "--views", "3", "--restarts", "4", "-o", str(path / "run")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+        assert main(["fit", "expert-views", *files, *options]) in (0, 3)
+    yield path
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def fit(folder):
+    return cs.load_fit(folder / "run")
+
+
+def printed(capsys, *words):
+    assert main([str(word) for word in words]) in (0, 3)
+    return capsys.readouterr().out
+
+
+def test_the_views_are_found(fit, made):
+    clusterings, _, experts = made
+    view = fit.experts()["view"].to_numpy()
+    assert len(set(zip(view.tolist(), experts.view_of_expert.tolist(), strict=True))) == 2
+    for truth in range(2):
+        own = fit.partition(int(view[experts.view_of_expert == truth][0])).estimate()[:40]
+        assert cs.score_partition(own, clusterings.label[truth, :40])["ari"] > 0.8
+    assert fit.num_views().value == 2
+    assert fit.data.experts.tolist() == [f"e{m}" for m in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("views", ["item", "view", "cluster", "probability"]),
+        ("same_view", ["expert_a", "expert_b", "probability"]),
+        ("questions", ["item_a", "item_b", "view", "expert", "together", "gain"]),
+        ("contradictions", ["expert", "item_a", "item_b", "answer", "probability", "together", "gain"]),
+        ("directions", ["view", "feature", "cluster", "weight", "lower", "upper", "importance"]),
+        ("restarts", ["restart", "bound", "gap", "same_grouping", "views"]),
+        ("view_sizes", ["view", "used", "experts", "clusters", "sizes"]),
+    ],
+)
+def test_tables_have_the_ids_of_the_file(folder, capsys, name, columns):
+    text = printed(capsys, "table", folder / "run", name)
+    assert text.split("\n")[0].split() == columns
+    rows = json.loads(printed(capsys, "table", folder / "run", name, "--json"))
+    for row in rows[:5]:
+        for column in set(columns) & {"item", "item_a", "item_b"}:
+            assert row[column].startswith("s")
+        for column in set(columns) & {"expert", "expert_a", "expert_b"}:
+            assert row[column].startswith("e")
+    if name == "directions":
+        assert {row["feature"] for row in rows} == {"left", "up", "right", "down"}
+
+
+def test_the_table_of_experts_shows_the_prior(folder, capsys):
+    rows = json.loads(printed(capsys, "table", folder / "run", "experts", "--json"))
+    assert {row["answers"] for row in rows} == {120}
+    assert all(row["sensitivity_prior"] == pytest.approx(10 / 11) for row in rows)
+    assert all(row["sensitivity_lower"] < row["sensitivity"] < row["sensitivity_upper"] for row in rows)
+
+
+def test_predict(folder, fit, capsys, tmp_path):
+    text = printed(capsys, "predict", folder / "run", folder / "new.csv")
+    assert text.split("\n")[0].split() == ["item", "view", "cluster", "probability", "entropy", "p_0", "p_1", "p_2"]
+    words = ("predict", folder / "run", folder / "new.csv", "--json", "--csv", tmp_path / "out.csv")
+    rows = json.loads(printed(capsys, *words))
+    assert [row["item"] for row in rows[:4]] == ["s0", "s0", "s1", "s1"]
+    with open(tmp_path / "out.csv") as file:
+        assert len(list(csv.DictReader(file))) == len(rows) == 12
+    other = json.loads(printed(capsys, "predict", folder / "run", folder / "new.csv", "--rule", "draws", "--json"))
+    assert np.abs(np.array([a["p_0"] - b["p_0"] for a, b in zip(rows, other, strict=True)])).max() < 0.25
+    assert len(fit.predict(folder / "new.csv", all_views=True)) == 18
+    # The sample that nobody judged is predicted in the table of views, as it would be here.
+    silent = fit.views().set_index(["item", "view"]).loc["s40"]
+    assert fit.predict(folder / "items.csv").set_index(["item", "view"]).loc["s40", "probability"].to_numpy() == (
+        pytest.approx(silent["probability"].to_numpy())
+    )
+
+
+def test_the_fit_says_what_was_read_and_what_to_do_next(folder, capsys):
+    words = ["fit", "expert-views", str(folder / "pairs.csv"), "--features", str(folder / "items.csv")]
+    out = printed(capsys, *words, "--clusters", "3", "--views", "3", "--restarts", "4", "-o", folder / "run", "--force")
+    assert "1,200 constraints, 10 experts, 41 items, 4 features" in out
+    assert "note     1 of 41 items are in no pair; features alone tell their clusters" in out
+    assert f"next     consilience table {folder / 'run'}" in out
+
+
+def test_summaries_and_arviz_have_no_labels_to_exchange(fit):
+    summary = fit.summary(draws=50)
+    assert {name.split("[")[0] for name in summary["quantity"]} == {
+        "sensitivity", "specificity", "num_views", "same_view", "together",
+    }  # fmt: skip
+    posterior = fit.to_arviz(draws=50).posterior
+    assert posterior["weight"].dims == ("chain", "draw", "view", "feature", "of_cluster")
+    assert posterior["feature"].to_numpy().tolist() == ["left", "up", "right", "down", "offset"]
+    assert posterior["cluster"].sizes["judged_item"] == 40
+
+
+def test_what_is_asked_of_a_fit(fit):
+    assert 0 <= fit.together("s0", "s1", expert="e0") <= 1
+    assert fit.together(["s0", "s40"], ["s40", "s40"], view=0).tolist()[1] == 1.0
+    partition = fit.partition_of_expert("e0")
+    assert cs.evaluate(partition, cs.Partition.from_codes(partition.estimate(), records=partition.records)).value > 0.8
+    with pytest.raises(UnsupportedRequest, match="several partitions"):
+        cs.evaluate(fit, cs.Partition.from_codes(partition.estimate(), records=partition.records))
+    with pytest.raises(UnsupportedRequest, match="several partitions"):
+        cs.certainty(fit)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["predict", "{run}", "absent.csv"], "there is no such file"),
+        (["predict", "{run}", "{pairs}"], "a number is expected"),
+        (["predict", "absent", "{items}"], "is not a folder"),
+        (["fit", "expert-views", "{items}", "-o", "x"], "there is no column 'expert'"),
+        (["fit", "expert-views", "{pairs}", "--features", "{pairs}", "-o", "x"], "a number is expected"),
+        (["fit", "expert-views", "{pairs}", "--features", "absent.csv", "-o", "x"], "there is no such file"),
+        (["fit", "dawid-skene", "{items}", "--features", "{items}", "-o", "x"], "--features has no meaning"),
+    ],
+)
+def test_errors_of_input_come_before_jax(folder, tmp_path, words, message):
+    places = {"run": folder / "run", "pairs": folder / "pairs.csv", "items": folder / "items.csv"}
+    words = [word.format(**places) for word in words]
+    ending = "; import json; print('loaded', json.dumps([code, sorted(sys.modules)]))"
+    code = f"import sys; from consilience.cli import main; code = main(sys.argv[1:]){ending}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    code, modules = json.loads(done.stdout.rpartition("loaded ")[2])
+    assert code == 1
+    assert message in done.stderr
+    assert not HEAVY & set(modules)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "needs the option 'clusters'"),
+        (["--clusters", "1"], "it must be at least 2"),
+        (["--clusters", "3", "--views", "11"], "there are 10 experts, each with one view, and views is 11; give 10"),
+        (["--clusters", "3", "--views", "-1"], "it must be at least 0"),
+        (["--clusters", "3", "--method", "nuts"], "method='gibbs'"),
+    ],
+)
+def test_requests_that_make_no_sense(folder, tmp_path, capsys, options, message):
+    files = [str(folder / "pairs.csv"), "--features", str(folder / "items.csv"), "-o", str(tmp_path / "run")]
+    assert main(["fit", "expert-views", *files, *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_new_items_with_other_features(folder, tmp_path, capsys):
+    write(tmp_path / "new.csv", ["item", "left", "up", "depth"], [("x", 1, 2, 3)])
+    assert main(["predict", str(folder / "run"), str(tmp_path / "new.csv")]) == 1
+    error = capsys.readouterr().err
+    assert "the features of the fit are not all here: 'right', 'down'" in error
+    assert "the features are not those of the fit: 'depth'" in error
+
+
+def test_the_model_is_described(capsys):
+    out = printed(capsys, "models", "expert-views")
+    for told in ("--clusters", "--concentration", "--weight-scale", "item_a", "fit.questions()"):
+        assert told in out
