@@ -15,7 +15,7 @@ from consilience import figures
 from consilience.agreement_page import agreement_lead, agreement_sections, predictive_section
 from consilience.annotator_page import annotator_sections, next_label_sections
 from consilience.chains_page import ambiguity_sections, chain_score_sections, split_systems
-from consilience.data import Annotations, Chains, ClassMap, Predictions, Rankings
+from consilience.data import Annotations, Chains, ClassMap, Constraints, Predictions, Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import Agreement, agreement
@@ -30,6 +30,7 @@ from consilience.models import MEMBERS
 from consilience.models.partition import PartitionTruth
 from consilience.models.truth import Block, DirichletTruth, LabelTruth, Truth
 from consilience.pages import Code, Section, write_page
+from consilience.views_page import views_lead, views_sections
 
 __all__ = ["report"]
 
@@ -82,6 +83,11 @@ def report(
             raise UnsupportedRequest("the report of linked records has no systems yet; score them by evaluate")
         about = [*linkage_sections(fit), *sections, _run_section(fit, {})]
         return write_page(title or "Records of the same entity", linkage_lead(fit), about, path)
+    if isinstance(fit.data, Constraints):
+        if predictions is not None or risk is not None:
+            raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
+        about = [*views_sections(fit), *sections, _run_section(fit, {})]
+        return write_page(title or "Views of experts", views_lead(fit), about, path)
     given = {predictions.name: predictions} if isinstance(predictions, Predictions) else predictions or {}
     systems, chains = split_systems({"response": given} if isinstance(given, Chains) else given)
     truth = _remembering(fit.truth)
@@ -486,7 +492,10 @@ def _how_it_ended(fit: Fit) -> str:
 
 def _reproduction(fit: Fit, systems: Mapping[str, Predictions]) -> str:
     kind = type(fit.data).__name__
-    readers = {"Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings"}
+    readers = {
+        "Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings",
+        "Constraints": "read_constraints",
+    }  # fmt: skip
     model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
     settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}

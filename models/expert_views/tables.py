@@ -130,18 +130,18 @@ def questions(
     """Table of pairs that are most worth an answer, in every view that is used, and of whom to ask it.
 
     ``gain`` is what one answer of this expert is expected to tell, in nats, of whether the two items are together in
-    the view; ``together`` how probably they are. Candidates are random pairs, of uncertain items above all, and never
-    all pairs. A pair that the expert has judged already is not asked again.
+    the view; ``together`` how probably they are. All views have equally many pairs, where they have so many: an expert
+    who is better than all others would take the whole table else. Candidates are random pairs, of uncertain items
+    above all, and never all pairs. A pair that the expert has judged already is not asked again.
     """
     sensitivity, specificity = _accuracies(posterior, truth)
     of_expert = truth.view_probability.argmax(axis=1)
     asked = np.asarray(data.item_a).astype(np.int64) * truth.num_items + np.asarray(data.item_b)
     known = np.sort(asked * truth.num_experts + np.asarray(data.expert))
+    views = np.intersect1d(truth.used_views(), of_expert)
     parts = []
-    for view in truth.used_views():
+    for view in views if truth.num_items > 1 else ():
         expert = np.flatnonzero(of_expert == view)
-        if not len(expert) or truth.num_items < 2:
-            continue
         a, b = _candidates(truth.cluster_probability[:, view])
         near = (truth.cluster_probability[a, view] * truth.cluster_probability[b, view]).sum(axis=1)
         best = np.argsort(-np.minimum(near, 1 - near), kind="stable")[: 4 * limit]
@@ -151,7 +151,9 @@ def questions(
         pair = (a.astype(np.int64) * truth.num_items + b)[:, None] * truth.num_experts + expert
         gain = np.where(_contains(known, pair), -1.0, gain)
         chosen = gain.argmax(axis=1)
-        parts.append((a, b, np.full(len(a), view), expert[chosen], together, gain.max(axis=1)))
+        gain = gain.max(axis=1)
+        own = np.argsort(-gain, kind="stable")[: -(-limit // len(views))]
+        parts.append((a[own], b[own], np.full(len(own), view), expert[chosen[own]], together[own], gain[own]))
     columns = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [np.zeros(0, int)] * 6
     order = np.argsort(-columns[5], kind="stable")
     order = order[columns[5][order] > 0][:limit]

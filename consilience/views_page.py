@@ -1,0 +1,431 @@
+"""What a report says of views: how many there are, who has which and how reliably, their clusters, what to ask next."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from consilience import views_figures
+from consilience.annotator_page import shown_annotators
+from consilience.drawing import shown_name
+from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.models.expert_views.priors import site_parameters
+from consilience.pages import Section
+
+__all__ = ["Plane", "most_telling", "views_lead", "views_sections"]
+
+_MOST_EXPERTS, _MOST_VIEWS = 40, 6
+_MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
+_LOOKED_AT = 1_000    # Answers that go against the others.
+_MOST_FEATURES = 4    # Of the table of features of each view.
+_NAMED = 3            # Features that are named at an axis.
+_SURE = 0.9           # Of the view of an expert.
+_WITHIN = 1.0         # Nats.
+_ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
+_FIXED = "\u00a0"      # A space at which no line ends.
+_FIRST = "probability of cluster 0"
+_INTERVAL = (0.025, 0.975)
+
+
+def views_lead(fit: Any) -> list[Any]:
+    """Return what a page of views begins with."""
+    data, count = fit.data, fit.num_views()
+    words = (
+        "Experts said of pairs of items whether they belong together. They need not have the same clustering in mind: "
+        f"the model “{fit.member.name}” finds out which experts share a view, how reliable each is, and the clusters "
+        "of each view. Numbers of views and clusters are names and nothing more."
+    )
+    low, high = count.interval
+    facts = {
+        "experts": data.num_experts, "answers": data.num_constraints, "items": data.num_items,
+        "features": data.num_features, "views, posterior mean": f"{count.value:.1f}",
+        "95 % interval of views": f"{low:,.0f} to {high:,.0f}" if high > low else f"{low:,.0f}",
+    }  # fmt: skip
+    return [words, facts]
+
+
+def views_sections(fit: Any) -> list[Section]:
+    """Return the sections of a fit of expert-views."""
+    frame = fit.table("experts")
+    order = np.lexsort([-frame["weight"], frame["view"]])
+    return [
+        _number(fit), _grouping(fit, frame, order), _reliability(fit, frame.iloc[order]), *_views(fit),
+        _contradictions(fit), _questions(fit), *_silent(fit),
+    ]  # fmt: skip
+
+
+# How many views -------------------------------------------------------------------------------------------------------
+
+
+def _number(fit: Any) -> Section:
+    count, restarts = fit.num_views(), fit.table("restarts")
+    words = "How many views have an expert, over draws of the posterior, and as far as the model holds."
+    blocks: list[Any] = [words]
+    drawn = [views_figures.number_of_views(count)]
+    if len(restarts) > 1:
+        blocks.append(_restart_words(restarts))
+        drawn.append(views_figures.restart_bounds(restarts))
+    elif not len(restarts):
+        blocks.append("These are draws of a sampler, which has no restarts; how it mixed is said under “What was run”.")
+    return Section("How many views", [*blocks, drawn])
+
+
+def _restart_words(restarts: Any) -> str:
+    number = len(restarts)
+    near = int((restarts["gap"] <= _WITHIN).sum())
+    same = int(restarts["same_grouping"].sum())
+    words = (
+        f"Coordinate ascent began {number} times. {near} of {number} restarts, with the best one, came within "
+        f"{_WITHIN:.0f} nat of the best bound; {same} of {number} group the experts as the best one does. Numbers of "
+        "the whole page are of the best restart alone, and know nothing of the others. "
+    )
+    if near > 1:
+        return words + "That several starts end at the same bound is a good sign, and no proof that there is no better."
+    return words + "None of the others came near: a better one may exist, and more restarts may find it."
+
+
+# The experts ----------------------------------------------------------------------------------------------------------
+
+
+def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
+    import pandas
+
+    truth = fit.truth
+    shown = np.flatnonzero(truth.view_probability.max(axis=0) >= 0.005)
+    unsure = frame["probability"].to_numpy() < _SURE
+    words = (
+        "How probably each expert has each view; cells below 0.005 are empty. "
+        f"The view of {int(unsure.sum()) or 'none'} of the {len(frame):,} experts is uncertain (probability below "
+        f"{_SURE})."
+    )
+    if fit.method == "cavi":
+        words += " Coordinate ascent is surer of this than it should be where experts gave few answers."
+    blocks: list[Any] = [words]
+    if len(order) > _MOST_EXPERTS:
+        least = np.argsort(frame["probability"].to_numpy(), kind="stable")[:_MOST_EXPERTS]
+        order = order[np.isin(order, least)]
+        blocks.append(f"Shown are the {_MOST_EXPERTS} of {len(frame):,} experts whose view is least certain.")
+    cells = truth.view_probability[np.ix_(order, shown)]
+    blocks.append(views_figures.expert_views(pandas.DataFrame(cells, frame["expert"].iloc[order], shown)))
+    return Section("Which experts share a view", blocks)
+
+
+def _reliability(fit: Any, frame: Any) -> Section:
+    number = len(frame)
+    frame = frame.assign(**_prior_intervals(fit, frame))
+    words = (
+        "Sensitivity is how probably an expert says “together” of items that are together in the expert's view, "
+        "specificity how probably “apart” of items that are apart. Intervals hold 95 %; behind them is what the prior "
+        "believed before any answer. Where the two look alike, the prior speaks, and not the expert."
+    )
+    weight = (
+        "The weight adds the log odds of both, log[αβ / ((1 − α)(1 − β))] with the sensitivity α and the specificity "
+        "β: how much one “together” and one “apart” of the expert count against those of others. 0 is worth nothing, "
+        "below 0 the expert is taken at the opposite of the word."
+    )
+    spammers = frame["expert"][frame["spammer"]].tolist()
+    blocks: list[Any] = [words, weight]
+    if spammers:
+        named = ", ".join(map(str, spammers[:10])) + (", …" if len(spammers) > 10 else "")
+        blocks.append(
+            "Of these experts sensitivity and specificity more probably than not add up to less than 1.1, so that they "
+            f"tell next to nothing, or the opposite of what they say: {named} ({len(spammers)} in all)."
+        )
+    if number > _MOST_EXPERTS:
+        frame = shown_annotators(frame, "weight", ("weight_lower", "weight_upper"), "answers", _MOST_EXPERTS)
+        frame = frame.iloc[np.lexsort([-frame["weight"], frame["view"]])]
+        blocks.append(
+            f"Shown are {len(frame)} of {number:,} experts: those who surely weigh most, those who surely weigh least, "
+            "and the busiest. The table “experts” of the fit has all of them."
+        )
+    blocks.append(views_figures.reliability(frame))
+    columns = {"expert": frame["expert"], "view": frame["view"]}
+    for site in ("sensitivity", "specificity", "weight"):
+        spread = zip(frame[f"{site}_lower"], frame[f"{site}_upper"], strict=True)
+        digits = 1 if site == "weight" else 2
+        columns[site] = [f"{value:.{digits}f}" for value in frame[site]]
+        columns[f"95 % of {site}"] = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
+    return Section("How reliable each expert is", [*blocks, _frame(columns | {"answers": frame["answers"]})])
+
+
+def _prior_intervals(fit: Any, frame: Any) -> dict[str, np.ndarray]:
+    """Return the ends of the prior's intervals of the accuracies, where the prior is of known Beta distributions."""
+    found: dict[str, np.ndarray] = {}
+    kind = fit.options.get("experts", "two-coin")
+    if fit.truth.priors is None or kind == "spammer":
+        return found
+    for site in ("sensitivity", "specificity"):
+        try:
+            parameters = site_parameters("sensitivity" if kind == "symmetric" else site, fit.truth.priors, fit.data)
+        except NotConjugate:
+            return {}
+        for end, level in zip(("lower", "upper"), _INTERVAL, strict=True):
+            found[f"{site}_prior_{end}"] = special.betaincinv(*parameters[frame.index].T, level)
+    return found
+
+
+# The views ------------------------------------------------------------------------------------------------------------
+
+
+class Plane(NamedTuple):
+    """Two directions in which the clusters of a view lie most apart.
+
+    Parameters
+    ----------
+    place : of each item, float64, shape ``(item, 2)``, in the units of the file.
+    names : of the two directions: a feature, or a sum of several.
+    """
+
+    place: np.ndarray
+    names: tuple[str, str]
+
+
+def most_telling(feature: np.ndarray, names: Any, weight: np.ndarray, probability: np.ndarray) -> Plane:
+    """Choose the two directions of the features along which the log odds of the clusters differ most.
+
+    They span the plane of the two largest principal components of the logits, turned in it so that each has few
+    features (varimax). Where one feature has nearly all of a direction, that feature itself is shown. Weights of two
+    clusters, or of one feature, have a single direction: the other one is the probability of the first cluster.
+
+    Parameters
+    ----------
+    feature : shape ``(item, feature)``, as they stand in the file.
+    names : of the features.
+    weight : per unit of each feature, shape ``(feature, cluster)``, as in ``fit.directions()``.
+    probability : of the clusters, shape ``(item, cluster)``.
+    """
+    scale = feature.std(axis=0)
+    per_unit = 1 / np.where(scale > 0, scale, 1)
+    loading = weight * scale[:, None]
+    _, _, components = np.linalg.svd((feature - feature.mean(axis=0)) @ weight, full_matrices=False)
+    if np.linalg.matrix_rank(loading) < 2:
+        along = loading @ components[0]
+        place, name = _direction(feature, names, along / np.linalg.norm(along), per_unit)
+        return Plane(np.stack([place, probability[:, 0]], axis=1), (name, _FIRST))
+    basis = _varimax(np.linalg.qr(loading @ components[:2].T)[0])
+    basis = basis[:, np.argsort(-np.linalg.norm(basis.T @ loading, axis=1))]
+    (first, name), (second, other) = (_direction(feature, names, column, per_unit) for column in basis.T)
+    return Plane(np.stack([first, second], axis=1), (name, other))
+
+
+def _varimax(basis: np.ndarray) -> np.ndarray:
+    """Turn two orthonormal columns so that their squares vary most; in closed form (Kaiser 1958)."""
+    a, b = basis.T
+    u, v = a**2 - b**2, 2 * a * b
+    number = len(a)
+    across = 2 * (u @ v - u.sum() * v.sum() / number)
+    along = (u**2 - v**2).sum() - (u.sum() ** 2 - v.sum() ** 2) / number
+    angle = np.arctan2(across, along) / 4
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    return np.asarray(basis @ turn)
+
+
+def _direction(feature: np.ndarray, names: Any, along: np.ndarray, per_unit: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return the places of the items along a direction of unit length in standardised features, and its name."""
+    order = np.argsort(-np.abs(along), kind="stable")
+    if along[order[0]] ** 2 >= _ALONE:
+        return feature[:, order[0]], _feature_name(names[order[0]])
+    slope = along * per_unit * np.sign(along[order[0]])
+    words = " ".join(
+        f"{'−' if slope[one] < 0 else '+'}{_FIXED}{abs(slope[one]):.2g}{_FIXED}×{_FIXED}{_feature_name(names[one])}"
+        for one in order[:_NAMED]
+    ).removeprefix(f"+{_FIXED}")
+    rest = int((along[order[_NAMED:]] != 0).sum())
+    return feature @ slope, words + (f" +{_FIXED}{rest}{_FIXED}lesser" if rest else "")
+
+
+def _feature_name(name: Any) -> str:
+    """Write the name of a feature so that nobody takes it for a number."""
+    return f"feature {name}" if str(name).isdigit() else shown_name(name)
+
+
+def _views(fit: Any) -> list[Section]:
+    used = fit.truth.used_views()
+    sections = []
+    for number, view in enumerate(used[:_MOST_VIEWS]):
+        words = _view_words(fit, int(view))
+        if number == 0 and len(used) > _MOST_VIEWS:
+            words = f"Shown are {_MOST_VIEWS} of {len(used)} views, those with most experts. {words}"
+        blocks = [words, *_picture(fit, int(view)), _size_table(fit, int(view)), *_feature_table(fit, int(view))]
+        sections.append(Section(f"View {view}", blocks))
+    return sections
+
+
+def _view_words(fit: Any, view: int) -> str:
+    truth = fit.truth
+    own = np.flatnonzero(truth.view_probability.argmax(axis=1) == view)
+    names = [str(code if truth.experts is None else truth.experts[code]) for code in own[:10]]
+    listed = ", ".join(names) + (", …" if len(own) > 10 else "")
+    probability = truth.cluster_probability[:, view].max(axis=1)
+    return (
+        f"Experts whose view this most probably is: {listed} ({len(own)} in all). The cluster of "
+        f"{int((probability < _SURE).sum()):,} of {truth.num_items:,} items is uncertain (probability below {_SURE})."
+    )
+
+
+def _picture(fit: Any, view: int) -> list[Any]:
+    data, truth = fit.data, fit.truth
+    feature = np.asarray(data.feature)
+    if not data.num_features:
+        return ["There are no features, so that this view has no picture."]
+    probability = truth.cluster_probability[:, view]
+    names = np.arange(data.num_features) if data.features is None else data.features
+    try:
+        plane = most_telling(feature, names, _weights(fit, view), probability)
+        how = (
+            "The directions are those in which the weights of the features tell the clusters apart most. An axis that "
+            "is a sum of features has the units of none of them."
+        )
+    except UnsupportedRequest:
+        plane, how = _apart(feature, names, probability), "The axes are what differs most between the clusters."
+    shown, cut = np.arange(data.num_items), []
+    if data.num_items > _MOST_POINTS:
+        shown = np.sort(np.random.default_rng(0).choice(data.num_items, _MOST_POINTS, replace=False))
+        cut = [f"Shown are {_MOST_POINTS:,} random items of {data.num_items:,}."]
+    judged = np.isin(shown, truth.judged)
+    drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, f"View {view}")
+    words = "Each item has the colour of its most probable cluster, and is the paler the less certain that is. "
+    return [words + how, *cut, drawn]
+
+
+def _weights(fit: Any, view: int) -> np.ndarray:
+    """Return the mean weights of a view, ``(feature, cluster)``, per unit of each feature."""
+    table = fit.table("directions", limit=fit.data.num_features)
+    table = table[table["view"] == view]
+    wide = table.pivot(index="feature", columns="cluster", values="weight")
+    names = fit.data.features
+    return wide.loc[range(fit.data.num_features) if names is None else list(names)].to_numpy()
+
+
+def _apart(feature: np.ndarray, names: Any, probability: np.ndarray) -> Plane:
+    """Choose the two features that differ most between clusters; of a single one, the probability of a cluster too."""
+    share = probability / np.maximum(probability.sum(axis=0), 1e-12)
+    mean = share.T @ feature
+    between = probability.mean(axis=0) @ (mean - feature.mean(axis=0)) ** 2
+    variance = feature.var(axis=0)
+    order = np.argsort(-between / np.where(variance > 0, variance, np.inf), kind="stable")[:2]
+    first, *others = (_feature_name(names[one]) for one in order)
+    if others:
+        return Plane(feature[:, order], (first, others[0]))
+    return Plane(np.stack([feature[:, 0], probability[:, 0]], axis=1), (first, _FIRST))
+
+
+def _size_table(fit: Any, view: int) -> Any:
+    """Tabulate how many items each cluster has, over draws."""
+    truth = fit.truth
+    drawn = truth.clusters(view, slice(0, _MOST_DRAWS))
+    size = np.stack([(drawn == cluster).sum(axis=1) for cluster in range(truth.most_clusters)], axis=1)
+    lower, upper = np.quantile(size, _INTERVAL, axis=0)
+    return _frame({
+        "cluster": np.arange(truth.most_clusters),
+        "items, most probable": np.bincount(truth.consensus(view), minlength=truth.most_clusters),
+        "items, mean": [f"{mean:,.1f}" for mean in size.mean(axis=0)],
+        "95 % of draws": [f"{low:,.0f} to {high:,.0f}" for low, high in zip(lower, upper, strict=True)],
+    })  # fmt: skip
+
+
+def _feature_table(fit: Any, view: int) -> list[Any]:
+    """Tabulate the weights of the features that tell most."""
+    if not fit.data.num_features:
+        return []
+    try:
+        table = fit.table("directions", limit=_MOST_FEATURES)
+    except UnsupportedRequest:
+        return []
+    table = table[table["view"] == view]
+    texts = [f"{row.weight:+.2f} ({row.lower:+.2f} to {row.upper:+.2f})" for row in table.itertuples()]
+    texts = [text.replace("-", "−") for text in texts]
+    wide = table.assign(text=texts).pivot(index="feature", columns="cluster", values="text")
+    wide = wide.loc[list(dict.fromkeys(table["feature"]))]
+    words = (
+        "What one unit of a feature, as it stands in the file, adds to the log odds of each cluster against the "
+        f"average of all, with 95 % intervals; the {len(wide)} features of {fit.data.num_features:,} that tell most:"
+    )
+    columns = {f"cluster {cluster}": wide[cluster].tolist() for cluster in wide.columns}
+    return [words, _frame({"feature": list(wide.index)} | columns)]
+
+
+# What to look at, and what to ask -------------------------------------------------------------------------------------
+
+
+def _contradictions(fit: Any) -> Section:
+    table = fit.table("contradictions", limit=_LOOKED_AT)
+    title = "Answers worth asking again"
+    if not len(table):
+        return Section(title, ["No answer goes against what all answers together say."])
+    words = (
+        f"{'At least ' if len(table) == _LOOKED_AT else ''}{len(table):,} of {fit.data.num_constraints:,} answers go "
+        "against what all answers together say. “Probability” is that of the answer as it stands, from this expert, "
+        "who errs at times; “together” that the two items are together in what this expert has in mind. The "
+        f"{min(len(table), _FEW_ROWS)} least probable:"
+    )
+    again = table.sort_values("gain", ascending=False, kind="stable")
+    then = (
+        "“Gain” is what another answer, of the best expert of the view, is expected to tell, in nats. Where it is next "
+        f"to nothing the others have settled the matter. The {min(len(table), _FEW_ROWS)} of "
+        f"{'these' if len(table) < _LOOKED_AT else f'the {_LOOKED_AT:,} least probable'} with the largest gain:"
+    )
+    shown = [_shown_pairs(part.head(_FEW_ROWS)) for part in (table, again)]
+    return Section(title, [words, shown[0], then, shown[1]])
+
+
+def _questions(fit: Any) -> Section:
+    table = fit.table("questions")
+    title = "Pairs to ask next"
+    if not len(table):
+        return Section(title, ["There is no pair of which an answer would tell anything."])
+    shown = _without_repeats(table)
+    words = (
+        "Pairs of which one answer is expected to tell most, and the expert to ask. “Together” is how probably the two "
+        "are together in this view, and “gain” what the answer is expected to tell of that, in nats; log 2 = 0.69 is "
+        "all there is to know. Random candidates were looked at, and not all pairs. Of the "
+        f"{len(table):,} in the table “questions” of the fit these are the {len(shown)} best in which no item comes "
+        "twice in a view, since an answer to one pair tells of others."
+    )
+    return Section(title, [words, _shown_pairs(shown)])
+
+
+def _without_repeats(table: Any) -> Any:
+    """Choose the best pairs of each view, as many of each, in which no item comes twice."""
+    most = max(_MOST_ROWS // table["view"].nunique(), 1)
+    seen: set[Any] = set()
+    chosen: list[int] = []
+    taken = dict.fromkeys(table["view"], 0)
+    for place, (view, a, b) in enumerate(zip(table["view"], table["item_a"], table["item_b"], strict=True)):
+        if taken[view] < most and not {(view, a), (view, b)} & seen:
+            seen |= {(view, a), (view, b)}
+            taken[view] += 1
+            chosen.append(place)
+    return table.iloc[chosen]
+
+
+def _shown_pairs(table: Any) -> Any:
+    digits = {"probability": 3, "together": 3, "gain": 3}
+    texts = {name: [f"{value:.{places}f}" for value in table[name]] for name, places in digits.items() if name in table}
+    return table.assign(**texts).rename(columns=lambda name: name.replace("_", " "))
+
+
+def _silent(fit: Any) -> list[Section]:
+    truth = fit.truth
+    silent = truth.silent
+    if not len(silent):
+        return []
+    table, views = fit.table("views"), truth.used_views()
+    table = table.iloc[(silent[:, None] * len(views) + np.arange(len(views))).ravel()]
+    least = table.assign(row=np.repeat(silent, len(views))).sort_values("probability", kind="stable")
+    shown = least.drop(columns="row").head(_MOST_ROWS)
+    words = (
+        f"{len(silent):,} of {truth.num_items:,} items are in no pair. Their clusters are predicted from the features "
+        f"alone, and are as uncertain as “probability” says; {int((table['probability'] < _SURE).sum()):,} of "
+        f"{len(table):,} predictions (one for each item and view) are below {_SURE}. The {len(shown)} least certain:"
+    )
+    shown = shown.assign(probability=[f"{value:.3f}" for value in shown["probability"]])
+    return [Section("Items that nobody judged", [words, shown])]
+
+
+def _frame(columns: dict[str, Any]) -> Any:
+    import pandas
+
+    return pandas.DataFrame({name: list(values) for name, values in columns.items()})

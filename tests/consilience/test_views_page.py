@@ -1,0 +1,316 @@
+"""Figures of views, and the sections of a report that show them."""
+
+import re
+from io import BytesIO
+from types import SimpleNamespace
+
+import numpy as np
+import pandas
+import pytest
+
+import consilience as cs
+from consilience import views_figures
+from consilience.data import Constraints
+from consilience.errors import UnsupportedRequest
+from consilience.inference.fitting import Fit
+from consilience.models import member
+from consilience.models.expert_views import BetaPrior, Posterior, Priors
+from consilience.pages import write_page
+from consilience.views_page import most_telling, views_lead, views_sections
+
+STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
+TITLES = [
+    "How many views", "Which experts share a view", "How reliable each expert is", "View 0", "View 1",
+    "Answers worth asking again", "Pairs to ask next", "Items that nobody judged",
+]  # fmt: skip
+
+
+def made(num_experts=5, num_views=2, clusters=3, num_features=3, num_items=40, judged=30, num_restarts=6, **changed):
+    """Return a fit of coordinate ascent made by hand: nothing is computed, and nothing compiled."""
+    random = np.random.default_rng(num_experts + clusters + num_features)
+    size = 30 * num_experts
+    a = random.integers(0, judged - 1, size)
+    b = random.integers(a + 1, judged)
+    expert = np.repeat(np.arange(num_experts), 30)
+    names = (STRANGE + [f"expert {number}" for number in range(num_experts)])[:num_experts]
+    feature = random.normal(size=(num_items, num_features)) * [1.0, 20.0, 300.0, 4.0, 5.0][:num_features] + 100
+    data = Constraints(
+        expert=expert.astype(np.int32), item_a=a.astype(np.int32), item_b=b.astype(np.int32),
+        together=random.integers(0, 2, size).astype(np.int32), feature=feature, num_constraints=size,
+        num_experts=num_experts, num_items=num_items, num_features=num_features, experts=np.array(names, object),
+        items=np.array([f"item {number}" for number in range(num_items)], object),
+        features=np.array([f"size_{number}" for number in range(num_features)], object),
+    )  # fmt: skip
+    seen = len(np.unique([a, b]))
+    view = np.arange(num_experts) % num_views
+    posterior = Posterior(
+        sensitivity=random.uniform(5, 40, (num_experts, 2)), specificity=random.uniform(5, 40, (num_experts, 2)),
+        stick=np.ones((num_views - 1, 2)), view_probability=0.9 * np.eye(num_views)[view] + 0.1 / num_views,
+        weight_mean=random.normal(size=(num_views, num_features + 1, clusters)),
+        weight_variance=np.full((num_views, num_features + 1, clusters), 0.1),
+        cluster_probability=random.dirichlet(np.full(clusters, 0.3), (seen, num_views)),
+        restart_bound=-50.0 * np.arange(num_restarts), feature_mean=feature.mean(axis=0),
+        restart_view_probability=np.eye(num_views)[np.tile(view, (num_restarts, 1))],
+        feature_scale=feature.std(axis=0),
+    )._replace(**changed)  # fmt: skip
+    return fitted(data, posterior, clusters, num_views)
+
+
+def fitted(data, posterior, clusters, num_views, method="cavi", priors=None):
+    options = {"clusters": clusters, "views": num_views, "experts": "two-coin", "cluster": "exact", "standardize": 1}
+    return Fit(
+        member=member("expert-views"), data=data, priors=priors or Priors(), options=options, method=method,
+        reason="by hand", seed=0, draws=50, posterior=posterior, result="converged",
+    )  # fmt: skip
+
+
+def sampled(fit, num_draws=20):
+    """Return a fit of a sampler, by hand, whose draws are of the same posterior."""
+    found = fit.posterior
+    random = np.random.default_rng(0)
+    num_experts, num_views = found.view_probability.shape
+    seen, _, clusters = found.cluster_probability.shape
+    noise = random.random((num_draws, seen, num_views, 1))
+    label = (found.cluster_probability.cumsum(axis=2)[None] < noise).sum(axis=3)
+    sites = {
+        "view_of_expert": np.tile(found.view_probability.argmax(axis=1), (num_draws, 1)),
+        "sensitivity": random.beta(9, 2, (num_draws, num_experts)), "stick": np.full((num_draws, num_views - 1), 0.5),
+        "specificity": random.beta(9, 2, (num_draws, num_experts)),
+        "weight": random.normal(found.weight_mean, 0.2, (num_draws, *found.weight_mean.shape)),
+        "cluster": label.swapaxes(1, 2).astype(np.int8),
+    }  # fmt: skip
+    chains = {site: values.reshape(2, num_draws // 2, *values.shape[1:]) for site, values in sites.items()}
+    return fitted(fit.data, chains, clusters, num_views, method="gibbs")
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return made()
+
+
+def drawn(axes):
+    """Draw, with every warning an error, and return the axes."""
+    axes.figure.savefig(BytesIO(), format="png", dpi=40)
+    return axes
+
+
+def section(parts, title):
+    return next(part for part in parts if part.title == title)
+
+
+def words(part):
+    return " ".join(block for block in part.blocks if isinstance(block, str))
+
+
+def tables(part):
+    return [block for block in part.blocks if isinstance(block, pandas.DataFrame)]
+
+
+# ---- figures ----
+
+
+def test_numbers_of_views_that_nothing_speaks_for_are_not_drawn():
+    count = SimpleNamespace(table=pandas.DataFrame({"views": range(1, 9), "probability": [0, 0, 0, 0.3, 0.7, 0, 0, 0]}))
+    axes = drawn(views_figures.number_of_views(count))
+    assert [bar.get_height() for bar in axes.patches] == [0, 0.3, 0.7, 0]
+    assert [text.get_text() for text in axes.texts] == ["0.00", "0.30", "0.70", "0.00"]
+
+
+def test_restarts_are_marked_by_their_grouping():
+    frame = pandas.DataFrame({"gap": [0.0, 0.4, 30.0, 5e4], "same_grouping": [True, True, False, True]})
+    axes = drawn(views_figures.restart_bounds(frame))
+    dots = {line.get_marker(): list(line.get_ydata()) for line in axes.get_lines() if line.get_marker() in ("o", "v")}
+    assert dots == {"o": [0.0, 0.4, 5e4], "v": [30.0]}
+    top, bottom = axes.get_ylim()[::-1]
+    assert top < 0 < 5e4 < bottom
+
+
+def test_matrix_shows_what_is_probable_and_no_more():
+    frame = pandas.DataFrame([[0.998, 0.002], [0.4, 0.6]], index=STRANGE[1:3], columns=[0, 1])
+    axes = drawn(views_figures.expert_views(frame))
+    assert [text.get_text() for text in axes.texts] == ["1.00", "0.40", "0.60"]
+    ink = axes.collections[0].get_facecolor()[:, :3].sum(axis=1)
+    assert ink[0] < ink[3] < ink[2] < ink[1]
+
+
+def test_prior_is_drawn_behind_the_accuracies(fit):
+    frame = fit.experts()
+    plain = drawn(views_figures.reliability(frame))
+    prior = {
+        f"{site}_prior_{end}": value for site in ("sensitivity", "specificity")
+        for end, value in (("lower", 0.69), ("upper", 1.0))
+    }  # fmt: skip
+    axes = drawn(views_figures.reliability(frame.assign(**prior)))
+    assert len(axes.collections) == len(plain.collections) + 2
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["sensitivity", "specificity", "prior"]
+    unknown = frame.assign(sensitivity_prior=np.nan, specificity_prior=np.nan)
+    legend = drawn(views_figures.reliability(unknown)).get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["sensitivity", "specificity"]
+
+
+def test_what_is_uncertain_is_pale_and_what_was_not_judged_is_a_cross():
+    probability = np.array([[1.0, 0.0], [0.6, 0.4], [0.1, 0.9], [0.5, 0.5]])
+    judged = np.array([True, True, True, False])
+    axes = drawn(views_figures.clusters(np.arange(8.0).reshape(4, 2), probability, judged, ("a$b", "b" * 99), "View 0"))
+    dots, crosses = axes.collections
+    opacity = dots.get_facecolor()[:, 3]
+    assert opacity[0] == 1
+    assert opacity[1] < opacity[2] < 1
+    assert crosses.get_edgecolor()[0, 3] == pytest.approx(0.15)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["cluster 0", "cluster 1", "never judged"]
+
+
+# ---- directions ----
+
+
+def test_features_that_tell_clusters_apart_make_the_axes():
+    """Clusters lie in features 1 and 3, whose scales differ by five orders; the weights are turned, and have noise."""
+    random = np.random.default_rng(0)
+    feature = random.normal(size=(200, 5)) * [1, 1000, 1, 0.01, 1] + [0, 5000, 0, 0, 0]
+    weight = random.normal(size=(5, 4)) * 0.01
+    weight[[1, 3]] = np.array([[2.0, -2, 0.3, 0.1], [0.1, 0.4, 3, -3]])
+    weight = weight / feature.std(axis=0)[:, None]
+    probability = np.full((200, 4), 0.25)
+    found = most_telling(feature, np.array(["a", "income", "b", "7", "c"], object), weight, probability)
+    assert found.names == ("feature 7", "income")
+    np.testing.assert_array_equal(found.place, feature[:, [3, 1]])
+
+
+def test_axes_span_the_plane_in_which_the_logits_of_three_clusters_lie():
+    random = np.random.default_rng(1)
+    feature = random.normal(size=(50, 6)) * random.uniform(1, 9, 6)
+    weight = random.normal(size=(6, 3))
+    weight -= weight.mean(axis=1, keepdims=True)
+    found = most_telling(feature, [f"f{number}" for number in range(6)], weight, np.full((50, 3), 1 / 3))
+    inputs = np.column_stack([found.place, np.ones(50)])
+    logits = feature @ weight
+    explained, *_ = np.linalg.lstsq(inputs, logits, rcond=None)
+    np.testing.assert_allclose(inputs @ explained, logits, atol=1e-9)
+    shown = {re.sub(r"^[−+]?\s?", "", term) for name in found.names for term in re.split(r" (?=[−+])", name)}
+    assert all(re.fullmatch(r"[\d.e+-]+\s×\sf\d|\d\slesser", term) for term in shown)
+
+
+def test_sum_on_an_axis_is_what_its_name_says():
+    feature = np.random.default_rng(2).normal(size=(30, 2)) * [1, 10]
+    weight = np.array([[1.0, -1.0], [-0.1, 0.1]])
+    probability = np.random.default_rng(3).dirichlet([1, 1], 30)
+    found = most_telling(feature, ["a", "b"], weight, probability)
+    assert found.names[1] == "probability of cluster 0"
+    np.testing.assert_array_equal(found.place[:, 1], probability[:, 0])
+    terms = re.fullmatch(r"([\d.]+)\s×\s(\w) −\s([\d.]+)\s×\s(\w)", found.names[0])
+    slope = {terms[2]: float(terms[1]), terms[4]: -float(terms[3])}
+    along = feature @ [slope["a"], slope["b"]]
+    assert np.corrcoef(along, found.place[:, 0])[0, 1] > 0.999
+    assert abs(np.corrcoef(feature @ weight[:, 0], found.place[:, 0])[0, 1]) == pytest.approx(1)
+
+
+# ---- sections ----
+
+
+def test_page_of_coordinate_ascent(fit, tmp_path):
+    parts = views_sections(fit)
+    assert [part.title for part in parts] == TITLES
+    assert "1 of 6 restarts" in words(parts[0])
+    assert "6 of 6 group" in words(parts[0])
+    assert "more restarts may find it" in words(parts[0])
+    page = write_page("Views", views_lead(fit), parts, tmp_path / "page.html").read_text()
+    assert "<b>&amp;" not in page
+    assert page.count("<figure>") == 6
+
+
+def test_page_of_a_sampler_has_no_restarts(fit):
+    parts = views_sections(sampled(fit))
+    assert [part.title for part in parts] == TITLES
+    assert "no restarts" in words(parts[0])
+    assert "Coordinate ascent" not in words(parts[1])
+
+
+def test_every_expert_has_intervals(fit):
+    table = tables(section(views_sections(fit), "How reliable each expert is"))[0]
+    assert set(table["expert"]) == set(STRANGE)
+    assert list(table["view"]) == sorted(table["view"])
+    for site in ("sensitivity", "specificity", "weight"):
+        ends = table[f"95 % of {site}"].str.extract(r"^(-?[\d.]+) to (-?[\d.]+)$").astype(float)
+        value = table[site].astype(float)
+        assert (ends[0] <= value).all()
+        assert (value <= ends[1]).all()
+
+
+def test_prior_that_is_not_known_is_not_drawn(fit):
+    own = fitted(fit.data, fit.posterior, 3, 2, priors=Priors(sensitivity=BetaPrior(2.0, 2.0)))
+    loaded = fitted(fit.data, fit.posterior, 3, 2)
+    loaded.truth.priors = None
+    drawn_of = [
+        section(views_sections(one), "How reliable each expert is").blocks[-2].collections for one in (own, loaded)
+    ]
+    assert len(drawn_of[0]) == len(drawn_of[1]) + 2
+    ends = np.array(drawn_of[0][0].get_segments())[:, :, 0]
+    np.testing.assert_allclose(ends, [[0.0943, 0.9057]] * 5, atol=1e-3)
+
+
+def test_long_tables_say_how_much_was_cut():
+    crowd = made(num_experts=50, num_items=400, judged=60)
+    parts = views_sections(crowd)
+    assert "Shown are the 40 of 50 experts" in words(parts[1])
+    assert "Shown are 40 of 50 experts" in words(parts[2])
+    assert len(tables(parts[2])[0]) == 40
+    silent = section(parts, "Items that nobody judged")
+    assert f"{len(crowd.truth.silent)} of 400 items" in words(silent)
+    assert "The 15 least certain" in words(silent)
+    again = section(parts, "Answers worth asking again")
+    assert [len(table) for table in tables(again)] == [8, 8]
+    assert tables(again)[0]["probability"].is_monotonic_increasing
+    assert tables(again)[1]["gain"].is_monotonic_decreasing
+
+
+def test_questions_ask_of_every_view_and_of_no_item_twice():
+    table = tables(section(views_sections(made()), "Pairs to ask next"))[0]
+    assert set(table["view"]) == {0, 1}
+    for _, own in table.groupby("view"):
+        items = [*own["item a"], *own["item b"]]
+        assert len(set(items)) == len(items)
+
+
+def test_many_views_are_not_all_drawn():
+    parts = views_sections(made(num_experts=16, num_views=8))
+    assert sum(part.title.startswith("View") for part in parts) == 6
+    assert "Shown are 6 of 8 views" in words(section(parts, "View 0"))
+
+
+def test_one_expert_two_clusters_one_feature(tmp_path):
+    """The least that there can be; nobody is silent, and nothing is left to compare restarts with."""
+    fit = made(num_experts=1, num_views=1, clusters=2, num_features=1, num_items=30, num_restarts=1)
+    titles = [part.title for part in views_sections(fit)]
+    assert "View 1" not in titles
+    assert cs.report(fit, path=tmp_path / "page.html").read_text().count("<figure>") == 4
+
+
+def test_without_features_there_is_no_picture():
+    part = section(views_sections(made(num_features=0)), "View 0")
+    assert "no picture" in words(part)
+    assert len(part.blocks) == 3
+
+
+def test_link_of_your_own_has_the_features_that_differ_most():
+    """Weights of such a link say nothing of single features; the clusters themselves do."""
+    base = made(num_features=2)
+    feature = base.data.feature
+    sure = np.eye(3)[(feature[:, 1] > 100).astype(int)]
+    posterior = base.posterior._replace(
+        cluster_probability=np.stack([sure[base.truth.judged]] * 2, axis=1), weight_variance=np.full((2, 3, 3), 1e-6)
+    )
+    fit = sampled(fitted(base.data, posterior, 3, 2))
+    fit = fitted(fit.data, fit.posterior, 3, 2, "gibbs", Priors(logits=lambda weight, inputs: inputs @ weight))
+    part = section(views_sections(fit), "View 0")
+    assert "differs most between the clusters" in words(part)
+    axes = next(block for block in part.blocks if hasattr(block, "get_xlabel"))
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("size_1", "size_0")
+
+
+def test_report_of_views_takes_no_systems(fit, tmp_path):
+    page = cs.report(fit, path=tmp_path / "page.html", title="Ours").read_text()
+    assert "<h1>Ours</h1>" in page
+    assert "cs.read_constraints(…)" in page
+    with pytest.raises(UnsupportedRequest, match="partitions"):
+        cs.report(fit, {"mine": None}, path=tmp_path / "other.html")
