@@ -321,6 +321,8 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
             f"chains   {described['chains']} of {kept:,} draws{asked}; of all quantities, largest R-hat "
             f"{described['worst_r_hat']:.3f}, fewest effective draws {described['fewest_effective_draws']:,.0f}"
         )
+    if "num_views" in fitted.member.measures:
+        print(f"views    {fitted.num_views()}")
     for note in fitted.notes():
         print(f"note     {note}")
     print(f"saved    {target}")

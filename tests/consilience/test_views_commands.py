@@ -129,6 +129,7 @@ def test_the_fit_says_what_was_read_and_what_to_do_next(folder, capsys):
     words = ["fit", "expert-views", str(folder / "pairs.csv"), "--features", str(folder / "items.csv")]
     out = printed(capsys, *words, "--clusters", "3", "--views", "3", "--restarts", "4", "-o", folder / "run", "--force")
     assert "1,200 constraints, 10 experts, 41 items, 4 features" in out
+    assert "views    number of views, cavi: 2.0" in out
     assert "note     1 of 41 items are in no pair; features alone tell their clusters" in out
     assert f"next     consilience table {folder / 'run'}" in out
 
