@@ -82,23 +82,43 @@ class PartitionTruth(ABC):
             yield slice(start, start + size)
 
     def num_clusters(self) -> Int[np.ndarray, " draw"]:
-        """Return the number of clusters of each draw; counted once."""
-        return self._num_clusters
+        """Return the number of clusters of each draw."""
+        return self.clusters_by_size().sum(axis=1)
+
+    def clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
+        """Return the number of clusters with 1, 2, … records of each draw; counted once."""
+        return self._clusters_by_size
 
     @functools.cached_property
-    def _num_clusters(self) -> Int[np.ndarray, " draw"]:
-        own = np.arange(self.num_records)  # the first record of a cluster bears its own code
-        return np.concatenate([(self.clusters(block) == own).sum(axis=1) for block in self.blocks()])
+    def _clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
+        parts = [_numbers_by_size(self.clusters(block)) for block in self.blocks()]
+        largest = max(part.shape[1] for part in parts)
+        return np.concatenate([np.pad(part, ((0, 0), (0, largest - part.shape[1]))) for part in parts])
+
+    def clusters_by_source(
+        self, source: Int[np.ndarray, " record"]
+    ) -> tuple[Int[np.ndarray, " pattern"], Int[np.ndarray, "draw pattern"]]:
+        """Return which sets of sources clusters have, and how many clusters of each draw have records in exactly these.
+
+        Parameters
+        ----------
+        source : of each record, from 0; at most 62.
+
+        Returns
+        -------
+        patterns : the sets with a bit for each source, increasing.
+        numbers : of clusters.
+        """
+        parts = [_numbers_by_source(self.clusters(block), source) for block in self.blocks()]
+        every = np.unique(np.concatenate([patterns for patterns, _ in parts]))
+        numbers = np.zeros((self.num_draws, len(every)), int)
+        for block, (patterns, own) in zip(self.blocks(), parts, strict=True):
+            numbers[block, np.searchsorted(every, patterns)] = own
+        return every, numbers
 
     def size_counts(self) -> Float[np.ndarray, " size"]:
         """Return the expected number of clusters of 1, 2, … records."""
-        total = np.zeros(self.num_records)
-        for block in self.blocks():
-            cluster = self.clusters(block)
-            place = np.arange(len(cluster))[:, None] * self.num_records + cluster
-            size = np.bincount(place.ravel())
-            total += np.bincount(size, minlength=self.num_records + 1)[1:]
-        return np.trim_zeros(total, "b") / self.num_draws
+        return self.clusters_by_size().mean(axis=0)
 
     def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
         """Return for each record how probably its cluster in a partition is exactly one cluster.
@@ -230,6 +250,34 @@ def first_members(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " reco
     """Name every cluster by the code of its first record, int32."""
     _, first, place = np.unique(cluster, return_index=True, return_inverse=True)
     return first[place].astype(np.int32)
+
+
+def _numbers_by_size(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw size"]:
+    """Count the clusters with one record, two, … of each draw."""
+    num_draws, num_records = cluster.shape
+    draw = np.arange(num_draws)[:, None]
+    size = np.bincount((draw * num_records + cluster).ravel(), minlength=cluster.size).reshape(cluster.shape)
+    width = int(size.max(initial=0)) + 1
+    numbers = np.bincount((draw * width + size).ravel(), minlength=num_draws * width).reshape(num_draws, width)
+    return numbers[:, 1:]
+
+
+def _numbers_by_source(
+    cluster: Int[np.ndarray, "draw record"], source: Int[np.ndarray, " record"]
+) -> tuple[Int[np.ndarray, " pattern"], Int[np.ndarray, "draw pattern"]]:
+    """Count the clusters of each draw by the sources that their records are of, as a number with a bit for each."""
+    num_draws, num_records = cluster.shape
+    place = np.arange(num_draws)[:, None] * num_records + cluster
+    pattern = np.zeros(cluster.size, np.int64)
+    for code in np.unique(source):
+        there = np.bincount(place[:, source == code].ravel(), minlength=cluster.size) > 0
+        pattern |= there.astype(np.int64) << code
+    # Zero is for codes that are no cluster.
+    patterns, which = np.unique(np.append(pattern, 0), return_inverse=True)
+    draw = np.repeat(np.arange(num_draws), num_records)
+    width = len(patterns)
+    numbers = np.bincount(draw * width + which[:-1], minlength=num_draws * width).reshape(num_draws, width)
+    return patterns[1:], numbers[:, 1:]
 
 
 def pairs_together(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " pair"]:

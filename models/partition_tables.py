@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Int
 from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.models.partition import MatchingSets, PartitionTruth
@@ -44,24 +43,12 @@ def clusters(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
 
     The interval is that of the draws, central 95 %, and as narrow as the posterior behind them.
     """
-    estimate = _numbers_by_size(truth.estimate()[None])[0]
-    drawn = [_numbers_by_size(truth.clusters(block)) for block in truth.blocks()]
-    largest = max(len(estimate), *(numbers.shape[1] for numbers in drawn))
-    numbers = np.concatenate([np.pad(block, ((0, 0), (0, largest - block.shape[1]))) for block in drawn])
-    estimate = np.pad(estimate, (0, largest - len(estimate)))
-    shown = np.flatnonzero(numbers.any(axis=0) | (estimate > 0))
-    lower, upper = np.quantile(numbers, [0.025, 0.975], axis=0)[:, shown]
+    drawn = truth.clusters_by_size()
+    estimate = np.bincount(np.bincount(truth.estimate()), minlength=drawn.shape[1] + 1)[1:]
+    drawn = np.pad(drawn, ((0, 0), (0, len(estimate) - drawn.shape[1])))
+    shown = np.flatnonzero(drawn.any(axis=0) | (estimate > 0))
+    lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)[:, shown]
     return {
-        "size": shown, "estimate": estimate[shown], "mean": numbers.mean(axis=0)[shown], "lower": lower,
+        "size": shown + 1, "estimate": estimate[shown], "mean": drawn.mean(axis=0)[shown], "lower": lower,
         "upper": upper,
     }  # fmt: skip
-
-
-def _numbers_by_size(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw size_plus_one"]:
-    """Count the clusters with no record (none), one record, two, … of each draw."""
-    num_draws, num_records = cluster.shape
-    draw = np.arange(num_draws)[:, None]
-    size = np.bincount((draw * num_records + cluster).ravel(), minlength=cluster.size).reshape(cluster.shape)
-    width = int(size.max(initial=0)) + 1
-    numbers = np.bincount((draw * width + size).ravel(), minlength=num_draws * width).reshape(num_draws, width)
-    return numbers * (np.arange(width) > 0)

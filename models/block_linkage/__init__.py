@@ -24,7 +24,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `join` | the candidates: exactly the pairs whose log odds exceed a threshold |
 | `components` | what they connect, cut where it is too large |
 | `likelihoods`, `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
-| `em`, `loss` | hyperparameters; what the threshold hides |
+| `em`, `hidden_links` | hyperparameters; what the threshold hides |
 | `posterior`, `truth`, `tables` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `simulation`, `words` | records with known entities |

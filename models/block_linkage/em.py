@@ -28,6 +28,7 @@ from consilience.models.block_linkage.enumeration import (
     pairs_within,
     size_terms,
 )
+from consilience.models.block_linkage.hidden_links import FoundShare, found_share
 from consilience.models.block_linkage.join import (
     CandidatePairs,
     JoinRule,
@@ -38,7 +39,6 @@ from consilience.models.block_linkage.join import (
     prior_log_odds,
 )
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
-from consilience.models.block_linkage.loss import FoundShare, found_share
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior

@@ -31,6 +31,7 @@ __all__ = [
     "enumerate_blocks_jax",
     "gather_values",
     "pair_probabilities",
+    "partition_clusters",
     "pairs_within",
     "set_partitions",
     "size_terms",
@@ -103,7 +104,7 @@ def _members(num_records: int) -> Int[np.ndarray, "subset record"]:
 
 
 @functools.cache
-def _clusters(num_records: int) -> Int[np.ndarray, "partition cluster"]:
+def partition_clusters(num_records: int) -> Int[np.ndarray, "partition cluster"]:
     """Return the clusters of each partition as subsets; the empty set fills up."""
     labels = set_partitions(num_records)
     belongs = labels[:, None] == np.arange(num_records)[:, None]
@@ -113,7 +114,7 @@ def _clusters(num_records: int) -> Int[np.ndarray, "partition cluster"]:
 @functools.cache
 def _statistics(num_records: int) -> Float[np.ndarray, "pair_and_size partition"]:
     """Return which pairs are together in each partition, and below that its numbers of clusters by size."""
-    sizes = subset_sizes(num_records)[_clusters(num_records)]
+    sizes = subset_sizes(num_records)[partition_clusters(num_records)]
     counts = (sizes[None] == np.arange(1, num_records + 1)[:, None, None]).sum(axis=-1)
     return np.concatenate([together(num_records), counts]).astype(np.float32)
 
@@ -301,7 +302,7 @@ def _enumerate(
     log_cluster = xp.where((sizes > 1)[:, None], log_cluster, 0)
     if conflict is not None:
         log_cluster = xp.where(_allowed(conflict, xp), log_cluster, -math.inf)
-    clusters = _clusters(num_records)
+    clusters = partition_clusters(num_records)
     log_partition = log_cluster[clusters[:, 0]]
     for place in range(1, num_records):
         log_partition = log_partition + log_cluster[clusters[:, place]]
@@ -331,6 +332,6 @@ def pair_probabilities(partition: Float[np.ndarray, "partition component"], num_
 
 def subset_probabilities(partition: Float[np.ndarray, "partition component"], num_records: int) -> Any:
     """Return how probably each subset is exactly one cluster, ``(subset, component)``, zero for the empty set."""
-    clusters = _clusters(num_records)
+    clusters = partition_clusters(num_records)
     which = (clusters[None] == np.arange(1, 2**num_records)[:, None, None]).any(axis=-1).astype(partition.dtype)
     return np.concatenate([np.zeros_like(partition[:1]), np.einsum("sp,pc->sc", which, partition)])

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Bool, Float, Int
+from consilience.arrays import Float
 from consilience.data.records import Records
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.em import record_shares
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.truth import expected_clusters
@@ -20,6 +21,7 @@ from consilience.models.partition import PartitionTruth
 __all__ = ["canonical", "entities", "fields", "loss", "pairs", "patterns", "review"]
 
 _DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
+_MOST_SOURCES = 62  # bits of a set of them
 
 
 def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -96,15 +98,15 @@ def fields(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np
 
 def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of how many entities have records in exactly these sources, with central 95 % of the draws."""
-    names, source = np.asarray(data.sources, object), np.asarray(data.source)
-    has = source[:, None] == np.arange(len(names))
-    drawn = np.concatenate([_numbers_by_pattern(truth.clusters(block), has) for block in truth.blocks()])
-    known = np.flatnonzero(drawn.any(axis=0))
-    lower, upper = np.quantile(drawn[:, known], [0.025, 0.975], axis=0)
+    names = np.asarray(data.sources, object)
+    if len(names) > _MOST_SOURCES:
+        raise UnsupportedRequest(f"sets of {len(names)} sources; of at most {_MOST_SOURCES} they are counted")
+    known, drawn = truth.clusters_by_source(np.asarray(data.source))
+    shown = drawn.any(axis=0)
+    known, drawn = known[shown], drawn[:, shown]
+    lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
     words = [" + ".join(names[np.flatnonzero(pattern >> np.arange(len(names)) & 1)]) for pattern in known]
-    return {
-        "sources": np.array(words, object), "entities": drawn[:, known].mean(axis=0), "lower": lower, "upper": upper,
-    }  # fmt: skip
+    return {"sources": np.array(words, object), "entities": drawn.mean(axis=0), "lower": lower, "upper": upper}
 
 
 def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -145,20 +147,3 @@ def _hyperparameters(posterior: Any, data: Records) -> tuple[Float[np.ndarray, "
         return np.asarray(posterior.value_share), np.asarray(posterior.distortion)
     share = posterior["value_share"].mean(axis=0) if "value_share" in posterior else record_shares(data)
     return np.asarray(share, float), np.asarray(posterior["distortion"], float).mean(axis=0)
-
-
-def _numbers_by_pattern(
-    cluster: Int[np.ndarray, "draw record"], has: Bool[np.ndarray, "record source"]
-) -> Int[np.ndarray, "draw pattern"]:
-    """Count the clusters of each draw by the sources that their records are of, as a number with a bit for each."""
-    num_draws, num_records = cluster.shape
-    place = np.arange(num_draws)[:, None] * num_records + cluster
-    pattern = np.zeros(cluster.size, np.int64)
-    for source in range(has.shape[1]):
-        there = np.bincount(place[:, has[:, source]].ravel(), minlength=cluster.size) > 0
-        pattern |= there.astype(np.int64) << source
-    width = 1 << has.shape[1]
-    draw = np.repeat(np.arange(num_draws), num_records)
-    numbers = np.bincount(draw * width + pattern, minlength=num_draws * width).reshape(num_draws, width)
-    numbers[:, 0] = 0  # codes that are no cluster
-    return numbers

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.enumeration import (
     pair_probabilities,
     pairs_within,
+    partition_clusters,
     set_partitions,
     subset_probabilities,
     subset_sizes,
@@ -25,8 +26,8 @@ from consilience.models.partition import MatchingSets, Pairs, PartitionTruth, fi
 
 __all__ = ["BlockPartition", "drawn_partitions", "expected_clusters"]
 
-_BLOCK = 1 << 20
-"""Random numbers at a time, so that they stay in the processor's cache."""
+_BLOCK = 1 << 18  # random numbers at a time, so that they stay in the processor's cache
+_MOST_COMPARED = 255  # ends with which every number is compared; more are searched
 
 
 class BlockPartition(PartitionTruth):
@@ -48,9 +49,10 @@ class BlockPartition(PartitionTruth):
         number = np.arange(self.num_draws)[draws]
         cluster = np.tile(np.arange(self.num_records, dtype=np.int32), (len(number), 1))
         for rows in _blocks(len(number), len(self.posterior.first)):
-            drawn = self._draw(number[rows])
-            for group, components in self._groups:
-                cluster[rows, group.members] = _first_records(group.members, drawn[:, components])
+            uniform = self._uniform(number[rows])
+            for (group, components), ends in zip(self._groups, self._ends, strict=True):
+                drawn = _by_sizes(group.members.shape[1])[_places(uniform[:, components], ends)]
+                cluster[rows, group.members] = _first_records(group.members, drawn)
         return cluster
 
     def pairs(self) -> Pairs:
@@ -74,18 +76,60 @@ class BlockPartition(PartitionTruth):
         return cluster
 
     @functools.cached_property
-    def _num_clusters(self) -> Int[np.ndarray, " draw"]:
-        """Count without looking up partitions: those with fewer clusters come first in the distribution function."""
-        steps = []
-        for group, components in self._groups:
-            ends = self._distribution[self.posterior.first_partition[components][:, None] + _last_with_fewer(group)]
-            steps += [(components, end) for end in ends.T.copy()]
-        number = np.full(self.num_draws, self.num_records)
-        for rows in _blocks(self.num_draws, len(self.posterior.first)):
-            point = self._points(np.arange(self.num_draws)[rows])
-            for components, end in steps:
-                number[rows] -= np.count_nonzero(point[:, components] < end, axis=1)
+    def _clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
+        members = [group.members for group, _ in self._groups]
+        kinds = [(np.zeros(len(own), int), subset_sizes(own.shape[1])[None]) for own in members]
+        largest = max((own.shape[1] for own in members), default=1)
+        number = self._clusters_by_kind(kinds, largest + 1)[:, 1:]
+        number[:, 0] += self.num_records - sum(own.size for own in members)
         return number
+
+    def clusters_by_source(
+        self, source: Int[np.ndarray, " record"]
+    ) -> tuple[Int[np.ndarray, " pattern"], Int[np.ndarray, "draw pattern"]]:
+        """Return which sets of sources clusters have, and how many clusters of each draw have records in exactly these.
+
+        Parameters
+        ----------
+        source : of each record, from 0; at most 62.
+
+        Returns
+        -------
+        patterns : the sets with a bit for each source, increasing.
+        numbers : of clusters.
+        """
+        bit = 1 << source.astype(np.int64)
+        alone = np.ones(self.num_records, bool)
+        found = []
+        for group, _ in self._groups:
+            alone[group.members] = False
+            of_class, class_ = np.unique(bit[group.members], axis=0, return_inverse=True)
+            found.append((class_.ravel(), _unions(of_class)))
+        # The empty set of no source is first.
+        patterns = np.unique(np.concatenate([[0], bit[alone], *(unions.ravel() for _, unions in found)]))
+        kinds = [(class_, np.searchsorted(patterns, unions)) for class_, unions in found]
+        numbers = self._clusters_by_kind(kinds, len(patterns))
+        numbers += np.bincount(np.searchsorted(patterns, bit[alone]), minlength=len(patterns))
+        return patterns[1:], numbers[:, 1:]
+
+    def _clusters_by_kind(
+        self, kinds: list[tuple[np.ndarray, np.ndarray]], number: int
+    ) -> Int[np.ndarray, "draw kind"]:
+        """Count the clusters in components by kind: of each draw, how many of its partitions have which clusters.
+
+        Parameters
+        ----------
+        kinds : for each group, ``(component,)``, the class of every component; and, ``(class, subset)``, of each class
+            the kind of every subset of its records, 0 where that is none, as for the empty set.
+        number : of kinds.
+        """
+        counters = [_Counter.of(ends, *own, number) for ends, own in zip(self._ends, kinds, strict=True)]
+        total = np.zeros((self.num_draws, number), int)
+        for rows in _blocks(self.num_draws, len(self.posterior.first)):
+            uniform = self._uniform(np.arange(self.num_draws)[rows])
+            for (_, components), counter in zip(self._groups, counters, strict=True):
+                total[rows] += counter.count(uniform[:, components])
+        return total
 
     def num_clusters_moments(self) -> tuple[float, float]:
         """Return mean and variance of the number of clusters, exactly, given the hyperparameters."""
@@ -210,39 +254,29 @@ class BlockPartition(PartitionTruth):
         return component, place
 
     @functools.cached_property
-    def _distribution(self) -> Float[np.ndarray, " partition"]:
-        """Return the distribution functions of all components, one above the other: rising, by one for each.
+    def _ends(self) -> list[Float[np.ndarray, "partition component"]]:
+        """Return the distribution functions of the components of each group, without the last value, which is one.
 
-        The partitions of a component are in the order of `_fewest_first`.
+        Partitions are in the order of `_by_sizes`. Single precision, as the numbers that are drawn.
         """
-        parts = [
-            np.arange(components.start, components.stop)[:, None]
-            + np.minimum(np.cumsum(_normal(group)[:, _fewest_first(group)], axis=1), 1)
-            for group, components in self._groups
-        ]
-        return np.concatenate([np.zeros(0), *(part.ravel() for part in parts)])
+        ends = []
+        for group, _ in self._groups:
+            order = _by_sizes(group.members.shape[1])[:-1]
+            ends.append(np.ascontiguousarray(np.cumsum(_normal(group)[:, order], axis=1).T, np.float32))
+        return ends
 
-    def _draw(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, "draw component"]:
-        """Return the partitions of some draws, as numbers within their components."""
-        first = self.posterior.first_partition
-        drawn = np.searchsorted(self._distribution, self._points(draws), side="right")
-        # Rounding may reach into the next component.
-        drawn = np.minimum(drawn, first[1:] - 1) - first[:-1]
-        for group, components in self._groups:
-            drawn[:, components] = _fewest_first(group)[drawn[:, components]]
-        return drawn
-
-    def _points(self, draws: Int[np.ndarray, " draw"]) -> Float[np.ndarray, "draw component"]:
-        """Return where some draws are in the distribution function: one stream of numbers, a part for each draw."""
+    def _uniform(self, draws: Int[np.ndarray, " draw"]) -> Float[np.ndarray, "draw component"]:
+        """Return the random numbers of some draws: one stream of them, a part for each draw."""
+        number = len(self.posterior.first) - 1
         if not len(draws):
-            return np.zeros((0, len(self.posterior.first) - 1))
-        number = np.arange(len(self.posterior.first) - 1)
-        pairs_of_words = -(-len(number) // 2)
+            return np.zeros((0, number), np.float32)
+        pairs_of_words = -(-number // 2)
         stream = np.random.PCG64(jax.random.key_data(self.key).tolist())
         stream.advance(int(draws.min()) * pairs_of_words)
         shape = (int(draws.max() - draws.min()) + 1, 2 * pairs_of_words)
         uniform = np.random.Generator(stream).random(shape, np.float32)
-        return uniform[draws - draws.min(), : len(number)] + number
+        every = len(uniform) == len(draws)
+        return uniform[:, :number] if every else uniform[draws - draws.min(), :number]
 
     def _best_subsets(self) -> list[tuple[Group, np.ndarray, np.ndarray]]:
         """Return for each record of each component the subset with it that is most probably one cluster."""
@@ -323,15 +357,79 @@ def _fewer(group: Group) -> Int[np.ndarray, " partition"]:
     return size - 1 - set_partitions(size).max(axis=1).astype(int)
 
 
-def _fewest_first(group: Group) -> Int[np.ndarray, " partition"]:
-    """Return the order of partitions from the fewest clusters to the most."""
-    return np.argsort(-_fewer(group), kind="stable")
+@functools.cache
+def _by_sizes(num_records: int) -> Int[np.ndarray, " partition"]:
+    """Return the partitions in an order in which those whose clusters have the same sizes follow one another."""
+    return np.lexsort(np.sort(subset_sizes(num_records)[partition_clusters(num_records)], axis=1).T)
 
 
-def _last_with_fewer(group: Group) -> Int[np.ndarray, " number"]:
-    """Return the last place, in this order, of partitions with at least 1, 2, … clusters fewer than records."""
-    fewer = _fewer(group)
-    return (fewer >= np.arange(1, fewer.max() + 1)[:, None]).sum(axis=1) - 1
+def _unions(bits: Int[np.ndarray, "class record"]) -> Int[np.ndarray, "class subset"]:
+    """Return the bits that the records of every subset have together."""
+    unions = np.zeros((len(bits), 1), bits.dtype)
+    for own in bits.T:
+        unions = np.concatenate([unions, unions | own[:, None]], axis=1)
+    return unions
+
+
+class _Counter(NamedTuple):
+    """Counts what the partitions drawn of the components of a group consist of.
+
+    Parameters
+    ----------
+    ends : values of the distribution functions where clusters of another kind begin, in some class.
+    first_cell : the first cell of the class of each component; a class has a cell for each place between such ends.
+    kinds : sparse; how many clusters of each kind the partitions of a cell have.
+    """
+
+    ends: Float[np.ndarray, "end component"]
+    first_cell: Int[np.ndarray, " component"]
+    kinds: csr_array
+
+    @classmethod
+    def of(
+        cls,
+        ends: Float[np.ndarray, "partition component"],
+        class_: Int[np.ndarray, " component"],
+        kind: Int[np.ndarray, "class subset"],
+        number: int,
+    ) -> _Counter:
+        """Join partitions that follow one another and have clusters of the same kinds in every class."""
+        size = int(kind.shape[1]).bit_length() - 1
+        kinds = np.sort(kind[:, partition_clusters(size)[_by_sizes(size)]], axis=2)
+        change = np.flatnonzero((kinds[:, 1:] != kinds[:, :-1]).any(axis=(0, 2)))
+        kinds = kinds[:, np.append(change, kinds.shape[1] - 1)].reshape(-1, size)
+        cell, place = np.nonzero(kinds)
+        shape = (len(kinds), number)
+        table = csr_array((np.ones(len(cell), int), (cell, kinds[cell, place])), shape=shape)
+        return cls(ends[change], class_ * (len(change) + 1), table)
+
+    def count(self, uniform: Float[np.ndarray, "draw component"]) -> Int[np.ndarray, "draw kind"]:
+        """Return the numbers of clusters by kind."""
+        num_draws, num_cells = len(uniform), self.kinds.shape[0]
+        cell = _places(uniform, self.ends) + self.first_cell + np.arange(num_draws)[:, None] * num_cells
+        number = np.bincount(cell.ravel(), minlength=num_draws * num_cells)
+        return number.reshape(num_draws, num_cells) @ self.kinds
+
+
+def _places(uniform: Float[np.ndarray, "draw component"], ends: Float[np.ndarray, "end component"]) -> np.ndarray:
+    """Return how many ends each random number has reached, whole numbers ``(draw, component)``."""
+    if len(ends) > _MOST_COMPARED:
+        return _places_by_halves(uniform, ends)
+    place = np.zeros(uniform.shape, np.min_scalar_type(len(ends)))
+    for end in ends:
+        place += uniform >= end
+    return place
+
+
+def _places_by_halves(
+    uniform: Float[np.ndarray, "draw component"], ends: Float[np.ndarray, "end component"]
+) -> Int[np.ndarray, "draw component"]:
+    """Return the same for many ends by halving their number again and again."""
+    place, component = np.zeros(uniform.shape, int), np.arange(ends.shape[1])
+    for step in 1 << np.arange(len(ends).bit_length())[::-1]:
+        further = np.minimum(place + step, len(ends))
+        place = np.where(uniform >= ends[further - 1, component], further, place)
+    return place
 
 
 def _first_records(members: np.ndarray, partition: np.ndarray) -> np.ndarray:

@@ -10,9 +10,10 @@ from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import set_partitions
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.truth import BlockPartition
-from consilience.models.partition import PartitionTruth
+from consilience.models.partition import DrawnPartitions, PartitionTruth
 
 NUM_RECORDS = 12
+MODULE = importlib.import_module("consilience.models.block_linkage.truth")
 MEMBERS = [np.array([[1, 4], [0, 7]]), np.array([[2, 5, 9]]), np.array([[3, 6, 8, 10]])]
 
 
@@ -77,6 +78,44 @@ def test_draws_are_the_same_at_every_pass(truth):
     np.testing.assert_array_equal(truth.clusters(slice(7, 900, 3)), every[7:900:3])
     number = [len(np.unique(row)) for row in every]
     np.testing.assert_array_equal(truth.num_clusters(), number)
+
+
+def large_components(num_draws=300):
+    """Components of two to seven records, the last with hundreds of partitions."""
+    generator, groups, first = np.random.default_rng(2), [], 3
+    for size in range(2, 8):
+        members = first + np.arange(3 * size).reshape(3, size)
+        number = len(set_partitions(size))
+        probability = generator.dirichlet(np.full(number, 0.2), 3)
+        groups.append(Group(members.astype(np.int32), probability.astype(np.float32)))
+        first += 3 * size
+    rest = dict.fromkeys(set(Posterior._fields), np.array(0.0))
+    posterior = Posterior(**{**rest, "num_records": np.array(first + 2), **flatten(groups)})
+    return BlockPartition(posterior, key=jax.random.key(5), num_draws=num_draws)
+
+
+def test_counts_are_those_of_the_drawn_clusters(monkeypatch):
+    """By size and by source, of components of all sizes, whatever the size of the blocks of draws."""
+    monkeypatch.setattr(MODULE, "_BLOCK", 100)
+    truth = large_components()
+    drawn = DrawnPartitions(truth.clusters())
+    by_size, expected = truth.clusters_by_size(), drawn.clusters_by_size()
+    np.testing.assert_array_equal(by_size[:, : expected.shape[1]], expected)
+    assert not by_size[:, expected.shape[1] :].any()
+    np.testing.assert_array_equal(truth.num_clusters(), drawn.num_clusters())
+    for num_sources in (1, 2, 5):
+        source = np.sort(np.random.default_rng(num_sources).integers(0, num_sources, truth.num_records))
+        (found, numbers), (patterns, expected) = (one.clusters_by_source(source) for one in (truth, drawn))
+        seen = numbers.any(axis=0)
+        np.testing.assert_array_equal(found[seen], patterns)
+        np.testing.assert_array_equal(numbers[:, seen], expected)
+
+
+def test_many_ends_are_searched_as_few_are_compared(monkeypatch):
+    searched = large_components().clusters()
+    for most in (0, 10_000):
+        monkeypatch.setattr(MODULE, "_MOST_COMPARED", most)
+        np.testing.assert_array_equal(large_components().clusters(), searched)
 
 
 def test_moments_of_the_number_of_clusters(truth):
@@ -179,7 +218,7 @@ def test_nothing_linked():
 
 def test_blocks_of_draws_do_not_change_the_draws(truth, monkeypatch):
     every, number = truth.clusters(), truth.num_clusters()
-    monkeypatch.setattr(importlib.import_module("consilience.models.block_linkage.truth"), "_BLOCK", 40)
+    monkeypatch.setattr(MODULE, "_BLOCK", 40)
     again = partition_of([group.partition for group in truth.posterior.groups()])
     np.testing.assert_array_equal(again.clusters(slice(100, 300, 7)), every[100:300:7])
     np.testing.assert_array_equal(again.num_clusters(), number)

@@ -1,17 +1,15 @@
 """The predicted share of links that are found is that of simulated links."""
 
-import importlib
-
 import numpy as np
 import pytest
 
 from consilience.data.records import Records
+from consilience.models.block_linkage import hidden_links
+from consilience.models.block_linkage.hidden_links import candidate_loss, found_share
 from consilience.models.block_linkage.join import join, join_rule, pair_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
-from consilience.models.block_linkage.loss import candidate_loss, found_share
 from consilience.models.block_linkage.parameters import Parameters
 
-module = importlib.import_module("consilience.models.block_linkage.loss")  # the member has a table of this name
 HIT_MISS = LIKELIHOODS["hit-miss"]
 SIZES = (300, 90, 12, 28, 40, 10)
 FIRST_VALUE = np.concatenate([[0], np.cumsum(SIZES)]).astype(np.int32)
@@ -70,9 +68,9 @@ def assert_share(drawn, predicted):
 @pytest.mark.parametrize("missing", [0.0, 0.1])
 @pytest.mark.parametrize("most_fields", [8, 5])
 def test_simulated_links_are_found_as_predicted(missing, most_fields, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_FIELDS", most_fields)
-    monkeypatch.setattr(module, "_NUM_RECORDS", 20_000)
-    monkeypatch.setattr(module, "_NUM_RANDOM_SETS", 16)
+    monkeypatch.setattr(hidden_links, "_MOST_FIELDS", most_fields)
+    monkeypatch.setattr(hidden_links, "_NUM_RECORDS", 20_000)
+    monkeypatch.setattr(hidden_links, "_NUM_RANDOM_SETS", 16)
     parameters, in_force = parameters_of(0.08), parameters_of(0.03, 30_000.0)
     value = links(20_000, 0.08, missing, seed=1)
     pairs = compare(value, in_force)
@@ -94,16 +92,16 @@ def test_the_two_ways_to_go_through_sets_agree(monkeypatch):
     parameters = parameters_of(0.08)
     value = links(4_000, 0.08, 0.05, seed=2)
     every = found_share(parameters, FIRST_VALUE, value, HIT_MISS, 4.0)
-    monkeypatch.setattr(module, "_MOST_FIELDS", 5)
+    monkeypatch.setattr(hidden_links, "_MOST_FIELDS", 5)
     some = found_share(parameters, FIRST_VALUE, value, HIT_MISS, 4.0)
-    error = np.sqrt(every.share * (1 - every.share) / (4_000 * module._NUM_RANDOM_SETS))
+    error = np.sqrt(every.share * (1 - every.share) / (4_000 * hidden_links._NUM_RANDOM_SETS))
     assert abs(every.share - some.share) < 5 * error
     assert every.share != some.share
     np.testing.assert_array_equal(every.both_observed, some.both_observed)
 
 
 def test_what_the_join_misses_for_lack_of_values_is_counted(monkeypatch):
-    monkeypatch.setattr(module, "_NUM_RECORDS", 20_000)
+    monkeypatch.setattr(hidden_links, "_NUM_RECORDS", 20_000)
     parameters = parameters_of(0.05)
     value = links(20_000, 0.05, 0.15, seed=3)
     records = as_records(value)
