@@ -16,14 +16,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Float
+from consilience.arrays import Float, Int
 from consilience.data import Constraints
 from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.cavi import CAVI
 from consilience.models.expert_views.priors import Priors
+from consilience.models.expert_views.problem import Problem, Q
 from consilience.models.expert_views.updates import agreement, update_tilt
 
-__all__ = ["RECORDED", "Starts", "bounds", "run_authors"]
+__all__ = ["RECORDED", "Starts", "run_authors", "scored"]
 
 RECORDED = (
     "Not run here (`--authors CHECKOUT --python2 INTERPRETER`). On data of the same size their program took 2.2 to 3.3 "
@@ -101,19 +102,25 @@ def run_authors(
             return Starts(*(found[name] for name in Starts._fields))
 
 
-def bounds(data: Constraints, found: Starts) -> Float[np.ndarray, " start"]:
-    """Return our pruned bound of each of their starts."""
-    number, _, views = found.phi.shape
+def scored(data: Constraints, found: Starts) -> tuple[Float[np.ndarray, " start"], Int[np.ndarray, "start view item"]]:
+    """Return our pruned bound of each of their starts, and the labels that its mean weights give all items."""
+    number, num_experts, views = found.phi.shape
     with jax.enable_x64(True):
         problem = CAVI.prepare(data, Priors(), clusters=found.mean.shape[-1], views=views, restarts=number)
-        q = CAVI.start(jax.random.key(0), problem).q
-        mean = jnp.asarray(found.mean)
+        # Accuracies and sticks are the best ones given the rest, whatever they are here.
+        accuracies, phi = jnp.ones((number, num_experts, 1, 2)), jnp.asarray(found.phi)
+        mean, variance = jnp.asarray(found.mean), jnp.maximum(jnp.asarray(found.sd) ** 2, 1e-12)
         eta = jax.nn.softmax(jnp.einsum("nd,rgdk->nrgk", problem.feature, mean), axis=-1)
-        phi = jnp.asarray(found.phi)
-        q = q._replace(
-            eta=eta, tilt=eta, weight_mean=mean, weight_variance=jnp.maximum(jnp.asarray(found.sd) ** 2, 1e-12),
-            phi=phi / phi.sum(axis=-1, keepdims=True),
+        q = Q(
+            eta=eta, tilt=eta, weight_mean=mean, weight_variance=variance, phi=phi / phi.sum(axis=-1, keepdims=True),
+            sensitivity=accuracies, specificity=accuracies, stick=jnp.ones((number, views - 1, 2)),
         )  # fmt: skip
-        for _ in range(_TILTS):
-            q = update_tilt(q, problem)
-        return np.asarray(pruned_bound(q, agreement(q.eta, problem), problem))
+        bound = _bound(q, problem)
+    inputs = np.concatenate([data.feature, np.ones((data.num_items, 1))], axis=1)
+    return np.asarray(bound), np.einsum("nd,rgdk->rgnk", inputs, found.mean).argmax(axis=-1)
+
+
+@jax.jit
+def _bound(q: Q, problem: Problem) -> jax.Array:
+    q = jax.lax.fori_loop(0, _TILTS, lambda _, q: update_tilt(q, problem), q)
+    return pruned_bound(q, agreement(q.eta, problem), problem)

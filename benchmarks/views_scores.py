@@ -118,30 +118,27 @@ def one_view(found: np.ndarray, truth: np.ndarray, metric: str) -> float:
     return float(views.view_scores(found[None, None], truth[None], metric)[0, 0, 0])
 
 
-def held_out(known: Known, data: Constraints, experts: Experts, seed: int) -> dict[str, float]:
-    """Fit all but a fifth of the pairs, and score the answers to these: mean log scores and Brier scores."""
+def held_out(known: Known, data: Constraints, experts: Experts, seed: int) -> Iterator[dict[str, Any]]:
+    """Fit all but a fifth of the pairs, and yield mean scores of the answers to these, by what predicts them."""
     held = views.held_out_pairs(data.item_a, data.item_b, _SHARE_HELD_OUT, seed)
-    fit, _ = fitted(_rows(data, ~held), max(known.clusters), seed)
-    rest, truth = _rows(data, held), fit.truth
-    pair, answer, expert = (rest.item_a, rest.item_b), rest.together, rest.expert
+    trained, rest = _rows(data, ~held), _rows(data, held)
+    fit, _ = fitted(trained, max(known.clusters), seed)
+    truth, pair, expert = fit.truth, (rest.item_a, rest.item_b), rest.expert
     accuracies = [_means(getattr(fit.posterior, site)) for site in ("sensitivity", "specificity")]
     feature = truth.memberships(truth.standard(known.feature))
-    given = {
-        "expert-views": (truth.pair_probability(*pair), truth.view_probability, *accuracies),
-        "from features": (views.together(feature, *pair), truth.view_probability, *accuracies),
-        "truth known": (
-            (known.label[:, pair[0]] == known.label[:, pair[1]]).T.astype(float),
-            np.eye(len(known.label))[experts.view_of_expert], experts.sensitivity, experts.specificity,
+    in_truth = (known.label[:, pair[0]] == known.label[:, pair[1]]).T.astype(float)
+    view = np.eye(len(known.label))[experts.view_of_expert]
+    probabilities = {
+        OURS: views.answer_probability(truth.pair_probability(*pair), truth.view_probability, *accuracies, expert),
+        FROM_FEATURES: views.answer_probability(
+            views.together(feature, *pair), truth.view_probability, *accuracies, expert
         ),
-    }  # fmt: skip
-    probability = {name: views.answer_probability(*parts, expert) for name, parts in given.items()}
-    trained = _rows(data, ~held)
-    probability["own share"] = views.own_share(trained.expert, trained.together, data.num_experts)[expert]
-    row = {}
-    for name, values in probability.items():
-        scores = views.answer_scores(values, answer)
-        row |= {f"log, {name}": float(scores.log_score.mean()), f"Brier, {name}": float(scores.brier.mean())}
-    return row
+        "own share": views.own_share(trained.expert, trained.together, data.num_experts)[expert],
+        "truth known": views.answer_probability(in_truth, view, experts.sensitivity, experts.specificity, expert),
+    }
+    for name, probability in probabilities.items():
+        scores = views.answer_scores(probability, rest.together)
+        yield {"probability": name, "log score": float(scores.log_score.mean()), "Brier": float(scores.brier.mean())}
 
 
 def _rows(data: Constraints, kept: np.ndarray) -> Constraints:
