@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from consilience.errors import InputError, InputProblem, InvalidFit
 from consilience.inference.run_folder import FIT_TEXT, holds_fit
-from consilience.printing import json_text, rows_of, table_text, write_csv
+from consilience.printing import json_text, rows_of, table_text, write_csv, write_frame
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -40,9 +40,8 @@ def link(arguments: argparse.Namespace) -> None:
         method=arguments.method, draws=arguments.draws, seed=arguments.seed, **options,
     )  # fmt: skip
     target.mkdir(parents=True, exist_ok=True)
-    entities = rows_of(fitted.table("entities"))
-    write_csv(entities, target / "entities.csv")
-    write_csv(rows_of(fitted.table("pairs")), target / "pairs.csv")
+    for name in ("entities", "pairs"):
+        write_frame(fitted.table(name), target / f"{name}.csv")
     fitted.save(target / "fit")
     report(fitted, path=target / "report.html")
     if arguments.json:

@@ -85,7 +85,8 @@ def _uncertain(fit: Any) -> Section | None:
     if not len(review):
         return None
     data, pairs = fit.data, fit.truth.pairs()
-    code = {name: number for number, name in enumerate(data.records)}
+    wanted = set(review["record"])
+    code = {name: number for number, name in enumerate(data.records) if name in wanted}
     rows: list[dict[str, Any]] = []
     seen: set[int] = set()
     for _, line in review.iterrows():
@@ -103,7 +104,7 @@ def _uncertain(fit: Any) -> Section | None:
             rows.append({
                 "group": number, "record": data.records[one], "file": data.sources[int(data.source[one])],
                 "probability": "" if probability is None else f"{probability:.2f}",
-                **{str(field): data.column(field)[one] or "" for field in data.fields},
+                **{str(field): _value(data, place, one) for place, field in enumerate(data.fields)},
             })  # fmt: skip
     words = (
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
@@ -111,6 +112,12 @@ def _uncertain(fit: Any) -> Section | None:
     )
     frame = pandas.DataFrame(rows)
     return Section("To be decided by hand", [words, frame.drop(columns="file") if data.num_sources == 1 else frame])
+
+
+def _value(data: Records, field: int, record: int) -> str:
+    """Return the value of a record, empty where it is missing."""
+    code = data.value[field, record]
+    return data.values[data.first_value[field] + code] if code >= 0 else ""
 
 
 def _fields(fit: Any) -> Section | None:
@@ -170,4 +177,4 @@ def _true_number(fit: Any) -> int | None:
     data = fit.data
     if not isinstance(data, Records) or data.entity is None or np.any(np.asarray(data.entity) < 0):
         return None
-    return len(np.unique(data.entity))
+    return int(np.count_nonzero(np.bincount(data.entity)))

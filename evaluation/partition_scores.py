@@ -286,7 +286,7 @@ def num_entities(fit: Any) -> EntityCount:
     how = f", {fit.method}" if hasattr(fit, "method") else ""
     return EntityCount(
         title=f"number of entities{how}", items=sizes, draws=truth.num_clusters().astype(float),
-        point=float(len(np.unique(truth.estimate()))), ids=np.arange(1, len(sizes) + 1),
+        point=float(np.count_nonzero(np.bincount(truth.estimate()))), ids=np.arange(1, len(sizes) + 1),
     )  # fmt: skip
 
 

@@ -616,3 +616,16 @@ def test_csv_leaves_unknown_numbers_empty(tmp_path):
     write_csv([{"item": "a,b", "x": 0.1}, {"item": "c", "x": float("nan")}], tmp_path / "t.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "t.csv").read_text())))
     assert rows == [["item", "x"], ["a,b", "0.1"], ["c", ""]]
+
+
+def test_a_data_frame_is_written_as_its_rows_are(tmp_path):
+    import pandas
+
+    from consilience.printing import rows_of, write_csv, write_frame
+
+    values = {"item": ["a,b", 'c"d', "é"], "x": [0.1, np.nan, np.inf], "n": [1, 2, 3], "known": [True, False, True]}
+    frame = pandas.DataFrame({**values, "other": np.array(["a", None, 1.5], object)})
+    write_csv(rows_of(frame), tmp_path / "rows.csv")
+    write_frame(frame, tmp_path / "frame.csv")
+    assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "rows.csv").read_bytes()
+    assert b'"c""d"' in (tmp_path / "frame.csv").read_bytes()
