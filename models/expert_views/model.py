@@ -225,7 +225,7 @@ def _log_enumerated(
     )
     log_share = jax.nn.log_softmax(logits)
     prior = log_share[:, np.arange(num_items), state].sum(axis=-1)  # (view, state)
-    counts = together_counts(pairs_together(state.T, judged), judged)  # each state as a view
+    counts = together_counts(pairs_together(jnp.asarray(state.T), judged), judged)  # each state as a view
     fit = jax.vmap(  # (view or 1, expert, state)
         lambda *own: log_likelihood(counts, Answering(*(part[:, None] for part in own)), judged), in_axes=1
     )(*answers)

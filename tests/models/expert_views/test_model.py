@@ -203,7 +203,7 @@ def test_nuts_on_the_enumerated_model_agrees_with_brute_force():
         options = {**OPTIONS, "cluster": "enumerate"}
         data = prepared(DATA, **options)
         run = run_nuts(
-            model, data, Priors(), options, key=jax.random.key(0), draws=1500, warmup=500, chains=4, progress=False
+            model, data, Priors(), options, key=jax.random.key(0), draws=600, warmup=300, chains=4, progress=False
         )
 
         @jax.jit
@@ -240,7 +240,7 @@ def discrete_kernel(kind):
 def test_numpyro_with_discrete_sites_agrees_with_brute_force(kind):
     with jax.enable_x64(True):
         mcmc = MCMC(
-            discrete_kernel(kind), num_warmup=500, num_samples=3000, num_chains=4, chain_method="vectorized",
+            discrete_kernel(kind), num_warmup=500, num_samples=2500, num_chains=2, chain_method="sequential",
             progress_bar=False,
         )  # fmt: skip
         mcmc.run(jax.random.key(1), DATA, Priors(), **OPTIONS)
