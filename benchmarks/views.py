@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> None:
         record.table("coverage", list(coverage(arguments.seeds)))
     if arguments.scale:
         record.section("Scale")
-        record.say("Wall-clock seconds of one sweep of one restart, 10 views of 5 clusters, 20 features.")
+        record.say("Wall-clock and CPU seconds of one sweep of one restart, 10 views of 5 clusters, 20 features.")
         record.table("scale", list(scale()))
     _authors(record, arguments)
     record.write()
