@@ -128,7 +128,7 @@ class BlockPartition(PartitionTruth):
         for rows in _blocks(self.num_draws, len(self.posterior.first)):
             uniform = self._uniform(np.arange(self.num_draws)[rows])
             for (_, components), counter in zip(self._groups, counters, strict=True):
-                total[rows] += counter.count(uniform[:, components])
+                total[rows] += counter.numbers(uniform[:, components])
         return total
 
     def num_clusters_moments(self) -> tuple[float, float]:
@@ -403,7 +403,7 @@ class _Counter(NamedTuple):
         table = csr_array((np.ones(len(cell), int), (cell, kinds[cell, place])), shape=shape)
         return cls(ends[change], class_ * (len(change) + 1), table)
 
-    def count(self, uniform: Float[np.ndarray, "draw component"]) -> Int[np.ndarray, "draw kind"]:
+    def numbers(self, uniform: Float[np.ndarray, "draw component"]) -> Int[np.ndarray, "draw kind"]:
         """Return the numbers of clusters by kind."""
         num_draws, num_cells = len(uniform), self.kinds.shape[0]
         cell = _places(uniform, self.ends) + self.first_cell + np.arange(num_draws)[:, None] * num_cells
