@@ -274,10 +274,9 @@ def _picture(fit: Any, view: int) -> list[Any]:
     names = np.arange(data.num_features) if data.features is None else data.features
     try:
         plane = most_telling(feature, names, _weights(fit, view), probability)
-        how = (
-            "The directions are those in which the weights of the features tell the clusters apart most. An axis that "
-            "is a sum of features has the units of none of them."
-        )
+        how = "The directions are those in which the weights of the features tell the clusters apart most."
+        if any("×" in name for name in plane.names):
+            how += " An axis that is a sum of features has the units of none of them."
     except UnsupportedRequest:
         plane, how = _apart(feature, names, probability), "The axes are what differs most between the clusters."
     shown, cut = np.arange(data.num_items), []
