@@ -95,7 +95,7 @@ class State(NamedTuple):
     quiet : sweeps in a row that hardly changed the bound of a restart.
     rank : which pair of views the next move takes.
     possible : of which restarts there is a move.
-    phase, count, round : what is next, how many steps of it there were, and how many rounds of moves.
+    phase, steps, round : what is next, how many steps of it there were, and how many rounds of moves.
     best : the best bound so far.
     """
 
@@ -108,7 +108,7 @@ class State(NamedTuple):
     rank: Int[Array, " row"]
     possible: Bool[Array, " row"]
     phase: Int[Array, ""]
-    count: Int[Array, ""]
+    steps: Int[Array, ""]
     round: Int[Array, ""]
     best: Float[Array, ""]
 
@@ -185,10 +185,10 @@ def start(key: Key, problem: Problem, total: Total = alone) -> State:
     )
     q = update_sticks(q, problem)
     bound = pruned_bound(q, agreement(q.eta, problem), problem)
-    zeros, count = jnp.zeros(len(phi), jnp.int32), jnp.zeros((), jnp.int32)
+    zeros, none = jnp.zeros(len(phi), jnp.int32), jnp.zeros((), jnp.int32)
     state = State(
         q=q, bound=bound, kept=q, kept_bound=bound, warm=begin(q, problem), quiet=zeros, rank=zeros,
-        possible=zeros > 0, phase=count, count=count, round=count, best=-jnp.inf * jnp.ones((), dtype),
+        possible=zeros > 0, phase=none, steps=none, round=none, best=-jnp.inf * jnp.ones((), dtype),
     )  # fmt: skip
     return state._replace(best=_all_bounds(state, problem, total).max())
 
@@ -226,7 +226,7 @@ def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, T
 
 def _warm_up(state: State, problem: Problem) -> State:
     def of_step(index: Array, carry: tuple[Q, WarmUp]) -> tuple[Q, WarmUp]:
-        return warm_up(*carry, state.count * _ADAM_STEPS + index, problem)
+        return warm_up(*carry, state.steps * _ADAM_STEPS + index, problem)
 
     q, warm = jax.lax.fori_loop(0, _ADAM_STEPS, of_step, (state.q, state.warm))
     return state._replace(q=q, warm=warm)
@@ -239,7 +239,7 @@ def _finish(state: State, problem: Problem) -> State:
 def _sweep(state: State, problem: Problem) -> State:
     """Sweep once; of sweeps, but not of trials, restarts that stand still keep their state."""
     trial = state.phase == Phase.TRIAL
-    frozen = trial & (state.count < _FROZEN_SWEEPS)
+    frozen = trial & (state.steps < _FROZEN_SWEEPS)
     q, found = (tied_sweep if problem.settings.tied else sweep)(state.q, problem, frozen)
     bound = pruned_bound(q, found, problem)
     resting = ~trial & (state.quiet >= _QUIET_SWEEPS)
@@ -277,7 +277,8 @@ def _chosen(first: Bool[Array, " row"], one: Q, other: Q) -> Q:
         shape[axis] = len(first)
         return jnp.where(first.reshape(shape), one, other)
 
-    return Q(*(choose(a, b, 1 if name in ("eta", "tilt") else 0) for name, a, b in zip(Q._fields, one, other, strict=True)))
+    parts = zip(Q._fields, one, other, strict=True)
+    return Q(*(choose(a, b, 1 if name in ("eta", "tilt") else 0) for name, a, b in parts))
 
 
 def _next_phase(state: State, problem: Problem, total: Total) -> State:
@@ -285,24 +286,24 @@ def _next_phase(state: State, problem: Problem, total: Total) -> State:
     real = _own(problem) < len(problem.restart)
     restless = real & (state.quiet < _QUIET_SWEEPS)
     moving = total(restless.sum())
-    count = state.count + 1
+    steps = state.steps + 1
     num_warm = NUM_STEPS // _ADAM_STEPS
     after_sweeps = Phase.DONE if problem.settings.views == 1 else Phase.MERGE
-    settled = (moving == 0) | (count == _MOST_SWEEPS)
+    settled = (moving == 0) | (steps == _MOST_SWEEPS)
     last = state.round == _ROUNDS
     following = jnp.stack([
-        jnp.where(count == num_warm, Phase.FINISH, Phase.WARM_UP),
+        jnp.where(steps == num_warm, Phase.FINISH, Phase.WARM_UP),
         Phase.SWEEP,
         jnp.where(settled, jnp.where(last, Phase.DONE, after_sweeps), Phase.SWEEP),
         Phase.TRIAL,
-        jnp.where(count == _FROZEN_SWEEPS + _FREE_SWEEPS, Phase.DECIDE, Phase.TRIAL),
+        jnp.where(steps == _FROZEN_SWEEPS + _FREE_SWEEPS, Phase.DECIDE, Phase.TRIAL),
         jnp.where(moving == 0, Phase.DONE, Phase.SWEEP),
         Phase.DONE,
     ])  # fmt: skip
     phase = following[state.phase].astype(jnp.int32)
     return state._replace(
         phase=phase,
-        count=jnp.where(phase == state.phase, count, 0),
+        steps=jnp.where(phase == state.phase, steps, 0),
         round=state.round + (state.phase == Phase.MERGE),
     )
 

@@ -1,4 +1,4 @@
-"""The answers of the experts and the features of the items that they spoke about, as the kernels read them; on the host.
+"""Answers of the experts, and features of the items that they spoke about, as the kernels read them; on the host.
 
 Only items that occur in a pair, called *judged*, enter: an item that nobody spoke about can be integrated out exactly.
 """

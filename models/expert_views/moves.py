@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Bool, Float, Int
-from consilience.models.expert_views.problem import Q
+from consilience.models.expert_views.problem import OfItems, Q
 
 __all__ = ["merged", "ordered", "similarity", "view_order"]
 
@@ -13,7 +13,7 @@ __all__ = ["merged", "ordered", "similarity", "view_order"]
 _FEWEST = 1e-3
 
 
-def similarity(eta: Float[Array, "judged restart view cluster"]) -> Float[Array, "restart view view"]:
+def similarity(eta: OfItems) -> Float[Array, "restart view view"]:
     """Return the normalised mutual information (arithmetic) of the clusters of every two views."""
     table = jnp.einsum("nrgk,nrhl->rghkl", eta, eta) / len(eta)
     size = eta.mean(0)

@@ -19,7 +19,30 @@ from consilience.arrays import Array, Float, Int
 from consilience.models.expert_views.judgements import Colour, Judgements, Standard
 from consilience.models.rows import sorted_order
 
-__all__ = ["Problem", "Q", "Rows", "Schedule", "Settings", "problem_of"]
+__all__ = [
+    "OfClusters",
+    "OfItems",
+    "OfPairs",
+    "OfWeights",
+    "Problem",
+    "Q",
+    "Rows",
+    "Schedule",
+    "Settings",
+    "problem_of",
+]
+
+OfItems = Float[Array, "judged restart view cluster"]
+"""Of each item; those of one item lie together."""
+
+OfClusters = Float[Array, "cluster restart view judged"]
+"""Of each item too, in the order in which exponentials are fast."""
+
+OfPairs = Float[Array, "pair restart view"]
+"""Of each pair of items."""
+
+OfWeights = Float[Array, "restart view column cluster"]
+"""Of each weight."""
 
 # What a sum of a row costs beyond its entries, and a chunk of rows beyond its rows, about, as a number of entries or
 # rows; and how wide and long they may be.
@@ -138,10 +161,10 @@ class Q(NamedTuple):
     stick : shape ``(restart, view - 1, 2)``; Beta parameters.
     """
 
-    eta: Float[Array, "judged restart view cluster"]
-    tilt: Float[Array, "cluster restart view judged"]
-    weight_mean: Float[Array, "restart view column cluster"]
-    weight_variance: Float[Array, "restart view column cluster"]
+    eta: OfItems
+    tilt: OfClusters
+    weight_mean: OfWeights
+    weight_variance: OfWeights
     phi: Float[Array, "restart expert view"]
     sensitivity: Float[Array, "restart expert own 2"]
     specificity: Float[Array, "restart expert own 2"]

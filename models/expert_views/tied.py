@@ -7,10 +7,9 @@ gradient steps that no longer go anywhere where the bound would fall.
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 
-from consilience.arrays import Array, Bool, Float
-from consilience.models.expert_views.problem import Problem, Q
+from consilience.arrays import Array, Bool
+from consilience.models.expert_views.problem import OfClusters, OfPairs, Problem, Q
 from consilience.models.expert_views.updates import (
     Agreement,
     agreement,
@@ -56,7 +55,7 @@ def tied_sweep(q: Q, problem: Problem, frozen: Bool[Array, ""] | bool = False) -
     return q, agreement(q.eta, problem)
 
 
-def update_tied_weights(q: Q, coupling: Float[Array, "pair restart view"], problem: Problem) -> Q:
+def update_tied_weights(q: Q, coupling: OfPairs, problem: Problem) -> Q:
     """Return q with better means of the weights, and the probabilities of the clusters that go with them.
 
     Parameters
@@ -85,8 +84,8 @@ def update_tied_weights(q: Q, coupling: Float[Array, "pair restart view"], probl
 
 
 def tied_slope(
-    eta: Float[Array, "cluster restart view judged"], coupling: Float[Array, "pair restart view"], problem: Problem
-) -> Float[Array, "cluster restart view judged"]:
+    eta: OfClusters, coupling: OfPairs, problem: Problem
+) -> OfClusters:
     """Return the derivatives by the logits of what the answers say, where clusters are those of the logits.
 
     Parameters

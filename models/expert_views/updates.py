@@ -21,7 +21,7 @@ import numpy as np
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Bool, Float
-from consilience.models.expert_views.problem import Problem, Q, Rows, Schedule
+from consilience.models.expert_views.problem import OfClusters, OfItems, OfPairs, OfWeights, Problem, Q, Rows, Schedule
 
 __all__ = [
     "Agreement",
@@ -87,27 +87,27 @@ class Agreement(NamedTuple):
     apart: Float[Array, "restart expert view"]
 
 
-def logits(weight: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "cluster restart view judged"]:  # fmt: skip
+def logits(weight: OfWeights, problem: Problem) -> OfClusters:
     """Return the logits of the clusters; clusters come first and items last, in which order exponentials are fast."""
     return jnp.einsum("nd,rgdk->krgn", problem.feature, weight)
 
 
-def variances(variance: Float[Array, "restart view column cluster"], problem: Problem) -> Float[Array, "cluster restart view judged"]:  # fmt: skip
+def variances(variance: OfWeights, problem: Problem) -> OfClusters:
     """Return the variances of the logits, of independent weights."""
     return jnp.einsum("nd,rgdk->krgn", problem.feature**2, variance)
 
 
-def by_item(values: Float[Array, "cluster restart view judged"]) -> Float[Array, "judged restart view cluster"]:
+def by_item(values: OfClusters) -> OfItems:
     """Return values with the items first, in which order those of one item lie together."""
     return jnp.transpose(values, (3, 1, 2, 0))
 
 
-def by_cluster(values: Float[Array, "judged restart view cluster"]) -> Float[Array, "cluster restart view judged"]:
+def by_cluster(values: OfItems) -> OfClusters:
     """Return values with the clusters first."""
     return jnp.transpose(values, (3, 1, 2, 0))
 
 
-def over_clusters(values: Float[Array, "cluster *rest"]) -> Float[Array, "*rest"]:
+def over_clusters(values: Float[Array, "cluster ..."]) -> Float[Array, "*rest"]:
     """Sum over clusters."""
     # One after the other: XLA would else make the exponentials of a sum inside of it, number by number, and take five
     # times as long. The program grows with the clusters, so that many of them are summed the slow way.
@@ -119,13 +119,13 @@ def over_items(values: Float[Array, "restart view judged"]) -> Float[Array, "res
     return values @ jnp.ones(values.shape[-1], values.dtype)
 
 
-def log_sum_exp(values: Float[Array, "cluster *rest"]) -> Float[Array, "*rest"]:
+def log_sum_exp(values: Float[Array, "cluster ..."]) -> Float[Array, "*rest"]:
     """Return the logarithm of the sum over clusters."""
     largest = values.max(0)
     return largest + jnp.log(over_clusters(jnp.exp(values - largest)))
 
 
-def softmax(values: Float[Array, "cluster *rest"]) -> Float[Array, "cluster *rest"]:
+def softmax(values: Float[Array, "cluster ..."]) -> Float[Array, "cluster ..."]:
     """Return probabilities of the clusters."""
     share = jnp.exp(values - values.max(0))
     return share / over_clusters(share)
@@ -136,7 +136,7 @@ def softmax_bound(mean: Array, variance: Array, tilt: Array) -> Float[Array, "re
     return over_clusters(tilt**2 * variance) / 2 + log_sum_exp(mean + (0.5 - tilt) * variance)
 
 
-def onto_weights(feature: Float[Array, "judged column"], values: Float[Array, "cluster restart view judged"]) -> Float[Array, "restart view column cluster"]:  # fmt: skip
+def onto_weights(feature: Float[Array, "judged column"], values: OfClusters) -> OfWeights:
     """Sum over items the products of features and values."""
     return jnp.einsum("nd,krgn->rgdk", feature, values)
 
@@ -167,14 +167,14 @@ def in_blocks(function: Callable[[Any], Array], rows: Any, numbers: int) -> Arra
     return jax.lax.fori_loop(0, -(-length // size), of_block, start)
 
 
-def sum_rows(values: Float[Array, "row *rest"], rows: Rows, number: int) -> Float[Array, "owner *rest"]:
+def sum_rows(values: Float[Array, "row ..."], rows: Rows, number: int) -> Float[Array, "owner ..."]:
     """Sum rows by their owners."""
     if len(rows.owner) == number:
         return values
     return jax.ops.segment_sum(values, rows.owner, number, indices_are_sorted=True)
 
 
-def same_cluster(eta: Float[Array, "judged restart view cluster"], problem: Problem) -> Float[Array, "pair restart view"]:  # fmt: skip
+def same_cluster(eta: OfItems, problem: Problem) -> OfPairs:
     """Return the probabilities that pairs are together."""
 
     def of_block(ends: tuple[Array, Array]) -> Array:
@@ -183,7 +183,7 @@ def same_cluster(eta: Float[Array, "judged restart view cluster"], problem: Prob
     return in_blocks(of_block, (problem.first, problem.second), eta[0].size)
 
 
-def agreement(eta: Float[Array, "judged restart view cluster"], problem: Problem) -> Agreement:
+def agreement(eta: OfItems, problem: Problem) -> Agreement:
     """Return the expected numbers of answers on pairs that are together."""
     same, rows = same_cluster(eta, problem), problem.by_expert
 
@@ -211,7 +211,7 @@ def log_accuracies(q: Q) -> LogAccuracies:
     return LogAccuracies(logs[0, ..., 0], logs[0, ..., 1], logs[1, ..., 0], logs[1, ..., 1])
 
 
-def couplings(q: Q, problem: Problem) -> Float[Array, "pair restart view"]:
+def couplings(q: Q, problem: Problem) -> OfPairs:
     """Return what the answers on each pair say for together, and zeros for the pair that pads."""
     logs, rows = log_accuracies(q), problem.by_pair
     says = jnp.stack([q.phi * (logs.hit - logs.alarm), q.phi * (logs.miss - logs.rejection)])
@@ -223,7 +223,7 @@ def couplings(q: Q, problem: Problem) -> Float[Array, "pair restart view"]:
     return sum_rows(in_blocks(of_block, rows, rows.other.shape[1] * says[0].size), rows, len(problem.first) + 1)
 
 
-def neighbours(eta: Float[Array, "judged restart view cluster"], coupling: Float[Array, "pair restart view"], problem: Problem) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
+def neighbours(eta: OfItems, coupling: OfPairs, problem: Problem) -> OfItems:
     """Return for each item and cluster the sum over its pairs of the coupling times the other's probability."""
     schedule = problem.schedule
 
@@ -234,9 +234,9 @@ def neighbours(eta: Float[Array, "judged restart view cluster"], coupling: Float
 
 
 def update_clusters(
-    eta: Float[Array, "judged restart view cluster"], mean: Float[Array, "judged restart view cluster"],
-    coupling: Float[Array, "pair restart view"], problem: Problem,
-) -> Float[Array, "judged restart view cluster"]:  # fmt: skip
+    eta: OfItems, mean: OfItems,
+    coupling: OfPairs, problem: Problem,
+) -> OfItems:
     """Return the probabilities of the clusters after one pass over all items, colour by colour.
 
     Items of one colour are independent of each other given the others, so that this is the pass of one item after the
@@ -248,7 +248,7 @@ def update_clusters(
     """
     schedule = problem.schedule
 
-    def of_chunk(chunk: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def of_chunk(chunk: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         eta, field = carry
         field = _with_neighbours(field, chunk, eta, coupling, schedule)
         complete = schedule.complete[chunk]
@@ -257,7 +257,7 @@ def update_clusters(
     return jax.lax.fori_loop(0, len(schedule.node), of_chunk, (eta, mean))[0]
 
 
-def _with_neighbours(field: Array, chunk: Array, eta: Array, coupling: Array, schedule: Schedule) -> Array:
+def _with_neighbours(field: Any, chunk: Array, eta: Array, coupling: Array, schedule: Schedule) -> Any:
     """Add what the neighbours in a chunk say."""
     pair, other = schedule.pair[chunk], schedule.other[chunk]
     # Flat: XLA would else look up every number on its own and not row by row, six times slower.
@@ -381,9 +381,9 @@ def update_weight_variance(q: Q, problem: Problem) -> Q:
 
 
 def newton_direction(
-    gradient: Float[Array, "restart view column cluster"], predicted: Float[Array, "cluster restart view judged"],
+    gradient: OfWeights, predicted: OfClusters,
     problem: Problem,
-) -> Float[Array, "restart view column cluster"]:  # fmt: skip
+) -> OfWeights:
     """Return the gradient divided by minus the matrix of second derivatives of a softmax regression.
 
     Parameters
@@ -405,7 +405,7 @@ def _curvature(predicted: Array, problem: Problem) -> Float[Array, "restart view
     number, num_columns = feature.shape
     size = min(_BLOCK, number)
     # Both factors are symmetric: products of two clusters, and of two columns, are made once.
-    k, l, of_clusters = _halves(num_clusters)
+    k, h, of_clusters = _halves(num_clusters)
     d, e, of_columns = _halves(num_columns)
 
     def of_block(block: Array, total: Array) -> Array:
@@ -413,7 +413,7 @@ def _curvature(predicted: Array, problem: Problem) -> Float[Array, "restart view
         new = begin + jnp.arange(size) >= block * size  # the last block overlaps the one before
         x = jnp.where(new[:, None], jax.lax.dynamic_slice_in_dim(feature, begin, size), 0)
         r = jax.lax.dynamic_slice_in_dim(predicted, begin, size, axis=3)
-        weight = r[k] * ((k == l)[:, None, None, None] - r[l])
+        weight = r[k] * ((k == h)[:, None, None, None] - r[h])
         return total + jnp.einsum("prgn,nc->rgpc", weight, x[:, d] * x[:, e])
 
     start = jnp.zeros((*predicted.shape[1:3], len(k), len(d)), predicted.dtype)
@@ -474,11 +474,11 @@ def first_rise(value: Callable[[Array], Array], like: Array) -> Float[Array, "re
     zeros = jnp.zeros(like.shape[:2], like.dtype)
     slack = 8 * jnp.finfo(like.dtype).eps
 
-    def unfinished(carry: tuple[Array, ...]) -> Array:
+    def unfinished(carry: Any) -> Any:
         index, _, _, found = carry
         return (index < len(_LENGTHS)) & ~found.all()
 
-    def try_next(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+    def try_next(carry: Any) -> Any:
         index, base, length, found = carry
         trial = jnp.where(found, length, lengths[index])
         new = value(trial)

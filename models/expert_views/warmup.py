@@ -1,4 +1,4 @@
-"""Warm-up of coordinate ascent, without which it hardly ever finds a good optimum.
+r"""Warm-up of coordinate ascent, without which it hardly ever finds a good optimum.
 
 From a random start free cluster probabilities harden within two sweeps, while the views of the experts are still mixed.
 So the weights alone, which cannot follow single answers, go first, by 100 steps of Adam (Kingma and Ba 2015). Half of
@@ -6,7 +6,7 @@ the restarts raise the *tied* bound, in which cluster probabilities are those of
 program; half raise the posterior density under the likelihood of *pairs*, in which each answer has a draw of the
 clusters of its own:
 
-.. math:: P(S = 1) = q\\,\\alpha + (1 - q)(1 - \\beta), \\qquad q = \\sum_k p_{ik}\\,p_{jk}.
+.. math:: P(S = 1) = q\,\alpha + (1 - q)(1 - \beta), \qquad q = \sum_k p_{ik}\,p_{jk}.
 
 With many answers the second finds the best optimum nearly always, with few the first more often. Gradients are by hand.
 """
@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.expert_views.problem import Problem, Q, Rows
+from consilience.models.expert_views.problem import OfPairs, OfWeights, Problem, Q, Rows
 from consilience.models.expert_views.tied import tied_slope
 from consilience.models.expert_views.updates import (
     agreement,
@@ -57,8 +57,8 @@ _VARIANCE_AFTERWARDS = 0.05
 class Weights(NamedTuple):
     """Of the weights: their means and the logarithms of their variances, or derivatives by these."""
 
-    mean: Float[Array, "restart view column cluster"]
-    log_variance: Float[Array, "restart view column cluster"]
+    mean: OfWeights
+    log_variance: OfWeights
 
 
 class WarmUp(NamedTuple):
@@ -185,7 +185,7 @@ def _pair_sums(accuracy: Array, same: Array, problem: Problem) -> tuple[Array, A
     return score, hits, misses
 
 
-def _pair_slopes(phi: Array, accuracy: Array, same: Array, problem: Problem) -> Float[Array, "pair restart view"]:
+def _pair_slopes(phi: Array, accuracy: Array, same: Array, problem: Problem) -> OfPairs:
     """Return the derivatives by the probability that a pair is together, and zeros for the pair that pads."""
     rows, padded = problem.by_pair, jnp.concatenate([same, jnp.zeros_like(same[:1])])
     alarm, gain = (1 - accuracy[..., 1]).T[..., None], accuracy.sum(-1).T[..., None] - 1

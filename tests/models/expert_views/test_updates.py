@@ -1,4 +1,4 @@
-"""Each update of coordinate ascent: the bound never falls, closed forms are stationary, sums are those of brute force."""
+"""Updates of coordinate ascent: the bound never falls, closed forms are stationary, sums are those of brute force."""
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +31,8 @@ def random_problem(seed, clusters=3, **options):
     a = graph.integers(0, ITEMS - 1, number)
     b = graph.integers(a + 1, ITEMS)
     data = Constraints(
-        expert=graph.integers(0, EXPERTS, number).astype(np.int32), item_a=a.astype(np.int32), item_b=b.astype(np.int32),
-        together=random.integers(0, 2, number).astype(np.int32),
+        expert=graph.integers(0, EXPERTS, number).astype(np.int32), item_a=a.astype(np.int32),
+        item_b=b.astype(np.int32), together=random.integers(0, 2, number).astype(np.int32),
         feature=random.normal(size=(ITEMS, FEATURES)), num_constraints=number, num_experts=EXPERTS, num_items=ITEMS,
         num_features=FEATURES,
     )  # fmt: skip
@@ -81,9 +81,12 @@ STEPS = {
 @pytest.mark.parametrize(
     ("clusters", "options"),
     [
-        (2, {}), (3, {"experts": "symmetric", "bound": "jensen"}), (4, {"experts": "per-view"}), (5, {"bound": "tilted"}),
+        (2, {}),
+        (3, {"experts": "symmetric", "bound": "jensen"}),
+        (4, {"experts": "per-view"}),
+        (5, {"bound": "tilted"}),
     ],
-)  # fmt: skip
+)
 def test_no_step_lowers_the_bound_of_any_restart(clusters, options):
     steps = [name for name in STEPS if (name, options.get("bound")) != ("tilt", "jensen")]
 
@@ -150,14 +153,14 @@ def test_closed_forms_are_where_the_bound_has_no_slope(experts):
 def test_items_of_one_colour_at_once_are_items_one_after_the_other():
     found, problem = random_problem(2)
     q = random_q(2, problem)
-    coupling = np.asarray(updates.couplings(q, problem))
-    mean = np.einsum("nd,rgdk->nrgk", problem.feature, q.weight_mean)
+    coupling = updates.couplings(q, problem)
+    mean = updates.by_item(updates.logits(q.weight_mean, problem))
     eta = np.array(q.eta)
     for item in np.concatenate([colour.node for colour in found.colours]):
-        field = mean[item].copy()
+        field = np.array(mean[item])
         for pair, (a, b) in enumerate(zip(found.first, found.second, strict=True)):
             if item in (a, b):
-                field += coupling[pair][..., None] * eta[a + b - item]
+                field += np.asarray(coupling)[pair][..., None] * eta[a + b - item]
         eta[item] = jax.nn.softmax(field, axis=-1)
     coloured = updates.update_clusters(q.eta, mean, coupling, problem)
     np.testing.assert_allclose(coloured, eta, rtol=0, atol=1e-12)
