@@ -285,7 +285,7 @@ def _picture(fit: Any, view: int) -> list[Any]:
         cut = [f"Shown are {_MOST_POINTS:,} random items of {data.num_items:,}."]
     judged = np.isin(shown, truth.judged)
     drawn = views_figures.clusters(plane.place[shown], probability[shown], judged, plane.names, f"View {view}")
-    words = "Each item has the colour of its most probable cluster, and is the paler the less certain that is. "
+    words = "Each item has the colour of its most probable cluster, and is the fainter the less certain that is. "
     return [words + how, *cut, drawn]
 
 
@@ -334,8 +334,11 @@ def _feature_table(fit: Any, view: int) -> list[Any]:
     except UnsupportedRequest:
         return []
     table = table[table["view"] == view]
-    texts = [f"{row.weight:+.2f} ({row.lower:+.2f} to {row.upper:+.2f})" for row in table.itertuples()]
-    texts = [text.replace("-", "−") for text in texts]
+    # As many digits as the narrowest interval of a feature asks for.
+    narrowest = (table["upper"] - table["lower"]).groupby(table["feature"]).transform("min")
+    digits = np.clip(1 - np.floor(np.log10(np.maximum(narrowest / 2, 1e-9))), 0, 9).astype(int)
+    numbers = zip(table["weight"], table["lower"], table["upper"], digits, strict=True)
+    texts = [f"{mean:+.{n}f} ({low:+.{n}f} to {high:+.{n}f})".replace("-", "−") for mean, low, high, n in numbers]
     wide = table.assign(text=texts).pivot(index="feature", columns="cluster", values="text")
     wide = wide.loc[list(dict.fromkeys(table["feature"]))]
     words = (

@@ -308,6 +308,17 @@ def test_link_of_your_own_has_the_features_that_differ_most():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("size_1", "size_0")
 
 
+def test_weights_of_features_in_large_units_keep_their_digits(fit):
+    """The third feature has numbers three hundred times as large as the first, and weights as much smaller."""
+    table = tables(section(views_sections(fit), "View 0"))[1].set_index("feature")
+    known = fit.directions()
+    known = known[(known["view"] == 0) & (known["cluster"] == 0)].set_index("feature")
+    for feature, rounding in (("size_0", 0.06), ("size_2", 0.0006)):
+        mean, lower, upper = re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", table.loc[feature, "cluster 0"]).groups()
+        for text, name in ((mean, "weight"), (lower, "lower"), (upper, "upper")):
+            assert float(text.replace("−", "-")) == pytest.approx(known.loc[feature, name], abs=rounding)
+
+
 def test_report_of_views_takes_no_systems(fit, tmp_path):
     page = cs.report(fit, path=tmp_path / "page.html", title="Ours").read_text()
     assert "<h1>Ours</h1>" in page
