@@ -164,9 +164,9 @@ def scale(num_items: int = 100_000, num_pairs: int = 10_000, num_experts: int = 
         yield {
             "items": num_items, "judged": int(problem.feature.shape[0]), "pairs": int(problem.first.shape[0]),
             "answers": data.num_constraints, "experts": num_experts, "precision": "double" if double else "single",
-            "preparation, s": prepared,
-            "first sweep, s": wall[0], "sweep, s": float(np.median(wall[1:])),
-            "sweep, CPU s": float(np.median(cpu[1:])), "bound rose by": bounds[-1] - bounds[0], "peak memory, GiB": _peak_memory(),
+            "preparation, s": prepared, "first sweep, s": wall[0], "sweep, s": float(np.median(wall[1:])),
+            "sweep, CPU s": float(np.median(cpu[1:])), "bound rose by": bounds[-1] - bounds[0],
+            "peak memory, GiB": _peak_memory(),
         }  # fmt: skip
 
 
