@@ -38,6 +38,7 @@ _HOME = {
     "consilience.evaluation.scores": ("Score", "correlation"),
     "consilience.evaluation.silver": ("SilverChains", "silver_chains"),
     "consilience.models.mpa.scenarios": ("simulate_mentions",),
+    "consilience.models.block_linkage.simulation": ("simulate_records",),
     "consilience.evaluation.annotator_scores": ("annotator_agreement", "annotator_overlap"),
     "consilience.linking": ("link",),
     "consilience.sweeping": ("sweep",),

@@ -328,14 +328,73 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
 
 
 def _build_simulate(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("what", choices=("mentions",), help="what to simulate")
+    kinds = sub.add_subparsers(dest="what", metavar="KIND", required=True, title="what to simulate")
+    line = "annotations of the mentions of a key, as a crowd would give them"
+    _build_mentions(_kind_of(kinds, "mentions", line, coreference_commands.simulate))
+    line = "records of known entities with errors, in one or several CSV files with a column entity"
+    _build_records(_kind_of(kinds, "records", line, linkage_commands.simulate))
+
+
+def _kind_of(kinds: Any, name: str, line: str, run: Any) -> argparse.ArgumentParser:
+    kind: argparse.ArgumentParser = kinds.add_parser(
+        name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False
+    )
+    kind.set_defaults(run=run)
+    kind.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same data (0)")
+    kind.add_argument("--force", action="store_true", help="replace an earlier file")
+    _add_json(kind)
+    return kind
+
+
+def _build_mentions(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("key", metavar="KEY", help="a CoNLL file, a folder of them, or public data such as litbank")
     sub.add_argument("--scenario", choices=coreference_commands.SCENARIOS, required=True, help="of Paun et al. (2018)")
     sub.add_argument("--profiles", metavar="FILE", help="for profiles-…: a table with the columns DO and DN")
-    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same data (0)")
     sub.add_argument("-o", "--output", required=True, metavar="FILE", help="new .csv or .tsv, also with .gz")
-    sub.add_argument("--force", action="store_true", help="replace an earlier file")
-    _add_json(sub)
+
+
+def _build_records(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--records", type=int, default=500, metavar="N", help="how many records (500)")
+    sub.add_argument("--entities", type=int, metavar="N", help="how many entities, with all their records, instead")
+    values, line = [150, 100, 90, 12, 31], "values that each field may have (150,100,90,12,31)"
+    sub.add_argument("--values", dest="num_values", type=_whole, default=values, metavar="N,N,…", help=line)
+    of_fields = {
+        "exponent": (1.0, "of Zipf's law: 0 for values that are equally common (1)"),
+        "distortion": (0.05, "how probably a field is distorted (0.05)"),
+        "missing": (0.0, "share of the values that are lost (0)"),
+    }
+    for name, (default, line) in of_fields.items():
+        line = f"{line}; for all fields or for each"
+        sub.add_argument(f"--{name}", type=_decimals, default=[default], metavar="X,…", help=line)
+    line = "shares of entities with 1, 2, … records (0.9,0.1)"
+    sub.add_argument("--sizes", dest="size_share", type=_decimals, default=[0.9, 0.1], metavar="X,X,…", help=line)
+    sub.add_argument("--files", dest="num_files", type=int, default=1, metavar="N", help="files they come in (1)")
+    line = "no file has two records of an entity"
+    sub.add_argument("--no-repeats", dest="repeats", action="store_false", help=line)
+    line = "share of the records in which all moving fields are drawn anew together (0)"
+    sub.add_argument("--moves", type=float, default=0.0, metavar="X", help=line)
+    line = "the fields that move, such as field_4,field_5"
+    sub.add_argument("--moving-fields", type=_listed, default=[], metavar="A,B,…", help=line)
+    line = "of fields, or exactly one in every record but an entity's first (independent)"
+    sub.add_argument("--errors", choices=("independent", "one"), default="independent", help=line)
+    sub.add_argument("--typos", action="store_true", help="a distorted value has one wrong letter")
+    line = "new folder, where the files are file_1.csv, …; or, of one file, new .csv"
+    sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
+
+
+def _whole(text: str) -> list[int]:
+    return _numbers(text, int, "whole numbers")
+
+
+def _decimals(text: str) -> list[float]:
+    return _numbers(text, float, "numbers")
+
+
+def _numbers(text: str, kind: Any, words: str) -> list[Any]:
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write {words} with commas between them") from None
 
 
 def _build_fit(sub: argparse.ArgumentParser) -> None:
@@ -485,7 +544,7 @@ _COMMANDS = {
     "chains": (_build_chains, commands.chains, "print the coreference chains of a fit, or write them as CoNLL"),
     "score": (_build_score, coreference_commands.score, "score a response against a key: chains, or records"),
     "link": (_build_link, linkage_commands.link, "find the records of one or several tables that are of one entity"),
-    "simulate": (_build_simulate, coreference_commands.simulate, "simulate annotations of coreference by a crowd"),
+    "simulate": (_build_simulate, coreference_commands.simulate, "simulate annotations by a crowd, or records to link"),
     "report": (_build_report, commands.report, "write one HTML page about a fit and its evaluation"),
     "check": (_build_check, commands.check, "test the hand-derived inference of a model against generic inference"),
     "models": (_build_models, commands.models, "list the models, or describe one"),

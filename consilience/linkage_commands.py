@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilience.errors import InputError, InputProblem, InvalidFit
+from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest
 from consilience.inference.run_folder import FIT_TEXT, holds_fit
 from consilience.printing import json_text, rows_of, table_text, write_csv, write_frame
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from consilience.data.partitions import Partition
     from consilience.inference.fitting import Fit
 
-__all__ = ["are_entities", "holds_records", "link", "read_entities", "score"]
+__all__ = ["are_entities", "holds_records", "link", "read_entities", "score", "simulate"]
 
 _LEAST_CERTAIN = 10
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
@@ -84,6 +84,33 @@ def _print(fitted: Fit, target: Path, files: list[str]) -> None:
     if review:
         print(f"\nthe most uncertain records\n{table_text(review, limit=_LEAST_CERTAIN, hint='see the report')}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
+
+
+def simulate(arguments: argparse.Namespace) -> None:
+    """Write records of entities that are known, as CSV files with a column of entities."""
+    target = Path(arguments.output)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())) and not arguments.force:
+        raise UnsupportedRequest(f"{target} exists; give a new file or folder, or --force to replace what is in it")
+    from consilience.data import write_records
+    from consilience.models.block_linkage.simulation import simulate_records
+
+    names = ("num_values", "size_share", "num_files", "repeats", "moves", "moving_fields", "errors", "typos", "seed")
+    records = simulate_records(
+        arguments.records, num_entities=arguments.entities, **{name: getattr(arguments, name) for name in names},
+        **{name: _one_or_each(getattr(arguments, name)) for name in ("exponent", "distortion", "missing")},
+    )  # fmt: skip
+    files = [str(path) for path in write_records(records, target).values()]
+    entities = len(set(records.entity.tolist()))
+    if arguments.json:
+        print(json_text({"files": files, "seed": arguments.seed, **records.counts, "entities": entities}))
+        return
+    sizes = f"{records.num_records:,} records of {entities:,} entities, {records.num_fields} fields"
+    print(f"made     {sizes}, seed {arguments.seed}\nsaved    {', '.join(files)}")
+    print(f"\nnext     consilience link {' '.join(files)} --entity entity -o linked")
+
+
+def _one_or_each(numbers: list[float]) -> float | list[float]:
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def holds_records(folder: Path) -> bool:

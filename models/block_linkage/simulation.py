@@ -22,14 +22,73 @@ from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.words import misspelt, words
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "simulate_records"]
 
 PerField = float | Sequence[float] | np.ndarray
 """One number for all fields, or one for each."""
 
 
+def simulate_records(
+    num_records: int = 500,
+    *,
+    num_entities: int | None = None,
+    num_values: Sequence[int] = (150, 100, 90, 12, 31),
+    exponent: PerField = 1.0,
+    distortion: PerField = 0.05,
+    missing: PerField = 0.0,
+    size_share: Sequence[float] | np.ndarray = (0.9, 0.1),
+    num_files: int = 1,
+    repeats: bool = True,
+    moves: float = 0.0,
+    moving_fields: Sequence[str] = (),
+    errors: str = "independent",
+    typos: bool = False,
+    seed: int = 0,
+) -> Records:
+    """Draw entities, and records of them with errors; who is who is known.
+
+    A field is ``field_1``, ``field_2``, …, a file ``file_1``, …, and values are made-up words.
+
+    Parameters
+    ----------
+    num_records : how many; of no account where ``num_entities`` is given.
+    num_entities : how many entities, with all of their records.
+    num_values : how many values each field may have; one number a field.
+    exponent : of Zipf's law, for all fields or for each: the v-th most common value has a share in proportion to
+        v to minus this; 0 for values that are equally common.
+    distortion : how probably a record's field shows another draw, for all fields or for each.
+    missing : share of the values that are lost, for all fields or for each.
+    size_share : the shares of entities with 1, 2, … records.
+    num_files : how many files the records come in.
+    repeats : whether a file may have several records of an entity. If not, an entity has no more records than there
+        are files.
+    moves : share of the records in which all ``moving_fields`` are drawn anew together, besides other errors.
+    moving_fields : names of these fields.
+    errors : ``independent``, or ``one``: the first record of an entity is true, and every other one has a wrong value
+        in exactly one field.
+    typos : whether a distorted value is the true one with a typing error in one letter, not another value.
+    seed : the same one gives the same records.
+
+    Returns
+    -------
+    Records : with known entities; `write_records` writes them to CSV files. What was distorted is told by `simulate`.
+
+    Raises
+    ------
+    UnsupportedRequest : numbers that do not fit together, and a field that there is not.
+    """
+    fields = _names("field_", len(num_values)).tolist()
+    if unknown := [name for name in moving_fields if name not in fields]:
+        raise UnsupportedRequest(f"there is no field {unknown[0]!r} that could move; there are {', '.join(fields)}")
+    return simulate(
+        seed, num_records=num_records, num_entities=num_entities, num_values=num_values, exponent=exponent,
+        distortion=distortion, missing=missing, size_share=size_share, num_sources=num_files, repeats=repeats,
+        moves=moves, moving_fields=[fields.index(name) for name in moving_fields], errors=errors, typos=typos,
+    )[0]  # fmt: skip
+
+
 def simulate(
-    key: Key | int, priors: Any = None, *, num_records: int = 500,
+    key: Key | int, priors: Any = None, *, num_records: int = 500, num_entities: int | None = None,
     num_values: Sequence[int] = (150, 100, 90, 12, 31), exponent: PerField = 1.0,
     distortion: PerField = 0.05, missing: PerField = 0.0,
     size_share: Sequence[float] | np.ndarray = (0.9, 0.1), intensity: float | None = None,
@@ -46,7 +105,8 @@ def simulate(
     exponent : s of Zipf's law, for all fields or for each; 0 for values that are equally common.
     distortion : b, for all fields or for each.
     missing : share of the values that are lost, for all fields or for each.
-    num_records : how many; of no account where ``intensity`` is given.
+    num_records : how many; of no account where ``num_entities`` or ``intensity`` is given.
+    num_entities : how many entities, with all of their records.
     size_share : μ, the share of entities with 1, 2, … records. The last entity is cut where the records are enough.
     intensity : m. Where given, the number of entities is that of a Poisson distribution with this mean when it is not
         zero, and there are as many records as they have: the prior of partitions as it is, for tests of a posterior.
@@ -79,8 +139,12 @@ def simulate(
     _check(num_records, num_values, shares, num_sources, repeats, moving_fields, num_fields, errors)
     if intensity is not None and not 0 < intensity < np.inf:
         raise UnsupportedRequest(f"intensity is {intensity}; give the expected number of entities, above 0")
+    if not 0 <= moves <= 1:
+        raise UnsupportedRequest(f"moves is {moves}; give a share from 0 to 1")
+    if num_entities is not None and (num_entities < 1 or intensity is not None):
+        raise UnsupportedRequest(f"num_entities is {num_entities}; give 1 or more, and no intensity besides")
     of_records, *of_fields = _generators(key, 1 + num_fields)
-    entity, place = _entities(of_records, num_records, shares / shares.sum(), intensity)
+    entity, place = _entities(of_records, num_records, shares / shares.sum(), num_entities, intensity)
     num_records = len(entity)
     source = _sources(of_records, entity, place, num_sources, repeats)
     order = np.lexsort((of_records.random(num_records), source))
@@ -164,14 +228,15 @@ def _check(
 
 
 def _entities(
-    generator: np.random.Generator, num_records: int, size_share: Float[np.ndarray, " size"], intensity: float | None
-) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:
+    generator: np.random.Generator, num_records: int, size_share: Float[np.ndarray, " size"],
+    num_entities: int | None, intensity: float | None,
+) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:  # fmt: skip
     """Return the entity of each record, and its place among the entity's records."""
-    number = num_records if intensity is None else _at_least_one(generator, intensity)
+    number = num_entities or (num_records if intensity is None else _at_least_one(generator, intensity))
     size = 1 + _draw(generator.random(number), np.cumsum(size_share))
     first = np.cumsum(size) - size
     entity = np.repeat(np.arange(number), size)
-    if intensity is None:
+    if num_entities is None and intensity is None:
         entity = entity[:num_records]
     return entity, np.arange(len(entity)) - first[entity]
 
