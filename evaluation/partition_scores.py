@@ -38,6 +38,9 @@ __all__ = [
 ]
 
 
+_FEW_FOUND = 0.5  # of all links; an interval that holds the doubt about fewer says nothing
+
+
 # One partition against another ----------------------------------------------------------------------------------------
 
 
@@ -251,20 +254,41 @@ def _title(metric: str, partition: Partition, found: Contingency, draws: Float[n
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EntityCount(Score):
-    """The number of entities; its table has a row for each size: how many entities with so many records to expect."""
+    """The number of entities; its table has a row for each size: how many entities with so many records to expect.
+
+    Parameters
+    ----------
+    links_alone : whether the draws, and so the interval, hold the doubt about links alone: too narrow, as a rule.
+    found_share : of all links, the share that the model expects among the pairs that were looked at, or NaN.
+    corrected : the mean with the links that were not looked at; NaN where nobody knows.
+    """
 
     label: str = "entities"
     unit: str = "size"
+    links_alone: bool = False
+    found_share: float = float("nan")
+    corrected: float = float("nan")
 
     @property
     def value(self) -> float:
         """Mean over draws."""
         return float(self.draws.mean())
 
+    @property
+    def most_links_unseen(self) -> bool:
+        """Whether no interval may be told: nothing can be linked, or most links are not among those looked at."""
+        unlinked = self.sd == 0 and len(self.items) == 1
+        return self.links_alone and (unlinked or self.found_share < _FEW_FOUND)
+
     def __repr__(self) -> str:
         low, high = self.interval
-        spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] as far as the model holds"
-        return f"{self.title}: {self.value:,.1f} {spread}; {self.point:,.0f} in the estimate"
+        if self.most_links_unseen:
+            spread = "without an interval, because no links or few of all were looked at"
+        else:
+            how = "by the doubt about links alone, too narrow" if self.links_alone else "as far as the model holds"
+            spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] {how}"
+        corrected = "" if np.isnan(self.corrected) else f"; {self.corrected:,.1f} with the links not looked at"
+        return f"{self.title}: {self.value:,.1f} {spread}{corrected}; {self.point:,.0f} in the estimate"
 
 
 def num_entities(fit: Any) -> EntityCount:
@@ -278,8 +302,8 @@ def num_entities(fit: Any) -> EntityCount:
     -------
     EntityCount : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
         estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
-        uncertain: one with fixed hyperparameters gives a narrower interval than one that draws them, and neither knows
-        how wrong the model is.
+        uncertain: one with fixed hyperparameters (``links_alone``) gives a narrower interval than one that draws them,
+        and neither knows how wrong the model is. ``corrected`` is the mean with the links that were not looked at.
     """
     truth = _truth_of(fit)
     sizes = truth.size_counts()
@@ -287,6 +311,7 @@ def num_entities(fit: Any) -> EntityCount:
     return EntityCount(
         title=f"number of entities{how}", items=sizes, draws=truth.num_clusters().astype(float),
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), ids=np.arange(1, len(sizes) + 1),
+        links_alone=truth.links_alone, found_share=truth.found_share, corrected=truth.corrected_num_clusters(),
     )  # fmt: skip
 
 

@@ -57,11 +57,16 @@ class PartitionTruth(ABC):
     ----------
     num_records, num_draws : sizes.
     records : the user's ids in code order, or ``None``.
+    links_alone : whether the draws hold the doubt about links alone, because what was learned is fixed at an estimate.
+    found_share : of all links, the share that the model expects among the pairs that it looks at; NaN where nobody
+        knows.
     """
 
     num_records: int
     num_draws: int
     records: Any = None
+    links_alone: bool = False
+    found_share: float = float("nan")
 
     @abstractmethod
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
@@ -84,6 +89,10 @@ class PartitionTruth(ABC):
     def num_clusters(self) -> Int[np.ndarray, " draw"]:
         """Return the number of clusters of each draw."""
         return self.clusters_by_size().sum(axis=1)
+
+    def corrected_num_clusters(self) -> float:
+        """Return the expected number of clusters with the links that were not looked at; NaN where nobody knows."""
+        return float("nan")
 
     def clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
         """Return the number of clusters with 1, 2, … records of each draw; counted once."""

@@ -40,9 +40,12 @@ class BlockPartition(PartitionTruth):
     records : the user's ids in code order.
     """
 
+    links_alone = True
+
     def __init__(self, posterior: Posterior, *, key: Key, num_draws: int, records: Any = None) -> None:
         self.posterior, self.key, self.num_draws, self.records = posterior, key, num_draws, records
         self.num_records = int(posterior.num_records)
+        self.found_share = float(posterior.found_share)
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Draw the partition of each component, by the inverse of the distribution function."""
