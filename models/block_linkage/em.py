@@ -42,6 +42,7 @@ from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
+from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
 
 __all__ = ["candidates", "fit_em", "log_base", "log_prior", "record_shares", "starting_parameters"]
 
@@ -113,6 +114,9 @@ def fit_em(
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen, restriction, mesh)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
+    alike = Alike(0, 0, 0.0)
+    if pairs is None:
+        alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
     return Posterior(
         num_records=np.array(records.num_records),
         **flatten(groups),
@@ -129,6 +133,7 @@ def fit_em(
         disagreement=np.array(check.disagreement),
         completed=np.array(check.passed),
         cut=np.array(parts.cut, float),
+        alike=np.array(alike, float),
     )
 
 
@@ -144,11 +149,15 @@ def _for_candidates(parameters: Parameters) -> Parameters:
 
 
 def starting_parameters(records: Records, largest: int) -> Parameters:
-    """Return values to start from: b = .05, nine in ten entities with one record, nine entities to ten records."""
+    """Return values to start from: b = .05, nine in ten entities with one record, nine entities to ten records.
+
+    Fields that are nearly unique and repeat by chance start at b = .5: with .05 each would part the records of nearly
+    every entity, and what parts records before anything is learned is never learned.
+    """
     size_share = 0.9 * 0.1 ** np.arange(largest)
     return Parameters(
         record_shares(records),
-        np.full(records.num_fields, 0.05),
+        np.where(repeats_by_chance(records), 0.5, 0.05),
         max(0.9 * records.num_records, 1.0),
         size_share / size_share.sum(),
     )

@@ -50,6 +50,7 @@ class Posterior(NamedTuple):
     completed : bool; whether the statistics were completed by the pairs that the threshold hides. Only where the
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
+    alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -68,10 +69,19 @@ class Posterior(NamedTuple):
     disagreement: Float[np.ndarray, ""]
     completed: Bool[np.ndarray, ""]
     cut: Float[np.ndarray, " 5"]
+    alike: Float[np.ndarray, " 3"]
 
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""
         return Parameters(self.value_share, self.distortion, float(self.intensity), self.size_share)
+
+    def links_nothing(self) -> bool:
+        """Return whether the most probable partition leaves every record alone."""
+        for group in self.groups():
+            apart = set_partitions(group.members.shape[1]).max(axis=1) == group.members.shape[1] - 1
+            if not apart[group.partition.argmax(axis=1)].all():
+                return False
+        return True
 
     def groups(self) -> list[Group]:
         """Return the components by their number of records; views."""

@@ -1,0 +1,118 @@
+"""What repeats among records: the values of nearly unique fields, and whole records that are too common to link.
+
+A field whose values hardly ever repeat, such as a note, tells nothing about entities where the records that share a
+value agree in nothing else. And many records that are the same in all fields are no candidates where their values are
+common: each pair is improbable, but there are so many that some are links.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from consilience.arrays import Bool, Float, Int
+from consilience.data.records import Records
+from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.parameters import Parameters
+
+__all__ = ["Alike", "alike_apart", "repeats_by_chance"]
+
+_NEARLY_UNIQUE = 0.8  # distinct values per record that has the field
+_BY_CHANCE = 0.1      # agreement elsewhere, corrected for chance, of records that share a value
+_EXPECTED = 0.1       # links of a record that are worth telling
+
+
+class Alike(NamedTuple):
+    """Records that are the same in all fields as others, and are no candidates.
+
+    Parameters
+    ----------
+    records : how many there are.
+    pairs : how many pairs of equal ones.
+    weight : how many links these are worth, each pair taken for itself.
+    """
+
+    records: int
+    pairs: int
+    weight: float
+
+
+def repeats_by_chance(records: Records) -> Bool[np.ndarray, " field"]:
+    """Return which fields are nearly unique, with repeats that say nothing.
+
+    Of such a field more than four values in five are distinct, and records that share a value agree in the other fields
+    about as often as any two records do. Fields with one value and fields without repeats are none of them.
+    """
+    found = np.zeros(records.num_fields, bool)
+    value, lengths = np.asarray(records.value), np.diff(records.first_value)
+    for field in np.flatnonzero(lengths > _NEARLY_UNIQUE * (value >= 0).sum(axis=1)):
+        first, second = _neighbours(value[field])
+        expected = agreed = 0.0
+        for other in np.flatnonzero((lengths > 1) & (np.arange(len(lengths)) != field)):
+            one, two = value[other, first], value[other, second]
+            both = (one >= 0) & (two >= 0)
+            by_chance = _agree_by_chance(value[other])
+            expected += both.sum() * (1 - by_chance)
+            agreed += ((one == two) & both).sum() - both.sum() * by_chance
+        found[field] = expected > 0 and agreed < _BY_CHANCE * expected
+    return found
+
+
+def _neighbours(column: Int[np.ndarray, " record"]) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Return each record that has the value of an earlier one, and the last of these."""
+    order = np.argsort(column, kind="stable")
+    again = np.flatnonzero((column[order][1:] == column[order][:-1]) & (column[order][1:] >= 0))
+    return order[again], order[again + 1]
+
+
+def _agree_by_chance(column: Int[np.ndarray, " record"]) -> float:
+    """Return how probably two records that have the field agree in it."""
+    number = np.bincount(column[column >= 0])
+    return float(np.square(number / number.sum()).sum())
+
+
+def alike_apart(
+    records: Records, parameters: Parameters, likelihood: Likelihood, log_prior_odds: float, threshold: float,
+    restriction: str,
+) -> Alike:  # fmt: skip
+    """Count the records that are the same as others and are no candidates, though links are to be expected among them.
+
+    Parameters
+    ----------
+    log_prior_odds : of a pair before its values are seen.
+    threshold : candidates have log odds above minus this.
+    restriction : as in `fit_em`; pairs that it forbids are not counted.
+    """
+    agree, _ = likelihood.pair_terms(parameters, records.first_value)
+    value = np.asarray(records.value)
+    log_odds = np.full(records.num_records, log_prior_odds)
+    for column, first, last in zip(value, records.first_value, records.first_value[1:], strict=False):
+        log_odds += np.append(agree[first:last], 0.0)[column]
+    common = np.flatnonzero(log_odds <= -threshold)
+    if not len(common):
+        return Alike(0, 0, 0.0)
+    hashes = np.random.default_rng(0).integers(2**64, size=records.num_values + 1, dtype=np.uint64)
+    shown = value[:, common]
+    key = hashes[np.where(shown >= 0, shown + records.first_value[:-1, None], records.num_values)].sum(axis=0)
+    _, first, group, number = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    pairs = _allowed_pairs(group, number, np.asarray(records.source)[common], restriction)
+    weight = pairs * expit(log_odds[common[first]])
+    told = 2 * weight >= _EXPECTED * number
+    return Alike(int(number[told].sum()), int(pairs[told].sum()), float(weight[told].sum()))
+
+
+def _allowed_pairs(
+    group: Int[np.ndarray, " record"],
+    number: Int[np.ndarray, " group"],
+    source: Int[np.ndarray, " record"],
+    restriction: str,
+) -> Float[np.ndarray, " group"]:
+    """Return how many pairs of each group the restriction allows."""
+    every = number * (number - 1) / 2
+    if restriction == "none":
+        return every
+    cell, count = np.unique(group * (source.max() + 1) + source, return_counts=True)
+    same = np.bincount(cell // (source.max() + 1), count * (count - 1) / 2, len(number))
+    return same if restriction == "within" else every - same
