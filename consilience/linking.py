@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import datetime
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.data.records import Records, read_records
+from consilience.comparison import FIELD_TYPES, Compared, as_compared
+from consilience.data.records import Records, records_and_ids
 from consilience.data.tables import warn_input
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
+from consilience.models.block_linkage.repeats import repeats_by_chance
 
-__all__ = ["FIELD_TYPES", "ChosenField", "chosen_fields", "link"]
+__all__ = ["ChosenField", "chosen_fields", "link"]
 
-FIELD_TYPES = ("string", "date", "number", "category")
-"""What a field may be."""
-
-_FEW = 50            # A field of so many distinct values or fewer is a category.
-_MANY_ALIKE = 100    # So many records with equal values are nothing that linkage is for.
-_LOOKED_AT = 10_000  # Distinct values that are looked at to tell the type of a field.
+_MANY_ALIKE = 100  # So many records with equal values are nothing that linkage is for.
+_ENTITY_NAMES = (
+    "entity", "entity_id", "ent_id", "entid", "cluster", "cluster_id", "true_id", "true_entity", "true_cluster",
+    "person_id", "truth", "gold", "ground_truth", "unique_entity",
+)  # fmt: skip
 
 
 class ChosenField(NamedTuple):
@@ -30,7 +29,7 @@ class ChosenField(NamedTuple):
     Parameters
     ----------
     field : its name.
-    type : one of `FIELD_TYPES`.
+    type : one of `consilience.comparison.FIELD_TYPES`.
     values, missing : how many distinct values it has, and in how many records it is missing.
     left_out : why it is not compared; empty where it is.
     """
@@ -50,6 +49,7 @@ def link(
     entity: str | None = None,
     missing_values: Sequence[str] = (),
     pairs: Any = None,
+    priors: Any = None,
     method: str = "auto",
     draws: int = 1000,
     seed: int = 0,
@@ -60,14 +60,19 @@ def link(
     Parameters
     ----------
     sources : a path, a data frame or a dict of columns; a list of these; or a dict ``{name: source}``.
-    id : the column that names each record; by default ``id``, ``record_id`` or ``rec_id``.
-    fields : the columns to compare, or a dict of column to type, one of `FIELD_TYPES`. By default all that can tell
-        entities apart: a column that is constant, always missing or different in every record is left out. Whatever
-        their type, fields are compared for equality.
+    id : the column that names each record; by default ``id``, ``record_id`` or ``rec_id``. "row" numbers the rows of
+        tables that have no such column.
+    fields : the columns to compare, or a dict of column to type: "string", "date", "number" or "category". By default
+        all that can tell entities apart: left out is a column that is constant, always missing or different in every
+        record, or nearly so, where records that share a value agree in nothing else. Fields are compared for equality:
+        of numbers, of dates in whatever unambiguous form, and of texts in any case.
     entity : a column with the known entity, for evaluation; it is not compared.
     missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
     pairs : a table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the
         place of those that the model itself can care about; of splink's or any other blocking.
+    priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
+        less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
+        field that is compared, in the order of ``fields``.
     method : ``auto``, ``em`` or ``nuts``.
     draws, seed : of the partitions that are drawn.
     options : of the model `block-linkage`: likelihood, restriction, threshold, largest; and ``devices`` of `fit`.
@@ -79,19 +84,27 @@ def link(
 
     Raises
     ------
-    InputError : the tables cannot be read; the message says where.
+    InputError : the tables cannot be read, or have nothing in common; the message says where.
     UnknownName : a type of field that does not exist.
+    UnsupportedRequest : no column can tell entities apart; or ``restriction="across"`` and a single table.
+    InvalidPrior : a prior for another number of fields.
     """
     types = dict(fields) if isinstance(fields, Mapping) else {}
     for name, type_ in types.items():
         if type_ not in FIELD_TYPES:
             raise UnknownName(f"the type of field {name!r} is {type_!r}; give one of {', '.join(FIELD_TYPES)}")
     names = None if fields is None else list(fields)
-    records = read_records(sources, id=id, entity=entity, fields=names, missing_values=missing_values)
+    _check_priors(priors)
+    records, id_columns = records_and_ids(sources, id=id, entity=entity, fields=names, missing_values=missing_values)
     if records.num_records == 1:
         problem = InputProblem("there is one record only, and none to link it with", "give at least two records")
         raise InputError(problem)
-    chosen = chosen_fields(records, types)
+    if options.get("restriction") == "across" and records.num_sources == 1:
+        raise UnsupportedRequest("restriction='across' links records of different files, and there is only one")
+    as_types = as_compared(records, types)
+    records = as_types.records
+    _warn_of_types(as_types, types)
+    chosen = chosen_fields(records, as_types.types)
     compared = [one.field for one in chosen if names is not None or not one.left_out]
     if not compared:
         raise UnsupportedRequest(
@@ -99,10 +112,15 @@ def link(
             "name those to compare in fields="
         )
     records = records.of_fields(compared)
+    if options.get("restriction") != "within":
+        _check_files(records)
+    if names is None:
+        _warn_of_entities(compared)
     _warn_of_copies(records)
     if pairs is not None:
         records = records.with_candidates(pairs)
-    found = fit("block-linkage", records, method=method, draws=draws, seed=seed, **options)
+    found = fit("block-linkage", records, priors, method=method, draws=draws, seed=seed, **options)
+    found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values()))
     found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
     left = [f"{one.field}: {one.left_out}" for one in chosen if one.field not in compared]
     if left:
@@ -122,14 +140,67 @@ def _warn_of_copies(records: Records) -> None:
         )
 
 
+def _check_priors(priors: Any) -> None:
+    from consilience.models.block_linkage import Priors
+
+    if priors is not None and not isinstance(priors, Priors):
+        raise UnsupportedRequest(
+            f"priors= is a {type(priors).__name__}; give the priors of the model, such as "
+            "Priors(distortion=RareDistortion(a=1, b=99)), both from consilience.models.block_linkage"
+        )
+
+
+def _warn_of_types(compared: Compared, asked: Mapping[str, str]) -> None:
+    """Warn of fields that are mostly not of the type that was asked for."""
+    for field, share in compared.unread.items():
+        if share > 0.5:
+            warn_input(
+                f"of the values of {field!r}, {share:.0%} cannot be read as a {asked[field]} and are compared as text; "
+                "dates are read as 1951-02-03, 1951/02/03, 19510203 or 03.02.1951"
+            )
+
+
+def _warn_of_entities(compared: Sequence[str]) -> None:
+    """Warn of columns that are called as the answer is."""
+    for field in compared:
+        if field.strip().casefold().replace(" ", "_") in _ENTITY_NAMES:
+            warn_input(
+                f"the column {field!r} is compared as a field, but called as known entities are: if it is the answer, "
+                f"give entity='{field}', else name the columns to compare in fields="
+            )
+
+
+def _check_files(records: Records) -> None:
+    """Refuse files that nothing connects, and warn of fields that one of several files has."""
+    if records.num_sources == 1:
+        return
+    value, source = np.asarray(records.value), np.asarray(records.source)
+    has = np.stack([np.bincount(source[row >= 0], minlength=records.num_sources) > 0 for row in value])
+    shared = has.sum(axis=1) > 1
+    fields = np.asarray(records.fields, object)
+    for place in np.flatnonzero(~(has & shared[:, None]).any(axis=0)):
+        own = "; ".join(
+            f"{name} has {', '.join(fields[has[:, one]]) or 'none'}" for one, name in enumerate(records.sources)
+        )
+        problem = f"no field that is compared is in {records.sources[place]} and in another file: {own}"
+        raise InputError(InputProblem(problem, "rename columns, so that the same one has the same name in all files"))
+    single = [str(field) for field in fields[~shared]]
+    if single:
+        warn_input(
+            f"only one file has {', '.join(single)}, which cannot link it with others; if others call it something "
+            "else, rename it there"
+        )
+
+
 def chosen_fields(records: Records, types: Mapping[str, str]) -> list[ChosenField]:
-    """Tell the type of each field, and which of them can tell entities apart.
+    """Tell which fields can tell entities apart.
 
     Parameters
     ----------
-    types : of the fields whose type is known.
+    types : of the fields.
     """
     found = []
+    by_chance = repeats_by_chance(records)
     for place, field in enumerate(records.fields):
         codes = np.asarray(records.value[place])
         missing, values = int(np.sum(codes < 0)), len(np.unique(codes[codes >= 0]))
@@ -138,38 +209,9 @@ def chosen_fields(records: Records, types: Mapping[str, str]) -> list[ChosenFiel
             reason = "always missing"
         elif values == 1:
             reason = "the same in every record"
-        elif values == len(codes) > 2:
+        elif values == len(codes) - missing > 2:
             reason = "different in every record"
-        type_ = types.get(field) or _type_of(records.vocabulary(field), values)
-        found.append(ChosenField(str(field), type_, values, missing, reason))
+        elif by_chance[place]:
+            reason = "different in nearly every record, and the records that share a value agree in nothing else"
+        found.append(ChosenField(str(field), types[str(field)], values, missing, reason))
     return found
-
-
-def _type_of(vocabulary: np.ndarray, values: int) -> str:
-    """Return what the texts of a field look like."""
-    texts = vocabulary[:_LOOKED_AT]
-    if len(texts) and all(map(_is_date, texts)):
-        return "date"
-    if len(texts) and all(map(_is_number, texts)):
-        return "number" if values > _FEW else "category"
-    return "category" if values <= _FEW else "string"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _is_date(text: str) -> bool:
-    digits = text.replace("-", "").replace("/", "").replace(".", "")
-    if len(digits) != 8 or not digits.isdigit():
-        return False
-    for form in ("%Y%m%d", "%d%m%Y", "%m%d%Y"):
-        try:
-            if 1800 <= datetime.datetime.strptime(digits, form).year <= 2100:  # noqa: DTZ007
-                return True
-        except ValueError:
-            continue
-    return False

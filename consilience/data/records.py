@@ -17,10 +17,12 @@ import numpy as np
 
 from consilience.data.codes import object_array, recode, repeated
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import ALIASES, Problems, Table, all_columns, choose_columns, read_table, warn_input
+from consilience.data.tables import ALIASES, Problems, Table, all_columns, read_table, warn_input
 from consilience.errors import InputError, UnsupportedRequest
 
-__all__ = ["Records", "read_records", "write_records"]
+__all__ = ["Records", "read_records", "records_and_ids", "write_records"]
+
+_ROW = "row"  # the id that numbers the rows, where no column has that name
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -89,7 +91,7 @@ class Records(Contract):
         ------
         InputError : naming the rows whose ids are no records, or twice the same one.
         """
-        table = read_table(pairs, choose_columns(("record_a", "record_b"), (), None))
+        table = read_table(pairs, _columns_of_pairs)
         sides = []
         for role in ("record_a", "record_b"):
             codes, names = table.texts(role, required=True)
@@ -103,6 +105,31 @@ class Records(Contract):
         code = np.sort(ordered[:, 0] * self.num_records + ordered[:, 1])
         code = code[np.diff(code, prepend=-1) > 0]
         return self.replace(candidate=np.stack(np.divmod(code, self.num_records), axis=1).astype(np.int32))
+
+    def with_equal(self, field: str, forms: Sequence[Any]) -> Self:
+        """Return the records with texts of a field taken for one where their forms are equal; the first one stays.
+
+        Parameters
+        ----------
+        forms : of each text of `vocabulary`, something hashable.
+        """
+        lookup: dict[Any, int] = {}
+        merged = np.array([*(lookup.setdefault(form, len(lookup)) for form in forms), -1], np.int32)
+        if len(lookup) == len(forms):
+            return self
+        position, vocabulary = self._position(field), self.vocabulary(field)
+        first, last = self.first_value[position], self.first_value[position + 1]
+        fewer = len(forms) - len(lookup)
+        value = np.array(self.value)
+        value[position] = merged[value[position]]
+        kept = vocabulary[np.unique(merged[:-1], return_index=True)[1]]
+        moved = np.where(np.arange(len(self.first_value)) > position, fewer, 0)
+        return self.replace(
+            value=value,
+            first_value=(self.first_value - moved).astype(np.int32),
+            num_values=self.num_values - fewer,
+            values=np.concatenate([self.values[:first], kept, self.values[last:]]),
+        )
 
     def _position(self, field: str) -> int:
         found = np.flatnonzero(self.fields == field)
@@ -126,7 +153,8 @@ def read_records(
     ----------
     sources : one source (a path, a data frame or a dict of columns), a list of sources, or a dict ``{name: source}`` of
         paths, data frames or dicts of columns. A record may repeat within a source and across sources.
-    id : the column that names each record, unique within a source; by default ``id``, ``record_id`` or ``rec_id``.
+    id : the column that names each record, unique within a source; by default ``id``, ``record_id`` or ``rec_id``. With
+        "row", where no column has that name, the rows are numbered from 1.
     entity : a column with the known entity, for evaluation; it is no field.
     fields : the columns to compare, in order; by default all others. A source that lacks one has it missing.
     missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
@@ -144,6 +172,18 @@ def read_records(
     InputError : with every problem of all sources. Among them are ids that are empty or occur twice in a source,
         columns that no source has, and records without any value.
     """
+    return records_and_ids(sources, id=id, entity=entity, fields=fields, missing_values=missing_values)[0]
+
+
+def records_and_ids(
+    sources: Any,
+    *,
+    id: str | None = None,
+    entity: str | None = None,
+    fields: Sequence[str] | None = None,
+    missing_values: Sequence[str] = (),
+) -> tuple[Records, dict[str, str]]:
+    """Read records as `read_records` does; return also the column of each source that named them."""
     named = _named_sources(sources)
     tables = {name: read_table(source, all_columns) for name, source in named.items()}
     id_columns = {name: _id_column(table, id) for name, table in tables.items()}
@@ -158,7 +198,7 @@ def read_records(
     _check_values(tables, fields, columns)
     lengths = [table.num_rows for table in tables.values()]
     vocabulary = [names for _, names in columns]
-    return Records(
+    read = Records(
         value=np.stack([codes for codes, _ in columns]),
         source=np.repeat(np.arange(len(tables), dtype=np.int32), lengths),
         first_value=np.concatenate([[0], np.cumsum([len(names) for names in vocabulary])]).astype(np.int32),
@@ -173,6 +213,19 @@ def read_records(
         values=object_array(itertools.chain.from_iterable(vocabulary)),
         entities=None if entities is None else object_array(entities[1]),
     )
+    return read, id_columns
+
+
+def _columns_of_pairs(names: list[str], problems: Problems) -> dict[str, int]:
+    """Find the columns of pairs, which have these names and no others."""
+    folded = [name.casefold() for name in names]
+    for role in ("record_a", "record_b"):
+        if folded.count(role) != 1:
+            listed = ", ".join(map(repr, names)) or "none"
+            remedy = "rename the two columns with ids of records to record_a and record_b"
+            problems.add(f"there is no column '{role}'; there are {listed}", remedy, column=role)
+    problems.raise_any()
+    return {role: folded.index(role) for role in ("record_a", "record_b")}
 
 
 def _named_sources(sources: Any) -> dict[str, Any]:
@@ -196,9 +249,12 @@ def _id_column(table: Table, given: str | None) -> str:
     for name in wanted:
         if name in names:
             return names[name]
+    if wanted == (_ROW,):
+        return _ROW
     listed = ", ".join(map(repr, table.columns))
     message = f"there is no column {' or '.join(map(repr, wanted))}; the table has {listed}"
-    remedy = _meant(given or "id", table.columns) or "say which column names the records, as in id='person'"
+    remedy = f"say which column names the records, as in id='person', or number the rows with id='{_ROW}'"
+    remedy = _meant(given or "id", table.columns) or remedy
     raise table.problems.fail(message, remedy, column=given or "id")
 
 
@@ -246,10 +302,12 @@ def _check_values(
     for field, (_, names) in zip(fields, columns, strict=True):
         if len(names) < 2:
             only = f"has no other value than {names[0]!r}" if names else "is empty in every record"
-            warn_input(f"the field '{field}' {only}: it carries nothing, and may be left out of fields=")
+            warn_input(f"the field '{field}' {only}: it carries nothing, and may be left out of fields=", stacklevel=5)
 
 
 def _record_ids(table: Table, id_column: str) -> list[str]:
+    if id_column not in table.columns:
+        return [str(number) for number in range(1, table.num_rows + 1)]
     codes, names = table.texts(id_column, required=True)
     if len(names) == table.num_rows:  # all differ and none is missing, so they are in the order of the rows
         return names

@@ -151,9 +151,9 @@ def check_option(name: str, value: str, allowed: Sequence[str]) -> None:
         raise UnknownName(f"{name}={value!r} is not an option; pass one of {', '.join(map(repr, allowed))}")
 
 
-def warn_input(text: str) -> None:
-    """Warn that a documented policy repaired or left out something."""
-    warnings.warn(text, InputWarning, stacklevel=4)
+def warn_input(text: str, stacklevel: int = 4) -> None:
+    """Warn that a documented policy repaired or left out something, at the line of the user so many calls above."""
+    warnings.warn(text, InputWarning, stacklevel=stacklevel)
 
 
 # ---- columns and tables ----
