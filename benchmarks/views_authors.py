@@ -22,7 +22,7 @@ from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.cavi import CAVI
 from consilience.models.expert_views.priors import Priors
 from consilience.models.expert_views.problem import Problem, Q
-from consilience.models.expert_views.updates import agreement, update_tilt
+from consilience.models.expert_views.updates import agreement, logits, update_tilt
 
 __all__ = ["RECORDED", "Starts", "run_authors", "scored"]
 
@@ -112,7 +112,8 @@ def scored(data: Constraints, found: Starts) -> tuple[Float[np.ndarray, " start"
         mean, variance = jnp.asarray(found.mean), jnp.maximum(jnp.asarray(found.sd) ** 2, 1e-12)
         eta = jax.nn.softmax(jnp.einsum("nd,rgdk->nrgk", problem.feature, mean), axis=-1)
         q = Q(
-            eta=eta, tilt=eta, weight_mean=mean, weight_variance=variance, phi=phi / phi.sum(axis=-1, keepdims=True),
+            eta=eta, tilt=jnp.zeros_like(logits(mean, problem)), weight_mean=mean, weight_variance=variance,
+            phi=phi / phi.sum(axis=-1, keepdims=True),
             sensitivity=accuracies, specificity=accuracies, stick=jnp.ones((number, views - 1, 2)),
         )  # fmt: skip
         bound = _bound(q, problem)
