@@ -24,7 +24,7 @@ from consilience import models as registry
 from consilience.coreference_commands import are_chains, read_key
 from consilience.errors import InputError, InputProblem, InputWarning, InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
-from consilience.linkage_commands import holds_records, read_entities
+from consilience.linkage_commands import fit_folder, holds_records, read_entities
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
@@ -323,8 +323,10 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
         )
     if "num_views" in fitted.member.measures:
         print(f"views    {fitted.num_views()}")
+    said = fitted.diagnostics()  # as warnings
     for note in fitted.notes():
-        print(f"note     {note}")
+        if note not in said:
+            print(f"note     {note}")
     print(f"saved    {target}")
     if go_on is not None:
         print(f"resume   {go_on}")
@@ -461,7 +463,7 @@ def report(arguments: Arguments) -> None:
 
 def _kind(arguments: Arguments) -> str:
     """Return of what the predictions are: records where the fit is of records, chains, or items."""
-    if holds_records(Path(arguments.folder)):
+    if holds_records(fit_folder(arguments.folder)):
         return "records"
     return "chains" if are_chains(arguments.predictions, getattr(arguments, "metric", None) or ()) else "items"
 
@@ -504,7 +506,7 @@ def chains(arguments: Arguments) -> None:
 
 def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     """Load the fit, and the class map where there is one."""
-    folder, source = Path(arguments.folder), getattr(arguments, "map", None)
+    folder, source = fit_folder(arguments.folder), getattr(arguments, "map", None)
     if not holds_fit(folder):
         if holds_checkpoint(folder):
             raise InvalidFit(f"{folder} holds a run that did not end; go on with it by `consilience fit … --resume`")
@@ -550,12 +552,20 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
             found.append((Path(source).name.split(".")[0], system))
     if names is not None and len(names) != len(found):
         raise UnsupportedRequest(f"--names gives {len(names)} names for {len(found)} systems")
-    labels = names or [name for name, _ in found]
+    labels = names or _told_apart(files, [name for name, _ in found])
     if twice := {name for name in labels if labels.count(name) > 1}:
         remedy = "give other --names" if hasattr(arguments, "names") else "rename the files"
         raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
     systems = dict(zip(labels, (system for _, system in found), strict=True))
     return systems if kind == "chains" else {label: system.replace(name=label) for label, system in systems.items()}
+
+
+def _told_apart(files: list[str], names: list[str]) -> list[str]:
+    """Name systems whose files are called alike, as those of several runs, after their folders."""
+    if len(files) != len(names):  # of public data, which hold several systems
+        return names
+    folders = [Path(source).resolve().parent.name for source in files]
+    return [folder if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
 
 
 def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from consilience.data.partitions import Partition
     from consilience.inference.fitting import Fit
 
-__all__ = ["are_entities", "holds_records", "link", "read_entities", "score", "simulate"]
+__all__ = ["are_entities", "fit_folder", "holds_records", "link", "read_entities", "score", "simulate"]
 
 _LEAST_CERTAIN = 10
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
@@ -55,7 +55,8 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     low, high = number.interval
     lost = fitted.table("loss").set_index("quantity")["value"]
     return {
-        "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd, "interval": [low, high],
+        "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd,
+        "interval": None if number.most_links_unseen else [low, high], "interval_of_links_alone": number.links_alone,
         "expected_precision": expected.precision, "expected_recall": expected.recall,
         **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
         **fitted.describe(),
@@ -63,8 +64,11 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 
 def _print(fitted: Fit, target: Path, files: list[str]) -> None:
+    from consilience.linkage_page import among
+
     counts = fitted.data.counts
     print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
+    print(f"id       {fitted.attributes['id']}")
     print(f"fields   {fitted.attributes['fields']}; all compared for equality")
     if "left_out" in fitted.attributes:
         print(f"left out {fitted.attributes['left_out']}")
@@ -76,10 +80,12 @@ def _print(fitted: Fit, target: Path, files: list[str]) -> None:
     if expected.predicted_pairs:
         print(
             f"pairs    {expected.predicted_pairs:,} in the estimate, of which {expected.precision:.1%} are right and "
-            f"which are {expected.recall:.1%} of all, by the model's own account"
+            f"which are {expected.recall:.1%} of all {among(fitted)}, by the model's own account"
         )
+    said = fitted.diagnostics()  # as warnings
     for note in fitted.notes():
-        print(f"note     {note}")
+        if note not in said:
+            print(f"note     {note}")
     review = rows_of(fitted.table("review"))
     if review:
         print(f"\nthe most uncertain records\n{table_text(review, limit=_LEAST_CERTAIN, hint='see the report')}")
@@ -95,10 +101,9 @@ def simulate(arguments: argparse.Namespace) -> None:
     from consilience.models.block_linkage.simulation import simulate_records
 
     names = ("num_values", "size_share", "num_files", "repeats", "moves", "moving_fields", "errors", "typos", "seed")
-    records = simulate_records(
-        arguments.records, num_entities=arguments.entities, **{name: getattr(arguments, name) for name in names},
-        **{name: _one_or_each(getattr(arguments, name)) for name in ("exponent", "distortion", "missing")},
-    )  # fmt: skip
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in names}
+    given |= {name: _one_or_each(getattr(arguments, name)) for name in ("exponent", "distortion", "missing")}
+    records = simulate_records(arguments.records, num_entities=arguments.entities, **given)
     files = [str(path) for path in write_records(records, target).values()]
     entities = len(set(records.entity.tolist()))
     if arguments.json:
@@ -111,6 +116,12 @@ def simulate(arguments: argparse.Namespace) -> None:
 
 def _one_or_each(numbers: list[float]) -> float | list[float]:
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def fit_folder(folder: str | Path) -> Path:
+    """Return the folder of a fit: of what `link` wrote, the one within."""
+    inner = Path(folder) / "fit"
+    return inner if holds_fit(inner) and not holds_fit(Path(folder)) else Path(folder)
 
 
 def holds_records(folder: Path) -> bool:

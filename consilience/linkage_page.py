@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from consilience import linkage_figures
-from consilience.data import Records
-from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
+from consilience import figures, linkage_figures
+from consilience.data import Partition, Records
+from consilience.evaluation.comparison import compare
+from consilience.evaluation.metrics import Metric
+from consilience.evaluation.partition_scores import evaluate_partition, expected_scores, num_entities, score_partition
 from consilience.models.partition import PartitionTruth
 from consilience.pages import Section
 
-__all__ = ["calibration_table", "linkage_lead", "linkage_sections"]
+__all__ = ["among", "calibration_table", "linkage_lead", "linkage_sections", "system_sections"]
 
-_MOST_CLUSTERS = 20
-_SHOWN = 0.02       # Records that belong to an uncertain one with less probability are not shown beside it.
+_MOST_GROUPS = 20
+_SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
+_COUNTS = ("merge-moves", "merge-pairs")
 _BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
 
 
 def linkage_lead(fit: Any) -> list[Any]:
     """Return what a page of linkage begins with."""
     data, count = fit.data, num_entities(fit)
-    low, high = count.interval
     words = (
         f"Which records are of the same entity, inferred by the model “{fit.member.name}” ({fit.member.title}), and "
         "how sure that is. Fields are compared for equality."
     )
     facts = {
         "records": data.num_records, "files": data.num_sources, "fields": data.num_fields,
-        "entities, posterior mean": f"{count.value:,.0f}", "95 % interval": f"{low:,.0f} to {high:,.0f}",
-        "entities in the estimate": f"{count.point:,.0f}",
+        "entities, posterior mean": f"{count.value:,.0f}",
     }  # fmt: skip
+    if np.isfinite(count.corrected):
+        facts["entities with the links not looked at"] = f"{count.corrected:,.0f}"
+    facts |= _interval(count)
+    facts["entities in the estimate"] = f"{count.point:,.0f}"
     return [words, facts]
+
+
+def _interval(count: Any) -> dict[str, str]:
+    low, high = count.interval
+    if count.most_links_unseen:
+        return {"95 % interval: no links or few of all were looked at": "none"}
+    name = "95 % interval of the links alone, too narrow" if count.links_alone else "95 % interval"
+    return {name: f"{low:,.0f} to {high:,.0f}"}
+
+
+def among(fit: Any) -> str:
+    """Say of which pairs a share of all is: a fit knows of those alone that it looked at."""
+    given = getattr(fit.data, "candidate", None) is not None
+    return "among the pairs given" if given else "among the pairs looked at"
 
 
 def linkage_sections(fit: Any) -> list[Section]:
@@ -45,20 +67,48 @@ def linkage_sections(fit: Any) -> list[Section]:
 def _number(fit: Any) -> Section:
     count, known = num_entities(fit), _true_number(fit)
     expected = expected_scores(fit)
-    words = (
-        "The number of entities over draws of the partition. The interval is as wide as the records leave it under "
-        "this model: with hyperparameters that are fixed at an estimate it is too narrow, and no interval of a model "
-        "is honest where the model is wrong."
+    how = (
+        "It holds the doubt about links alone: what was learned about errors is fixed at an estimate, so that it is "
+        "too narrow. "
+        if count.links_alone
+        else ""
     )
+    words = f"The number of entities over draws of the partition, as far as the model holds. {how}"
+    if np.isfinite(count.corrected):
+        words += (
+            f"With the links that were not looked at, as the model expects them, the mean would be "
+            f"{count.corrected:,.1f} and not {count.value:,.1f}; neither the draws nor the interval know of these."
+        )
     sizes = count.table[count.table["entities"] >= _SHOWN_ENTITIES]
-    sizes = sizes.rename(columns={"size": "records of an entity", "entities": "entities, expected"})
-    blocks = [words, linkage_figures.entity_histogram(count, known), sizes]
+    names = {"size": "records of an entity", "entities": "entities, expected"}
+    shown = _renamed(_written(sizes, {"entities": 1}), names)
+    blocks: list[Any] = [words, linkage_figures.entity_histogram(count, known), shown]
+    if count.most_links_unseen:
+        words = (
+            "No links, or few of all that the model expects, were among the pairs looked at. The number of entities is "
+            "therefore not known, and no interval is given."
+        )
+        blocks = [words, shown]
     if np.isfinite(expected.precision):
         blocks.append(
             f"By its own account the estimate joins {expected.predicted_pairs:,} pairs, of which "
-            f"{expected.precision:.1%} are right, and finds {expected.recall:.1%} of all pairs there are."
+            f"{expected.precision:.1%} are right, and finds {expected.recall:.1%} of all {among(fit)}."
         )
     return Section("How many entities", blocks)
+
+
+def _written(frame: Any, digits: Mapping[str, int]) -> Any:
+    """Write columns of numbers with so many digits after the point."""
+    texts = {name: [f"{value:,.{number}f}" for value in frame[name]] for name, number in digits.items()}
+    written = frame.assign(**texts)
+    written.attrs["numbers"] = tuple(digits)
+    return written
+
+
+def _renamed(frame: Any, names: Mapping[str, str]) -> Any:
+    renamed = frame.rename(columns=names)
+    renamed.attrs["numbers"] = tuple(names.get(name, name) for name in frame.attrs.get("numbers", ()))
+    return renamed
 
 
 def _lost(fit: Any) -> Section | None:
@@ -70,7 +120,9 @@ def _lost(fit: Any) -> Section | None:
         "to be left out, where the linked pairs look as it expects them to; else nobody knows."
     )
     values = ["not known" if np.isnan(value) else f"{value:,.6g}" for value in table["value"]]
-    return Section("What the candidates leave out", [words, *map(_sentence, fit.notes()), table.assign(value=values)])
+    shown = table.assign(value=values)[["meaning", "value"]].rename(columns={"meaning": "what"})
+    shown.attrs["numbers"] = ("value",)
+    return Section("What the candidates leave out", [words, *map(_sentence, fit.notes()), shown])
 
 
 def _sentence(note: str) -> str:
@@ -81,37 +133,77 @@ def _uncertain(fit: Any) -> Section | None:
     """Show the records that are least certain, each with those that it may belong to, field by field."""
     import pandas
 
-    review = fit.table("review").head(_MOST_CLUSTERS)
+    review = fit.table("review")
     if not len(review):
         return None
-    data, pairs = fit.data, fit.truth.pairs()
-    wanted = set(review["record"])
-    code = {name: number for number, name in enumerate(data.records) if name in wanted}
-    rows: list[dict[str, Any]] = []
-    seen: set[int] = set()
-    for _, line in review.iterrows():
-        record = code[line["record"]]
-        if record in seen:
-            continue
-        beside = (pairs.first == record) | (pairs.second == record)
-        others = np.where(pairs.first[beside] == record, pairs.second[beside], pairs.first[beside])
-        chance = pairs.probability[beside]
-        order = np.argsort(-chance)[: int(np.sum(chance > _SHOWN))]
-        group = [(record, None), *zip(others[order].tolist(), chance[order].tolist(), strict=True)]
-        seen.update(one for one, _ in group)
-        number = len({row["group"] for row in rows}) + 1
-        for one, probability in group:
-            rows.append({
-                "group": number, "record": data.records[one], "file": data.sources[int(data.source[one])],
-                "probability": "" if probability is None else f"{probability:.2f}",
-                **{str(field): _value(data, place, one) for place, field in enumerate(data.fields)},
-            })  # fmt: skip
+    data = fit.data
+    code = {name: number for number, name in enumerate(data.records)}
+    doubtful = np.array([code[name] for name in review["record"]])
+    groups, left_out = _groups(fit.truth.pairs(), doubtful, data.num_records)
+    estimate = fit.truth.estimate()
+    rows = [row for number, group in enumerate(groups, 1) for row in _group_rows(data, estimate, number, group)]
     words = (
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
-        "probability that they are. These are the ones to look at."
+        "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
     )
+    more = f"{left_out:,} further groups of records are in doubt; the table review of the fit has them all."
     frame = pandas.DataFrame(rows)
-    return Section("To be decided by hand", [words, frame.drop(columns="file") if data.num_sources == 1 else frame])
+    frame = frame.drop(columns="file") if data.num_sources == 1 else frame
+    frame.attrs["numbers"] = ("probability",)
+    return Section("To be decided by hand", [words, frame, *([more] if left_out else [])])
+
+
+def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[list[tuple[int, float]]], int]:
+    """Return doubtful records, each before those that it may belong to, with probabilities; and how many are left out.
+
+    Groups that are left out are those of connected records none of which is in a group that is returned.
+    """
+    likely = pairs.probability > _SHOWN
+    first, second, probability = (values[likely] for values in pairs)
+    graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(num_records, num_records))
+    _, part = connected_components(graph, directed=False)
+    groups: list[list[tuple[int, float]]] = []
+    seen: set[int] = set()
+    for record in doubtful.tolist():
+        if record in seen:
+            continue
+        if len(groups) == _MOST_GROUPS:
+            break
+        beside = (first == record) | (second == record)
+        others = np.where(first[beside] == record, second[beside], first[beside])
+        order = np.argsort(-probability[beside])
+        near = zip(others[order].tolist(), probability[beside][order].tolist(), strict=True)
+        groups.append([(record, 1.0), *near])
+        seen.update(one for one, _ in groups[-1])
+    return groups, len(np.setdiff1d(part[doubtful], part[list(seen)]))
+
+
+def _group_rows(
+    data: Records, estimate: np.ndarray, number: int, group: Sequence[tuple[int, float]]
+) -> list[dict[str, Any]]:
+    """Return the rows of a group: what each record shows, and how it was and, if known, is to be decided."""
+    head = group[0][0]
+    rows = []
+    for record, probability in group:
+        is_head = record == head
+        row = {
+            "group": number, "record": data.records[record], "file": data.sources[int(data.source[record])],
+            "probability": "" if is_head else f"{probability:.2f}",
+            "estimate": "" if is_head else _joined(estimate, head, record),
+        }  # fmt: skip
+        if data.entity is not None:
+            row["known"] = "" if is_head else _joined(np.asarray(data.entity), head, record)
+        for place, field in enumerate(data.fields):
+            own, of_head = _value(data, place, record), _value(data, place, head)
+            row[str(field)] = f"≠ {own}" if own and of_head and own != of_head else own
+        rows.append(row)
+    return rows
+
+
+def _joined(entity: np.ndarray, one: int, other: int) -> str:
+    if entity[one] < 0 or entity[other] < 0:
+        return "not known"
+    return "joined" if entity[one] == entity[other] else "apart"
 
 
 def _value(data: Records, field: int, record: int) -> str:
@@ -134,7 +226,9 @@ def _patterns(fit: Any) -> Section | None:
     if "patterns" not in fit.member.tables or fit.data.num_sources == 1:
         return None
     words = "How many entities have records in exactly these files, over draws of the partition."
-    return Section("Between files", [words, fit.table("patterns")])
+    table = _written(fit.table("patterns"), {"entities": 1, "lower": 0, "upper": 0})
+    names = {"sources": "files", "entities": "entities, mean", "lower": "95 % from", "upper": "to"}
+    return Section("Between files", [words, _renamed(table, names)])
 
 
 def _known(fit: Any) -> Section | None:
@@ -146,10 +240,56 @@ def _known(fit: Any) -> Section | None:
         "Entities are known for these records, and were not used. Pairs count as predicted with their probability; "
         "below, those of each range of probabilities, with how many of them are of one entity."
     )
-    blocks: list[Any] = [words, scores.table]
+    texts = [_score_text(row.score, row.value) for row in scores.table.itertuples()]
+    shown = scores.table.assign(value=texts)
+    shown.attrs["numbers"] = ("value",)
+    blocks: list[Any] = [words, shown]
     if len(table):
         blocks += [linkage_figures.calibration(table), table]
     return Section("Against the known entities", blocks)
+
+
+def _score_text(name: str, value: float) -> str:
+    if np.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if name in _COUNTS else f"{value:.4f}"
+
+
+def system_sections(
+    fit: Any, systems: Mapping[str, Partition], metric: Any = None, *, missing: str = "error", unknown: str = "error"
+) -> list[Section]:
+    """Return the sections on what systems say who is one entity, scored against the draws of a fit.
+
+    Parameters
+    ----------
+    fit : of records.
+    systems : partitions by name.
+    metric : one or several, as in `evaluate`; systems are ranked by the first.
+    missing, unknown : see `evaluate`.
+    """
+    import pandas
+
+    if not systems:
+        return []
+    listed = metric if isinstance(metric, list | tuple) else ["pairwise-f1" if metric is None else metric]
+    metrics = [one.name if isinstance(one, Metric) else one for one in listed]
+    rows = []
+    for name, system in systems.items():
+        for one, score in evaluate_partition(fit, system, metrics, missing=missing, unknown=unknown).items():
+            low, high = score.interval
+            row = {"system": name, "metric": one, "value": score.value, "sd over draws": score.sd}
+            rows.append(row | {"95 % from": low, "to": high, "against the estimate": score.point})
+    words = (
+        "Scores over the draws of who is one entity, as far as the model holds. A system that was made with this model "
+        "looks better than it is."
+    )
+    blocks: list[Any] = [words, pandas.DataFrame(rows)]
+    if len(systems) > 1:
+        ranked = compare(fit, systems, metrics[0], missing=missing, unknown=unknown)
+        columns = {"rank": "rank", "system": "system", "value": metrics[0], "lower": "95 % from", "upper": "to"}
+        columns |= {"sd_truth": "sd from truth", "sd_items": "sd from records", "p_best": "P(best)"}
+        blocks += [ranked.table[list(columns)].rename(columns=columns), figures.leaderboard(ranked)]
+    return [Section("Scores of systems", blocks)]
 
 
 def calibration_table(truth: PartitionTruth, entity: np.ndarray) -> Any:

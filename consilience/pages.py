@@ -40,8 +40,9 @@ class Section:
     ----------
     title : heading.
     blocks : what is under it, in order: a text is a paragraph (``markupsafe.Markup`` stays as it is, anything else
-        is escaped), a data frame a table, a matplotlib Figure or Axes a figure, a list of those a row of figures, a
-        dict a row of named key figures, a `Code` code.
+        is escaped), a data frame a table (``attrs["numbers"]`` names columns of numbers that are written as texts), a
+        matplotlib Figure or Axes a figure, a list of those a row of figures, a dict a row of named key figures, a
+        `Code` code.
     """
 
     title: str
@@ -133,7 +134,8 @@ def _rendered(block: Any, count: _Counter) -> dict[str, Any]:
 
 def _table(frame: Any) -> dict[str, Any]:
     columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
-    numeric = [column.dtype.kind in "iufb" for column in columns]
+    written = frame.attrs.get("numbers", ())
+    numeric = [column.dtype.kind in "iufb" or column.name in written for column in columns]
     rows = zip(*([_text(value) for value in column] for column in columns), strict=True)
     return {"columns": [str(name) for name in frame.columns], "numeric": numeric, "rows": list(rows)}
 

@@ -15,7 +15,7 @@ from consilience import figures
 from consilience.agreement_page import agreement_lead, agreement_sections, predictive_section
 from consilience.annotator_page import annotator_sections, next_label_sections
 from consilience.chains_page import ambiguity_sections, chain_score_sections, split_systems
-from consilience.data import Annotations, Chains, ClassMap, Constraints, Predictions, Rankings
+from consilience.data import Annotations, Chains, ClassMap, Constraints, Partition, Predictions, Rankings, Records
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import Agreement, agreement
@@ -24,8 +24,8 @@ from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.comparison import Comparison, compare
 from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.scores import Score
-from consilience.inference.fitting import Fit, describe_priors
-from consilience.linkage_page import linkage_lead, linkage_sections
+from consilience.inference.fitting import Fit, describe_priors, is_direct
+from consilience.linkage_page import linkage_lead, linkage_sections, system_sections
 from consilience.models import MEMBERS
 from consilience.models.partition import PartitionTruth
 from consilience.models.truth import Block, DirichletTruth, LabelTruth, Truth
@@ -43,7 +43,7 @@ _MOST_REMEMBERED = 1 << 26
 
 def report(
     fit: Fit | Agreement,
-    predictions: Predictions | Chains | Mapping[str, Any] | None = None,
+    predictions: Predictions | Chains | Partition | Mapping[str, Any] | None = None,
     *,
     path: str | os.PathLike = "report.html",
     metric: str | Metric | Sequence[str | Metric] | None = None,
@@ -59,7 +59,8 @@ def report(
     Parameters
     ----------
     fit : of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
-    predictions : of one system, or of several by name; classes of items, or coreference chains.
+    predictions : of one system, or of several by name; classes of items, coreference chains, or of linked records
+        partitions (`read_partition`).
     path : file to write; it appears when it is complete, in place of an earlier one.
     metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
         by default they follow from the length of the predictions.
@@ -79,15 +80,19 @@ def report(
         about = [*agreement_sections(fit), *sections]
         return write_page(title or "Agreement of annotators", agreement_lead(fit), about, path)
     if isinstance(fit.truth, PartitionTruth):
-        if predictions is not None or risk is not None:
-            raise UnsupportedRequest("the report of linked records has no systems yet; score them by evaluate")
-        about = [*linkage_sections(fit), *sections, _run_section(fit, {})]
+        if risk is not None:
+            raise UnsupportedRequest("risk= groups classes, and linked records have none")
+        partitions = _partitions(predictions)
+        compared = system_sections(fit, partitions, metric, missing=missing, unknown=unknown)
+        about = [*linkage_sections(fit), *compared, *sections, _run_section(fit, partitions)]
         return write_page(title or "Records of the same entity", linkage_lead(fit), about, path)
     if isinstance(fit.data, Constraints):
         if predictions is not None or risk is not None:
             raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
         about = [*views_sections(fit), *sections, _run_section(fit, {})]
         return write_page(title or "Views of experts", views_lead(fit), about, path)
+    if isinstance(predictions, Partition):
+        raise UnsupportedRequest("a partition of records is scored against a fit of records")
     given = {predictions.name: predictions} if isinstance(predictions, Predictions) else predictions or {}
     systems, chains = split_systems({"response": given} if isinstance(given, Chains) else given)
     truth = _remembering(fit.truth)
@@ -457,7 +462,14 @@ def _pairwise_agreement(fit: Fit) -> list[Section]:
     return parts
 
 
-def _run_section(fit: Fit, systems: Mapping[str, Predictions]) -> Section:
+def _partitions(given: Any) -> dict[str, Partition]:
+    systems = {given.name: given} if isinstance(given, Partition) else dict(given or {})
+    if not all(isinstance(one, Partition) for one in systems.values()):
+        raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
+    return systems
+
+
+def _run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     import pandas
 
     described = {name.replace("_", " "): str(value) for name, value in fit.describe().items()}
@@ -470,17 +482,20 @@ def _run_section(fit: Fit, systems: Mapping[str, Predictions]) -> Section:
 
 
 def _diagnosis(fit: Fit) -> str:
-    return " ".join([_how_it_ended(fit), *(f"Of this fit: {note}." for note in fit.notes())])
+    said = fit.diagnostics()
+    return " ".join([_how_it_ended(fit), *(f"Of this fit: {note}." for note in fit.notes() if note not in said)])
 
 
 def _how_it_ended(fit: Fit) -> str:
     if fit.method == "exact":
         return "The posterior is exact: there is no chain and no optimiser whose convergence could be in doubt."
-    if fit.run is None:
-        return "The driver's own account of this run is not at hand; its diagnostics were shown when it was fitted."
     problems = fit.diagnostics()
     if problems:
         return "Diagnostics: " + "; ".join(problems) + "."
+    if is_direct(fit.member, fit.method):
+        return f"The estimate was computed directly, with the result “{fit.result}”, and nothing of it is poor."
+    if fit.run is None:
+        return "The steps of the run are not stored with a fit; what was poor was said when it was fitted."
     if fit.method == "cavi":
         return (
             "The posterior is approximated by independent factors, whose spread is as a rule too small; "
@@ -490,11 +505,11 @@ def _how_it_ended(fit: Fit) -> str:
     return f"The run ended with the result “{fit.result}”, and none of its diagnostics is poor."
 
 
-def _reproduction(fit: Fit, systems: Mapping[str, Predictions]) -> str:
+def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
     kind = type(fit.data).__name__
     readers = {
         "Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings",
-        "Constraints": "read_constraints",
+        "Mentions": "read_mentions", "Records": "read_records", "Constraints": "read_constraints",
     }  # fmt: skip
     model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
     settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
@@ -505,8 +520,21 @@ def _reproduction(fit: Fit, systems: Mapping[str, Predictions]) -> str:
     own_priors = fit.member.priors is not None and priors != describe_priors(fit.member.priors())
     settings = f"{', priors=priors' if own_priors else ''}, method={fit.method!r}, draws={fit.draws}{settings}"
     data_hash = fit.attributes.get("data_hash", "")[:12]
+    write = f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
+    if isinstance(fit.data, Records) and "fields" in fit.attributes:  # as `link` leaves them
+        pairs = ", pairs=…" if fit.data.candidate is not None else ""
+        linked = f"fit = cs.link({_sources(fit.data)}{pairs}{settings}, seed={fit.seed})"
+        return f"{linked}  # {kind}, hash {data_hash}…\n{write}"
+    features = ", features=…" if getattr(fit.data, "features", None) is not None else ""
+    sources = _sources(fit.data) if isinstance(fit.data, Records) else f"…{features}"
     return (
-        f"data = cs.{readers.get(kind, 'load')}(…)  # {kind}, hash {data_hash}…\n"
-        f"fit = cs.fit({model}, data{settings}, seed={fit.seed})\n"
-        f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
+        f"data = cs.{readers.get(kind, 'load')}({sources})  # {kind}, hash {data_hash}…\n"
+        f"fit = cs.fit({model}, data{settings}, seed={fit.seed})\n{write}"
     )
+
+
+def _sources(data: Records) -> str:
+    """Return the arguments with which records were read, as far as they are known."""
+    files = ", ".join(f"{name!r}: …" for name in data.sources)
+    given = f"{{{files}}}, fields={[str(field) for field in data.fields]}"
+    return given + (", entity=…" if data.entity is not None else "")

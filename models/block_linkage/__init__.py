@@ -25,7 +25,8 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `components` | what they connect, cut where it is too large |
 | `likelihoods`, `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links` | hyperparameters; what the threshold hides |
-| `posterior`, `truth`, `tables` | what comes out: entities, pairs, review, canonical records |
+| `repeats` | fields and records that repeat too little or too much to tell entities |
+| `posterior`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `simulation`, `words` | records with known entities |
 
@@ -45,14 +46,16 @@ from jax.sharding import Mesh
 
 from consilience.arrays import Array, Key
 from consilience.data.records import Records
+from consilience.models.block_linkage.canonical import canonical
 from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import RESTRICTIONS
+from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.model import Linkable, linkable, model
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.simulation import simulate
-from consilience.models.block_linkage.tables import canonical, entities, fields, loss, pairs, patterns, review
+from consilience.models.block_linkage.tables import entities, fields, loss, pairs, patterns, review
 from consilience.models.block_linkage.truth import BlockPartition, drawn_partitions, expected_clusters
 from consilience.models.interface import Model, Option
 from consilience.models.partition import DrawnPartitions
@@ -63,6 +66,7 @@ __all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "simulate"
 _MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
 _OFTEN_MISSING = 0.2
+_OFTEN_DISTORTED = 0.5
 
 
 def estimate(
@@ -107,9 +111,15 @@ def draw(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **opt
 
 def warnings(posterior: Any, data: Records) -> list[str]:
     """Say what only the outcome tells: errors that come together, entities that are too large, what was cut."""
-    found: list[str] = []
     if not isinstance(posterior, Posterior):
-        return found
+        return _often_distorted(np.asarray(posterior["distortion"]).mean(axis=0), data)
+    if posterior.links_nothing():
+        found = [
+            "no two records were linked, so nothing was learned about errors: compare more fields, leave out those "
+            "that differ in nearly every record, raise the option threshold, or check that the files write values alike"
+        ]
+        return found + _cut(posterior)
+    found = _often_distorted(posterior.distortion, data)
     if _disagrees(posterior, data):
         found.append(
             "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
@@ -119,14 +129,42 @@ def warnings(posterior: Any, data: Records) -> list[str]:
     largest = len(posterior.size_share)
     if posterior.size_share[-1] > _LARGE_SHARE and _expected_of_size(posterior, largest) >= 1:
         found.append(f"many entities have {largest} records, the most that is looked at; raise the option largest")
-    components, records, most, pairs_lost, _ = posterior.cut.tolist()
+    return found + _cut(posterior)
+
+
+def _cut(posterior: Posterior) -> list[str]:
+    """Say which candidates were given up, and which records were never candidates because many are alike."""
+    found = []
+    components, records, most, pairs_lost, links_lost = posterior.cut.tolist()
     if components:
+        groups = (
+            f"1 component with {records:,.0f} records was too large to go through, and was cut at its weakest links"
+            if components == 1
+            else f"{components:,.0f} components with {records:,.0f} records were too large to go through, the largest "
+            f"with {most:,.0f}, and were cut at their weakest links"
+        )
+        pairs_given_up = f"{pairs_lost:,.0f} pair{'' if pairs_lost == 1 else 's'}"
+        found.append(f"{groups}, {pairs_given_up} worth {links_lost:,.1f} links; a lower threshold makes them smaller")
+    alike, pairs_alike, links_alike = posterior.alike.tolist()
+    if alike:
         found.append(
-            f"{components:,.0f} components with {records:,.0f} records were too large to go through, the largest with "
-            f"{most:,.0f}, and were cut at their weakest links, {pairs_lost:,.0f} pairs; a lower threshold makes them "
-            "smaller"
+            f"{alike:,.0f} records are like others in all fields, but of values so common that their "
+            f"{pairs_alike:,.0f} pairs, worth {links_alike:,.1f} links, were not looked at: do not trust that each is "
+            "alone; compare more fields, or keep one of each"
         )
     return found
+
+
+def _often_distorted(distortion: np.ndarray, data: Records) -> list[str]:
+    """Name the fields that linked records hardly ever agree in."""
+    names = np.arange(data.num_fields) if data.fields is None else np.asarray(data.fields, object)
+    often = [str(name) for name in names[distortion > _OFTEN_DISTORTED]]
+    if not often:
+        return []
+    return [
+        f"linked records almost never agree in {', '.join(often)}: is it written differently in the files? if it does "
+        "not describe the entity, leave it out of the fields"
+    ]
 
 
 def _expected_of_size(posterior: Posterior, size: int) -> float:
@@ -139,8 +177,28 @@ def findings(posterior: Any, data: Records) -> list[str]:
     """Say how many links the candidates leave out, and how many entities there are with them; or why nobody knows."""
     if not isinstance(posterior, Posterior):
         return []
+    return _joined_by(posterior, data) + _left_out(posterior, data)
+
+
+def _joined_by(posterior: Posterior, data: Records) -> list[str]:
+    """Name the fields by which candidates were found, where there are others."""
+    if data.candidate is not None or data.fields is None:
+        return []
+    # All likelihoods give a pair the same log odds.
+    likelihood, threshold = LIKELIHOODS["hit-miss"], float(posterior.threshold)
+    rule = join_rule(data, posterior.parameters(), likelihood, threshold=threshold)
+    if len(rule.fields) >= np.sum(np.diff(data.first_value) > 1):
+        return []
+    names = ", ".join(map(str, np.asarray(data.fields, object)[np.sort(rule.fields)]))
+    return [f"candidates were found by the fields that tell most, {names}; the others count once a pair is found"]
+
+
+def _left_out(posterior: Posterior, data: Records) -> list[str]:
+    """Say how many links the candidates leave out."""
     if np.isnan(posterior.found_share):
         return ["the candidates were given: how many links are not among them is not known"]
+    if posterior.links_nothing():
+        return []  # the model learned nothing from which to expect links
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
     if not posterior.completed:
         why = "too few linked pairs have all fields to tell whether it fits"

@@ -1,8 +1,4 @@
-r"""Tables of block-linkage: who is one entity, which pairs, what to decide by hand, what an entity looks like.
-
-The true value of a field of an entity is v with probability :math:`P(y = v) \propto \theta_v (1 + (1 - b) / (b
-\theta_v))^{n_v}`, where :math:`n_v` of its records show v (hit-miss likelihood, distortions summed out).
-"""
+"""Tables of block-linkage: who is one entity, which pairs, what to decide by hand, what is lost."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
+from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.em import record_shares
@@ -18,7 +15,7 @@ from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.truth import expected_clusters
 from consilience.models.partition import PartitionTruth
 
-__all__ = ["canonical", "entities", "fields", "loss", "pairs", "patterns", "review"]
+__all__ = ["entities", "fields", "hyperparameters", "loss", "pairs", "patterns", "review"]
 
 _DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
 _MOST_SOURCES = 62  # bits of a set of them
@@ -27,12 +24,37 @@ _MOST_SOURCES = 62  # bits of a set of them
 def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the records: the entity of each in the most probable partition, named by its first record.
 
-    ``certainty`` is the probability that the entity is exactly these records, and no other.
+    ``certainty`` is the probability that the entity is exactly these records, and no other. ``file`` and
+    ``original_id`` say where the record comes from: its id there, where ``record`` is ``file:id`` because files share
+    ids.
     """
+    own = _assigned(truth)
+    if data.records is None:
+        return own
+    records, files = np.asarray(data.records, object), np.asarray(data.sources, object)[np.asarray(data.source)]
+    return own | {"file": files, "original_id": records if data.num_sources == 1 else _original_ids(records, files)}
+
+
+def _assigned(truth: PartitionTruth) -> dict[str, np.ndarray]:
     estimate = truth.estimate()
     return {
         "record": np.arange(truth.num_records), "entity": estimate, "certainty": truth.cluster_probability(estimate),
     }  # fmt: skip
+
+
+def _original_ids(records: np.ndarray, files: np.ndarray) -> np.ndarray:
+    """Return the ids in the files: without the name of the file, where an id is of several ones."""
+    ids = records.copy()
+    pairs = zip(records, files, strict=True)
+    marked = np.array([record.startswith(f"{file}:") for record, file in pairs], bool)
+    if not marked.any():
+        return ids
+    pairs = zip(records[marked], files[marked], strict=True)
+    bare = object_array(record[len(file) + 1 :] for record, file in pairs)
+    _, code, number = np.unique(bare.astype(str), return_inverse=True, return_counts=True)
+    # An id that only looks like that is of one file.
+    ids[marked] = np.where(number[code] > 1, bare, ids[marked])
+    return ids
 
 
 def pairs(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -49,42 +71,8 @@ def review(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np
     entropy = truth.entropy()
     order = np.argsort(-entropy, kind="stable")
     order = order[entropy[order] > _DOUBTFUL]
-    table = entities(posterior, data, truth)
+    table = _assigned(truth)
     return {**{name: values[order] for name, values in table.items()}, "entropy": entropy[order]}
-
-
-def canonical(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the true values of entities with several records: of each field the most probable one.
-
-    ``values`` is how many different values its records show; a field that all of them lack has no row.
-    """
-    cluster, fields = truth.estimate(), np.arange(data.num_fields)
-    several = np.bincount(cluster, minlength=truth.num_records)[cluster] > 1
-    record = np.flatnonzero(several)
-    value = np.asarray(data.value)[:, record] + np.asarray(data.first_value)[:-1, None]
-    seen = np.asarray(data.value)[:, record] >= 0
-    field = np.broadcast_to(fields[:, None], value.shape)[seen]
-    entity = np.broadcast_to(cluster[record], value.shape)[seen].astype(np.int64)
-    cells, number = np.unique((entity * data.num_fields + field) * data.num_values + value[seen], return_counts=True)
-    of_field, value = np.divmod(cells, data.num_values)
-    value_share, of_fields = _hyperparameters(posterior, data)
-    share, distortion = value_share[value], of_fields[of_field % data.num_fields]
-    # The values that no record shows have together what is left of one.
-    log_weight = np.log(share) + number * np.log1p((1 - distortion) / (distortion * share))
-    starts = np.flatnonzero(np.diff(of_field, prepend=-1))
-    lengths = np.diff(np.append(starts, len(cells)))
-    highest = np.maximum.reduceat(log_weight, starts) if len(starts) else log_weight
-    weight = np.exp(log_weight - np.repeat(highest, lengths))
-    rest = np.exp(-highest) * (1 - np.add.reduceat(share, starts)) if len(starts) else highest
-    whole = (np.add.reduceat(weight, starts) if len(starts) else highest) + rest
-    leads = np.flatnonzero(log_weight == np.repeat(highest, lengths))
-    leads = leads[np.searchsorted(leads, starts)]
-    values = np.asarray(data.values, object)
-    return {
-        "entity": (of_field[starts] // data.num_fields).astype(np.int32),
-        "field": np.asarray(data.fields, object)[of_field[starts] % data.num_fields], "value": values[value[leads]],
-        "probability": weight[leads] / whole, "values": lengths,
-    }  # fmt: skip
 
 
 def fields(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -92,7 +80,7 @@ def fields(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np
     missing = (np.asarray(data.value) < 0).sum(axis=1)
     return {
         "field": np.asarray(data.fields, object), "values": np.diff(data.first_value), "missing": missing,
-        "distortion": _hyperparameters(posterior, data)[1],
+        "distortion": hyperparameters(posterior, data)[1],
     }  # fmt: skip
 
 
@@ -118,7 +106,11 @@ def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.n
     rows: dict[str, tuple[Any, str]] = {}
     if isinstance(posterior, Posterior):
         mean, corrected = expected_clusters(posterior)
-        components, records, largest, pairs_cut, _ = np.asarray(posterior.cut, float)
+        if posterior.links_nothing():  # what was learned is the prior, and expects nothing of these records
+            posterior = posterior._replace(found_share=np.array(np.nan))
+            corrected = np.nan
+        components, records, largest, pairs_cut, links_cut = np.asarray(posterior.cut, float)
+        records_alike, pairs_alike, links_alike = np.asarray(posterior.alike, float)
         rows = {
             "threshold": (posterior.threshold, "candidates are pairs with log odds above minus this"),
             "found_share": (posterior.found_share, "of all links, those that the model expects among candidates"),
@@ -133,6 +125,10 @@ def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.n
             "records_cut": (records, "records in them"),
             "largest_component": (largest, "records in the largest group of candidates, before the cut"),
             "pairs_cut": (pairs_cut, "pairs that were given up to make them small"),
+            "links_cut": (links_cut, "links that these pairs were worth, each taken for itself"),
+            "records_alike": (records_alike, "records like others in all fields, too common to be candidates"),
+            "pairs_alike": (pairs_alike, "pairs of them that are alike, and were not looked at"),
+            "links_alike": (links_alike, "links that these pairs were worth, each taken for itself"),
         }
     return {
         "quantity": np.array(list(rows), object),
@@ -141,7 +137,7 @@ def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.n
     }
 
 
-def _hyperparameters(posterior: Any, data: Records) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+def hyperparameters(posterior: Any, data: Records) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
     """Return θ and b: the estimates, or means of draws."""
     if isinstance(posterior, Posterior):
         return np.asarray(posterior.value_share), np.asarray(posterior.distortion)

@@ -5,12 +5,17 @@ import json
 import warnings
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 
 import consilience as cs
 from consilience.cli import main
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
+from consilience.linkage_figures import calibration
+from consilience.linkage_page import _groups
 from consilience.models.block_linkage import simulate
+from consilience.models.partition import Pairs
 
 PEOPLE = {
     "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
@@ -60,8 +65,10 @@ def test_one_record_is_nothing_to_link():
 def test_many_records_that_nothing_tells_apart():
     number = 150
     table = {"id": range(number + 20), "name": [*["ada"] * number, *map(str, range(10)), *map(str, range(10))]}
-    with pytest.warns(InputWarning, match="150 records have the same value in every field that is compared"):
+    with pytest.warns() as told:
         cs.link(table)
+    message = "150 records have the same value in every field that is compared"
+    assert any(issubclass(one.category, InputWarning) and message in str(one.message) for one in told)
 
 
 def test_of_few_records_nothing_is_said_of_large_entities():
@@ -113,8 +120,9 @@ def test_a_byte_order_mark_and_columns_that_say_nothing(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     text = "id,name,city,kind,note\na,Ada,Bonn,p,\nb,Ada,Bonn,p,\nc,Max,Jena,p,\n"
     Path("people.csv").write_text(text, encoding="utf-8-sig")
-    assert main(["link", "people.csv", "-o", "out"]) == 0
+    assert main(["link", "people.csv", "-o", "out"]) == 3  # too few records to link any
     shown = capsys.readouterr()
+    assert "no two records were linked" in shown.err
     assert "left out kind: the same in every record; note: always missing" in shown.out
 
 
@@ -134,7 +142,7 @@ def test_what_the_command_writes(folder):
     with (folder / "out/entities.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 120
-    assert set(rows[0]) == {"record", "entity", "certainty"}
+    assert set(rows[0]) == {"record", "entity", "certainty", "file", "original_id"}
     with (folder / "out/pairs.csv").open(newline="") as stream:
         assert set(next(csv.DictReader(stream))) == {"record_a", "record_b", "probability"}
     page = (folder / "out/report.html").read_text()
@@ -147,6 +155,53 @@ def test_what_the_command_writes(folder):
     # Of 120 records too few are linked to tell whether the model fits: nothing is corrected, and the page says so.
     assert "not known" in page
     assert all(note[1:] in page for note in fit.notes())
+    assert "cs.link({&#39;file_1&#39;: …, &#39;file_2&#39;: …}, fields=[&#39;field_1&#39;" in page
+    for words in ("interval of the links alone, too narrow", "of all among the pairs looked at", "≠ "):
+        assert words in page
+
+
+def test_a_page_with_systems(folder, systems, capsys):
+    page = folder / "systems.html"
+    words = ["report", folder / "out", "--predictions", systems["true"], systems["alone"]]
+    printed(capsys, *words, "--metric", "pairwise-f1", "--metric", "b3-f1", "-o", page)
+    assert "Scores of systems" in page.read_text()
+    score = cs.evaluate(cs.load_fit(folder / "out/fit"), cs.read_partition(systems["true"]), metric="b3-f1")
+    assert f"{score.value:.4f}" in page.read_text()
+    with pytest.raises(UnsupportedRequest, match="systems that link records are partitions"):
+        cs.report(cs.load_fit(folder / "out/fit"), {"one": [1, 2]}, path=page)
+
+
+def test_known_pairs_of_given_candidates(tmp_path, monkeypatch, capsys):
+    """Of pairs that were given a share is of all among them; and nothing is said twice."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "records", "--records", "60", "--values", "9,8,7", "--sizes", "0,1", "-o", "a.csv"]) == 0
+    records = cs.read_records("a.csv", entity="entity")
+    order = np.argsort(records.entity, kind="stable")
+    rows = [f"{one},{other}" for one, other in records.records[order].reshape(-1, 2)]
+    Path("pairs.csv").write_text("\n".join(["record_a,record_b", *rows]))
+    assert main(["link", "a.csv", "--entity", "entity", "--pairs", "pairs.csv", "-o", "out"]) in (0, 3)
+    shown = capsys.readouterr()
+    assert "of all among the pairs given" in shown.out
+    warned = [line.removeprefix("warning: ") for line in shown.err.splitlines()]
+    assert not any(line in shown.out for line in warned)
+    assert "among the pairs given" in Path("out/report.html").read_text()
+
+
+def test_what_is_doubtful_and_not_shown_is_counted():
+    pairs = Pairs(np.array([0, 0, 3, 5], np.int32), np.array([1, 2, 4, 6], np.int32), np.array([0.4, 0.6, 0.5, 0.01]))
+    groups, left_out = _groups(pairs, np.array([2, 0, 3, 4, 6]), 7)
+    assert groups == [[(2, 1.0), (0, 0.6)], [(3, 1.0), (4, 0.5)], [(6, 1.0)]]
+    assert left_out == 0
+    many = Pairs(np.arange(0, 60, 2, dtype=np.int32), np.arange(1, 60, 2, dtype=np.int32), np.full(30, 0.5))
+    groups, left_out = _groups(many, np.arange(60), 60)
+    assert (len(groups), left_out) == (20, 10)
+
+
+def test_bars_of_shares_end_where_shares_do():
+    table = pandas.DataFrame({"pairs": [2, 3], "predicted": [0.1, 0.9], "observed": [0.0, 1.0]})
+    (bars,) = calibration(table).collections
+    ends = np.concatenate([path.vertices[:, 1] for path in bars.get_paths()])
+    assert (ends.min(), ends.max()) == (0, 1)
 
 
 def test_the_tables_of_the_saved_fit(folder, capsys):
@@ -183,6 +238,14 @@ def test_systems_are_compared(folder, systems, capsys):
     shown = printed(capsys, *words, "--metric", "b3-precision")
     assert shown.startswith("b3-precision (mean share")
     assert "connected groups" in shown
+
+
+def test_systems_of_one_file_name_are_called_after_their_folders(folder, tmp_path, capsys):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/entities.csv").write_bytes((folder / "out/entities.csv").read_bytes())
+    words = ["compare", folder / "out", folder / "out/entities.csv", tmp_path / "other/entities.csv", "--json"]
+    found = json.loads(printed(capsys, *words))
+    assert [row["system"] for row in found["leaderboard"]] == ["out", "other"]
 
 
 def test_systems_are_scored(folder, systems, capsys):

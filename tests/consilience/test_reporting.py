@@ -202,7 +202,7 @@ def test_label_draws_rank_one_class(tmp_path):
     exact = cs.fit("normal-inverse-gamma", cs.read_ratings(frame), threshold=0.0, draws=64)
     fit = dataclasses.replace(exact, method="nuts", posterior=exact.samples())
     page = checked(report(fit, predictions(fit, depth=2), path=tmp_path / "report.html"))
-    assert any("shown when it was fitted" in text for text in page.text["p"])
+    assert any("said when it was fitted" in text for text in page.text["p"])
     assert "certainty of the top class, exact" not in page.text["td"]
 
 

@@ -88,9 +88,50 @@ def test_canonical_values_are_by_bayes_rule(fitted, records):
         for value in own[own >= 0]:
             weight *= np.where(np.arange(len(weight)) == value, 1 - b + b * of_field, b * of_field[value])
         weight /= weight.sum()
+        second = np.argsort(-weight, kind="stable")[1]
+        assert row["runner_up_probability"] == pytest.approx(weight[second], rel=1e-6)
+        values = records.vocabulary(row["field"]).tolist()
+        assert weight[values.index(row["runner_up"])] == pytest.approx(weight[second])
         assert row["probability"] == pytest.approx(weight.max(), rel=1e-6)
         assert row["value"] == records.vocabulary(row["field"])[weight.argmax()]
         assert row["values"] == len(set(own[own >= 0].tolist()))
+
+
+def test_every_entity_has_its_canonical_values(fitted, records):
+    """Entities of one record too; only a field that all of its records lack is left out."""
+    assert len(fitted.canonical()) == records.num_fields * int(fitted.num_entities().point)
+
+
+def test_a_field_of_one_value_has_no_runner_up():
+    table = {"id": list("abc"), "name": ["ada", "ada", "max"], "city": ["x", "", "x"]}
+    with pytest.warns(cs.errors.InputWarning, match="no other value than 'x'"):
+        records = cs.read_records(table)
+    found = fitted_quietly(records).canonical().set_index(["entity", "field"])
+    assert found.loc["c", "city"][["value", "runner_up", "runner_up_probability"]].tolist() == ["x", "", 0]
+    assert found.loc["c", "name"][["value", "runner_up"]].tolist() == ["max", "ada"]
+
+
+def test_records_lead_back_to_their_files():
+    """Ids that several files have; one that only looks like that; and files that share none."""
+    clinic = {"id": ["1", "2", "clinic:9"], "name": ["ada", "max", "eva"]}
+    other = {"id": ["1", "2", "4"], "name": ["ada", "ida", "max"]}
+    table = fitted_quietly(cs.read_records({"clinic": clinic, "other": other})).entities()
+    assert table["record"].tolist() == ["clinic:1", "clinic:2", "clinic:9", "other:1", "other:2", "4"]
+    assert table["original_id"].tolist() == ["1", "2", "clinic:9", "1", "2", "4"]
+    assert table["file"].tolist() == ["clinic"] * 3 + ["other"] * 3
+
+
+def test_what_the_interval_holds(fitted, simulated):
+    """That of the links alone; none where next to nothing was looked at, or nothing can be linked."""
+    count = fitted.num_entities()
+    assert count.links_alone
+    assert not count.most_links_unseen
+    assert "by the doubt about links alone, too narrow" in repr(count)
+    corrected = fitted_quietly(simulated(5_000, distortion=0.08)).num_entities()
+    assert f"; {corrected.corrected:,.1f} with the links not looked at" in repr(corrected)
+    unlinked = fitted_quietly(cs.read_records({"id": list("abc"), "name": ["ada", "max", "eva"]}), threshold=-9.0)
+    assert unlinked.num_entities().most_links_unseen
+    assert "without an interval" in repr(unlinked.num_entities())
 
 
 def loss_of(fitted):
@@ -153,7 +194,7 @@ def test_candidates_of_the_user_are_all_that_is_linked(records):
     first, second = records.records[of_entity]
     given = records.with_candidates({"record_a": [second, first], "record_b": [first, second]})
     assert given.candidate.tolist() == [of_entity.tolist()]
-    pairs = cs.fit("block-linkage", given).pairs()
+    pairs = fitted_quietly(given).pairs()
     assert pairs[["record_a", "record_b"]].to_numpy().tolist() == [[first, second]]
 
 
