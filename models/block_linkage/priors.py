@@ -18,20 +18,56 @@ from consilience.models.interface import checked_prior
 __all__ = ["FewRecords", "Hyperprior", "Priors", "RareDistortion", "SomeEntities", "hyperprior", "site_priors"]
 
 
+_EXAMPLE = "RareDistortion(a=[1, 1, 5], b=[99, 9, 5]) for three fields"
+
+
+def _fields(data: Any) -> str:
+    """Return how many fields there are, and their names where they are known."""
+    names = "" if getattr(data, "fields", None) is None else f": {', '.join(map(str, data.fields))}"
+    return f"{data.num_fields} fields that are compared{names}"
+
+
 @dataclass(frozen=True)
 class RareDistortion:
-    """Beta(a, b) for all fields, as a function of the data; one value in ten is distorted by default."""
+    """Beta(a, b) of how often a field is distorted, as a function of the data; one value in ten by default.
 
-    a: float = 1.0
-    b: float = 9.0
+    Parameters
+    ----------
+    a, b : positive; one number for all fields, or a list with one for each field. The mean is a / (a + b), and a + b is
+        how many records it counts as.
+    """
 
-    def numbers(self, data: Any) -> Float[np.ndarray, " 2"]:
-        """Return its parameters."""
-        return np.array([self.a, self.b], float)
+    a: Any = 1.0
+    b: Any = 9.0
+
+    def numbers(self, data: Any) -> Float[np.ndarray, "field 2"]:
+        """Return its parameters for each field.
+
+        Raises
+        ------
+        InvalidPrior : they are not positive, or there are more or fewer than fields.
+        """
+        own = []
+        for name, given in (("a", self.a), ("b", self.b)):
+            try:
+                number = np.asarray(given, float)
+            except (TypeError, ValueError):
+                number = np.full(1, np.nan)
+            if not (np.isfinite(number) & (number > 0)).all():
+                raise InvalidPrior(f"RareDistortion has {name}={given!r}; give numbers above 0, as in {_EXAMPLE}")
+            if number.shape not in ((), (data.num_fields,)):
+                raise InvalidPrior(
+                    f"RareDistortion has {number.size} numbers {name}; give one for all fields, or one for each of the "
+                    f"{_fields(data)}, as in {_EXAMPLE}"
+                )
+            own.append(np.broadcast_to(number, data.num_fields))
+        return np.stack(own, axis=1)
 
     def __call__(self, data: Any) -> dist.Beta:
-        """Return the distribution."""
-        return dist.Beta(*_in_jax(self.numbers(data)))
+        """Return the distribution: one for all fields, or one for each."""
+        number = self.numbers(data)
+        of_each = np.ndim(self.a) or np.ndim(self.b)
+        return dist.Beta(*_in_jax(number.T if of_each else number[0]))
 
 
 @dataclass(frozen=True)
@@ -60,7 +96,7 @@ class SomeEntities:
         return dist.Gamma(*_in_jax(self.numbers(data)))
 
 
-def _in_jax(numbers: Float[np.ndarray, " parameter"]) -> Float[Array, " parameter"]:
+def _in_jax(numbers: Float[np.ndarray, "parameter *field"]) -> Float[Array, "parameter *field"]:
     return jnp.asarray(numbers, jnp.result_type(float))
 
 
@@ -114,7 +150,7 @@ def site_priors(
     if distortion.batch_shape not in ((), (data.num_fields,)):
         raise InvalidPrior(
             f"the prior of site 'distortion' has batch shape {distortion.batch_shape}; give one distribution for all "
-            f"fields, or one for each of the {data.num_fields}"
+            f"fields, or one for each of the {_fields(data)}, as in {_EXAMPLE}"
         )
     size_share = priors.size_share
     context = () if isinstance(size_share, dist.Distribution) else (largest,)
@@ -136,8 +172,7 @@ def hyperprior(priors: Priors, data: Any, largest: int) -> Hyperprior:
     own, sizes, entities = priors.distortion, priors.size_share, priors.intensity
     if isinstance(own, RareDistortion) and isinstance(sizes, FewRecords) and isinstance(entities, SomeEntities):
         # NumPyro's distributions take a third of a second to compile, longer than a million records to enumerate.
-        of_fields = np.tile(own.numbers(data), (data.num_fields, 1))
-        return Hyperprior(of_fields, sizes.numbers(data, largest), entities.numbers(data))
+        return Hyperprior(own.numbers(data), sizes.numbers(data, largest), entities.numbers(data))
     with jax.enable_x64(True):
         distortion, size_share, intensity = site_priors(priors, data, largest)
         kinds = (("distortion", distortion, dist.Beta), ("size_share", size_share, dist.Dirichlet))
