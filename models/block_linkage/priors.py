@@ -96,7 +96,7 @@ class SomeEntities:
         return dist.Gamma(*_in_jax(self.numbers(data)))
 
 
-def _in_jax(numbers: Float[np.ndarray, "parameter *field"]) -> Float[Array, "parameter *field"]:
+def _in_jax(numbers: Float[np.ndarray, " *shape"]) -> Float[Array, " *shape"]:
     return jnp.asarray(numbers, jnp.result_type(float))
 
 
