@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -523,10 +524,17 @@ def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
     write = f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
     if isinstance(fit.data, Records) and "fields" in fit.attributes:  # as `link` leaves them
         pairs = ", pairs=…" if fit.data.candidate is not None else ""
-        linked = f"fit = cs.link({_sources(fit.data)}{pairs}{settings}, seed={fit.seed})"
+        fields = dict(re.findall(r"(.+?) \((\w+)\)(?:, |$)", fit.attributes["fields"]))
+        named = fit.attributes.get("id", "id")
+        identified = "" if named == "id" or ", " in named else f", id={named!r}"
+        given = f"{_sources(fit.data)}{identified}, fields={fields}{_known_entity(fit.data)}{pairs}"
+        linked = f"fit = cs.link({given}{settings}, seed={fit.seed})"
         return f"{linked}  # {kind}, hash {data_hash}…\n{write}"
     features = ", features=…" if getattr(fit.data, "features", None) is not None else ""
-    sources = _sources(fit.data) if isinstance(fit.data, Records) else f"…{features}"
+    sources = f"…{features}"
+    if isinstance(fit.data, Records):
+        listed = [str(field) for field in fit.data.fields]
+        sources = f"{_sources(fit.data)}, fields={listed}{_known_entity(fit.data)}"
     return (
         f"data = cs.{readers.get(kind, 'load')}({sources})  # {kind}, hash {data_hash}…\n"
         f"fit = cs.fit({model}, data{settings}, seed={fit.seed})\n{write}"
@@ -534,7 +542,8 @@ def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
 
 
 def _sources(data: Records) -> str:
-    """Return the arguments with which records were read, as far as they are known."""
-    files = ", ".join(f"{name!r}: …" for name in data.sources)
-    given = f"{{{files}}}, fields={[str(field) for field in data.fields]}"
-    return given + (", entity=…" if data.entity is not None else "")
+    return f"{{{', '.join(f'{str(name)!r}: …' for name in data.sources)}}}"
+
+
+def _known_entity(data: Records) -> str:
+    return "" if data.entity is None else ", entity=…"

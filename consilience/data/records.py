@@ -96,7 +96,11 @@ class Records(Contract):
         for role in ("record_a", "record_b"):
             codes, names = table.texts(role, required=True)
             known = np.append(recode(np.arange(len(names)), names, self.records), -1)
-            table.flag((known[codes] < 0) & (codes >= 0), role, "there is no such record", "correct the id")
+            unknown = [name for name, place in zip(names, known[:-1].tolist(), strict=True) if place < 0]
+            remedy = "correct the id"
+            if shared := self._of_several_sources(unknown):
+                remedy = f"sources share ids: write {shared!r}, as the table of entities has it, or correct the id"
+            table.flag((known[codes] < 0) & (codes >= 0), role, "there is no such record", remedy)
             sides.append(known[codes])
         same = (sides[0] == sides[1]) & (sides[0] >= 0)
         table.flag(same, "record_b", "a record cannot be linked to itself", "delete the row")
@@ -130,6 +134,12 @@ class Records(Contract):
             num_values=self.num_values - fewer,
             values=np.concatenate([self.values[:first], kept, self.values[last:]]),
         )
+
+    def _of_several_sources(self, unknown: Sequence[str]) -> str:
+        """Return how the first of these ids is written that several sources have; empty where there is none."""
+        known = set(self.records) if unknown else set()
+        written = (f"{source}:{name}" for name in unknown for source in self.sources)
+        return next((name for name in written if name in known), "")
 
     def _position(self, field: str) -> int:
         found = np.flatnonzero(self.fields == field)

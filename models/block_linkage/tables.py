@@ -101,40 +101,62 @@ def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.n
     """Table of what the candidates leave out, as far as the model can tell; a value that nobody knows is NaN.
 
     The corrected number of entities is given only where linked pairs look as the model expects them to: where the
-    ``disagreement`` is small. Without rows for draws of the hyperparameters.
+    ``disagreement`` is small; of draws of the hyperparameters neither is known.
     """
-    rows: dict[str, tuple[Any, str]] = {}
     if isinstance(posterior, Posterior):
-        mean, corrected = expected_clusters(posterior)
-        if posterior.links_nothing():  # what was learned is the prior, and expects nothing of these records
-            posterior = posterior._replace(found_share=np.array(np.nan))
-            corrected = np.nan
-        components, records, largest, pairs_cut, links_cut = np.asarray(posterior.cut, float)
-        records_alike, pairs_alike, links_alike = np.asarray(posterior.alike, float)
+        rows = _left_out_by_estimates(posterior)
+    else:
         rows = {
-            "threshold": (posterior.threshold, "candidates are pairs with log odds above minus this"),
-            "found_share": (posterior.found_share, "of all links, those that the model expects among candidates"),
-            "disagreement": (
-                posterior.disagreement,
-                "between the numbers of fields in which linked pairs agree and those expected, 0 to 1",
-            ),
-            "completed": (posterior.completed, "1 if what was learned includes the links left out, else 0"),
-            "entities": (mean, "expected number of entities"),
-            "entities_corrected": (corrected, "the same, with the links left out"),
-            "components_cut": (components, "groups of candidates that were too large to go through"),
-            "records_cut": (records, "records in them"),
-            "largest_component": (largest, "records in the largest group of candidates, before the cut"),
-            "pairs_cut": (pairs_cut, "pairs that were given up to make them small"),
-            "links_cut": (links_cut, "links that these pairs were worth, each taken for itself"),
-            "records_alike": (records_alike, "records like others in all fields, too common to be candidates"),
-            "pairs_alike": (pairs_alike, "pairs of them that are alike, and were not looked at"),
-            "links_alike": (links_alike, "links that these pairs were worth, each taken for itself"),
+            "threshold": (truth.threshold, "candidates are pairs with log odds above minus this"),
+            "found_share": (truth.found_share, "of all links, those that the model expects among candidates"),
+            "entities": (truth.num_clusters().mean(), "expected number of entities"),
+            **_cut(truth),
         }
     return {
         "quantity": np.array(list(rows), object),
-        "value": np.array([float(value) for value, _ in rows.values()]),
+        # Whole numbers as such: printed, a column of floats has as many digits as the smallest needs.
+        "value": np.array([_short(float(value)) for value, _ in rows.values()], object),
         "meaning": np.array([meaning for _, meaning in rows.values()], object),
     }
+
+
+def _left_out_by_estimates(posterior: Posterior) -> dict[str, tuple[Any, str]]:
+    mean, corrected = expected_clusters(posterior)
+    if posterior.links_nothing():  # what was learned is the prior, and expects nothing of these records
+        posterior = posterior._replace(found_share=np.array(np.nan))
+        corrected = np.nan
+    return {
+        "threshold": (posterior.threshold, "candidates are pairs with log odds above minus this"),
+        "found_share": (posterior.found_share, "of all links, those that the model expects among candidates"),
+        "disagreement": (
+            posterior.disagreement,
+            "between the numbers of fields in which linked pairs agree and those expected, 0 to 1",
+        ),
+        "completed": (posterior.completed, "1 if what was learned includes the links left out, else 0"),
+        "entities": (mean, "expected number of entities"),
+        "entities_corrected": (corrected, "the same, with the links left out"),
+        **_cut(posterior),
+    }
+
+
+def _cut(found: Any) -> dict[str, tuple[Any, str]]:
+    """Return what was given up, of a posterior or of drawn partitions."""
+    components, records, largest, pairs_cut, links_cut = np.asarray(found.cut, float)
+    records_alike, pairs_alike, links_alike = np.asarray(found.alike, float)
+    return {
+        "components_cut": (components, "groups of candidates that were too large to go through"),
+        "records_cut": (records, "records in these groups"),
+        "largest_component": (largest, "records in the largest group of candidates, before the cut"),
+        "pairs_cut": (pairs_cut, "pairs that were given up to make them small"),
+        "links_cut": (links_cut, "links that these pairs were worth, each taken for itself"),
+        "records_alike": (records_alike, "records like others in all fields, too common to be candidates"),
+        "pairs_alike": (pairs_alike, "pairs of them that are alike, and were not looked at"),
+        "links_alike": (links_alike, "links that these pairs were worth, each taken for itself"),
+    }
+
+
+def _short(value: float) -> int | float:
+    return int(value) if value.is_integer() else value
 
 
 def hyperparameters(posterior: Any, data: Records) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:

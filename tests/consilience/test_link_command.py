@@ -1,6 +1,7 @@
 """`link`: what is compared, what is written, and what is refused; in Python and on the command line."""
 
 import csv
+import html
 import json
 import warnings
 from pathlib import Path
@@ -155,7 +156,8 @@ def test_what_the_command_writes(folder):
     # Of 120 records too few are linked to tell whether the model fits: nothing is corrected, and the page says so.
     assert "not known" in page
     assert all(note[1:] in page for note in fit.notes())
-    assert "cs.link({&#39;file_1&#39;: …, &#39;file_2&#39;: …}, fields=[&#39;field_1&#39;" in page
+    call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
+    assert call in html.unescape(page)
     for words in ("interval of the links alone, too narrow", "of all among the pairs looked at", "≠ "):
         assert words in page
 

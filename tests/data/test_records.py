@@ -280,3 +280,10 @@ def test_ids_that_differ_in_type_between_sources():
     """Ids are texts: 1 and "1" are one id, which two sources have."""
     records = read_records({"a": {"id": [1, 2], "x": ["p", "q"]}, "b": {"id": ["1", "3"], "x": ["p", "q"]}})
     assert records.records.tolist() == ["a:1", "2", "b:1", "3"]
+
+
+def test_pairs_of_ids_that_several_sources_have():
+    records = read_records([{"id": ["1", "2"], "name": ["a", "b"]}, {"id": ["1", "3"], "name": ["a", "c"]}])
+    with pytest.raises(InputError, match="there is no such record .value '1'.; sources share ids: write '0:1', as the"):
+        records.with_candidates({"record_a": ["1"], "record_b": ["3"]})
+    assert records.with_candidates({"record_a": ["0:1"], "record_b": ["1:1"]}).candidate.tolist() == [[0, 2]]
