@@ -68,8 +68,8 @@ def _number(fit: Any) -> Section:
     count, known = num_entities(fit), _true_number(fit)
     expected = expected_scores(fit)
     how = (
-        "It holds the doubt about links alone: what was learned about errors is fixed at an estimate, so that it is "
-        "too narrow. "
+        "The draws hold the doubt about links alone: what was learned about errors is fixed at an estimate, so that "
+        "their interval is too narrow. "
         if count.links_alone
         else ""
     )

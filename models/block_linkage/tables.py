@@ -100,6 +100,8 @@ def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
 def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of what the candidates leave out, as far as the model can tell; a value that nobody knows is NaN.
 
+    The meanings are short, so that the table fits a terminal of 80 characters. What pairs were worth in links is each
+    taken for itself, and the ``disagreement`` is that of the numbers of fields in which linked pairs agree.
     The corrected number of entities is given only where linked pairs look as the model expects them to: where the
     ``disagreement`` is small; of draws of the hyperparameters neither is known.
     """
@@ -107,8 +109,8 @@ def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.n
         rows = _left_out_by_estimates(posterior)
     else:
         rows = {
-            "threshold": (truth.threshold, "candidates are pairs with log odds above minus this"),
-            "found_share": (truth.found_share, "of all links, those that the model expects among candidates"),
+            "threshold": (truth.threshold, "log odds above -this make a candidate"),
+            "found_share": (truth.found_share, "share of all links among the candidates"),
             "entities": (truth.num_clusters().mean(), "expected number of entities"),
             **_cut(truth),
         }
@@ -126,15 +128,12 @@ def _left_out_by_estimates(posterior: Posterior) -> dict[str, tuple[Any, str]]:
         posterior = posterior._replace(found_share=np.array(np.nan))
         corrected = np.nan
     return {
-        "threshold": (posterior.threshold, "candidates are pairs with log odds above minus this"),
-        "found_share": (posterior.found_share, "of all links, those that the model expects among candidates"),
-        "disagreement": (
-            posterior.disagreement,
-            "between the numbers of fields in which linked pairs agree and those expected, 0 to 1",
-        ),
-        "completed": (posterior.completed, "1 if what was learned includes the links left out, else 0"),
+        "threshold": (posterior.threshold, "log odds above -this make a candidate"),
+        "found_share": (posterior.found_share, "share of all links among the candidates"),
+        "disagreement": (posterior.disagreement, "disagreement of data and model, 0 to 1"),
+        "completed": (posterior.completed, "1 if learning includes the other links"),
         "entities": (mean, "expected number of entities"),
-        "entities_corrected": (corrected, "the same, with the links left out"),
+        "entities_corrected": (corrected, "entities with the links not looked at"),
         **_cut(posterior),
     }
 
@@ -144,14 +143,14 @@ def _cut(found: Any) -> dict[str, tuple[Any, str]]:
     components, records, largest, pairs_cut, links_cut = np.asarray(found.cut, float)
     records_alike, pairs_alike, links_alike = np.asarray(found.alike, float)
     return {
-        "components_cut": (components, "groups of candidates that were too large to go through"),
+        "components_cut": (components, "groups too large to go through"),
         "records_cut": (records, "records in these groups"),
-        "largest_component": (largest, "records in the largest group of candidates, before the cut"),
-        "pairs_cut": (pairs_cut, "pairs that were given up to make them small"),
-        "links_cut": (links_cut, "links that these pairs were worth, each taken for itself"),
-        "records_alike": (records_alike, "records like others in all fields, too common to be candidates"),
-        "pairs_alike": (pairs_alike, "pairs of them that are alike, and were not looked at"),
-        "links_alike": (links_alike, "links that these pairs were worth, each taken for itself"),
+        "largest_component": (largest, "records in the largest group, uncut"),
+        "pairs_cut": (pairs_cut, "pairs given up to make them small"),
+        "links_cut": (links_cut, "links that these pairs were worth"),
+        "records_alike": (records_alike, "records like others, too common to link"),
+        "pairs_alike": (pairs_alike, "pairs of such records, not looked at"),
+        "links_alike": (links_alike, "links that these pairs were worth"),
     }
 
 
