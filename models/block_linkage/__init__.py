@@ -51,14 +51,14 @@ from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import RESTRICTIONS
 from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
-from consilience.models.block_linkage.model import Linkable, linkable, model
+from consilience.models.block_linkage.model import Linkable, found_by_wide, linkable, model
+from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.simulation import simulate
-from consilience.models.block_linkage.tables import entities, fields, loss, pairs, patterns, review
-from consilience.models.block_linkage.truth import BlockPartition, drawn_partitions, expected_clusters
+from consilience.models.block_linkage.tables import entities, fields, hyperparameters, loss, pairs, patterns, review
+from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage, drawn_partitions, expected_clusters
 from consilience.models.interface import Model, Option
-from consilience.models.partition import DrawnPartitions
 from consilience.models.partition_tables import clusters, matching_sets
 
 __all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "simulate", "truth"]
@@ -99,7 +99,12 @@ def truth(posterior: Any, data: Records, *, key: Key, num_draws: int, likelihood
     """
     if not isinstance(posterior, Posterior):
         found = prepared(data, likelihood=likelihood, **options)
-        return DrawnPartitions(drawn_partitions(found, posterior, likelihood=likelihood, key=key))
+        cluster = drawn_partitions(found, posterior, likelihood=likelihood, key=key)
+        (share, distortion), sizes = hyperparameters(posterior, data), np.asarray(posterior["size_share"], float)
+        mean = Parameters(share, distortion, float(np.mean(posterior["intensity"])), sizes.mean(axis=0))
+        threshold = options["threshold"]
+        among = found_by_wide(data, mean, likelihood=likelihood, threshold=threshold)
+        return DrawnLinkage(cluster, threshold=threshold, found_share=among, cut=found.cut, alike=found.alike)
     return BlockPartition(posterior, key=key, num_draws=num_draws, records=data.records)
 
 
@@ -112,7 +117,7 @@ def draw(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **opt
 def warnings(posterior: Any, data: Records) -> list[str]:
     """Say what only the outcome tells: errors that come together, entities that are too large, what was cut."""
     if not isinstance(posterior, Posterior):
-        return _often_distorted(np.asarray(posterior["distortion"]).mean(axis=0), data)
+        return _often_distorted(np.reshape(posterior["distortion"], (-1, data.num_fields)).mean(axis=0), data)
     if posterior.links_nothing():
         found = [
             "no two records were linked, so nothing was learned about errors: compare more fields, leave out those "
@@ -132,7 +137,14 @@ def warnings(posterior: Any, data: Records) -> list[str]:
     return found + _cut(posterior)
 
 
-def _cut(posterior: Posterior) -> list[str]:
+def notes(data: Records, priors: Priors, **options: Any) -> list[str]:
+    """Say what the candidates of the NumPyro function leave out."""
+    found = prepared(data, **options)
+    by = "were found once, with a distortion of .05 in every field" if data.candidate is None else "were given"
+    return [*_cut(found), f"the candidates {by}; what they leave out is in the table loss"]
+
+
+def _cut(posterior: Posterior | Linkable) -> list[str]:
     """Say which candidates were given up, and which records were never candidates because many are alike."""
     found = []
     components, records, most, pairs_lost, links_lost = posterior.cut.tolist()
@@ -276,6 +288,7 @@ MODEL = Model(
         "value_share": ("value",), "value_log_weight": ("value",),
     },
     simulate=simulate,
+    notes=notes,
     warnings=warnings,
     findings=findings,
 )  # fmt: skip

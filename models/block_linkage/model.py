@@ -21,15 +21,18 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.contract import Contract, array, size
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.components import components
+from consilience.models.block_linkage.components import Cut, components
 from consilience.models.block_linkage.em import candidates, record_shares
 from consilience.models.block_linkage.enumeration import Enumerated, conflicts, enumerate_blocks_jax, size_terms
+from consilience.models.block_linkage.hidden_links import found_share
+from consilience.models.block_linkage.join import join_rule, prior_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, site_priors
+from consilience.models.block_linkage.repeats import Alike, alike_apart
 from consilience.models.unbounded import LogGamma, LogitBeta
 
-__all__ = ["Linkable", "enumerate_linkable", "linkable", "log_density", "members_by_size", "model"]
+__all__ = ["Linkable", "enumerate_linkable", "found_by_wide", "linkable", "log_density", "members_by_size", "model"]
 
 _ALL_PARTITIONS = 8
 """So many records have few enough partitions, 4,140, that all of them are summed."""
@@ -47,6 +50,7 @@ class Linkable(Contract):
     field : int32, shape ``(value,)``; the field of each value.
     number : int32, shape ``(value,)``; how often each occurs.
     share : float64, shape ``(value,)``; how often among the records that have the field.
+    cut, alike : float64, shapes ``(5,)`` and ``(3,)``; what the components leave out, as in `Cut` and `Alike`.
     num_components : how many components have 2, 3, … records.
     num_records, num_fields : sizes.
     restriction : which records may be together.
@@ -58,6 +62,8 @@ class Linkable(Contract):
     field: Any = array()
     number: Any = array()
     share: Any = array()
+    cut: Any = array()
+    alike: Any = array()
     num_components: Any = size(derived=True)
     num_records: int = size()
     num_fields: int = size()
@@ -88,12 +94,16 @@ def linkable(
         raise UnsupportedRequest("candidates cannot be found in a compiled program; pass linkable(records) into it")
     number = records.num_records
     share = record_shares(records)
+    cut, alike = Cut(0, 0, number, 0, 0.0), Alike(0, 0, 0.0)
     if number <= _ALL_PARTITIONS:
         members = [np.arange(number if own == number else 0).reshape(-1, own) for own in range(2, number + 1)]
     else:
-        wide = Parameters(share, np.full(records.num_fields, 0.05), number / 1.3, np.array([0.8, 0.15, 0.05]))
-        found = candidates(records, wide, LIKELIHOODS[likelihood], threshold, restriction, pairs)
-        members = list(components(found, number, largest=largest).members)
+        wide, chosen = _wide(records, share), LIKELIHOODS[likelihood]
+        found = candidates(records, wide, chosen, threshold, restriction, pairs)
+        parts = components(found, number, largest=largest)
+        members, cut = list(parts.members), parts.cut
+        if pairs is None:
+            alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
     codes = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
     return Linkable(
         value=codes.astype(np.int32),
@@ -102,11 +112,41 @@ def linkable(
         field=np.repeat(np.arange(records.num_fields, dtype=np.int32), np.diff(records.first_value)),
         number=np.bincount(codes[codes >= 0], minlength=records.num_values).astype(np.int32),
         share=share,
+        cut=np.array(cut, float),
+        alike=np.array(alike, float),
         num_components=tuple(len(own) for own in members),
         num_records=number,
         num_fields=records.num_fields,
         restriction=restriction,
     )
+
+
+def _wide(records: Records, share: Float[np.ndarray, " value"]) -> Parameters:
+    """Return the hyperparameters that candidates are found with."""
+    return Parameters(
+        share, np.full(records.num_fields, 0.05), records.num_records / 1.3, np.array([0.8, 0.15, 0.05])
+    )
+
+
+def found_by_wide(
+    records: Records, parameters: Parameters, *, likelihood: str = "hit-miss", threshold: float = 4.0
+) -> float:
+    """Return the share of links that are expected among the candidates of `linkable`; nan where these were given.
+
+    Parameters
+    ----------
+    parameters : what links look like.
+    likelihood, threshold : as `linkable` takes them.
+    """
+    if records.num_records <= _ALL_PARTITIONS:
+        return 1.0
+    if records.candidate is not None:
+        return np.nan
+    wide, chosen = _wide(records, record_shares(records)), LIKELIHOODS[likelihood]
+    rule = join_rule(records, wide, chosen, threshold=threshold)
+    return found_share(
+        parameters, records.first_value, records.value, chosen, threshold, in_force=wide, rule=rule
+    ).share
 
 
 def model(

@@ -22,9 +22,9 @@ from consilience.models.block_linkage.enumeration import (
 )
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.block_linkage.posterior import Group, Posterior
-from consilience.models.partition import MatchingSets, Pairs, PartitionTruth, first_members
+from consilience.models.partition import DrawnPartitions, MatchingSets, Pairs, PartitionTruth, first_members
 
-__all__ = ["BlockPartition", "drawn_partitions", "expected_clusters"]
+__all__ = ["BlockPartition", "DrawnLinkage", "drawn_partitions", "expected_clusters"]
 
 _BLOCK = 1 << 18  # random numbers at a time, so that they stay in the processor's cache
 _MOST_COMPARED = 255  # ends with which every number is compared; more are searched
@@ -291,6 +291,25 @@ class BlockPartition(PartitionTruth):
             of_record = np.where(within, probability[:, None], -1)
             found.append((group, of_record.argmax(axis=2), of_record.max(axis=2)))
         return found
+
+
+class DrawnLinkage(DrawnPartitions):
+    """Stored partitions of draws of the hyperparameters, and what their candidates leave out.
+
+    Parameters
+    ----------
+    cluster : integers, shape ``(draw, record)``; as `drawn_partitions` returns them.
+    threshold : candidates are pairs with log odds above minus this.
+    found_share : of all links, those that are expected among the candidates; nan where these were given.
+    cut, alike : as in `Linkable`.
+    """
+
+    def __init__(
+        self, cluster: Int[np.ndarray, "draw record"], *, threshold: float, found_share: float,
+        cut: Float[np.ndarray, " 5"], alike: Float[np.ndarray, " 3"],
+    ) -> None:  # fmt: skip
+        super().__init__(cluster)
+        self.threshold, self.found_share, self.cut, self.alike = threshold, found_share, cut, alike
 
 
 def expected_clusters(posterior: Posterior) -> tuple[float, float]:
