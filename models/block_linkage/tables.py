@@ -97,7 +97,7 @@ def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     return {"sources": np.array(words, object), "entities": drawn.mean(axis=0), "lower": lower, "upper": upper}
 
 
-def loss(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
+def loss(posterior: Any, data: Records, truth: Any) -> dict[str, np.ndarray]:
     """Table of what the candidates leave out, as far as the model can tell; a value that nobody knows is NaN.
 
     The meanings are short, so that the table fits a terminal of 80 characters. What pairs were worth in links is each

@@ -3,15 +3,18 @@
 import dataclasses
 import warnings
 
+import jax
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience.errors import DiagnosticWarning
+from consilience.models import block_linkage
 from consilience.models.block_linkage.em import fit_em, starting_parameters
 from consilience.models.block_linkage.join import prior_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.repeats import alike_apart, repeats_by_chance
+from consilience.models.block_linkage.tables import loss
 
 HIT_MISS = LIKELIHOODS["hit-miss"]
 
@@ -78,10 +81,10 @@ def test_a_thousand_equal_records_are_told(simulate):
         warnings.simplefilter("ignore", DiagnosticWarning)
         fitted = cs.fit("block-linkage", dataclasses.replace(records, value=value), draws=10)
     assert any("records are like others in all fields, but of values so common" in one for one in fitted.diagnostics())
-    loss = fitted.loss().set_index("quantity")["value"]
-    assert loss["records_alike"] >= 400
-    assert loss["pairs_alike"] >= 400 * 399 / 2
-    assert loss["links_alike"] > 1
+    table = fitted.loss().set_index("quantity")["value"]
+    assert table["records_alike"] >= 400
+    assert table["pairs_alike"] >= 400 * 399 / 2
+    assert table["links_alike"] > 1
 
 
 def test_where_nothing_is_linked_nothing_is_expected(make_records):
@@ -89,8 +92,8 @@ def test_where_nothing_is_linked_nothing_is_expected(make_records):
     with pytest.warns(DiagnosticWarning, match="no two records were linked, so nothing was learned about errors"):
         fitted = cs.fit("block-linkage", apart, draws=10)
     assert not any("the model expects" in one for one in fitted.notes())
-    loss = fitted.loss().set_index("quantity")["value"]
-    assert np.isnan([loss["found_share"], loss["entities_corrected"]]).all()
+    table = fitted.loss().set_index("quantity")["value"]
+    assert np.isnan([table["found_share"], table["entities_corrected"]]).all()
 
 
 def test_links_that_a_cut_cost(simulate):
@@ -98,6 +101,23 @@ def test_links_that_a_cut_cost(simulate):
         warnings.simplefilter("ignore", DiagnosticWarning)
         records = simulate(1_000, numbers=(30, 40, 12), exponents=(0, 0, 0))
         fitted = cs.fit("block-linkage", records, draws=10, largest=3)
-    loss = fitted.loss().set_index("quantity")["value"]
-    assert 0 < loss["links_cut"] < loss["pairs_cut"]
-    assert loss["links_cut"] == fitted.posterior.cut[4]
+    table = fitted.loss().set_index("quantity")["value"]
+    assert 0 < table["links_cut"] < table["pairs_cut"]
+    assert table["links_cut"] == fitted.posterior.cut[4]
+
+
+def test_what_the_candidates_of_draws_leave_out(simulate):
+    """By NUTS the candidates are found once; what they leave out is told of them too."""
+    records = simulate(150, numbers=(30, 40, 12), exponents=(0, 0, 0))
+    settings = {"likelihood": "hit-miss", "restriction": "none", "threshold": 2.0, "largest": 2}
+    one = {"distortion": np.full(3, 0.05), "size_share": np.array([0.8, 0.15, 0.05]), "intensity": np.array(110.0)}
+    draws = {site: np.broadcast_to(value, (4, *value.shape)) for site, value in one.items()}
+    truth = block_linkage.truth(draws, records, key=jax.random.key(0), num_draws=4, **settings)
+    table = loss(draws, records, truth)
+    found = dict(zip(table["quantity"], table["value"], strict=True))
+    assert 0 < found["found_share"] < 1
+    assert found["entities"] == truth.num_clusters().mean()
+    assert found["pairs_cut"] > found["links_cut"] > 0
+    told = block_linkage.notes(records, block_linkage.Priors(), **settings)
+    assert "were cut at their weakest links" in told[0]
+    assert "what they leave out is in the table loss" in told[-1]
