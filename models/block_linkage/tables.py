@@ -29,7 +29,7 @@ def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     ids.
     """
     own = _assigned(truth)
-    if data.records is None:
+    if data.records is None or data.sources is None:
         return own
     records, files = np.asarray(data.records, object), np.asarray(data.sources, object)[np.asarray(data.source)]
     return own | {"file": files, "original_id": records if data.num_sources == 1 else _original_ids(records, files)}
