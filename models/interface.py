@@ -233,7 +233,8 @@ class Model:
         draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
     notes : ``notes(data, priors, **options)`` -> sentences about what a reader of any fit but EM's should beware of.
     warnings : ``warnings(posterior, data)`` -> sentences about what went wrong in a fit that only its posterior tells.
-    findings : ``findings(posterior, data)`` -> sentences about what only the posterior tells and is no fault of the fit.
+    findings : ``findings(posterior, data)`` -> sentences about what only the posterior tells, and that is no fault of
+        the fit.
     canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
         ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
     summarised : ``summarised(samples, data)`` -> what summaries and diagnostics are about in the place of the sites,

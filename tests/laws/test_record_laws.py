@@ -282,7 +282,8 @@ def test_degenerate_records(record_subject, name):
     assert entities["certainty"].between(0, 1 + 1e-9).all()
     assert pairs["probability"].between(0, 1 + 1e-9).all()
     count = num_entities(fitted)
-    assert 1 <= count.interval[0] <= count.value + 1e-9 <= records.num_records + 1e-6
+    assert 1 <= count.value <= records.num_records + 1e-6
+    assert 1 <= count.interval[0] <= count.interval[1] <= records.num_records  # the mean of few draws may be outside
     cluster = fitted.truth.clusters()
     assert cluster.shape == (100, records.num_records)
     assert (np.take_along_axis(cluster, cluster, axis=1) == cluster).all()  # clusters are named by their first record
