@@ -169,7 +169,9 @@ def start(key: Key, problem: Problem, total: Total = alone) -> State:
     def of_restart(number: Array) -> tuple[Array, Array]:
         key_weight, key_view = jax.random.split(jax.random.fold_in(key, number))
         weight = deviation * jax.random.normal(key_weight, (settings.views, *shapes), dtype)
-        return weight, jax.random.dirichlet(key_view, jnp.ones(settings.views, dtype), (num_experts,))
+        # Shares of exponential numbers have a flat Dirichlet distribution.
+        share = jax.random.exponential(key_view, (num_experts, settings.views), dtype)
+        return weight, share / share.sum(-1, keepdims=True)
 
     weight, phi = jax.vmap(of_restart)(_own(problem))
     own = settings.views if settings.per_view else 1
