@@ -145,7 +145,7 @@ def test_the_weights_integrate_out_as_worked():
 # ---- the sampler ----
 
 
-def chain_means(priors, experts, num_chains=400, warmup=50, kept=200):
+def chain_means(priors, experts, num_chains=200, warmup=50, kept=200):
     """Return the means of label-free quantities along independent chains, ``(chain, …)``."""
     problem = gibbs.prepare(DATA, priors, **OPTIONS, experts=experts)
 
