@@ -72,7 +72,7 @@ _FEW_CLUSTERS = 16
 # Numbers of a table that are made at once.
 _NUMBERS = 1 << 17
 
-_PASSES, _ROUNDS, _TILTS = 2, 3, 2
+_PASSES, _ROUNDS, _TILTS = 2, 3, 3
 
 
 class Agreement(NamedTuple):
@@ -328,17 +328,21 @@ def update_experts(
 
 
 def update_tilt(q: Q, problem: Problem) -> Q:
-    """Return q with a better tilt: the fixed point is the best, but a plain step may go too far, and is then left."""
+    """Return q with a better tilt: steps towards a fixed point, halved for the items at which one would go too far.
+
+    The bound is convex in the tilt, and its minimum is the fixed point; where variances are large, plain steps leave it.
+    """
     mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
 
-    def of_step(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        tilt, height = carry
-        moved = softmax(mean + (0.5 - tilt) * variance)
+    def of_step(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        tilt, height, length = carry
+        moved = tilt + length * (softmax(mean + (0.5 - tilt) * variance) - tilt)
         new = softmax_bound(mean, variance, moved)
         better = new <= height
-        return jnp.where(better, moved, tilt), jnp.where(better, new, height)
+        return jnp.where(better, moved, tilt), jnp.where(better, new, height), jnp.where(better, length, length / 2)
 
-    start = q.tilt, softmax_bound(mean, variance, q.tilt)
+    height = softmax_bound(mean, variance, q.tilt)
+    start = q.tilt, height, jnp.ones_like(height)
     return q._replace(tilt=jax.lax.fori_loop(0, _TILTS, of_step, start)[0])
 
 

@@ -225,10 +225,14 @@ def test_bound_of_log_sum_exp_lies_above_it_and_the_tilt_lowers_it():
     np.testing.assert_allclose(jensen, jax.nn.logsumexp(mean + variance / 2, axis=0))
     tilted = updates.softmax_bound(mean, variance, q.tilt)
     assert (tilted >= truth - 5 * error).all()
-    q = updates.update_tilt(q._replace(tilt=jnp.zeros_like(mean)), problem)
+    q = q._replace(tilt=jnp.zeros_like(mean))
+    q = jax.lax.fori_loop(0, 60, lambda _, q: updates.update_tilt(q, problem), q)
     lower = updates.softmax_bound(mean, variance, q.tilt)
     assert (lower >= truth - 5 * error).all()
     assert (lower <= jensen).all()
+    # Also where variances are large, and plain steps would go too far.
+    np.testing.assert_allclose(q.tilt, updates.softmax(mean + (0.5 - q.tilt) * variance), atol=0.01)
+    assert variance.max() > 8
     assert (lower - truth).mean() < 0.2 * (jensen - truth).mean()
 
 
