@@ -330,7 +330,7 @@ def update_experts(
 def update_tilt(q: Q, problem: Problem) -> Q:
     """Return q with a better tilt: steps towards a fixed point, halved for the items at which one would go too far.
 
-    The bound is convex in the tilt, and its minimum is the fixed point; where variances are large, plain steps leave it.
+    The bound is convex in the tilt, and lowest at the fixed point, which plain steps leave where variances are large.
     """
     mean, variance = logits(q.weight_mean, problem), variances(q.weight_variance, problem)
 

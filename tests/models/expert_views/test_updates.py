@@ -233,7 +233,7 @@ def test_bound_of_log_sum_exp_lies_above_it_and_the_tilt_lowers_it():
     # Also where variances are large, and plain steps would go too far.
     np.testing.assert_allclose(q.tilt, updates.softmax(mean + (0.5 - q.tilt) * variance), atol=0.01)
     assert variance.max() > 8
-    assert (lower - truth).mean() < 0.2 * (jensen - truth).mean()
+    assert (lower - truth).mean() < 0.5 * (jensen - truth).mean()
 
 
 def test_sums_over_few_and_many_clusters_are_the_same():
