@@ -561,11 +561,12 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
 
 
 def _told_apart(files: list[str], names: list[str]) -> list[str]:
-    """Name systems whose files are called alike, as those of several runs, after their folders."""
+    """Name systems whose files are called alike, as those of several runs, after their folders where that helps."""
     if len(files) != len(names):  # of public data, which hold several systems
         return names
     folders = [Path(source).resolve().parent.name for source in files]
-    return [folder if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
+    apart = [folder if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
+    return apart if len(set(apart)) == len(apart) else names
 
 
 def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:
