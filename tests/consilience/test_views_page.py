@@ -322,6 +322,6 @@ def test_weights_of_features_in_large_units_keep_their_digits(fit):
 def test_report_of_views_takes_no_systems(fit, tmp_path):
     page = cs.report(fit, path=tmp_path / "page.html", title="Ours").read_text()
     assert "<h1>Ours</h1>" in page
-    assert "cs.read_constraints(…)" in page
+    assert "cs.read_constraints(…, features=…)" in page
     with pytest.raises(UnsupportedRequest, match="partitions"):
         cs.report(fit, {"mine": None}, path=tmp_path / "other.html")
