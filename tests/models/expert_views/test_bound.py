@@ -164,7 +164,10 @@ def test_right_after_their_updates_terms_collapse_to_ratios_of_normalisers(exper
     assert float(pruned_bound(q, found, problem)[0]) == pytest.approx(total(q, problem), abs=1e-11)
 
 
-@pytest.mark.parametrize("experts", ["two-coin", "per-view", "symmetric"])
+@pytest.mark.parametrize(
+    "experts",
+    ["two-coin", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("symmetric", "per-view"))],
+)
 def test_bound_is_what_draws_say_of_the_joint_density(experts):
     problem = worked_problem(experts=experts, concentration=1.7)
     # Nearly sure weights, for which the bound of the log-sum-exp is that itself.

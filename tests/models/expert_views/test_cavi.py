@@ -142,7 +142,7 @@ def test_without_warm_up_hardly_any_restart_finds_it():
 @pytest.mark.parametrize(
     "options",
     [
-        {"responsibilities": "tied"},
+        pytest.param({"responsibilities": "tied"}, marks=pytest.mark.slow),
         pytest.param({"experts": "symmetric", "bound": "jensen"}, marks=pytest.mark.slow),
         pytest.param({"experts": "per-view"}, marks=pytest.mark.slow),
     ],
@@ -162,6 +162,7 @@ def test_variants_find_the_groups_and_never_fall(options):
     assert gap < 1e-9 if options.get("responsibilities") == "tied" else gap > 0.1
 
 
+@pytest.mark.slow
 def test_one_view_and_no_features_are_legal():
     data = dataclasses.replace(small_data(), feature=np.empty((60, 0)), num_features=0)
     posterior, run = ascend(CAVI.prepare(data, Priors(), clusters=3, views=1, restarts=2))
@@ -185,6 +186,7 @@ def test_other_answers_and_priors_do_not_compile_again(small):
     assert posterior.restart_bound.max() != pytest.approx(small[0].restart_bound.max(), abs=1)
 
 
+@pytest.mark.slow
 def test_float32_agrees_with_float64(small):
     with jax.enable_x64(False):
         problem = CAVI.prepare(small_data(), Priors(), **SMALL)
@@ -212,6 +214,7 @@ def test_priors_and_experts_for_which_there_are_no_updates_are_refused():
         CAVI.prepare(data, Priors(), **SMALL, experts="liars")
 
 
+@pytest.mark.slow
 def test_merging_gives_the_experts_of_the_smaller_view_to_the_one_that_says_the_same():
     problem = jax.device_put(CAVI.prepare(small_data(), Priors(), **SMALL))
     q = jax.jit(CAVI.start)(jax.random.key(0), problem).q
@@ -237,6 +240,7 @@ def test_merging_gives_the_experts_of_the_smaller_view_to_the_one_that_says_the_
     np.testing.assert_array_equal(turned.eta[:, :, 0], q.eta[:, :, 1])
 
 
+@pytest.mark.slow
 def test_order_of_views_changes_nothing_but_the_sticks():
     problem = jax.device_put(CAVI.prepare(small_data(), Priors(), **SMALL))
     q = jax.jit(CAVI.start)(jax.random.key(0), problem).q
@@ -268,6 +272,7 @@ print("FOUND", json.dumps({"elbo": run.elbo.tolist(), **sites}))
 """
 
 
+@pytest.mark.slow
 def test_restarts_on_two_devices_are_those_on_one(small):
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, env={**os.environ, "XLA_FLAGS": ""}

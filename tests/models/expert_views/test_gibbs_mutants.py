@@ -263,7 +263,7 @@ BUGS = [
 
 
 @pytest.mark.parametrize(
-    "bug", [bug if bug is wrong_sign_of_apart else pytest.param(bug, marks=pytest.mark.slow) for bug in BUGS],
+    "bug", [pytest.param(bug, marks=pytest.mark.slow) for bug in BUGS],
     ids=lambda bug: bug.__name__,
 )  # fmt: skip
 def test_a_bug_fails(bug, monkeypatch):

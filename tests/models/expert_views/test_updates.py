@@ -81,10 +81,10 @@ STEPS = {
 @pytest.mark.parametrize(
     ("clusters", "options"),
     [
-        (2, {}),
-        (3, {"experts": "symmetric", "bound": "jensen"}),
+        pytest.param(2, {}, marks=pytest.mark.slow),
+        pytest.param(3, {"experts": "symmetric", "bound": "jensen"}, marks=pytest.mark.slow),
         (4, {"experts": "per-view"}),
-        (5, {"bound": "tilted"}),
+        pytest.param(5, {"bound": "tilted"}, marks=pytest.mark.slow),
     ],
 )
 def test_no_step_lowers_the_bound_of_any_restart(clusters, options):
@@ -111,6 +111,7 @@ def test_no_step_lowers_the_bound_of_any_restart(clusters, options):
     assert (np.sum(gains, axis=(0, 2)) > 1e-3).all()
 
 
+@pytest.mark.slow
 def test_steps_of_tied_weights_never_lower_the_bound():
     total = jax.jit(lambda q, problem: sum(bound(q, problem)))
     step = jax.jit(lambda q, problem: update_tied_weights(q, updates.couplings(q, problem), problem))
@@ -129,7 +130,10 @@ def test_steps_of_tied_weights_never_lower_the_bound():
         assert (np.ptp(heights, axis=0) > 0.1).all()
 
 
-@pytest.mark.parametrize("experts", ["two-coin", "symmetric", "per-view"])
+@pytest.mark.parametrize(
+    "experts",
+    ["two-coin", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("symmetric", "per-view"))],
+)
 def test_closed_forms_are_where_the_bound_has_no_slope(experts):
     _, problem = random_problem(1, experts=experts)
     q = random_q(1, problem)
