@@ -270,7 +270,8 @@ def without_nuts(name, **parts):
     return dataclasses.replace(own, methods=("gibbs",), gibbs=dataclasses.replace(own.gibbs, **parts))
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", pytest.param("mace", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
 def test_small_data_sets_are_the_replications(name):
     found = cs.check(without_nuts(name), **SHARED)
     assert found.passed, found

@@ -28,6 +28,23 @@ CASES, RECORD_CASES = cases.CASES, cases.RECORD_CASES
 OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py"}
 
 
+# What takes half a minute each: laws that quicker members hold in every run are left to the slow set for these.
+LONG = {
+    "test_gibbs_and_nuts_agree[mace]",
+    "test_gibbs_and_nuts_agree[plackett-luce]",
+    "test_degenerate_data[mace-a million classes]",
+    "test_the_density_under_transformations[plackett-luce]",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests of `LONG` as slow before the slow ones are left out."""
+    for item in items:
+        if item.name in LONG:
+            item.add_marker(pytest.mark.slow)
+
+
 def member_of(name):
     return models.member(name) if name not in OTHERS else load(f"laws_{name}", HERE.parents[1] / OTHERS[name]).MODEL
 
