@@ -54,7 +54,7 @@ def test_numbers_are_those_of_arviz(num_chains, num_draws, ours, theirs, options
 
     draws = scalars(num_chains, num_draws)
     reference = getattr(arviz, theirs)
-    expected = [float(np.asarray(reference(draws[..., i], **options))) for i in range(draws.shape[-1])]
+    expected = [np.asarray(reference(draws[..., i], **options)).item() for i in range(draws.shape[-1])]
     np.testing.assert_allclose(ours(draws), expected, rtol=1e-7)
 
 
