@@ -8,7 +8,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -21,9 +21,8 @@ from benchmarks.views_scores import fitted
 from consilience.data import Constraints
 from consilience.evaluation import views
 from consilience.evaluation.partitions import contingency, score
-from consilience.models.expert_views.bound import pruned_bound
-from consilience.models.expert_views.cavi import CAVI
-from consilience.models.expert_views.priors import Priors
+from consilience.models.expert_views.cavi import CAVI, WARM_UP_STEPS
+from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
 from consilience.models.expert_views.simulation import simulate, simulate_experts
 from consilience.models.expert_views.updates import sweep
 
@@ -36,6 +35,8 @@ RESTARTS = (
 """Data, protocol, and pairs of either kind of an expert."""
 
 _LEARNING_ROUNDS = 4
+
+_OWN: Any = Priors()
 
 
 def restarts(number: int = 40) -> Iterator[dict[str, Any]]:
@@ -69,28 +70,50 @@ def restarts(number: int = 40) -> Iterator[dict[str, Any]]:
 
 
 def coverage(seeds: int, numbers: tuple[int, ...] = (300, 60, 25)) -> Iterator[dict[str, Any]]:
-    """Yield how often 95 % intervals hold the accuracies, under three priors, for each number of pairs of either kind.
+    """Yield how often intervals hold the accuracies, for each number of pairs of either kind.
 
-    Learned is the Beta distribution that makes the answers of all experts most probable, given who says what of pairs
-    as the fit before has it; a handful of fits in turn.
+    Of accuracies that are given, under the prior of `Priors`, the paper's, and one that is learned: the Beta
+    distribution that makes the answers of all experts most probable, given who says what of pairs as the fit before has
+    it; a handful of fits in turn. Of accuracies that are drawn from the prior of `Priors`, under that.
     """
     for number in numbers:
-        rows: dict[str, list[dict[str, float]]] = {"Beta(10, 1)": [], "Beta(2, 1)": [], "learned": []}
+        rows: dict[tuple[str, str], list[dict[str, float]]] = {}
         for seed in range(seeds):
-            known = load("three-clusters", seed)
-            data, experts = simulate_experts(
-                known.label, known.feature, protocol="own", num_together=number, num_apart=number, seed=seed
-            )
-            truth = np.concatenate([experts.sensitivity, experts.specificity])
-            for name, priors in (("Beta(10, 1)", Priors()), ("Beta(2, 1)", _priors([2.0, 1.0], [2.0, 1.0]))):
-                fit, _ = fitted(data, 3, priors=priors)
-                rows[name].append(_covered(fit, truth))
-                if name == "Beta(10, 1)":
-                    first = fit
-            rows["learned"].append(_covered(_with_learned_priors(first, data), truth))
-        for name, found in rows.items():
+            for accuracies, prior, covered in _fits_of_accuracies(seed, number):
+                rows.setdefault((accuracies, prior), []).append(covered)
+        for (accuracies, prior), found in rows.items():
             means = {key: float(np.mean([row[key] for row in found])) for key in found[0]}
-            yield {"pairs": 2 * number, "prior": name, "intervals": 20 * seeds, **means}
+            yield {
+                "pairs": 2 * number, "accuracies": accuracies, "prior": prior, "intervals": 20 * seeds, **means,
+            }  # fmt: skip
+
+
+def _fits_of_accuracies(seed: int, number: int) -> Iterator[tuple[str, str, dict[str, float]]]:
+    data, truth = _judged(seed, number)
+    paper, _ = fitted(data, 3, priors=PAPER_PRIORS)
+    yield "given", "default", _covered(fitted(data, 3)[0], truth)
+    yield "given", "Beta(10, 1), the paper's", _covered(paper, truth)
+    yield "given", "learned", _covered(_with_learned_priors(paper, data), truth)
+    data, truth = _judged(seed, number, *_drawn_accuracies(seed))
+    yield "drawn", "default", _covered(fitted(data, 3)[0], truth)
+
+
+def _judged(seed: int, number: int, sensitivity: Any = None, specificity: Any = None) -> tuple[Constraints, np.ndarray]:
+    """Return answers, and sensitivities and specificities of all experts."""
+    known = load("three-clusters", seed)
+    view = None if sensitivity is None else np.repeat([0, 1], len(sensitivity) // 2).tolist()
+    data, experts = simulate_experts(
+        known.label, known.feature, protocol="own", num_together=number, num_apart=number, seed=seed,
+        view_of_expert=view, sensitivity=sensitivity, specificity=specificity,
+    )  # fmt: skip
+    return data, np.concatenate([experts.sensitivity, experts.specificity])
+
+
+def _drawn_accuracies(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return accuracies of ten experts, drawn from the prior of a fit."""
+    random = np.random.default_rng(seed)
+    sensitivity, specificity = (random.beta(prior.a, prior.b, 10) for prior in (_OWN.sensitivity, _OWN.specificity))
+    return sensitivity, specificity
 
 
 def _priors(sensitivity: Any, specificity: Any) -> Priors:
@@ -99,11 +122,12 @@ def _priors(sensitivity: Any, specificity: Any) -> Priors:
 
 def _covered(fit: Any, truth: np.ndarray) -> dict[str, float]:
     parameters = _beta_parameters(fit)
-    found = views.interval_coverage(*views.beta_interval(parameters), truth)
+    held = {}
+    for level in (0.9, 0.95):
+        interval = views.beta_interval(parameters, level)
+        held[f"{level:.0%} hold"] = float(views.interval_coverage(*interval, truth).covered.mean())
     bias = parameters[:, 0] / parameters.sum(axis=1) - truth
-    return {
-        "coverage": float(found.covered.mean()), "bias": float(bias.mean()), "mean width": float(found.width.mean())
-    }
+    return {**held, "bias": float(bias.mean())}
 
 
 def _beta_parameters(fit: Any) -> np.ndarray:
@@ -133,41 +157,49 @@ def _most_probable_beta(counts: np.ndarray) -> np.ndarray:
 # Scale ----------------------------------------------------------------------------------------------------------------
 
 
-def scale(num_items: int = 100_000, num_pairs: int = 10_000, num_experts: int = 100) -> Iterator[dict[str, Any]]:
-    """Yield seconds and memory of a sweep over many items, in single and double precision.
+_SIZES = (1_000, 3_000, 10_000)
+"""Pairs that each expert judges."""
 
-    Parameters
-    ----------
-    num_pairs : that each expert judges.
+_SWEEPS = 40
+
+
+def scale(
+    restarts: Sequence[int], sizes: Sequence[int] = _SIZES, num_items: int = 100_000, num_experts: int = 100
+) -> Iterator[dict[str, Any]]:
+    """Yield seconds and memory of fits of many items; the peak is that of all rows so far.
+
+    Several restarts are made at the largest size only. One restart has the slower warm-up of the two.
     """
-    size = {"num_items": num_items, "num_experts": num_experts, "num_pairs": num_pairs}
-    data, _ = simulate(jax.random.key(0), **size, num_features=20, clusters=5, views=10)
-    for double in (False, True):
-        with jax.enable_x64(double):
-            began = time.perf_counter()
-            problem = CAVI.prepare(data, Priors(), clusters=5, views=10, restarts=1)
-            prepared = time.perf_counter() - began
-            state = jax.jit(CAVI.start)(jax.random.key(0), problem)
-
-            @jax.jit
-            def step(q: Any, problem: Any) -> Any:
-                q, found = sweep(q, problem)
-                return q, pruned_bound(q, found, problem)
-
-            wall, cpu, bounds, q = [], [], [], state.q
-            for _ in range(4):  # the first one compiles
-                began, began_cpu = time.perf_counter(), time.process_time()
-                q, bound = jax.block_until_ready(step(q, problem))
-                wall.append(time.perf_counter() - began)
-                cpu.append(time.process_time() - began_cpu)
-                bounds.append(float(bound[0]))
+    runs = [(num_pairs, number) for number in restarts for num_pairs in (sizes if number == 1 else sizes[-1:])]
+    for num_pairs, number in runs:
+        data, _ = simulate(
+            jax.random.key(0), num_items=num_items, num_experts=num_experts, num_pairs=num_pairs, num_features=20,
+            clusters=5, views=10,
+        )  # fmt: skip
+        with jax.enable_x64(False):
+            began, began_cpu = time.perf_counter(), time.process_time()
+            # What does not converge within so few sweeps is no news here.
+            fit, _ = fitted(data, 5, views=10, restarts=number, max_steps=WARM_UP_STEPS + _SWEEPS)
+            wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+            sweep_seconds = _seconds_of_a_sweep(data, number)
         yield {
-            "items": num_items, "judged": int(problem.feature.shape[0]), "pairs": int(problem.first.shape[0]),
-            "answers": data.num_constraints, "experts": num_experts, "precision": "double" if double else "single",
-            "preparation, s": prepared, "first sweep, s": wall[0], "sweep, s": float(np.median(wall[1:])),
-            "sweep, CPU s": float(np.median(cpu[1:])), "bound rose by": bounds[-1] - bounds[0],
+            "items": num_items, "answers": data.num_constraints, "experts": num_experts, "restarts": number,
+            "wall s": wall, "CPU s": cpu, "a sweep, wall s": sweep_seconds, "bound rose by": float(np.ptp(fit.elbo)),
             "peak memory, GiB": _peak_memory(),
         }  # fmt: skip
+        print(f"{data.num_constraints:,} answers, {number} restarts: {wall:.0f} s", flush=True)
+
+
+def _seconds_of_a_sweep(data: Constraints, number: int) -> float:
+    problem = jax.device_put(CAVI.prepare(data, Priors(), clusters=5, views=10, restarts=number))
+    q = jax.jit(CAVI.start)(jax.random.key(0), problem).q
+    step = jax.jit(lambda q, problem: sweep(q, problem)[0])
+    seconds = []
+    for _ in range(3):  # the first one compiles
+        began = time.perf_counter()
+        q = jax.block_until_ready(step(q, problem))
+        seconds.append(time.perf_counter() - began)
+    return min(seconds[1:])
 
 
 def _peak_memory() -> float:

@@ -147,7 +147,8 @@ def reliability(frame: Any, ax: Any = None) -> Any:
         handles.append(Line2D([], [], color=colour, marker=marker, markersize=4.5))
         names.append(site)
     if np.isfinite(frame["sensitivity_prior"].to_numpy(float)).any():
-        handles.append(Line2D([], [], color=GRID, linewidth=5.5, marker="|", markeredgecolor=INK, markersize=5.5))
+        width = 5.5 if "sensitivity_prior_lower" in frame else 0
+        handles.append(Line2D([], [], color=GRID, linewidth=width, marker="|", markeredgecolor=INK, markersize=5.5))
         names.append("prior")
     for row in np.flatnonzero(np.diff(frame["view"].to_numpy())):
         ax.axhline(row + 0.5, color=INK, linewidth=0.6, alpha=0.6)

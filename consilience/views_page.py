@@ -103,6 +103,11 @@ def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
     if fit.method == "cavi":
         words += " Coordinate ascent is surer of this than it should be where experts gave few answers."
     blocks: list[Any] = [words]
+    if nobodys := np.setdiff1d(truth.used_views(), _held(truth)).tolist():
+        blocks.append(
+            f"Of the views whose use is more probable than not, nobody most probably has {_listed_views(nobodys)}: "
+            "the answers do not tell which views there are, and such a view has no section."
+        )
     if len(order) > _MOST_EXPERTS:
         least = np.argsort(frame["probability"].to_numpy(), kind="stable")[:_MOST_EXPERTS]
         order = order[np.isin(order, least)]
@@ -112,13 +117,16 @@ def _grouping(fit: Any, frame: Any, order: np.ndarray) -> Section:
     return Section("Which experts share a view", blocks)
 
 
+def _listed_views(views: list[int]) -> str:
+    return f"view{'' if len(views) == 1 else 's'} {', '.join(map(str, views))}"
+
+
 def _reliability(fit: Any, frame: Any) -> Section:
     number = len(frame)
     frame = frame.assign(**_prior_intervals(fit, frame))
     words = (
         "Sensitivity is how probably an expert says “together” of items that are together in the expert's view, "
-        "specificity how probably “apart” of items that are apart. Intervals hold 95 %; behind them is what the prior "
-        "believed before any answer. Where the two look alike, the prior speaks, and not the expert."
+        f"specificity how probably “apart” of items that are apart. Intervals hold 95 %{_prior_words(frame)}."
     )
     weight = (
         "The weight adds the log odds of both, log[αβ / ((1 − α)(1 − β))] with the sensitivity α and the specificity "
@@ -148,6 +156,18 @@ def _reliability(fit: Any, frame: Any) -> Section:
         columns[site] = [f"{value:.{digits}f}" for value in frame[site]]
         columns[f"95 % of {site}"] = [f"{low:.{digits}f} to {high:.{digits}f}" for low, high in spread]
     return Section("How reliable each expert is", [*blocks, _frame(columns | {"answers": frame["answers"]})])
+
+
+def _prior_words(frame: Any) -> str:
+    """Say what is drawn of the prior."""
+    if "sensitivity_prior_lower" in frame:
+        return (
+            "; behind them is what the prior believed before any answer. Where the two look alike, the prior speaks, "
+            "and not the expert"
+        )
+    if np.isfinite(frame["sensitivity_prior"].to_numpy(float)).any():
+        return "; a tick is the mean of the prior, before any answer"
+    return ""
 
 
 def _prior_intervals(fit: Any, frame: Any) -> dict[str, np.ndarray]:
@@ -242,7 +262,7 @@ def _feature_name(name: Any) -> str:
 
 
 def _views(fit: Any) -> list[Section]:
-    used = fit.truth.used_views()
+    used = _held(fit.truth)
     sections = []
     for number, view in enumerate(used[:_MOST_VIEWS]):
         words = _view_words(fit, int(view))
@@ -251,6 +271,12 @@ def _views(fit: Any) -> list[Section]:
         blocks = [words, *_picture(fit, int(view)), _size_table(fit, int(view)), *_feature_table(fit, int(view))]
         sections.append(Section(f"View {view}", blocks))
     return sections
+
+
+def _held(truth: Any) -> np.ndarray:
+    """Return the views that are more probably used than not and that some expert most probably has."""
+    used = truth.used_views()
+    return np.asarray(used[np.isin(used, truth.view_probability.argmax(axis=1))])
 
 
 def _view_words(fit: Any, view: int) -> str:
@@ -295,7 +321,8 @@ def _weights(fit: Any, view: int) -> np.ndarray:
     table = table[table["view"] == view]
     wide = table.pivot(index="feature", columns="cluster", values="weight")
     names = fit.data.features
-    return wide.loc[range(fit.data.num_features) if names is None else list(names)].to_numpy()
+    features = range(fit.data.num_features) if names is None else list(names)
+    return wide.reindex(features, fill_value=0.0).to_numpy()  # the table leaves out features that are constant
 
 
 def _apart(feature: np.ndarray, names: Any, probability: np.ndarray) -> Plane:

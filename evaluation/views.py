@@ -268,7 +268,7 @@ class ViewCount(Score):
     def __repr__(self) -> str:
         low, high = self.interval
         spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] as far as the model holds"
-        return f"{self.title}: {self.value:,.1f} {spread}; {self.point:,.0f} more probable than not"
+        return f"{self.title}: {self.value:,.1f} {spread}; views whose use is more probable than not: {self.point:,.0f}"
 
 
 def num_views(fit: Any) -> ViewCount:

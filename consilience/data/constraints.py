@@ -95,15 +95,17 @@ def read_constraints(
     a, names_a = table.texts("item_a", required=True)
     b, names_b = table.texts("item_b", required=True)
     items, feature_names = list(dict.fromkeys([*names_a, *names_b])), list[str]()
-    values = np.empty((len(items), 0))
+    values, guess = np.empty((len(items), 0)), None
     if features is not None:
         try:
-            items, feature_names, values = read_features(features)
+            items, feature_names, values, guess = _read_features(features)
         except InputError as error:  # to be told together with what is wrong with the constraints
             table.problems.found += error.problems
     a, b = recode(a, names_a, items), recode(b, names_b, items)
     for role, code in (("item_a", a), ("item_b", b)):
         table.flag(code == -2, role, "this item is not in the table of features", "correct it or add the item")
+    if guess is not None and ((a == -2) | (b == -2)).any():
+        table.problems.found.append(guess)
     table.flag((a == b) & (a >= 0), "item_b", "the item is paired with itself", "delete the row")
     together = _answers(table)
     a, b = np.minimum(a, b), np.maximum(a, b)
@@ -136,11 +138,11 @@ def _warn_of_few(expert: np.ndarray, together: np.ndarray, experts: list[str]) -
         warn_input("there is one expert, and so one view: what others would say cannot be told")
     few = [experts[code] for code in np.flatnonzero(number < _FEW)]
     if few:
-        warn_input(f"{_listed(few, 'experts')} gave fewer than {_FEW} answers, less than the prior weighs")
+        warn_input(f"{_listed(few, 'expert')} gave fewer than {_FEW} answers, less than the prior weighs")
     one_kind = [experts[code] for code in np.flatnonzero((said == 0) | (said == number))]
     if one_kind:
         done = "said 'together' always or never; how they judge the pairs that are not so is unknown"
-        warn_input(f"{_listed(one_kind, 'experts')} {done}")
+        warn_input(f"{_listed(one_kind, 'expert')} {done}")
 
 
 def _warn_of_constant(values: np.ndarray, names: list[str]) -> None:
@@ -153,12 +155,18 @@ def _warn_of_constant(values: np.ndarray, names: list[str]) -> None:
             InputProblem("all features are the same for all items", "give features that differ, or none at all")
         )
     if constant:
-        warn_input(f"{_listed(constant, 'features')} are the same for all items; they tell nothing and are not used")
+        are, they, tell = ("is", "it", "tells") if len(constant) == 1 else ("are", "they", "tell")
+        named = _listed(constant, "feature")
+        warn_input(f"{named} {are} the same for all items; {they} {tell} nothing and {are} not used")
 
 
 def _listed(names: list[str], what: str) -> str:
     shown = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
-    return f"{len(names):,} {what} ({shown})"
+    return f"{_counted(len(names), what)} ({shown})"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _answers(table: Table) -> np.ndarray:
@@ -179,9 +187,12 @@ def _keep_repeated(
         table.flag(same_again, "answer", message, "delete the row, or pass duplicates='first'")
     elif same_again.any() and not table.problems.found:
         done = "counted once" if duplicates == "first" else "all counted"
-        warn_input(f"{same_again.sum():,} rows repeat an expert's answer to a pair; {done} (duplicates={duplicates!r})")
+        number = int(same_again.sum())
+        repeat = f"{_counted(number, 'row')} repeat{'s' if number == 1 else ''}"
+        warn_input(f"{repeat} an expert's answer to a pair; {done} (duplicates={duplicates!r})")
     if contradictory and not table.problems.found:
-        warn_input(f"{contradictory:,} rows contradict an expert's earlier answer to the same pair; both were kept")
+        contradict = f"{_counted(contradictory, 'row')} contradict{'s' if contradictory == 1 else ''}"
+        warn_input(f"{contradict} an expert's earlier answer to the same pair; both were kept")
     return ~same_again if duplicates == "first" else np.ones(table.num_rows, bool)
 
 
@@ -197,6 +208,11 @@ def read_features(source: Any) -> tuple[list[str], list[str], np.ndarray]:
     items, features : ids, each in the order of the table.
     values : float64, shape ``(item, feature)``.
     """
+    return _read_features(source)[:3]
+
+
+def _read_features(source: Any) -> tuple[list[str], list[str], np.ndarray, InputProblem | None]:
+    """Read features; say too where the column of items was guessed, for problems that a wrong guess may explain."""
     table = read_table(source, all_columns)
     names = list(table.columns)
     own = [name for name in names if name.casefold() == "item"]
@@ -205,10 +221,16 @@ def read_features(source: Any) -> tuple[list[str], list[str], np.ndarray]:
     features = [name for name in names if name != key]
     if not features:
         raise table.problems.fail("a column of items and at least one column of numbers are expected", "add features")
+    guess = None
+    if not own:
+        message = f"column {key!r} was taken for the items, as there is none called 'item'"
+        guess = InputProblem(message, "call the column of items 'item'", table.problems.file, column=key)
     code, items = table.texts(key, required=True)
     table.flag(repeated(code) & (code >= 0), key, "this item has a row already", "keep one row per item")
     for name in features:
         table.flag(table.empty(name), name, "the feature is empty", "fill it in; features are not imputed")
     values = np.stack([table.numbers(name) for name in features], axis=1)
+    if guess is not None and table.problems.found:
+        table.problems.found.insert(0, guess)
     table.problems.raise_any()
-    return items, features, values
+    return items, features, values, guess

@@ -56,7 +56,8 @@ clusters is an upper limit; those that are used are reported.
 
 In the authors' protocol all experts of a view judge the same pairs, and those of other views other pairs: which pairs
 an expert judged then tells his view. Beta(10, 1), the paper's prior of both accuracies, weighs eleven answers and draws
-experts of accuracy .7 to .9 upwards where there are few; the table of experts shows its mean beside the estimates.
+experts of accuracy .7 to .9 upwards where there are few; the default is a weaker one, and `PAPER_PRIORS` the paper's.
+The table of experts shows the mean of the prior beside the estimates.
 """
 
 from __future__ import annotations
@@ -71,17 +72,19 @@ import numpy as np
 from consilience.arrays import Array, Key
 from consilience.data.constraints import Constraints
 from consilience.errors import NotConjugate
-from consilience.models.expert_views.canonical import canonical, judged_items, label_free
+from consilience.models.expert_views.canonical import canonical, label_free
 from consilience.models.expert_views.cavi import CAVI, Posterior
 from consilience.models.expert_views.gibbs import GIBBS
+from consilience.models.expert_views.judgements import judged_items
 from consilience.models.expert_views.model import FORMS, model, prepared
-from consilience.models.expert_views.priors import EXPERTS, BetaPrior, Priors, site_parameters
+from consilience.models.expert_views.priors import EXPERTS, PAPER_PRIORS, BetaPrior, Priors, site_parameters
 from consilience.models.expert_views.simulation import simulate
 from consilience.models.expert_views.tables import (
     contradictions,
     directions,
     experts,
     questions,
+    ranked_restarts,
     restarts,
     same_view,
     view_sizes,
@@ -91,11 +94,24 @@ from consilience.models.expert_views.truth import truth
 from consilience.models.interface import REQUIRED, Model, Option
 from consilience.models.random import log_gamma
 
-__all__ = ["MODEL", "BetaPrior", "Posterior", "Priors", "canonical", "draw", "model", "simulate", "truth"]
+__all__ = [
+    "MODEL",
+    "PAPER_PRIORS",
+    "BetaPrior",
+    "Posterior",
+    "Priors",
+    "canonical",
+    "draw",
+    "model",
+    "simulate",
+    "truth",
+]
 
 _FEW_ANSWERS = 50
 _WITHIN = 1.0
 _FEW_RESTARTS = 0.1
+_TELLS_NOTHING = 1.05    # The mean of the largest probability of an item's clusters, times their number.
+_CLOSE = 3.0    # Nats within which another grouping is worth a word: a twentieth of the best one's probability.
 
 
 def draw(posterior: Posterior, data: Constraints, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
@@ -163,25 +179,40 @@ def _prior_in_words(data: Constraints, priors: Priors) -> str:
         a, b = site_parameters("sensitivity", priors, data).mean(axis=0)
     except NotConjugate:
         return ""
-    return f"mean {a / (a + b):.2f}, the weight of {a + b:.0f} answers"
+    return f"mean {a / (a + b):.2f}, the weight of {a + b:.3g} answers"
 
 
-def warnings(posterior: Any, data: Constraints) -> list[str]:
-    """Say what only the outcome tells: restarts that do not agree, views that ran out."""
+def warnings(posterior: Any, data: Constraints, **options: Any) -> list[str]:
+    """Say what only the outcome tells: restarts that do not agree, views that ran out, answers that told nothing."""
     if not isinstance(posterior, Posterior):
         return []
     found = []
-    bound = np.asarray(posterior.restart_bound, float)
-    share = float((bound > bound.max() - _WITHIN).mean())
-    if len(bound) > 1 and share <= _FEW_RESTARTS:
+    ranked = ranked_restarts(posterior)
+    number, share = len(ranked["gap"]), float((ranked["gap"] < _WITHIN).mean())
+    if number > 1 and share <= _FEW_RESTARTS:
         found.append(
-            f"{round(share * len(bound))} of {len(bound)} restarts came within {_WITHIN:.0f} nat of the best bound, so "
+            f"{round(share * number)} of {number} restarts came within {_WITHIN:.0f} nat of the best bound, so "
             "that a better one may exist: look at fit.restarts(), and give more restarts"
         )
     used = np.unique(np.asarray(posterior.view_probability).argmax(axis=1))
     most = np.shape(posterior.view_probability)[1]
     if len(used) == most and 1 < most < data.num_experts:
         found.append(f"all {most} views are used; there may be more of them: raise the option views")
+    other = (ranked["gap"] < _CLOSE) & ~ranked["same_grouping"]
+    if other.any():
+        gap, views = ranked["gap"][other][0], np.unique(ranked["views"][other])
+        others, come = ("1 restart", "comes") if other.sum() == 1 else (f"{other.sum()} restarts", "come")
+        found.append(
+            f"{others} with another grouping of the experts, in {' or '.join(map(str, views))} views, {come} as near "
+            f"as {gap:.1f} nats to the best: which grouping is right is not as sure as the best restart alone says; "
+            "look at fit.restarts(), and compare method='gibbs'"
+        )
+    probability = np.asarray(posterior.cluster_probability)[:, used]
+    if probability.max(axis=-1).mean() < _TELLS_NOTHING / probability.shape[-1]:
+        found.append(
+            "the answers told nothing of the clusters: every item is as probably in each of them; give features that "
+            "tell items apart, more answers, or method='gibbs'"
+        )
     return found
 
 

@@ -12,7 +12,7 @@ as it was.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -22,25 +22,30 @@ from scipy.optimize import linear_sum_assignment
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.constraints import Constraints
-from consilience.models.expert_views.judgements import standard_of, standardised
-from consilience.models.expert_views.priors import Priors, linear
+from consilience.models.expert_views.judgements import judged_items, standard_of, standardised
+from consilience.models.expert_views.priors import Priors, link_of
+from consilience.models.rows import row_blocks
 
 __all__ = [
     "Labels",
     "Matching",
+    "OWN_LINK",
     "canonical",
     "canonical_labels",
     "first_in_rows",
-    "judged_items",
     "label_free",
     "match_draws",
     "most_probable",
+    "num_distinct",
     "relabel_clusters",
     "relabel_draws",
     "relabel_experts",
     "sticks",
     "view_weights",
 ]
+
+OWN_LINK = "own_link"
+"""A site that marks the draws of a fit with a link of one's own, since a saved fit keeps no function."""
 
 _DECIMALS = 2          # Sizes that differ by less, as two runs of one ascent may, are equal.
 _SAME_PLACE = 1e-6     # What being at the same place counts, in experts or items, where nothing else tells.
@@ -85,7 +90,8 @@ def canonical(
     samples : draws of the sites ``(chain, draw, …)``, or of coordinate ascent the fields of its posterior with the same
         two leading axes.
     data, priors, clusters, standardize, options : as in the fit. Clusters keep their numbers under a link of your own,
-        of whose weights nothing is known; `match_draws` tells how they would be relabelled.
+        of whose weights nothing is known; `match_draws` tells how they would be relabelled. Such draws are marked by
+        the site `OWN_LINK`.
     """
     if "cluster_probability" in samples:
         alone = {name: np.asarray(values)[0, 0] for name, values in samples.items()}
@@ -94,9 +100,10 @@ def canonical(
     flat = {name: np.asarray(values).reshape(-1, *values.shape[2:]) for name, values in samples.items()}
     labels = flat
     if "cluster" not in flat:
-        labels = {**flat, **most_probable(flat, data, standardize, priors.logits or linear)}
+        labels = {**flat, **most_probable(flat, data, standardize, link_of(priors))}
     found = relabel_draws(flat, match_draws(labels, clusters), clusters=priors.logits is None)
-    return {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
+    chains = {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
+    return chains if priors.logits is None else {**chains, OWN_LINK: np.ones(shape, bool)}
 
 
 def label_free(samples: Mapping[str, np.ndarray], data: Constraints) -> dict[str, np.ndarray]:
@@ -116,8 +123,7 @@ def label_free(samples: Mapping[str, np.ndarray], data: Constraints) -> dict[str
         name: values if values.ndim == 3 else np.take_along_axis(values, view[..., None], axis=3)[..., 0]
         for name, values in accuracies.items()
     }
-    ordered = np.sort(view, axis=2)
-    found["num_views"] = 1.0 + (ordered[:, :, 1:] != ordered[:, :, :-1]).sum(axis=2)
+    found["num_views"] = num_distinct(view).astype(float)
     found["same_view"] = (view[:, :, 1:] == view[:, :, :-1]).astype(float)
     number = min(data.num_constraints, _LOOKED_AT)
     answer = np.unique(np.linspace(0, data.num_constraints - 1, number).round().astype(int))
@@ -131,13 +137,6 @@ def label_free(samples: Mapping[str, np.ndarray], data: Constraints) -> dict[str
         for item in (data.item_a, data.item_b)
     )  # fmt: skip
     return {**found, "together": (a == b).astype(float)}
-
-
-def judged_items(data: Constraints) -> Int[np.ndarray, " judged"]:
-    """Return the codes of the items that occur in a pair, increasing."""
-    occurs = np.zeros(data.num_items, bool)
-    occurs[np.asarray(data.item_a)] = occurs[np.asarray(data.item_b)] = True
-    return np.flatnonzero(occurs)
 
 
 def most_probable(
@@ -325,7 +324,7 @@ def _match(
     chosen = _assign(shared)
     view = np.take_along_axis(own.view, chosen, axis=1)
     place = np.empty((*view.shape, num_clusters), np.intp)
-    for rows in _blocks(len(view), cluster[0].size * num_clusters):
+    for rows in row_blocks(len(view), cluster[0].size * num_clusters, _BLOCK):
         moved = np.take_along_axis(cluster[rows], view[rows, :, None], axis=1)
         order = np.take_along_axis(own.cluster[rows], chosen[rows, :, None], axis=1)
         together = [(moved == one).swapaxes(0, 1) @ of_item.swapaxes(0, 1) for one in range(num_clusters)]
@@ -350,7 +349,7 @@ def _mean_labels(
     view = np.take_along_axis(np.argsort(matching.view, axis=1), expert.astype(np.intp), axis=1)
     of_expert = np.stack([(view == one).mean(axis=0) for one in range(num_views)], axis=-1)
     total = np.zeros((cluster.shape[2], num_views, num_clusters))
-    for rows in _blocks(num_draws, cluster[0].size):
+    for rows in row_blocks(num_draws, cluster[0].size, _BLOCK):
         moved = np.take_along_axis(cluster[rows], matching.view[rows, :, None], axis=1)
         number = np.argsort(matching.cluster[rows], axis=2)
         named = np.take_along_axis(number, moved.astype(np.intp), axis=2)
@@ -370,14 +369,15 @@ def first_in_rows(code: Int[np.ndarray, "row member"], number: int) -> Int[np.nd
     return np.take_along_axis(_first(code, number), code, axis=1).astype(np.int32)
 
 
+def num_distinct(code: Int[np.ndarray, "*row member"]) -> Int[np.ndarray, "*row"]:
+    """Return how many different codes each row has."""
+    ordered = np.sort(code, axis=-1)
+    return np.asarray(1 + (ordered[..., 1:] != ordered[..., :-1]).sum(axis=-1))
+
+
 def _first(code: Int[np.ndarray, "row member"], number: int) -> Int[np.ndarray, "row code"]:
     """Return the first member with each code, and how many members there are for codes without any."""
     found = np.full((len(code), number), code.shape[1])
     member = np.broadcast_to(np.arange(code.shape[1]), code.shape)
     np.minimum.at(found, (np.arange(len(code))[:, None], code), member)
     return found
-
-
-def _blocks(num_draws: int, numbers_per_draw: int) -> Iterator[slice]:
-    rows = max(_BLOCK // max(numbers_per_draw, 1), 1)
-    return (slice(start, start + rows) for start in range(0, num_draws, rows))

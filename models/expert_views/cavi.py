@@ -20,27 +20,54 @@ from consilience.errors import NotConjugate
 from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.judgements import judgements
 from consilience.models.expert_views.moves import merged, ordered
-from consilience.models.expert_views.priors import Priors, expert_sites, num_views, site_parameters
+from consilience.models.expert_views.priors import (
+    Priors,
+    check_clusters,
+    expert_sites,
+    num_views,
+    site_parameters,
+)
 from consilience.models.expert_views.problem import Problem, Q, problem_of
 from consilience.models.expert_views.tied import tied_sweep
-from consilience.models.expert_views.updates import agreement, sweep, update_sticks
+from consilience.models.expert_views.updates import Agreement, agreement, sweep, update_sticks
 from consilience.models.expert_views.warmup import NUM_STEPS, WarmUp, begin, finish, warm_up
 from consilience.models.interface import Ascent, Shards, Terms, Total, alone
 from consilience.models.rows import copies
 
-__all__ = ["CAVI", "Phase", "Posterior", "State", "prepare", "settled", "shard", "sites", "start", "step"]
+__all__ = [
+    "CAVI",
+    "WARM_UP_STEPS",
+    "Phase",
+    "Posterior",
+    "State",
+    "accuracies",
+    "lengths",
+    "prepare",
+    "settled",
+    "shard",
+    "sites",
+    "start",
+    "step",
+]
 
 # Steps of Adam in one step of the driver.
 _ADAM_STEPS = 5
 
+WARM_UP_STEPS = NUM_STEPS // _ADAM_STEPS + 1
+"""Steps of the driver before the first sweep."""
+
 # A restart stands still when so many sweeps in a row change its bound by less than this for each answer, or by less
-# than the float type can tell.
-_LEAST_CHANGE, _QUIET_SWEEPS, _MOST_SWEEPS = 1e-7, 3, 60
+# than the float type can tell, or by less than this share of what it is below the best one. Before the last move, when
+# all that counts is which move to take, less precision does.
+_LEAST_CHANGE, _LEAST_CHANGE_BEFORE, _LEAST_SHARE, _QUIET_SWEEPS, _MOST_SWEEPS = 1e-7, 1e-5, 1e-3, 3, 60
 
 # Of a merge move: rounds, and sweeps before and after the views of the experts are free again.
 _ROUNDS, _FROZEN_SWEEPS, _FREE_SWEEPS = 4, 3, 12
 
 _FIRST_VARIANCE = 0.01
+
+# Of the clusters, from which the uncertainty of the accuracies comes.
+_CLUSTER_DRAWS = 64
 
 
 class Phase(enum.IntEnum):
@@ -61,7 +88,7 @@ class Posterior(NamedTuple):
     Parameters
     ----------
     sensitivity, specificity : shape ``(expert, 2)``; Beta parameters, of experts with accuracies per view
-        ``(expert, view, 2)``.
+        ``(expert, view, 2)``. They are those of `accuracies`, wider than the factors of q.
     stick : shape ``(view - 1, 2)``; Beta parameters.
     view_probability : shape ``(expert, view)``.
     weight_mean, weight_variance : shape ``(view, feature + 1, cluster)``.
@@ -123,6 +150,7 @@ def prepare(
     ------
     NotConjugate : a prior is no Beta distribution, the link is not the linear one with normal weights, or experts are
         spammers.
+    UnsupportedRequest : there are more clusters than items in pairs.
     """
     expert_sites(experts)
     if priors.logits is not None or priors.weight is not None:
@@ -131,10 +159,11 @@ def prepare(
             "prior of your own is sampled with method='gibbs'"
         )
     if experts == "spammer":
-        raise NotConjugate("experts='spammer': knowledge and guess have no conjugate update; take method='nuts'")
+        raise NotConjugate("experts='spammer': knowledge and guess have no conjugate update; take method='gibbs'")
     sensitivity = site_parameters("sensitivity", priors, data)
     specificity = sensitivity if experts == "symmetric" else site_parameters("specificity", priors, data)
     found, standard = judgements(data, bool(standardize))
+    check_clusters(clusters, len(found.item))
     return problem_of(
         found, standard, sensitivity, specificity, clusters=clusters, views=num_views(views, data.num_experts),
         restarts=restarts, concentration=priors.concentration, weight_scale=priors.weight_scale,
@@ -188,9 +217,10 @@ def start(key: Key, problem: Problem, total: Total = alone) -> State:
     q = update_sticks(q, problem)
     bound = pruned_bound(q, agreement(q.eta, problem), problem)
     zeros, none = jnp.zeros(len(phi), jnp.int32), jnp.zeros((), jnp.int32)
+    first_round = none + (_ROUNDS if settings.views == 1 else 0)  # one view has no moves
     state = State(
         q=q, bound=bound, kept=q, kept_bound=bound, warm=begin(q, problem), quiet=zeros, rank=zeros,
-        possible=zeros > 0, phase=none, steps=none, round=none, best=-jnp.inf * jnp.ones((), dtype),
+        possible=zeros > 0, phase=none, steps=none, round=first_round, best=-jnp.inf * jnp.ones((), dtype),
     )  # fmt: skip
     return state._replace(best=_all_bounds(state, problem, total).max())
 
@@ -245,7 +275,9 @@ def _sweep(state: State, problem: Problem) -> State:
     q, found = (tied_sweep if problem.settings.tied else sweep)(state.q, problem, frozen)
     bound = pruned_bound(q, found, problem)
     resting = ~trial & (state.quiet >= _QUIET_SWEEPS)
-    least = jnp.maximum(_LEAST_CHANGE * problem.num_answers, 4 * jnp.finfo(bound.dtype).eps * jnp.abs(bound))
+    least = jnp.where(state.round == _ROUNDS, _LEAST_CHANGE, _LEAST_CHANGE_BEFORE) * problem.num_answers
+    least = jnp.maximum(least, 4 * jnp.finfo(bound.dtype).eps * jnp.abs(bound))
+    least = jnp.maximum(least, _LEAST_SHARE * (state.best - bound))
     quiet = jnp.where(jnp.abs(bound - state.bound) <= least, state.quiet + 1, 0)
     return state._replace(
         q=_chosen(resting, state.q, q),
@@ -255,13 +287,13 @@ def _sweep(state: State, problem: Problem) -> State:
 
 
 def _merge(state: State, problem: Problem) -> State:
-    q, possible = merged(state.q, state.rank)
+    q, possible = merged(state.q, state.rank, problem)
     return state._replace(kept=state.q, kept_bound=state.bound, q=q, possible=possible)
 
 
 def _decide(state: State, problem: Problem) -> State:
     """Keep the moves that raised the bound by more than sweeps would have, and go back on the others."""
-    better = state.possible & (state.bound > state.kept_bound + _LEAST_CHANGE * problem.num_answers)
+    better = state.possible & (state.bound > state.kept_bound + _LEAST_CHANGE_BEFORE * problem.num_answers)
     q = _chosen(better, update_sticks(ordered(state.q), problem), state.kept)
     return state._replace(
         q=q,
@@ -273,40 +305,46 @@ def _decide(state: State, problem: Problem) -> State:
 
 def _chosen(first: Bool[Array, " row"], one: Q, other: Q) -> Q:
     """Return of each restart the one or the other."""
-
-    def choose(one: Array, other: Array, axis: int) -> Array:
-        shape = [1] * one.ndim
-        shape[axis] = len(first)
-        return jnp.where(first.reshape(shape), one, other)
-
     parts = zip(Q._fields, one, other, strict=True)
-    return Q(*(choose(a, b, 1 if name in ("eta", "tilt") else 0) for name, a, b in parts))
+    return Q(*(jnp.where(_along_restarts(first, name, a), a, b) for name, a, b in parts))
+
+
+def _along_restarts(values: Array, name: str, like: Array) -> Array:
+    """Return values of the restarts in a shape that goes with a field of `Q`."""
+    shape = [1] * like.ndim
+    shape[_restart_axis(name)] = len(values)
+    return values.reshape(shape)
+
+
+def _restart_axis(name: str) -> int:
+    """Return which axis of a field of `Q` is of the restarts."""
+    return 1 if name in ("eta", "tilt") else 0
 
 
 def _next_phase(state: State, problem: Problem, total: Total) -> State:
     """Return the state with what is next, which all shards do together."""
     real = _own(problem) < len(problem.restart)
-    restless = real & (state.quiet < _QUIET_SWEEPS)
-    moving = total(restless.sum())
+    moving = total((real & (state.quiet < _QUIET_SWEEPS)).sum()) > 0
     steps = state.steps + 1
-    num_warm = NUM_STEPS // _ADAM_STEPS
-    after_sweeps = Phase.DONE if problem.settings.views == 1 else Phase.MERGE
-    settled = (moving == 0) | (steps == _MOST_SWEEPS)
-    last = state.round == _ROUNDS
+    # The last sweeps, of all restarts, follow the last round of moves, or one that none of them gained from.
+    decided = state.phase == Phase.DECIDE
+    last = jnp.where(decided & ~moving, _ROUNDS, state.round) == _ROUNDS
+    after_sweeps = jnp.where(last, Phase.DONE, Phase.MERGE)
     following = jnp.stack([
-        jnp.where(steps == num_warm, Phase.FINISH, Phase.WARM_UP),
+        jnp.where(steps == WARM_UP_STEPS - 1, Phase.FINISH, Phase.WARM_UP),
         Phase.SWEEP,
-        jnp.where(settled, jnp.where(last, Phase.DONE, after_sweeps), Phase.SWEEP),
+        jnp.where(~moving | (steps == _MOST_SWEEPS), after_sweeps, Phase.SWEEP),
         Phase.TRIAL,
         jnp.where(steps == _FROZEN_SWEEPS + _FREE_SWEEPS, Phase.DECIDE, Phase.TRIAL),
-        jnp.where(moving == 0, Phase.DONE, Phase.SWEEP),
+        Phase.SWEEP,
         Phase.DONE,
     ])  # fmt: skip
     phase = following[state.phase].astype(jnp.int32)
     return state._replace(
         phase=phase,
         steps=jnp.where(phase == state.phase, steps, 0),
-        round=state.round + (state.phase == Phase.MERGE),
+        round=jnp.where(last, _ROUNDS, state.round + (state.phase == Phase.MERGE)),
+        quiet=jnp.where(decided & last, 0, state.quiet),
     )
 
 
@@ -321,23 +359,23 @@ def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Arr
     q = update_sticks(ordered(state.q), problem)
     mine = _own(problem) == bounds.argmax()
 
-    def best(values: Array, axis: int = 0) -> Array:
-        shape = [1] * values.ndim
-        shape[axis] = len(mine)
-        return total(jnp.where(mine.reshape(shape), values, 0).sum(axis))
+    def best(name: str, values: Array) -> Array:
+        chosen = jnp.where(_along_restarts(mine, name, values), values, 0)
+        return total(chosen.sum(_restart_axis(name), keepdims=True))
 
-    eta = best(q.eta, 1)
-    order = jnp.argsort(-eta.sum(0), axis=-1)
+    one = Q(*(best(name, values) for name, values in q._asdict().items()))
+    order = jnp.argsort(-one.eta[:, 0].sum(0), axis=-1)
     num_experts, own = q.sensitivity.shape[1:3]
     shape = (num_experts, own, 2) if problem.settings.per_view else (num_experts, 2)
+    sensitivity, specificity = accuracies(one, problem)
     return {
-        "sensitivity": best(q.sensitivity).reshape(shape),
-        "specificity": best(q.specificity).reshape(shape),
-        "stick": best(q.stick),
-        "view_probability": best(q.phi),
-        "weight_mean": jnp.take_along_axis(best(q.weight_mean), order[:, None], axis=-1),
-        "weight_variance": jnp.take_along_axis(best(q.weight_variance), order[:, None], axis=-1),
-        "cluster_probability": jnp.take_along_axis(eta, order[None], axis=-1),
+        "sensitivity": sensitivity.reshape(shape),
+        "specificity": specificity.reshape(shape),
+        "stick": one.stick[0],
+        "view_probability": one.phi[0],
+        "weight_mean": jnp.take_along_axis(one.weight_mean[0], order[:, None], axis=-1),
+        "weight_variance": jnp.take_along_axis(one.weight_variance[0], order[:, None], axis=-1),
+        "cluster_probability": jnp.take_along_axis(one.eta[:, 0], order[None], axis=-1),
         "restart_bound": bounds,
         "restart_view_probability": _everywhere(q.phi, problem, total),
         "feature_mean": jnp.asarray(problem.mean),
@@ -345,4 +383,61 @@ def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Arr
     }
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled, shard=shard)
+def accuracies(q: Q, problem: Problem) -> tuple[Float[Array, "expert own 2"], Float[Array, "expert own 2"]]:
+    """Return Beta parameters of sensitivity and specificity that know how uncertain the clusters and the views are.
+
+    The factors of q know how many answers are expected on pairs that are together, and not how uncertain that number
+    is: their intervals are too narrow. Given clusters and views the posterior of an accuracy is a Beta distribution;
+    over draws of them from q it is a mixture. With it in the place of the factors the bound would be higher, if
+    anything (the collapsed bound). What is returned has the means of the factors and the variances of the mixtures.
+
+    Parameters
+    ----------
+    q : of one restart.
+    """
+    eta, phi = q.eta[:, 0], q.phi[0]
+
+    def of_draw(key: Key) -> Agreement:
+        cluster = jax.random.categorical(key, jnp.log(jnp.maximum(eta, jnp.finfo(eta.dtype).tiny)))
+        return agreement(jax.nn.one_hot(cluster, eta.shape[-1], dtype=eta.dtype)[:, None], problem)
+
+    # Of one seed, so that equal fits have equal results.
+    found = jax.lax.map(of_draw, jax.random.split(jax.random.key(0), _CLUSTER_DRAWS))
+    together, apart = found.together[:, 0], found.apart[:, 0]  # (draw, expert, view)
+    rejections, alarms = problem.num_apart[:, None] - apart, problem.num_together[:, None] - together
+    if problem.settings.symmetric:
+        right, wrong = together + rejections, apart + alarms
+        return (_widened(q.sensitivity[0], right, wrong, phi, problem.sensitivity, problem),) * 2
+    return (
+        _widened(q.sensitivity[0], together, apart, phi, problem.sensitivity, problem),
+        _widened(q.specificity[0], rejections, alarms, phi, problem.specificity, problem),
+    )
+
+
+def _widened(
+    factor: Float[Array, "expert own 2"], right: Float[Array, "draw expert view"],
+    wrong: Float[Array, "draw expert view"], phi: Float[Array, "expert view"], prior: Float[Array, "expert 2"],
+    problem: Problem,
+) -> Float[Array, "expert own 2"]:  # fmt: skip
+    """Return Beta parameters with the mean of a factor and the variance of a mixture over draws and views."""
+    cells = prior[:, None] + jnp.stack([right, wrong], axis=-1)
+    weight = jnp.broadcast_to(phi / len(cells), cells.shape[:-1])
+    if problem.settings.per_view:
+        # In a view that is not his, an expert has the accuracies of the prior.
+        cells = jnp.concatenate([cells, jnp.broadcast_to(prior[:, None], (1, *cells.shape[1:]))])
+        weight = jnp.concatenate([weight, 1 - phi[None]])
+    axes = (0,) if problem.settings.per_view else (0, 2)
+    total = cells.sum(-1)
+    mean = cells[..., 0] / total
+    of_all = (weight * mean).sum(axes, keepdims=True)
+    variance = (weight * (mean * (1 - mean) / (total + 1) + (mean - of_all) ** 2)).sum(axes).reshape(factor.shape[:-1])
+    share = factor / factor.sum(-1, keepdims=True)
+    return share * (share.prod(-1) / variance - 1)[..., None]
+
+
+def lengths(problem: Problem) -> dict[str, int]:
+    """Return how many rows of the sites are no padding; on the host."""
+    return {"cluster_probability": int(problem.num_judged)}
+
+
+CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled, shard=shard, lengths=lengths)

@@ -11,10 +11,11 @@ One sweep draws, each given all else,
    from the prior, weights and clusters together.
 
 What a spammer knew is drawn as well: how many of his right answers were no guesses. His accuracies are then not
-integrated out.
+integrated out, and are drawn in turn with what he knew several times in a sweep.
 
-Chains start at the optimum of coordinate ascent where there is one. From anywhere else they may leave an expert in a
-view of his own for good, since he cannot move to one whose clusters do not fit his answers.
+Chains start at the optimum of coordinate ascent where there is one; those of spammers at that of experts who err in two
+ways. From anywhere else they may leave an expert in a view of his own for good, since he cannot move to one whose
+clusters do not fit his answers.
 
 References
 ----------
@@ -47,8 +48,10 @@ from consilience.models.expert_views.likelihood import (
 )
 from consilience.models.expert_views.priors import (
     Priors,
+    check_clusters,
     expert_sites,
     linear,
+    link_of,
     num_views,
     site_parameters,
     weight_prior,
@@ -63,6 +66,10 @@ _LEAPFROG_STEPS = 6
 _LONGEST_STEP = 0.65
 _SHORTEST_STEP = {True: 0.3, False: 0.03}
 """Of the linear link, whose mass fits, and of others."""
+
+_SPAMMER_ROUNDS = 16
+"""Of what spammers knew and of their sites, in each sweep: either tells so much of the other that one round moves both
+by little, and a round costs little."""
 
 _PRIOR_DRAWS = 32
 _MOST_CLUSTERS = np.iinfo(np.int8).max
@@ -196,10 +203,12 @@ def prepare(
     ------
     NotConjugate : the prior of a site of the experts is no Beta distribution.
     InvalidPrior : a prior has another shape.
+    UnsupportedRequest : there are more clusters than judged items.
     """
     if clusters > _MOST_CLUSTERS:
         raise UnsupportedRequest(f"clusters is {clusters}; the Gibbs sampler takes {_MOST_CLUSTERS} at most")
     judged, _ = judgements(data, bool(standardize))
+    check_clusters(clusters, len(judged.item))
     sites = expert_sites(experts)
     prior = np.stack([site_parameters(site, priors, data) for site in sites], axis=1)
     of_one_view = weight_prior(priors, data, judged.feature.shape[1], clusters)
@@ -223,7 +232,7 @@ def _link(priors: Priors, prior: dist.Distribution, feature: Float[Array, "item 
         precision = inputs.T @ inputs / 4 + np.eye(inputs.shape[1]) / priors.weight_scale**2
         return Link(prior, np.linalg.cholesky(precision), np.linalg.inv(precision), linear)
     one = jnp.ones(1, jnp.result_type(float))
-    bare = Link(prior, one, one, priors.logits or linear)
+    bare = Link(prior, one, one, link_of(priors))
     mass = _expected_curvature(bare, jnp.asarray(feature, one.dtype))
     return Link(prior, jnp.sqrt(mass), 1 / mass, bare.logits)
 
@@ -253,6 +262,11 @@ def informed(problem: Problem, posterior: Any) -> Problem:
         np.sqrt(posterior.weight_variance),
     )  # fmt: skip
     return dataclasses.replace(problem, informed=_typed(starts))
+
+
+def start_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options under which coordinate ascent finds a start: of spammers, those of experts who err in two ways."""
+    return {**options, **({"experts": "two-coin"} if options["experts"] == "spammer" else {})}
 
 
 # ---- the sweep ----
@@ -342,12 +356,16 @@ def _draw_experts(
     if problem.experts == "spammer":
         fit = log_likelihood(counts, _answering(state.experts, problem), problem.judged)
         view = jax.random.categorical(key_view, prior + fit)
-        cells = _known_cells(key_known, counts, view, state.experts, problem)
-    else:
-        conditional = _conditional(counts, problem)
-        evidence = log_beta(conditional).sum(axis=2)  # less that of the prior, which is the same for all views
-        view = jax.random.categorical(key_view, prior + evidence)
-        cells = _own_cells(conditional, view, problem)
+
+        def once(number: Any, carry: tuple[tuple[LogBeta, ...], LogBeta]) -> tuple[tuple[LogBeta, ...], LogBeta]:
+            cells = _known_cells(jax.random.fold_in(key_known, number), counts, view, carry[0], problem)
+            return _draw_betas(jax.random.fold_in(key_betas, number), cells, _stick_cells(view, problem))
+
+        return (view, *jax.lax.fori_loop(0, _SPAMMER_ROUNDS, once, (state.experts, state.stick)))
+    conditional = _conditional(counts, problem)
+    evidence = log_beta(conditional).sum(axis=2)  # less that of the prior, which is the same for all views
+    view = jax.random.categorical(key_view, prior + evidence)
+    cells = _own_cells(conditional, view, problem)
     return (view, *_draw_betas(key_betas, cells, _stick_cells(view, problem)))
 
 
@@ -528,7 +546,7 @@ def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:
     hit, false_alarm = (own_view(part, view)[judged.answer_expert] for part in (answers.hit, answers.false_alarm))
     noise = jax.random.uniform(key, same.shape, hit.dtype)
     together = (jnp.log(noise) < jnp.where(same, hit, false_alarm)).astype(judged.together.dtype)
-    number = len(judged.num_together)
+    number = judged.num_experts
     num_together, num_apart = (
         jax.ops.segment_sum(said, judged.answer_expert, number) for said in (together, 1 - together)
     )
@@ -545,6 +563,6 @@ def log_likelihood_of_state(state: State, problem: Problem) -> Float[Array, ""]:
 
 GIBBS = Gibbs(
     prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at, redraw=redraw,
-    log_likelihood=log_likelihood_of_state, informed=informed,
+    log_likelihood=log_likelihood_of_state, informed=informed, start_options=start_options,
 )  # fmt: skip
 """The sampler, for the driver."""

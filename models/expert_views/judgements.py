@@ -13,7 +13,7 @@ from consilience.arrays import Float, Int
 from consilience.models.expert_views.colouring import coloured
 from consilience.models.rows import sorted_order
 
-__all__ = ["Colour", "Judgements", "Standard", "judgements", "standard_of", "standardised"]
+__all__ = ["Colour", "Judgements", "Standard", "judged_items", "judgements", "standard_of", "standardised"]
 
 
 class Colour(NamedTuple):
@@ -59,6 +59,11 @@ class Judgements(NamedTuple):
     num_apart: Int[np.ndarray, " expert"]
     colours: tuple[Colour, ...]
 
+    @property
+    def num_experts(self) -> int:
+        """Number of experts, which a prior that is a function of the data may ask for."""
+        return len(self.num_together)
+
 
 class Standard(NamedTuple):
     """Mean and standard deviation by which features are standardised, shape ``(feature,)``."""
@@ -76,7 +81,7 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
     standardize : whether features are brought to mean 0 and standard deviation 1 over all items.
     """
     expert, item_a, item_b, answer = (np.asarray(v) for v in (data.expert, data.item_a, data.item_b, data.together))
-    item = np.flatnonzero(np.bincount(np.concatenate([item_a, item_b]), minlength=data.num_items))
+    item = judged_items(data)
     place = np.zeros(data.num_items, np.int64)
     place[item] = np.arange(len(item))
     pair_key, pair = _distinct(place[item_a] * len(item) + place[item_b])
@@ -98,6 +103,13 @@ def judgements(data: Any, standardize: bool = True) -> tuple[Judgements, Standar
         colours=_colours(first, second, len(item)),
     )
     return found, standard
+
+
+def judged_items(data: Any) -> Int[np.ndarray, " judged"]:
+    """Return the codes of the items of `Constraints` that occur in a pair, increasing."""
+    occurs = np.zeros(data.num_items, bool)
+    occurs[np.asarray(data.item_a)] = occurs[np.asarray(data.item_b)] = True
+    return np.flatnonzero(occurs)
 
 
 def _distinct(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

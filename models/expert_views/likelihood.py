@@ -82,7 +82,7 @@ def together_counts(same: Bool[Array, "pair view"], judged: Judgements) -> Float
     """Count what each expert says of the pairs that are together: together, apart."""
     said = jnp.stack([judged.together, judged.apart], axis=-1).astype(jnp.result_type(float))
     of_answer = same[judged.answer_pair][..., None] * said[:, None]
-    number = len(judged.num_together)
+    number = judged.num_experts
     return jax.ops.segment_sum(of_answer, judged.answer_expert, number, indices_are_sorted=True)
 
 

@@ -39,9 +39,10 @@ from consilience.models.expert_views.likelihood import (
 from consilience.models.expert_views.priors import (
     EXPERTS,
     Priors,
+    check_clusters,
     expert_prior,
     expert_sites,
-    linear,
+    link_of,
     num_views,
     weight_prior,
 )
@@ -57,12 +58,15 @@ GIBBS_SITES = ("cluster", "view_of_expert")
 _MOST_CONFIGURATIONS = 100_000
 
 
-def prepared(data: Any, *, cluster: str = "exact", standardize: int = 1, **options: Any) -> Judgements:
+def prepared(
+    data: Any, *, clusters: int, cluster: str = "exact", standardize: int = 1, **options: Any
+) -> Judgements:
     """Return the judgements as the NumPyro function takes them inside of a compiled program.
 
     Raises
     ------
-    UnsupportedRequest : the clusters are to be drawn, which methods that follow gradients cannot.
+    UnsupportedRequest : the clusters are to be drawn, which methods that follow gradients cannot; or there are more of
+        them than judged items.
     """
     _check_form(cluster)
     if cluster == "exact":
@@ -71,7 +75,9 @@ def prepared(data: Any, *, cluster: str = "exact", standardize: int = 1, **optio
             "or cluster='pair' for another one, in which every judgement draws the clusters of its items anew "
             "(cluster='enumerate' sums over all clusters of a handful of items)"
         )
-    return judgements(data, bool(standardize))[0]
+    found = judgements(data, bool(standardize))[0]
+    check_clusters(clusters, len(found.item))
+    return found
 
 
 def model(
@@ -103,7 +109,7 @@ def model(
     priors = priors or Priors()
     _check_form(cluster)
     judged = _judged(data, standardize)
-    num_experts = len(judged.num_together)
+    num_experts = judged.num_experts
     views = num_views(views, num_experts)
     log_weight = _sample_view_weight(priors, views)
     answers = _sample_experts(data, priors, experts, num_experts, views)
@@ -169,7 +175,7 @@ def _for_each_view(prior: dist.Distribution) -> dist.Distribution:
 
 
 def _logits(priors: Priors, weight: Array, judged: Judgements) -> Float[Array, "view item cluster"]:
-    link = priors.logits or linear
+    link = link_of(priors)
     feature = jnp.asarray(judged.feature, jnp.result_type(float))
     return jax.vmap(link, (0, None))(weight, feature)
 
@@ -200,7 +206,7 @@ def _log_pairwise(
     tiny = jnp.finfo(same.dtype).tiny
     of_answer = judged.together[:, None] * jnp.log(jnp.maximum(said_together, tiny))
     of_answer += judged.apart[:, None] * jnp.log(jnp.maximum(said_apart, tiny))
-    number = len(judged.num_together)
+    number = judged.num_experts
     score = log_weight + jax.ops.segment_sum(of_answer, judged.answer_expert, number, indices_are_sorted=True)
     return jax.nn.logsumexp(score, axis=1).sum(), jax.nn.softmax(score, axis=1)
 
@@ -213,7 +219,7 @@ def _log_enumerated(
 
     The clusters of a view are summed for every set of experts that may judge in it, and then the views of all experts.
     """
-    (views, num_items, num_clusters), num_experts = logits.shape, len(judged.num_together)
+    (views, num_items, num_clusters), num_experts = logits.shape, judged.num_experts
     if max(num_clusters**num_items * 2**num_experts, views**num_experts) > _MOST_CONFIGURATIONS:
         raise UnsupportedRequest(
             f"{num_items} judged items in {num_clusters} clusters, and {num_experts} experts in {views} views, have "
@@ -253,7 +259,7 @@ def gibbs_function(
     """
     priors = priors or Priors()
     judged = _judged(data, standardize)
-    views = num_views(views, len(judged.num_together))
+    views = num_views(views, judged.num_experts)
 
     def gibbs_fn(rng_key: Key, gibbs_sites: Mapping[str, Array], hmc_sites: Mapping[str, Array]) -> dict[str, Array]:
         key_cluster, key_view = jax.random.split(rng_key)
@@ -286,7 +292,7 @@ def log_joint(
     """
     priors = priors or Priors()
     judged = _judged(data, standardize)
-    num_experts = len(judged.num_together)
+    num_experts = judged.num_experts
     views = num_views(views, num_experts)
     cluster, view = jnp.asarray(values["cluster"]).T, jnp.asarray(values["view_of_expert"])
     answers = answering(values, experts)

@@ -14,21 +14,22 @@ Chang, Chen, Cho, Castaldi, Silverman and Dy (2017), ICML, supplement: the 100 d
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy import special
 from scipy.stats import qmc
 
 from consilience.arrays import Float, Int
 from consilience.data.constraints import Constraints, read_features
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.models.expert_views.priors import linear
+from consilience.models.rows import row_blocks
 
-__all__ = ["RULES", "drawn_memberships", "expected_memberships", "memberships", "new_items", "predict", "softmax"]
+__all__ = ["RULES", "drawn_memberships", "expected_memberships", "memberships", "new_items", "predict"]
 
 RULES = ("quadrature", "draws")
 """How the mean over the weights of a coordinate ascent is taken."""
@@ -48,12 +49,14 @@ def predict(fit: Any, features: Any, *, rule: str = "quadrature", all_views: boo
     features : a table with a column item and the columns of numbers that the fit knows, in any order, in the same
         units.
     rule : ``quadrature``, or ``draws``, the paper's; see `RULES`. After sampling the draws of the fit are all there is.
-    all_views : whether to predict for views too that no expert is likely to hold.
+    all_views : whether to predict for views too that no expert is likely to hold. Their clusters mean nothing, however
+        probable they are.
 
     Returns
     -------
     Data frame with a row for each item and view: ``item, view, cluster, probability`` of that cluster and ``entropy``
-    in nats, then ``p_0``, ``p_1``, …, the probabilities of all clusters.
+    in nats, then ``p_0``, ``p_1``, …, the probabilities of all clusters. Of all views there is ``used`` as well, after
+    ``view``: how probably some expert holds it.
 
     Raises
     ------
@@ -68,9 +71,10 @@ def predict(fit: Any, features: Any, *, rule: str = "quadrature", all_views: boo
     views = np.arange(truth.most_views) if all_views else truth.used_views()
     probability = truth.memberships(truth.standard(values), rule)[:, views]
     flat = probability.reshape(-1, probability.shape[2])
+    used = {"used": np.tile(truth.used_probability, len(items))} if all_views else {}
     return pandas.DataFrame({
-        "item": np.repeat(np.asarray(items, object), len(views)), "view": np.tile(views, len(items)),
-        "cluster": flat.argmax(axis=1), "probability": flat.max(axis=1), "entropy": _entropy(flat),
+        "item": np.repeat(np.asarray(items, object), len(views)), "view": np.tile(views, len(items)), **used,
+        "cluster": flat.argmax(axis=1), "probability": flat.max(axis=1), "entropy": special.entr(flat).sum(axis=1),
         **{f"p_{cluster}": flat[:, cluster] for cluster in range(flat.shape[1])},
     })  # fmt: skip
 
@@ -120,7 +124,7 @@ def expected_memberships(
     num_views, _, num_clusters = mean.shape
     average = _over_difference if num_clusters == 2 else _over_logits
     found = np.empty((len(feature), num_views, num_clusters))
-    for rows in _blocks(len(feature), num_views * num_clusters * 2**_LOG2_POINTS):
+    for rows in row_blocks(len(feature), num_views * num_clusters * 2**_LOG2_POINTS, _BLOCK):
         middle = np.einsum("nd,vdk->nvk", feature[rows], mean)
         spread = np.sqrt(np.einsum("nd,vdk->nvk", feature[rows] ** 2, variance))
         found[rows] = average(middle, spread)
@@ -144,7 +148,7 @@ def drawn_memberships(
     weight, place = np.asarray(weight)[chosen], place[chosen]
     num_draws, num_views, num_clusters = place.shape
     total = np.zeros((num_views, len(feature), num_clusters))
-    for rows in _blocks(num_draws, total.size):
+    for rows in row_blocks(num_draws, total.size, _BLOCK):
         share = memberships(weight[rows].reshape(-1, *weight.shape[2:]), feature, link)
         share = share.reshape(-1, num_views, len(feature), num_clusters)
         total += np.take_along_axis(share, place[rows, :, None], axis=3).sum(axis=0)
@@ -156,15 +160,9 @@ def memberships(
 ) -> Float[np.ndarray, "row item cluster"]:
     """Return the probability of each cluster given weights."""
     if link is linear:  # without compiling anything
-        return softmax(np.asarray(feature, float) @ np.asarray(weight, float))
+        return special.softmax(np.asarray(feature, float) @ np.asarray(weight, float), axis=-1)
     of_rows = _compiled(link)(jnp.asarray(weight), jnp.asarray(feature, jnp.result_type(float)))
-    return softmax(np.asarray(of_rows, float))
-
-
-def softmax(logits: Float[np.ndarray, "*rows cluster"]) -> Float[np.ndarray, "*rows cluster"]:
-    """Return probabilities."""
-    share = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(share / share.sum(axis=-1, keepdims=True))
+    return special.softmax(np.asarray(of_rows, float), axis=-1)
 
 
 @functools.lru_cache(maxsize=8)
@@ -174,27 +172,18 @@ def _compiled(link: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 def _over_logits(middle: np.ndarray, spread: np.ndarray) -> Float[np.ndarray, "item view cluster"]:
     point = _sobol(middle.shape[2])
-    return np.asarray(softmax(middle[..., None, :] + spread[..., None, :] * point).mean(axis=2))
+    return np.asarray(special.softmax(middle[..., None, :] + spread[..., None, :] * point, axis=-1).mean(axis=2))
 
 
 def _over_difference(middle: np.ndarray, spread: np.ndarray) -> Float[np.ndarray, "item view cluster"]:
     """Average over the difference of the logits of two clusters, which alone matters."""
     point, weight = np.polynomial.hermite_e.hermegauss(_HERMITE_POINTS)
     difference = (middle[..., 1] - middle[..., 0])[..., None] + np.hypot(*np.moveaxis(spread, -1, 0))[..., None] * point
-    share = np.stack([expit(-difference), expit(difference)], axis=-2)
+    share = np.stack([special.expit(-difference), special.expit(difference)], axis=-2)
     return np.asarray(share @ (weight / weight.sum()))
 
 
 @functools.lru_cache(maxsize=8)
 def _sobol(num_clusters: int) -> np.ndarray:
     """Return points that fill the standard normal distribution evenly, ``(point, cluster)``."""
-    return ndtri(qmc.Sobol(num_clusters, scramble=True, seed=0).random_base2(_LOG2_POINTS))
-
-
-def _blocks(number: int, numbers_each: int) -> Iterator[slice]:
-    rows = max(_BLOCK // max(numbers_each, 1), 1)
-    return (slice(start, start + rows) for start in range(0, number, rows))
-
-
-def _entropy(probability: Float[np.ndarray, "row cluster"]) -> Float[np.ndarray, " row"]:
-    return -(probability * np.log(np.where(probability > 0, probability, 1))).sum(axis=1)
+    return special.ndtri(qmc.Sobol(num_clusters, scramble=True, seed=0).random_base2(_LOG2_POINTS))

@@ -18,17 +18,21 @@ from numpyro import handlers
 
 from consilience.arrays import Array, Float
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
+from consilience.models.beta_priors import BetaPrior, check_positive, parameters_of, unit_prior
 from consilience.models.interface import checked_prior
 
 __all__ = [
     "EXPERTS",
+    "PAPER_PRIORS",
     "BetaParameters",
     "BetaPrior",
     "Priors",
     "beta_parameters",
+    "check_clusters",
     "expert_prior",
     "expert_sites",
     "linear",
+    "link_of",
     "num_views",
     "site_parameters",
     "weight_prior",
@@ -43,51 +47,56 @@ EXPERTS = {
 """Kinds of experts, with the sites that are drawn of each expert."""
 
 
-@dataclass(frozen=True)
-class BetaPrior:
-    """Beta(a, b) for all experts, as a function of the data.
-
-    Parameters
-    ----------
-    a, b : positive.
-    """
-
-    a: float = 1.0
-    b: float = 1.0
-
-    def __call__(self, data: Any) -> dist.Beta:
-        """Return the distribution."""
-        return dist.Beta(jnp.asarray(self.a, jnp.result_type(float)), jnp.asarray(self.b, jnp.result_type(float)))
-
-
 @dataclass(frozen=True, kw_only=True)
 class Priors:
-    """What the model believes before any answer; the defaults are the paper's.
+    """What the model believes before any answer; the defaults are the paper's but for the experts (`PAPER_PRIORS`).
 
     Parameters
     ----------
     concentration : of the sticks, Beta(1, concentration): the more, the more views.
     sensitivity : how probably an expert says together of items that are; batch shape ``()``, or ``(expert,)`` for a
         prior per expert. A function of the data may draw parameters of its own with ``numpyro.sample``, so that experts
-        learn from each other; NUTS and SVI only. Beta(10, 1) has mean .91 and the weight of eleven answers.
+        learn from each other; NUTS and SVI only. Beta(3, 1.5) has mean .67 and the weight of four or five answers.
     specificity : how probably an expert says apart of items that are; the same shapes. Symmetric experts have none.
     knowledge, guess : of spammers: how probably an expert knows whether items are together, and how probably one who
-        does not says that they are; the same shapes.
+        does not says that they are; the same shapes. Beta(3, 1.5) for what is known, as for accuracies.
     weight_scale : standard deviation of the weights of the linear link, per standard deviation of a feature.
     logits : ``logits(weight, feature)`` -> ``(item, cluster)``, a link of your own for one view; None for the linear
         one. Features are standardised, and have a last column of ones.
     weight : prior of the weights of one view, of any event shape that the link takes; normal with ``weight_scale`` and
         event shape ``(feature + 1, cluster)`` by default.
+
+    Raises
+    ------
+    InvalidPrior : a number is not positive, or something is no distribution, or no function.
     """
 
     concentration: float = 1.0
-    sensitivity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(10.0, 1.0)
-    specificity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(10.0, 1.0)
-    knowledge: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(10.0, 1.0)
+    sensitivity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(3.0, 1.5)
+    specificity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(3.0, 1.5)
+    knowledge: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(3.0, 1.5)
     guess: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior(1.0, 1.0)
     weight_scale: float = 1.0
     logits: Callable[[Any, Any], Any] | None = None
     weight: dist.Distribution | Callable[[Any], dist.Distribution] | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("concentration", self.concentration)
+        check_positive("weight_scale", self.weight_scale)
+        for site in ("sensitivity", "specificity", "knowledge", "guess", "weight"):
+            prior = getattr(self, site)
+            left_out = site == "weight" and prior is None
+            if not (left_out or isinstance(prior, dist.Distribution) or callable(prior)):
+                raise InvalidPrior(
+                    f"{site} is {prior!r}; give a NumPyro distribution, or a function of the data that returns one, "
+                    "as BetaPrior(3.0, 1.5) does"
+                )
+        if not (self.logits is None or callable(self.logits)):
+            raise InvalidPrior(f"logits is {self.logits!r}; give a function of weights and features, or None")
+
+
+PAPER_PRIORS = Priors(sensitivity=BetaPrior(10.0, 1.0), specificity=BetaPrior(10.0, 1.0))
+"""The paper's: of mean .91 and the weight of eleven answers, so that experts with few answers are drawn upwards."""
 
 
 class BetaParameters(NamedTuple):
@@ -108,6 +117,11 @@ def linear(weight: Float[Array, "feature cluster"], feature: Float[Array, "item 
     return feature @ weight
 
 
+def link_of(priors: Priors | None) -> Callable[[Any, Any], Any]:
+    """Return the link from weights to logits; the linear one where no priors are known."""
+    return linear if priors is None or priors.logits is None else priors.logits
+
+
 def num_views(views: int, num_experts: int) -> int:
     """Return the number of views; 0 stands for half as many as experts.
 
@@ -120,6 +134,20 @@ def num_views(views: int, num_experts: int) -> int:
             f"there are {num_experts} experts, each with one view, and views is {views}; give {num_experts} at most"
         )
     return views or max(1, num_experts // 2)
+
+
+def check_clusters(clusters: int, num_judged: int) -> None:
+    """Refuse more clusters than there are items to be in them.
+
+    Raises
+    ------
+    UnsupportedRequest : there are more clusters than judged items.
+    """
+    if clusters > num_judged:
+        raise UnsupportedRequest(
+            f"clusters is {clusters}, and experts judged {num_judged} items; give {num_judged} clusters of a view at "
+            "most"
+        )
 
 
 def expert_sites(experts: str) -> tuple[str, ...]:
@@ -136,13 +164,7 @@ def expert_prior(site: str, priors: Priors, data: Any, num_experts: int) -> dist
     ------
     InvalidPrior : it is no distribution of single numbers, one for all experts or one for each.
     """
-    prior = checked_prior(site, getattr(priors, site), data, ())
-    if prior.batch_shape not in ((), (num_experts,)):
-        raise InvalidPrior(
-            f"the prior of site '{site}' has batch shape {prior.batch_shape}; give one distribution for all experts, "
-            f"or one for each of the {num_experts}"
-        )
-    return prior
+    return unit_prior(site, getattr(priors, site), data, num_experts, "experts")
 
 
 def weight_prior(priors: Priors, data: Any, num_inputs: int, clusters: int) -> dist.Distribution:
@@ -187,7 +209,4 @@ def site_parameters(site: str, priors: Priors, data: Any) -> Float[np.ndarray, "
         prior = expert_prior(site, priors, data, data.num_experts)
     if drawn:
         raise NotConjugate(f"site '{site}': the updates need a Beta prior of known parameters; this one draws its own")
-    if not isinstance(prior, dist.Beta):
-        raise NotConjugate(f"site '{site}': the updates need a Beta prior, not {type(prior).__name__}")
-    parameters = (np.asarray(one, float) for one in (prior.concentration1, prior.concentration0))
-    return np.stack([np.broadcast_to(one, data.num_experts) for one in parameters], axis=-1)
+    return parameters_of(site, prior, data.num_experts)

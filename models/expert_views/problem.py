@@ -3,6 +3,10 @@
 Sums over ragged lists, such as the answers of an expert, are what a sweep spends its time on. Here every list is cut
 into rows of one width, padded at its end: the sum within a row is a dense one, and only few sums of rows are left to be
 added to their owners.
+
+Compiling takes longer than most fits, so arrays are padded to sizes that data of like size share: with items whose
+features, the one of the offset among them, are zeros, which add nothing to the bound or to any sum; with pairs of
+nobody's answers; and with empty rows and chunks.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from scipy.special import betaln
 
 from consilience.arrays import Array, Float, Int
 from consilience.models.expert_views.judgements import Colour, Judgements, Standard
-from consilience.models.rows import sorted_order
+from consilience.models.rows import padded_rows, padded_size, sorted_order
 
 __all__ = [
     "OfClusters",
@@ -48,6 +52,9 @@ OfWeights = Float[Array, "restart view column cluster"]
 # rows; and how wide and long they may be.
 _ROW_COST, _WIDEST = 4, 64
 _CHUNK_COST, _LONGEST = 64, 4096
+
+# The number of chunks is a multiple of this, so that data of like size share a program.
+_CHUNKS = 4
 
 
 @jax.tree_util.register_static
@@ -95,13 +102,13 @@ class Schedule(NamedTuple):
     ----------
     node : shape ``(chunk, row)``; the item of a row. The number of items pads here and in ``complete``.
     other, pair : shape ``(chunk, row, width)``; other ends and pairs. The number of pairs pads.
-    complete : shape ``(chunk, complete)``; the items whose last row is in the chunk.
+    complete : shape ``(chunk, row)``; the items whose last row is in the chunk, at the front.
     """
 
     node: Int[Array, "chunk row"]
     other: Int[Array, "chunk row width"]
     pair: Int[Array, "chunk row width"]
-    complete: Int[Array, "chunk complete"]
+    complete: Int[Array, "chunk row"]
 
 
 class Problem(NamedTuple):
@@ -109,7 +116,7 @@ class Problem(NamedTuple):
 
     Parameters
     ----------
-    feature : shape ``(judged, column)``; standardised features and ones.
+    feature : shape ``(judged, column)``; standardised features and ones; zeros pad.
     first, second : shape ``(pair,)``; places among the judged items.
     by_expert, by_pair : the answers; of pairs there is one more, without answers, to which the schedule's padding goes.
     schedule : the neighbours of all items.
@@ -118,6 +125,7 @@ class Problem(NamedTuple):
     sensitivity, specificity : shape ``(expert, 2)``; Beta parameters of the priors. Symmetric experts have the first.
     log_prior : shape ``(expert, 2)``; their normalisers, log B of sensitivity and of specificity.
     concentration, weight_scale : scalars; of the sticks, and standard deviation of the weights.
+    num_judged : scalar; how many items are no padding.
     restart : shape ``(restart,)``; the numbers of all restarts.
     tied, paired : shapes ``(row,)``; numbers of those that warm up by the tied bound and by the likelihood of pairs,
         of this shard. The number of restarts pads.
@@ -139,6 +147,7 @@ class Problem(NamedTuple):
     log_prior: Float[Array, "expert 2"]
     concentration: Float[Array, ""]
     weight_scale: Float[Array, ""]
+    num_judged: Int[Array, ""]
     restart: Int[Array, " restart"]
     tied: Int[Array, " tied"]
     paired: Int[Array, " paired"]
@@ -187,16 +196,17 @@ def problem_of(
     responsibilities, bound, experts : the options of the member.
     """
     num_tied = restarts if responsibilities == "tied" else restarts // 2
-    num_experts, num_pairs = len(judgements.num_together), len(judgements.first)
+    num_experts, num_items = judgements.num_experts, padded_size(len(judgements.item))
+    num_pairs = padded_size(len(judgements.first))
     answers = judgements.answer_expert, judgements.answer_pair
     log_prior = np.stack([betaln(*np.asarray(prior).T) for prior in (sensitivity, specificity)], axis=-1)
     problem = Problem(
-        feature=judgements.feature,
-        first=judgements.first,
-        second=judgements.second,
+        feature=padded_rows(judgements.feature, num_items),
+        first=padded_rows(judgements.first, num_pairs),
+        second=padded_rows(judgements.second, num_pairs),
         by_expert=_rows(*answers, judgements, num_experts),
         by_pair=_rows(*answers[::-1], judgements, num_pairs + 1),
-        schedule=_schedule(judgements.colours, len(judgements.item), num_pairs),
+        schedule=_schedule(judgements.colours, num_items, num_pairs),
         num_together=judgements.num_together.astype(float),
         num_apart=judgements.num_apart.astype(float),
         num_answers=np.asarray(float(judgements.num_together.sum() + judgements.num_apart.sum())),
@@ -205,6 +215,7 @@ def problem_of(
         log_prior=log_prior,
         concentration=np.asarray(float(concentration)),
         weight_scale=np.asarray(float(weight_scale)),
+        num_judged=np.asarray(len(judgements.item)),
         restart=np.arange(restarts, dtype=np.int32),
         tied=np.arange(num_tied, dtype=np.int32),
         paired=np.arange(num_tied, restarts, dtype=np.int32),
@@ -224,15 +235,18 @@ def _rows(owner: np.ndarray, other: np.ndarray, judgements: Judgements, number: 
     begin = np.searchsorted(owner[order], np.arange(number + 1))
     width = _best(np.diff(begin), _WIDEST, _ROW_COST)
     of_row, place = _cut(np.diff(begin), width)
+    # One row for each owner needs no sums of rows.
+    num_rows = number if len(of_row) == number else padded_size(len(of_row))
 
     def padded(values: np.ndarray, dtype: Any) -> np.ndarray:
-        table = np.zeros(len(of_row) * width, dtype)
+        table = np.zeros(num_rows * width, dtype)
         table[place] = values[order]
         return table.reshape(-1, width)
 
     return Rows(
-        of_row, padded(other, np.int32), padded(judgements.together, float), padded(judgements.apart, float)
-    )
+        padded_rows(of_row, num_rows, number - 1), padded(other, np.int32), padded(judgements.together, float),
+        padded(judgements.apart, float),
+    )  # fmt: skip
 
 
 def _schedule(colours: tuple[Colour, ...], num_items: int, num_pairs: int) -> Schedule:
@@ -245,19 +259,20 @@ def _schedule(colours: tuple[Colour, ...], num_items: int, num_pairs: int) -> Sc
     length = _best(rows_of_colour, _LONGEST, _CHUNK_COST)
     # Rows of a colour fill chunks of their own.
     of_chunk, row_place = _cut(rows_of_colour, length)
-    row_node = np.full(len(of_chunk) * length, num_items, np.int32)
+    num_chunks = -(-padded_size(len(of_chunk)) // _CHUNKS) * _CHUNKS
+    row_node = np.full(num_chunks * length, num_items, np.int32)
     row_node[row_place] = node[of_row]
     slot = row_place[place // width] * width + place % width
 
     def padded(values: list[np.ndarray], fill: int) -> np.ndarray:
         table = np.full(len(row_node) * width, fill, np.int32)
         table[slot] = np.concatenate(values)
-        return table.reshape(len(of_chunk), length, width)
+        return table.reshape(num_chunks, length, width)
 
     last_row = row_place[np.append(np.flatnonzero(np.diff(of_row)), len(of_row) - 1)]
-    num_complete = np.bincount(last_row // length, minlength=len(of_chunk))
-    complete = np.full((len(of_chunk), num_complete.max()), num_items, np.int32)
-    complete[np.arange(complete.shape[1]) < num_complete[:, None]] = node
+    num_complete = np.bincount(last_row // length, minlength=num_chunks)
+    complete = np.full((num_chunks, length), num_items, np.int32)
+    complete[np.arange(length) < num_complete[:, None]] = node
     return Schedule(
         row_node.reshape(-1, length),
         padded([colour.edge_other for colour in colours], 0),
@@ -267,8 +282,8 @@ def _schedule(colours: tuple[Colour, ...], num_items: int, num_pairs: int) -> Sc
 
 
 def _best(sizes: np.ndarray, largest: int, cost: int) -> int:
-    """Return the width, a power of two, at which lists of these sizes cost the least when cut and padded."""
-    widths = 2 ** np.arange(int(np.log2(largest)) + 1)
+    """Return the width, a power of four, at which lists of these sizes cost the least when cut and padded."""
+    widths = 4 ** np.arange(int(np.log2(largest)) // 2 + 1)
     costs = [np.maximum(-(-sizes // width), 1).sum() * (width + cost) for width in widths]
     return int(widths[np.argmin(costs)])
 

@@ -28,7 +28,7 @@ from consilience.arrays import Float, Int, Key
 from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.priors import Priors, expert_prior, expert_sites, linear, num_views, weight_prior
+from consilience.models.expert_views.priors import Priors, expert_prior, expert_sites, link_of, num_views, weight_prior
 
 __all__ = ["PROTOCOLS", "Clusterings", "Experts", "k_views", "simulate", "simulate_experts", "three_clusters"]
 
@@ -290,7 +290,7 @@ def _from_the_prior(
         of_experts[site] = np.asarray(prior.expand(shape).sample(key_draw)).T
     inputs = np.concatenate([data.feature, np.ones((data.num_items, 1))], axis=1)
     weight = weight_prior(priors, data, inputs.shape[1], clusters).sample(key_weight, (views,))
-    logits = np.asarray(jax.vmap(priors.logits or linear, (0, None))(weight, jnp.asarray(inputs)))
+    logits = np.asarray(jax.vmap(link_of(priors), (0, None))(weight, jnp.asarray(inputs)))
     cluster = (logits + random.gumbel(size=logits.shape)).argmax(axis=-1)
     return {"stick": stick, "view_of_expert": view, **of_experts, "weight": np.asarray(weight), "cluster": cluster}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ from scipy import special
 
 from consilience.arrays import Float, Int
 from consilience.data.constraints import Constraints
-from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.models.expert_views.canonical import first_in_rows
+from consilience.errors import ConsilienceWarning, NotConjugate, UnsupportedRequest
+from consilience.models.expert_views.canonical import first_in_rows, num_distinct
 from consilience.models.expert_views.cavi import Posterior
-from consilience.models.expert_views.priors import linear, site_parameters
+from consilience.models.expert_views.priors import EXPERTS, linear, site_parameters
 from consilience.models.expert_views.truth import DrawnViews, ViewsTruth
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "experts",
     "information",
     "questions",
+    "ranked_restarts",
     "restarts",
     "same_view",
     "view_sizes",
@@ -41,9 +43,10 @@ _SEEN = 0.01             # Views that are less probably used are not listed.
 def views(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
     """Table of the items: the most probable cluster of each in every view that is used, and its probability."""
     shown = truth.used_views()
-    probability = truth.cluster_probability[:, shown].reshape(-1, truth.most_clusters)
+    item, of_item = _placed(truth)
+    probability = of_item[:, shown].reshape(-1, truth.most_clusters)
     return {
-        "item": np.repeat(np.arange(truth.num_items), len(shown)), "view": np.tile(shown, truth.num_items),
+        "item": np.repeat(item, len(shown)), "view": np.tile(shown, len(item)),
         "cluster": probability.argmax(axis=1), "probability": probability.max(axis=1),
     }  # fmt: skip
 
@@ -53,14 +56,16 @@ def experts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, n
 
     The prior's mean stands beside each accuracy: with few answers the one is drawn to the other. ``weight`` is the
     log odds, in nats, of an answer that is right in both kinds of pairs, with a 95 % interval. A ``spammer`` is an
-    expert of whom sensitivity and specificity add up to less than 1.1 with a probability above one half.
+    expert of whom sensitivity and specificity add up to less than 1.1 with a probability above one half. Under
+    ``experts="spammer"`` there are ``knowledge``, how probably an expert knows the answer, and ``guess``, how probably
+    he says together where he does not, with 95 % intervals.
     """
     probability = truth.view_probability
     view = probability.argmax(axis=1)
     number = np.arange(truth.num_experts)
     columns: dict[str, np.ndarray] = {"expert": number, "view": view, "probability": probability[number, view]}
     prior = _prior_means(posterior, truth)
-    for site in ("sensitivity", "specificity"):
+    for site in ("sensitivity", "specificity", *_own_sites(posterior)):
         mean, lower, upper = _summary(_of_view(posterior, site, view), posterior)
         columns |= {site: mean, f"{site}_lower": lower, f"{site}_upper": upper, f"{site}_prior": prior[site]}
     columns |= dict(zip(("weight", "weight_lower", "weight_upper"), _weight(posterior, view), strict=True))
@@ -82,7 +87,8 @@ def same_view(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str,
 def view_sizes(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
     """Table of the views: how probably each is used, by how many experts, and the sizes of its clusters."""
     shown = np.flatnonzero(truth.used_probability > _SEEN)
-    label = truth.cluster_probability[:, shown].argmax(axis=2)
+    _, of_item = _placed(truth)
+    label = of_item[:, shown].argmax(axis=2)
     size = np.stack([(label == cluster).sum(axis=0) for cluster in range(truth.most_clusters)], axis=1)
     texts = [" + ".join(map(str, sorted(row[row > 0].tolist(), reverse=True))) for row in size]
     return {
@@ -94,23 +100,25 @@ def view_sizes(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str
 def contradictions(
     posterior: Any, data: Constraints, truth: ViewsTruth, limit: int = _MOST_ROWS
 ) -> dict[str, np.ndarray]:
-    """Table of the answers that go most against what all answers together say, the least probable first.
+    """Table of the answers against which the posterior of their pair is, the least probable answer first.
 
-    ``probability`` is that of the answer as it stands, of this expert; ``together`` that the pair is together in what
-    the expert has in mind. ``gain`` says how worth it is to ask again: what another answer of the best expert of the
-    view would tell of that, in nats.
+    These say together of items that are more probably apart in what the expert has in mind, or apart of items that are
+    more probably together: ``together`` is that probability. The answer itself is among those that it follows from.
+    ``probability`` is that of the answer as it stands, from this expert, who errs at times. ``gain`` says how worth it
+    is to ask again: what another answer of the best expert of the view would tell of that, in nats.
     """
     expert, item_a, item_b, answer = (np.asarray(one) for one in (data.expert, data.item_a, data.item_b, data.together))
     pair, place = np.unique(item_a.astype(np.int64) * truth.num_items + item_b, return_inverse=True)
     of_views = truth.pair_probability(*np.divmod(pair, truth.num_items))
-    sensitivity, specificity = _accuracies(posterior, truth)
     own = of_views[place]
+    together = (truth.view_probability[expert] * own).sum(axis=1)
+    sensitivity, specificity = _accuracies(posterior, truth)
     says_together = own * sensitivity[expert] + (1 - own) * (1 - specificity[expert])
     probability = (truth.view_probability[expert] * says_together).sum(axis=1)
     probability = np.where(answer == 1, probability, 1 - probability)
     order = np.argsort(probability, kind="stable")
-    order = order[probability[order] < 0.5][:limit]
-    together = (truth.view_probability[expert[order]] * own[order]).sum(axis=1)
+    against = np.where(answer == 1, together < 0.5, together > 0.5)
+    order = order[against[order]][:limit]
     view = truth.view_probability[expert[order]].argmax(axis=1)
     gain = np.zeros(len(order))
     for one in np.unique(view):
@@ -120,7 +128,7 @@ def contradictions(
     return {
         "expert": expert[order], "item_a": item_a[order], "item_b": item_b[order],
         "answer": np.where(answer[order] == 1, "together", "apart").astype(object), "probability": probability[order],
-        "together": together, "gain": gain,
+        "together": together[order], "gain": gain,
     }  # fmt: skip
 
 
@@ -139,13 +147,14 @@ def questions(
     asked = np.asarray(data.item_a).astype(np.int64) * truth.num_items + np.asarray(data.item_b)
     known = np.sort(asked * truth.num_experts + np.asarray(data.expert))
     views = np.intersect1d(truth.used_views(), of_expert)
+    item, of_item = _placed(truth)
     parts = []
-    for view in views if truth.num_items > 1 else ():
+    for view in views if len(item) > 1 else ():
         expert = np.flatnonzero(of_expert == view)
-        a, b = _candidates(truth.cluster_probability[:, view])
-        near = (truth.cluster_probability[a, view] * truth.cluster_probability[b, view]).sum(axis=1)
+        a, b = _candidates(of_item[:, view])
+        near = (of_item[a, view] * of_item[b, view]).sum(axis=1)
         best = np.argsort(-np.minimum(near, 1 - near), kind="stable")[: 4 * limit]
-        a, b = a[best], b[best]
+        a, b = item[a[best]], item[b[best]]
         together = truth.pair_probability(a, b)[:, view]
         gain = information(together[:, None], sensitivity[expert, view], specificity[expert, view])
         pair = (a.astype(np.int64) * truth.num_items + b)[:, None] * truth.num_experts + expert
@@ -168,15 +177,19 @@ def restarts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, 
     """
     if not isinstance(posterior, Posterior):
         return {name: np.zeros(0) for name in ("restart", "bound", "gap", "same_grouping", "views")}
+    return ranked_restarts(posterior)
+
+
+def ranked_restarts(posterior: Posterior) -> dict[str, np.ndarray]:
+    """Return the columns of the table `restarts`."""
     bound = np.asarray(posterior.restart_bound, float)
-    view = np.asarray(posterior.restart_view_probability).argmax(axis=2)
+    probability = np.asarray(posterior.restart_view_probability)
     order = np.argsort(-bound, kind="stable")
-    grouping = first_in_rows(view, truth.most_views)[order]
-    ordered = np.sort(view[order], axis=1)
+    view = probability.argmax(axis=2)[order]
+    grouping = first_in_rows(view, probability.shape[2])
     return {
         "restart": order, "bound": bound[order], "gap": bound.max() - bound[order],
-        "same_grouping": (grouping == grouping[0]).all(axis=1),
-        "views": 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1),
+        "same_grouping": (grouping == grouping[0]).all(axis=1), "views": num_distinct(view),
     }  # fmt: skip
 
 
@@ -187,14 +200,15 @@ def directions(
 
     ``weight`` is what one unit of the feature, as it stands in the file, adds to the log odds of a cluster against the
     average of all, with a 95 % interval. ``importance`` compares features: the root mean square over the clusters of
-    what one standard deviation adds.
+    what one standard deviation adds. Constant features, which say nothing, are left out.
     """
     if isinstance(truth, DrawnViews) and truth.link is not linear:
         raise UnsupportedRequest("weights of a link of your own have no directions; only those of the linear link do")
     shown = truth.used_views()
     mean, lower, upper = (part[shown, :-1] for part in _centred(posterior))
     importance = np.sqrt((mean**2).mean(axis=2))
-    order = np.argsort(-importance, axis=1, kind="stable")[:, :limit]
+    varies = np.flatnonzero(np.ptp(np.asarray(data.feature), axis=0) > 0)
+    order = varies[np.argsort(-importance[:, varies], axis=1, kind="stable")[:, :limit]]
     shape = (*order.shape, truth.most_clusters)
     view = np.broadcast_to(shown[:, None, None], shape)
     feature, cluster = np.broadcast_to(order[:, :, None], shape), np.broadcast_to(np.arange(shape[2]), shape)
@@ -223,6 +237,22 @@ def information(together: Any, sensitivity: Any, specificity: Any) -> Any:
 
 
 # Helpers --------------------------------------------------------------------------------------------------------------
+
+
+def _placed(truth: ViewsTruth) -> tuple[Int[np.ndarray, " item"], Float[np.ndarray, "item view cluster"]]:
+    """Return the items whose clusters are known, by their codes, and how probably each is in each cluster.
+
+    Those are all but the ones that nobody judged, where the link that would tell of these was not saved.
+    """
+    if truth.link_known or not len(truth.silent):
+        return np.arange(truth.num_items), truth.cluster_probability
+    warnings.warn(
+        f"{len(truth.silent):,} of {truth.num_items:,} items are in no pair and are left out: they are predicted by a "
+        "link of your own, which is not saved; ask where the fit was made",
+        ConsilienceWarning,
+        stacklevel=4,
+    )
+    return truth.judged, truth.judged_probability
 
 
 def _binary(probability: Any) -> Any:
@@ -311,23 +341,29 @@ def _useless(posterior: Any, view: Int[np.ndarray, " expert"]) -> np.ndarray:
     return np.asarray(special.betainc(two[:, :1], two[:, 1:], least).mean(axis=1))
 
 
-def _prior_means(posterior: Any, truth: ViewsTruth) -> dict[str, np.ndarray]:
-    """Return the prior means of sensitivity and specificity; not a number where the prior is not known."""
-    unknown = np.full(truth.num_experts, np.nan)
+def _own_sites(posterior: Any) -> tuple[str, ...]:
+    """Return the sites of spammers, from which their accuracies follow; of other experts none."""
     spammers = not isinstance(posterior, Posterior) and "knowledge" in posterior
-    sites = ("knowledge", "guess") if spammers else ("sensitivity", "specificity")
+    return EXPERTS["spammer"] if spammers else ()
+
+
+def _prior_means(posterior: Any, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Return the prior means of the sites in the table; not a number where the prior is not known."""
+    unknown = np.full(truth.num_experts, np.nan)
+    of_spammers = _own_sites(posterior)
     means = []
-    for site in sites:
+    for site in of_spammers or ("sensitivity", "specificity"):
         try:
             a, b = site_parameters(site, truth.priors, truth.data).T if truth.priors is not None else (unknown, unknown)
         except NotConjugate:
             a = b = unknown
         means.append(a / (a + b))
-    if spammers:
-        means = [means[0] + (1 - means[0]) * means[1], means[0] + (1 - means[0]) * (1 - means[1])]
+    if of_spammers:
+        known, says = means
+        means = [known + (1 - known) * says, known + (1 - known) * (1 - says), known, says]
     elif _symmetric(posterior):
         means[1] = means[0]
-    return dict(zip(("sensitivity", "specificity"), means, strict=True))
+    return dict(zip(("sensitivity", "specificity", *of_spammers), means, strict=True))
 
 
 def _symmetric(posterior: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -21,19 +21,21 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.constraints import Constraints
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.expert_views.canonical import (
+    OWN_LINK,
     first_in_rows,
-    judged_items,
     match_draws,
     most_probable,
+    num_distinct,
     relabel_clusters,
     relabel_draws,
 )
 from consilience.models.expert_views.cavi import Posterior
-from consilience.models.expert_views.judgements import Standard, standard_of, standardised
+from consilience.models.expert_views.judgements import Standard, judged_items, standard_of, standardised
 from consilience.models.expert_views.model import gibbs_function
 from consilience.models.expert_views.prediction import drawn_memberships, expected_memberships, memberships
-from consilience.models.expert_views.priors import Priors, linear
+from consilience.models.expert_views.priors import Priors, linear, link_of
 from consilience.models.partition import Pairs, PartitionTruth, first_members
+from consilience.models.rows import row_blocks
 
 __all__ = [
     "ApproximateViews",
@@ -61,6 +63,10 @@ _TINY = 2.0**-54
 # Of splitmix64, 2^64 over the golden ratio.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
+_UNKNOWN_LINK = (
+    "this fit has a link of your own, which is not saved; ask where the fit was made, before it is saved and loaded"
+)
+
 # Numbers of streams of random numbers.
 _EXPERTS, _ITEMS, _SILENT, _WEIGHTS = range(4)
 
@@ -76,11 +82,19 @@ def truth(
     posterior, data : what was fitted.
     key, num_draws : of draws that are made.
     clusters, cluster, experts, standardize, options : as in the fit.
-    priors : of the fit. Where they are not known, as after loading, the link is taken to be linear.
+    priors : of the fit. Where they are not known, as after loading, the link is taken to be linear, unless the draws
+        are marked as those of a link of your own (`OWN_LINK`).
+
+    Raises
+    ------
+    UnsupportedRequest : the draws hold no clusters, and the link by which they would be found is not known.
     """
     if isinstance(posterior, Posterior):
         return ApproximateViews(posterior, data, key=key, num_draws=num_draws, priors=priors)
     sites = dict(posterior)
+    link = _known_link(sites, priors, (data.num_features + 1, clusters))
+    if link is None and "cluster" not in sites:
+        raise UnsupportedRequest(f"the clusters are not among the draws, and follow from the weights: {_UNKNOWN_LINK}")
     if cluster == "enumerate":
         settings = {"clusters": clusters, "experts": experts, "standardize": standardize, **options}
         sites |= _summed_out(sites, data, priors, key, settings)
@@ -88,7 +102,21 @@ def truth(
         num_draws, num_experts, _ = sites["view_probability"].shape
         noise = _uniform(key, _EXPERTS, np.arange(num_draws), 0, num_experts)
         sites["view_of_expert"] = _by_inverse(sites["view_probability"], noise)
-    return DrawnViews(sites, data, key=key, clusters=clusters, standardize=standardize, priors=priors)
+    return DrawnViews(sites, data, key=key, clusters=clusters, standardize=standardize, priors=priors, link=link)
+
+
+def _known_link(
+    sites: Mapping[str, np.ndarray], priors: Priors | None, shape: tuple[int, int]
+) -> Callable[[Any, Any], Any] | None:
+    """Return the link of a fit, or None where it is one of the user's own that was not saved.
+
+    Parameters
+    ----------
+    shape : of the weights of a view, were the link linear.
+    """
+    if priors is None and (OWN_LINK in sites or np.shape(sites["weight"])[2:] != shape):
+        return None
+    return link_of(priors)
 
 
 def together(fit: Any, item_a: Any, item_b: Any, *, view: int | None = None, expert: Any = None) -> Any:
@@ -117,7 +145,7 @@ def _summed_out(
 ) -> dict[str, np.ndarray]:
     """Draw views and clusters given all other sites, by sweeps over both; of items few enough to be enumerated."""
     step = gibbs_function(data, priors, **settings)
-    link = linear if priors is None or priors.logits is None else priors.logits
+    link = link_of(priors)
     begun = most_probable(sites, data, settings["standardize"], link)
 
     def of_draw(key: Key, begun: Mapping[str, Array], others: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -143,8 +171,10 @@ class ViewsTruth(ABC):
         others. Under the pair likelihood all are silent: it knows clusters of judgements, and no cluster of an item.
     scaling : how features are standardised.
     priors : those of the fit, or None where they are not known.
+    link_known : whether the clusters of silent items can be told from the weights.
     """
 
+    link_known = True
     num_draws: int
     most_views: int
     most_clusters: int
@@ -184,9 +214,10 @@ class ViewsTruth(ABC):
     def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts have the same view, pair by pair; experts by id or code."""
 
+    @property
     @abstractmethod
-    def _judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
-        """Return the probabilities of the clusters of judged items."""
+    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        """How probably each judged item is in each cluster of each view."""
 
     @abstractmethod
     def _judged_clusters(
@@ -225,17 +256,14 @@ class ViewsTruth(ABC):
 
     def num_views(self) -> Int[np.ndarray, " draw"]:
         """Return the number of views that some expert has, of each draw."""
-        parts = []
-        for rows in _blocks(self.num_draws, self.num_experts):
-            ordered = np.sort(self.views_of_experts(rows), axis=1)
-            parts.append(1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1))
-        return np.concatenate(parts)
+        blocks = row_blocks(self.num_draws, self.num_experts, _BLOCK)
+        return np.concatenate([num_distinct(self.views_of_experts(rows)) for rows in blocks])
 
     @functools.cached_property
     def cluster_probability(self) -> Float[np.ndarray, "item view cluster"]:
         """How probably each item is in each cluster of each view; of silent items by prediction."""
         found = np.empty((self.num_items, self.most_views, self.most_clusters))
-        found[self.judged] = self._judged_probability()
+        found[self.judged] = self.judged_probability
         if len(self.silent):
             found[self.silent] = self.memberships(self._silent_feature)
         return found
@@ -263,7 +291,7 @@ class ViewsTruth(ABC):
         found = np.empty((len(draw), self.num_items), np.int8)
         found[:, self.judged] = self._judged_clusters(draw, of_draw)
         if len(self.silent):
-            for rows in _blocks(len(draw), len(self.silent) * self.most_clusters):
+            for rows in row_blocks(len(draw), len(self.silent) * self.most_clusters, _BLOCK):
                 probability = self._silent_probability(draw[rows], of_draw[rows], np.arange(len(self.silent)))
                 noise = _uniform(self.key, _SILENT, draw[rows], of_draw[rows], len(self.silent))
                 found[rows, self.silent] = _by_inverse(probability, noise)
@@ -284,13 +312,13 @@ class ViewsTruth(ABC):
 
         Parameters
         ----------
-        item_a, item_b : ids or codes, one or many.
+        item_a, item_b : ids or codes, one or many; one goes with each of many.
         view, expert : one of them. Of an expert all views that may be his count, as probably as they are.
         """
         if (view is None) == (expert is None):
             raise UnsupportedRequest("say in which view two items may be together: give view= or expert=")
-        a, b = (self._codes(one, self.items, "item") for one in (item_a, item_b))
-        of_views = self.pair_probability(*np.broadcast_arrays(a, b))
+        a, b = self._paired_codes(item_a, item_b, self.items, "item")
+        of_views = self.pair_probability(a, b)
         if view is not None:
             return of_views[:, self._checked_view(view)]
         return of_views @ self.view_probability[self._codes(expert, self.experts, "expert")[0]]
@@ -311,7 +339,7 @@ class ViewsTruth(ABC):
             (is_silent[a], self._both_silent),
         ):
             rows = np.flatnonzero(kind & (a != b))
-            for part in _blocks(len(rows), self.most_views * self.most_clusters):
+            for part in row_blocks(len(rows), self.most_views * self.most_clusters, _BLOCK):
                 own = rows[part]
                 found[own] = measure(place[a[own]], place[b[own]])
         return found
@@ -321,7 +349,7 @@ class ViewsTruth(ABC):
         items, ends = np.unique(np.concatenate([a, b]), return_inverse=True)
         first, second = ends.reshape(2, -1)
         total = np.zeros((len(a), self.most_views))
-        for draws in _blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters):
+        for draws in row_blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters, _BLOCK):
             draw = np.arange(self.num_draws)[draws]
             for view in range(self.most_views):
                 probability = self._silent_probability(draw, np.full(len(draw), view), items)
@@ -332,6 +360,19 @@ class ViewsTruth(ABC):
         if not 0 <= view < self.most_views:
             raise UnknownName(f"there is no view {view}; the views are 0 to {self.most_views - 1}")
         return int(view)
+
+    def _paired_codes(
+        self, asked: Any, other: Any, names: Any, what: str
+    ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+        """Return the codes of both sides of pairs; a single id goes with each of the other side."""
+        one, two = (self._codes(side, names, what) for side in (asked, other))
+        if np.ndim(asked) and np.ndim(other) and len(one) != len(two):
+            raise UnsupportedRequest(
+                f"{len(one)} {what}s and {len(two)} {what}s are no pairs; give two lists of one length, or one {what} "
+                "and a list"
+            )
+        first, second = np.broadcast_arrays(one, two)
+        return first, second
 
     @staticmethod
     def _codes(asked: Any, names: Any, what: str) -> Int[np.ndarray, " asked"]:
@@ -388,23 +429,21 @@ class ApproximateViews(ViewsTruth):
 
     def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts have the same view, exactly."""
-        one, two = (self._codes(names, self.experts, "expert") for names in (expert, other))
+        one, two = self._paired_codes(expert, other, self.experts, "expert")
         probability = (self.view_probability[one] * self.view_probability[two]).sum(axis=1)
         return np.where(one == two, 1.0, probability)
 
-    def _judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
-        return self._eta
-
     @functools.cached_property
-    def _eta(self) -> Float[np.ndarray, "judged view cluster"]:
+    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        """How probably each judged item is in each cluster of each view."""
         return _normalised(self.posterior.cluster_probability)
 
     def _judged_clusters(
         self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"]
     ) -> Int[np.ndarray, "draw judged"]:
         found = np.empty((len(draw), len(self.judged)), np.int8)
-        of_view = self._eta.swapaxes(0, 1)
-        for rows in _blocks(len(draw), len(self.judged) * self.most_clusters):
+        of_view = self.judged_probability.swapaxes(0, 1)
+        for rows in row_blocks(len(draw), len(self.judged) * self.most_clusters, _BLOCK):
             noise = _uniform(self.key, _ITEMS, draw[rows], view[rows], len(self.judged))
             found[rows] = _by_inverse(of_view[view[rows]], noise)
         return found
@@ -422,10 +461,10 @@ class ApproximateViews(ViewsTruth):
         return np.asarray(self.posterior.weight_mean, float), np.asarray(self.posterior.weight_variance, float)
 
     def _both_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
-        return np.asarray((self._eta[a] * self._eta[b]).sum(axis=2))
+        return np.asarray((self.judged_probability[a] * self.judged_probability[b]).sum(axis=2))
 
     def _one_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
-        return np.asarray((self._eta[a] * self.cluster_probability[self.silent[b]]).sum(axis=2))
+        return np.asarray((self.judged_probability[a] * self.cluster_probability[self.silent[b]]).sum(axis=2))
 
 
 class DrawnViews(ViewsTruth):
@@ -440,17 +479,20 @@ class DrawnViews(ViewsTruth):
     clusters : how many there may be in a view.
     standardize : whether features were standardised.
     priors : of the fit, where they are known.
+    link : from the weights of a view to logits; None where it is not known.
     """
 
     def __init__(
-        self, sites: Mapping[str, np.ndarray], data: Constraints, *, key: Key, clusters: int, standardize: int = 1,
-        priors: Priors | None = None,
+        self, sites: Mapping[str, np.ndarray], data: Constraints, *, key: Key, clusters: int,
+        link: Callable[[Any, Any], Any] | None, standardize: int = 1, priors: Priors | None = None,
     ) -> None:  # fmt: skip
         known = "cluster" in sites
         scaling = standard_of(np.asarray(data.feature), bool(standardize))
         super().__init__(data, scaling, key=key, priors=priors, clusters_known=known)
-        self.link = linear if priors is None or priors.logits is None else priors.logits
-        labels = sites if known else {**most_probable(sites, data, standardize, self.link), **sites}
+        self.link, self.link_known = link, link is not None
+        labels = sites
+        if not known:
+            labels = {**most_probable(sites, data, standardize, self._checked_link()), **sites}
         matching = match_draws(labels, clusters)
         matched = relabel_draws(sites, matching, clusters=False)
         self._expert, self._weight, self._place = matched["view_of_expert"], matched["weight"], matching.cluster
@@ -479,15 +521,16 @@ class DrawnViews(ViewsTruth):
         self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature"
     ) -> Float[np.ndarray, "item view cluster"]:
         """Return how probably items are in each cluster, averaged over the draws; there is no other rule for these."""
-        self._check_link(feature)
-        return drawn_memberships(self._weight, self._place, feature, self.link)
+        return drawn_memberships(self._weight, self._place, feature, self._checked_link())
 
     def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
         """Return the share of the draws in which two experts have the same view."""
-        one, two = (self._codes(names, self.experts, "expert") for names in (expert, other))
+        one, two = self._paired_codes(expert, other, self.experts, "expert")
         return np.asarray((self._expert[:, one] == self._expert[:, two]).mean(axis=0))
 
-    def _judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+    @functools.cached_property
+    def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
+        """Share of the draws in which each judged item is in each cluster of each view."""
         shares = [(self._cluster == cluster).mean(axis=0).T for cluster in range(self.most_clusters)]
         return np.stack(shares, axis=-1)
 
@@ -499,13 +542,12 @@ class DrawnViews(ViewsTruth):
     def _silent_probability(
         self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"], item: Int[np.ndarray, " silent"]
     ) -> Float[np.ndarray, "draw silent cluster"]:
-        self._check_link(self._silent_feature)
-        probability = memberships(self._weight[draw, view], self._silent_feature[item], self.link)
+        probability = memberships(self._weight[draw, view], self._silent_feature[item], self._checked_link())
         return np.take_along_axis(probability, self._place[draw, view][:, None], axis=2)
 
     def _both_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
         total = np.zeros((len(a), self.most_views))
-        for draws in _blocks(self.num_draws, len(a) * self.most_views):
+        for draws in row_blocks(self.num_draws, len(a) * self.most_views, _BLOCK):
             of_draws = self._cluster[draws]
             total += (of_draws[:, :, a] == of_draws[:, :, b]).sum(axis=0).T
         return total / self.num_draws
@@ -513,7 +555,7 @@ class DrawnViews(ViewsTruth):
     def _one_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
         total = np.zeros((len(a), self.most_views))
         items, place = np.unique(b, return_inverse=True)
-        for draws in _blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters):
+        for draws in row_blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters, _BLOCK):
             draw = np.arange(self.num_draws)[draws]
             for view in range(self.most_views):
                 probability = self._silent_probability(draw, np.full(len(draw), view), items)
@@ -521,14 +563,10 @@ class DrawnViews(ViewsTruth):
                 total[:, view] += np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0].sum(axis=0)
         return total / self.num_draws
 
-    def _check_link(self, feature: Float[np.ndarray, "item column"]) -> None:
-        wanted = (feature.shape[1], self.most_clusters)
-        if self.link is linear and self._weight.shape[2:] != wanted:
-            raise UnsupportedRequest(
-                f"the weights of a view have shape {self._weight.shape[2:]}, which is not that of the linear link, "
-                f"{wanted}: items that nobody judged are predicted where the fit was made, since a link of your own "
-                "is not saved"
-            )
+    def _checked_link(self) -> Callable[[Any, Any], Any]:
+        if self.link is None:
+            raise UnsupportedRequest(f"items that nobody judged, and new ones, are predicted: {_UNKNOWN_LINK}")
+        return self.link
 
 
 class ViewPartition(PartitionTruth):
@@ -611,9 +649,3 @@ def _mixed(word: Any) -> Any:
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
-
-
-def _blocks(number: int, numbers_each: int) -> Iterator[slice]:
-    """Yield so many rows at a time that their numbers can be held."""
-    rows = max(_BLOCK // max(numbers_each, 1), 1)
-    return (slice(start, start + rows) for start in range(0, number, rows))

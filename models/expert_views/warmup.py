@@ -9,6 +9,9 @@ clusters of its own:
 .. math:: P(S = 1) = q\,\alpha + (1 - q)(1 - \beta), \qquad q = \sum_k p_{ik}\,p_{jk}.
 
 With many answers the second finds the best optimum nearly always, with few the first more often. Gradients are by hand.
+
+In the warm-up experts are taken to be good: under a weak prior their first answers count for so little that with few
+answers all of them end up in one view.
 """
 
 from __future__ import annotations
@@ -50,6 +53,9 @@ _ROUNDS = 1
 # Accuracies of the likelihood of pairs: where they start, and how far they go.
 _FIRST_ACCURACY, _LEAST, _MOST = 0.85, 0.02, 0.995
 
+# Takes the place of priors of the accuracies that weigh fewer answers: the paper's.
+_OPTIMISTIC = (10.0, 1.0)
+
 # Variance of the weights after a warm-up that has none.
 _VARIANCE_AFTERWARDS = 0.05
 
@@ -89,6 +95,7 @@ def warm_up(q: Q, state: WarmUp, count: Int[Array, ""], problem: Problem) -> tup
     ----------
     count : how many steps there were before.
     """
+    problem = _with_good_experts(problem)
     tied, paired = _divided(q, problem)
     gradients, accuracy = [], state.accuracy
     if len(problem.tied):
@@ -113,6 +120,14 @@ def warm_up(q: Q, state: WarmUp, count: Int[Array, ""], problem: Problem) -> tup
     )  # fmt: skip
     q = q._replace(weight_mean=moved.mean, weight_variance=jnp.exp(moved.log_variance))
     return q, WarmUp(first, square, accuracy)
+
+
+def _with_good_experts(problem: Problem) -> Problem:
+    def at_least(prior: Float[Array, "expert 2"]) -> Float[Array, "expert 2"]:
+        optimistic = jnp.asarray(_OPTIMISTIC, prior.dtype)
+        return jnp.where(prior.sum(-1, keepdims=True) < optimistic.sum(), optimistic, prior)
+
+    return problem._replace(sensitivity=at_least(problem.sensitivity), specificity=at_least(problem.specificity))
 
 
 def finish(q: Q, problem: Problem) -> Q:

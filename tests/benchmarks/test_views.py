@@ -112,7 +112,7 @@ def test_tables_are_written(tmp_path, monkeypatch, known):
     monkeypatch.setattr(views, "load", lambda name, seed=0: known)
     arguments = SimpleNamespace(
         seeds=1, data=["three-clusters"], protocols=["own"], methods=["ITML"], sweeps=False, restarts=False,
-        coverage=False, scale=False, authors=None, python2=None, output=tmp_path,
+        coverage=False, scale=None, authors=None, python2=None, output=tmp_path,
     )  # fmt: skip
     views.run(arguments)
     tables = json.loads((tmp_path / "results.json").read_text())["tables"]

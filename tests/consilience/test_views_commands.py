@@ -5,13 +5,13 @@ import json
 import subprocess
 import sys
 
-import jax
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience.cli import main
 from consilience.errors import UnsupportedRequest
+from consilience.models import member
 from consilience.models.expert_views.simulation import simulate_experts, three_clusters
 
 HEAVY = {"jax", "numpyro", "pandas", "scipy", "matplotlib"}
@@ -44,14 +44,12 @@ def folder(made, tmp_path_factory):
     features = [(f"s{n}", *row) for n, row in enumerate(clusterings.feature.tolist())]
     write(path / "items.csv", ["sample", *names], features)
     write(path / "new.csv", ["item", *names[::-1]], [(row[0], *row[:0:-1]) for row in features[:6]])
-    jax.config.update("jax_disable_most_optimizations", True)
     files = [str(path / "pairs.csv"), "--features", str(path / "items.csv")]
     options = ["--clusters", "3", "--views", "3", "--restarts", "4", "-o", str(path / "run")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
         assert main(["fit", "expert-views", *files, *options]) in (0, 3)
-    yield path
-    jax.config.update("jax_disable_most_optimizations", False)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def test_tables_have_the_ids_of_the_file(folder, capsys, name, columns):
 def test_the_table_of_experts_shows_the_prior(folder, capsys):
     rows = json.loads(printed(capsys, "table", folder / "run", "experts", "--json"))
     assert {row["answers"] for row in rows} == {120}
-    assert all(row["sensitivity_prior"] == pytest.approx(10 / 11) for row in rows)
+    assert all(row["sensitivity_prior"] == pytest.approx(2 / 3) for row in rows)
     assert all(row["sensitivity_lower"] < row["sensitivity"] < row["sensitivity_upper"] for row in rows)
 
 
@@ -210,3 +208,110 @@ def test_the_model_is_described(capsys):
     out = printed(capsys, "models", "expert-views")
     for told in ("--clusters", "--concentration", "--weight-scale", "item_a", "fit.questions()"):
         assert told in out
+
+
+# ---- the least there can be ----
+
+
+@pytest.fixture
+def quick(monkeypatch, folder):
+    """Compile in a hurry, as the fit of the folder does."""
+    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("no features", []),
+        ("one view", ["--features", "{items}", "--views", "1"]),
+        ("one expert", ["--features", "{items}"]),
+    ],
+)
+def test_the_least_can_be_fitted(quick, folder, tmp_path, capsys, case, words):
+    """No features, one view or one expert leave sites without a number in them, and draws all the same."""
+    pairs = folder / "pairs.csv"
+    if case == "one expert":
+        pairs = tmp_path / "pairs.csv"
+        lines = (folder / "pairs.csv").read_text().splitlines()
+        pairs.write_text("\n".join([lines[0], *(line for line in lines if line.startswith("e0,"))]))
+    words = [word.format(items=folder / "items.csv") for word in words]
+    run = tmp_path / "run"
+    printed(capsys, "fit", "expert-views", pairs, *words, "--clusters", "3", "--restarts", "2", "-o", run)
+    assert not (run / "checkpoint").exists()
+    rows = json.loads(printed(capsys, "table", run, "views", "--json"))
+    assert {row["item"][0] for row in rows} == {"s"}
+
+
+def test_priors_of_the_command_line_are_known_to_every_command(quick, folder, tmp_path, capsys):
+    words = [folder / "pairs.csv", "--clusters", "3", "--views", "2", "--restarts", "1", "--concentration", "2"]
+    printed(capsys, "fit", "expert-views", *words, "-o", tmp_path / "run")
+    rows = json.loads(printed(capsys, "table", tmp_path / "run", "experts", "--json"))
+    assert all(row["sensitivity_prior"] == pytest.approx(2 / 3) for row in rows)
+    loaded = cs.load_fit(tmp_path / "run")
+    assert loaded.priors == member("expert-views").priors(concentration=2.0)
+    printed(capsys, "report", tmp_path / "run", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "from consilience.models.expert_views.priors import Priors\npriors = Priors(concentration=2.0)\n" in page
+    # What was found is there in sentences, and once.
+    assert "advice" not in page
+    assert ">notes<" not in page
+
+
+# ---- what other commands say ----
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["certainty", "{run}"], "`consilience table {run} views` has the probability"),
+        (["next", "{run}"], "`consilience table {run} questions` lists the pairs"),
+        (["evaluate", "{run}", "--predictions", "x.csv"], "`consilience score KEY view.csv --columns record=item`"),
+        (["compare", "{run}", "absent.csv"], "`consilience table {run} views --view N --csv view.csv`"),
+        (["report", "{run}", "--predictions", "absent.csv", "-o", "x.html"], "several clusterings and not one truth"),
+        (["chains", "{run}"], "`consilience table {run} views` prints"),
+        (["agreement", "{run}"], "`consilience table {run} same_view` says"),
+    ],
+)
+def test_commands_for_one_truth_say_what_serves_for_views(folder, capsys, words, message):
+    run = folder / "run"
+    assert main([word.format(run=run) for word in words]) == 1
+    assert message.format(run=run) in capsys.readouterr().err
+
+
+def test_one_view_is_scored_by_the_command(folder, made, tmp_path, capsys):
+    """By the words that the refusal names."""
+    clusterings, _, _ = made
+    rows = json.loads(printed(capsys, "table", folder / "run", "views", "--view", "0", "--json"))
+    assert {row["view"] for row in rows} == {0}
+    assert len(rows) == 41
+    written = tmp_path / "view.csv"
+    printed(capsys, "table", folder / "run", "views", "--view", "0", "--csv", written)
+    key = [(f"s{item}", int(cluster)) for item, cluster in enumerate(clusterings.label[0])]
+    write(tmp_path / "key.csv", ["id", "entity"], key)
+    assert "pairwise" in printed(capsys, "score", tmp_path / "key.csv", written, "--columns", "record=item")
+    for words, message in (
+        (["views", "--view", "7"], "the table 'views' has no view 7; it has 0, 1"),
+        (["experts", "--view", "7"], "the table 'experts' has no view 7"),
+        (["same_view", "--view", "0"], "has no column 'view'"),
+    ):
+        assert main(["table", str(folder / "run"), *words]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_all_bad_options_are_named_before_data_are_read(folder, tmp_path, capsys):
+    (tmp_path / "pairs.csv").write_text("nothing\nof\nuse\n")
+    options = ["--clusters", "two", "--restarts", "0", "--experts", "per_view", "--bound", "foo"]
+    assert main(["fit", "expert-views", str(tmp_path / "pairs.csv"), "-o", str(tmp_path / "run"), *options]) == 1
+    error = capsys.readouterr().err
+    assert "option 'clusters' of 'expert-views' is 'two'; give a whole number (" in error
+    assert "option 'restarts' of 'expert-views' is 0; it must be at least 1\n" in error
+    assert "option 'experts' of 'expert-views' is 'per_view'; choose one of" in error
+    assert "'bound'" in error
+    assert "no column" not in error
+
+
+def test_no_page_is_begun_in_a_folder_that_is_not_there(folder, tmp_path, capsys):
+    path = tmp_path / "absent" / "page.html"
+    assert main(["report", str(folder / "run"), "-o", str(path)]) == 1
+    assert f"{path}: No such file or directory" in capsys.readouterr().err
+    assert not path.parent.exists()

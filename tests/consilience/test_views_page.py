@@ -1,5 +1,6 @@
 """Figures of views, and the sections of a report that show them."""
 
+import dataclasses
 import re
 from io import BytesIO
 from types import SimpleNamespace
@@ -247,6 +248,47 @@ def test_prior_that_is_not_known_is_not_drawn(fit):
     assert len(drawn_of[0]) == len(drawn_of[1]) + 2
     ends = np.array(drawn_of[0][0].get_segments())[:, :, 0]
     np.testing.assert_allclose(ends, [[0.0943, 0.9057]] * 5, atol=1e-3)
+
+
+def spammers(num_draws=20):
+    """Return a fit of a sampler of experts who know or guess, by hand: its prior has a mean and no interval."""
+    one = sampled(made(), num_draws)
+    random = np.random.default_rng(1)
+    known = {site: random.beta(9, 2, one.posterior["sensitivity"].shape) for site in ("knowledge", "guess")}
+    return dataclasses.replace(
+        one, options=one.options | {"experts": "spammer"}, posterior=one.posterior | known
+    )  # fmt: skip
+
+
+def test_words_and_legend_tell_of_no_prior_that_is_not_drawn(fit):
+    title = "How reliable each expert is"
+    loaded = fitted(fit.data, fit.posterior, 3, 2)
+    loaded.truth.priors = None
+    for one, said, width in ((fit, "behind them is what the prior believed", 5.5), (spammers(), "a tick is", 0)):
+        part = section(views_sections(one), title)
+        assert said in words(part)
+        *_, (legend, name) = zip(*legend_of(part.blocks[-2]), strict=True)
+        assert (name, legend.get_linewidth()) == ("prior", width)
+    part = section(views_sections(loaded), title)
+    assert "prior" not in words(part)
+    assert [name for _, name in zip(*legend_of(part.blocks[-2]), strict=True)] == ["sensitivity", "specificity"]
+
+
+def legend_of(axes):
+    """Return the lines of the legend of a figure, and their names."""
+    legend = axes.get_legend()
+    return legend.get_lines(), [text.get_text() for text in legend.get_texts()]
+
+
+def test_view_that_nobody_most_probably_has_is_no_section():
+    """All five experts have the first view with 0.4 and the others with 0.3: three views are used, and one is held."""
+    probability = np.tile([0.4, 0.3, 0.3], (5, 1))
+    unsure = made(num_views=3, view_probability=probability)
+    assert unsure.truth.used_views().tolist() == [0, 1, 2]
+    parts = views_sections(unsure)
+    assert [part.title for part in parts if part.title.startswith("View")] == ["View 0"]
+    assert "nobody most probably has views 1, 2" in words(parts[1])
+    assert "views whose use is more probable than not: 3" in repr(unsure.num_views())
 
 
 def test_long_tables_say_how_much_was_cut():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from consilience.data import read_constraints
+from consilience.data.constraints import read_features
 from consilience.errors import InputError, InputWarning, UnknownName
 
 FEW = "ignore:.*(gave fewer than 10 answers|always or never|there is one expert)"
@@ -43,13 +44,13 @@ def test_answers(answers):
 
 def test_repeated_pairs():
     again = {"expert": [1, 1, 1], "item_a": ["x", "y", "x"], "item_b": ["y", "x", "z"], "answer": [1, 1, 0]}
-    with pytest.warns(InputWarning, match="1 rows repeat an expert's answer to a pair; counted once"):
+    with pytest.warns(InputWarning, match="1 row repeats an expert's answer to a pair; counted once"):
         assert read_constraints(again).num_constraints == 2
     with pytest.warns(InputWarning, match="all counted"):
         assert read_constraints(again, duplicates="keep").num_constraints == 3
     with pytest.raises(InputError, match=r"row 1 .*has given this answer to the pair already"):
         read_constraints(again, duplicates="error")
-    with pytest.warns(InputWarning, match="1 rows contradict"):
+    with pytest.warns(InputWarning, match="1 row contradicts"):
         assert read_constraints(again | {"answer": [1, 0, 0]}).together.tolist() == [1, 0, 0]
 
 
@@ -102,10 +103,10 @@ def test_nothing_is_said_of_good_tables():
 def test_experts_of_whom_little_is_known():
     columns, features = table()
     few = {name: values[:-3] for name, values in columns.items()}
-    with pytest.warns(InputWarning, match=r"1 experts \('bob'\) gave fewer than 10 answers"):
+    with pytest.warns(InputWarning, match=r"1 expert \('bob'\) gave fewer than 10 answers"):
         read_constraints(few, features=features)
     one_kind = columns | {"answer": ["together", "apart"] * 5 + ["apart"] * 10}
-    with pytest.warns(InputWarning, match=r"1 experts \('bob'\) said 'together' always or never"):
+    with pytest.warns(InputWarning, match=r"1 expert \('bob'\) said 'together' always or never"):
         read_constraints(one_kind, features=features)
     alone = {name: values[:10] for name, values in columns.items()}
     with pytest.warns(InputWarning, match="there is one expert, and so one view"):
@@ -115,7 +116,7 @@ def test_experts_of_whom_little_is_known():
 def test_constant_features():
     columns, features = table()
     features["colour"] = [7.0] * 12
-    with pytest.warns(InputWarning, match=r"1 features \('colour'\) are the same for all items"):
+    with pytest.warns(InputWarning, match=r"1 feature \('colour'\) is the same for all items"):
         assert read_constraints(columns, features=features).num_features == 3
     with pytest.raises(InputError, match="all features are the same for all items"):
         read_constraints(columns, features={"item": features["item"], "colour": features["colour"]})
@@ -142,3 +143,36 @@ def test_all_that_is_wrong_is_told_together_with_lines(tmp_path):
     text = str(raised.value)
     for told in ("items.csv, line 3, column 'height'", "pairs.csv, line 2", "pairs.csv, line 3, column 'link'"):
         assert told in text
+
+
+def test_column_of_text_is_one_line(tmp_path):
+    path = tmp_path / "features.csv"
+    path.write_text("item,sex,age\n" + "".join(f"s{n},{'mf'[n % 2]},{n}\n" for n in range(30)))
+    with pytest.raises(InputError) as caught:
+        read_features(path)
+    (problem,) = caught.value.problems
+    assert (problem.column, problem.row, problem.value) == ("sex", "line 2", "m")
+    assert "in this column there is none" in problem.message
+    path.write_text("item,age\n" + "".join(f"s{n},{n if n % 2 else 'x'}\n" for n in range(30)))
+    with pytest.raises(InputError) as caught:
+        read_features(path)
+    assert len(caught.value.problems) == 15
+
+
+def test_guess_of_the_column_of_items_is_told_where_it_leads_to_errors():
+    pairs = {"expert": ["a"], "item_a": ["s0"], "item_b": ["s1"], "answer": [1]}
+    features = {"age": [1, 2], "patient": ["s0", "s1"]}
+    with pytest.raises(InputError, match="column 'age' was taken for the items, as there is none called 'item'"):
+        read_constraints(pairs, features=features)
+    with pytest.raises(InputError, match="column 'age' was taken for the items") as caught:
+        read_constraints(pairs, features={"age": [1, 2], "height": [3, 5]})
+    assert "not in the table of features" in str(caught.value)
+    found = features | {"sample": ["s0", "s1"]}
+    with pytest.raises(InputError, match="a number is expected") as caught:
+        read_constraints(pairs, features=found)
+    assert "was taken" not in str(caught.value)
+
+
+def test_columns_are_named_for_roles():
+    with pytest.raises(UnknownName, match="names 'who'; what can be named are the columns for expert, item_a"):
+        read_constraints({"who": ["a"]}, columns={"who": "expert"})

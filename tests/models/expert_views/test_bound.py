@@ -1,16 +1,19 @@
 """The bound of the evidence: the worked example, its identities, Monte Carlo, and what the pruned one leaves out."""
 
+import dataclasses
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from consilience.data.constraints import Constraints
-from consilience.models.expert_views import updates
+from consilience.models.expert_views import cavi, updates
 from consilience.models.expert_views.bound import bound, pruned_bound
 from consilience.models.expert_views.judgements import Colour, judgements
 from consilience.models.expert_views.model import log_joint
-from consilience.models.expert_views.priors import Priors
+from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.problem import Q, problem_of
 from consilience.models.special import log_beta
 
@@ -38,9 +41,9 @@ def worked_data(silent=0):
     )  # fmt: skip
 
 
-def worked_problem(silent=0, views=2, **options):
+def worked_problem(data=None, views=2, **options):
     """Return the worked example, its items updated one after the other in the order of their numbers."""
-    found, standard = judgements(worked_data(silent), standardize=False)
+    found, standard = judgements(worked_data() if data is None else data, standardize=False)
     ends = np.stack([found.first, found.second])
     single = []
     for item in range(4):
@@ -128,6 +131,45 @@ def test_fixed_point_of_the_worked_example(kind, height):
         np.testing.assert_allclose(q.eta[:, 0, 0, 0], [0.007502, 0.000998, 0.999002, 0.992498], atol=1e-6)
 
 
+@pytest.mark.parametrize("experts", ["two-coin", "symmetric", "per-view"])
+def test_accuracies_are_a_mixture_over_clusters_and_views(monkeypatch, experts):
+    monkeypatch.setattr(cavi, "_CLUSTER_DRAWS", 20_000)
+    problem = worked_problem(experts=experts)
+    eta = np.random.default_rng(0).dirichlet([1, 1], (4, 2))
+    phi = np.array([[0.8, 0.2], [0.3, 0.7]])
+    q = worked_q(problem)._replace(eta=jnp.asarray(eta[:, None]), phi=jnp.asarray(phi[None]))
+    if experts == "per-view":
+        both = jnp.tile(q.sensitivity, (1, 1, 2, 1))
+        q = q._replace(sensitivity=both, specificity=both)
+    q = updates.update_accuracies(q, updates.agreement(q.eta, problem), problem)
+    found = cavi.accuracies(q, problem)
+    moments = np.zeros((2, 2, 2, 2))  # of sensitivity and specificity, expert, view: mean and mean square
+    for view in range(2):
+        for label in itertools.product(range(2), repeat=4):
+            share = np.prod([eta[item, view, one] for item, one in enumerate(label)])
+            for expert, said in enumerate(([(0, 1), (2, 3), (0, 3)], [(0, 2), (1, 3)])):
+                denied = ([(0, 2), (1, 3)], [(0, 1), (2, 3)])[expert]
+                hits, misses = (sum(label[a] == label[b] for a, b in pairs) for pairs in (said, denied))
+                right = [(10 + hits, 1 + misses), (10 + len(denied) - misses, 1 + len(said) - hits)]
+                if experts == "symmetric":
+                    right = [(10 + hits + len(denied) - misses, 1 + misses + len(said) - hits)] * 2
+                for site, (a, b) in enumerate(right):
+                    mean = a / (a + b)
+                    moments[site, expert, view] += share * np.array([mean, mean * (a + 1) / (a + b + 1)])
+    if experts == "per-view":
+        other = np.array([10 / 11, 10 / 11 * 11 / 12])
+        moments = phi[:, :, None] * moments + (1 - phi[:, :, None]) * other
+    else:
+        moments = (phi[:, :, None] * moments).sum(2)
+    for parameters, factor, expected in zip(found, (q.sensitivity, q.specificity), moments, strict=True):
+        a, b = np.moveaxis(np.asarray(parameters).reshape(expected.shape), -1, 0)
+        mean = a / (a + b)
+        np.testing.assert_allclose(mean, (factor[0, ..., 0] / factor[0].sum(-1)).reshape(mean.shape), atol=1e-12)
+        np.testing.assert_allclose(mean, expected[..., 0], atol=0.01)  # of a mixture, nearly
+        variance = mean * (1 - mean) / (a + b + 1)
+        np.testing.assert_allclose(variance, expected[..., 1] - expected[..., 0] ** 2, rtol=0.05)
+
+
 def test_sure_clusters_and_views_give_the_marginal_likelihood_of_the_experts():
     problem = worked_problem()
     labels = {
@@ -199,8 +241,9 @@ def test_bound_is_what_draws_say_of_the_joint_density(experts):
     sites = {"cluster": cluster, "view_of_expert": view, "stick": stick, "weight": weight}
     for site, draws in (("sensitivity", sensitivity), ("specificity", specificity)):
         sites[site] = draws if experts == "per-view" else draws[..., 0]
+    priors = dataclasses.replace(PAPER_PRIORS, concentration=1.7)
     data, options = worked_data(), {"clusters": 2, "views": 2, "experts": experts, "standardize": 0}
-    joint = jax.jit(jax.vmap(lambda values: log_joint(values, data, Priors(concentration=1.7), **options)))(sites)
+    joint = jax.jit(jax.vmap(lambda values: log_joint(values, data, priors, **options)))(sites)
     sample = np.asarray(joint - log_q)
     error = sample.std() / np.sqrt(number)
     assert total(q, problem) == pytest.approx(sample.mean(), abs=5 * error)
@@ -217,7 +260,7 @@ def test_silent_items_and_empty_views_cost_nothing():
     q = worked_q(problem)
     found = updates.agreement(q.eta, problem)
     height = pruned_bound(q, found, problem)
-    silent = worked_problem(silent=100)
+    silent = worked_problem(worked_data(silent=100))
     jax.tree.map(np.testing.assert_array_equal, silent._replace(mean=0, scale=0), problem._replace(mean=0, scale=0))
 
     # A third view with idle parameters of whatever kind, and with an expert's rounding in it.
@@ -245,3 +288,25 @@ def test_numbers_of_clusters_have_no_meaning():
         weight_variance=q.weight_variance[..., ::-1],
     )  # fmt: skip
     assert total(turned, problem) == pytest.approx(total(q, problem), abs=1e-12)
+
+
+def test_order_of_items_and_experts_has_no_meaning():
+    data, item, expert = worked_data(), np.array([2, 0, 3, 1]), np.array([1, 0])  # the new number of each
+    moved = data.replace(
+        expert=expert[data.expert].astype(np.int32), item_a=item[data.item_a].astype(np.int32),
+        item_b=item[data.item_b].astype(np.int32), feature=data.feature[np.argsort(item)],
+    )  # fmt: skip
+    problem, other = worked_problem(), worked_problem(moved)
+    random = np.random.default_rng(0)
+    q = worked_q(problem)._replace(
+        eta=jnp.asarray(random.dirichlet([1, 1], (4, 1, 2))),
+        sensitivity=jnp.asarray(random.uniform(1, 9, (1, 2, 1, 2))),
+    )
+    back_item, back_expert = np.argsort(item), np.argsort(expert)
+    turned = q._replace(
+        eta=q.eta[back_item], tilt=q.tilt[..., back_item], phi=q.phi[:, back_expert],
+        sensitivity=q.sensitivity[:, back_expert], specificity=q.specificity[:, back_expert],
+    )  # fmt: skip
+    assert total(turned, other) == pytest.approx(total(q, problem), abs=1e-12)
+    heights = [pruned_bound(each, updates.agreement(each.eta, of), of) for each, of in ((q, problem), (turned, other))]
+    assert float(heights[0][0]) == pytest.approx(float(heights[1][0]), abs=1e-12)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from consilience.models.expert_views.canonical import (
+    OWN_LINK,
     Labels,
     canonical,
     canonical_labels,
@@ -65,6 +66,13 @@ def test_a_link_of_ones_own_keeps_the_numbers_of_clusters(constraints, sites):
     matching = match_draws(sites[0], 3)
     expected = np.take_along_axis(sites[0]["cluster"], matching.view[:, :, None], axis=1)
     np.testing.assert_array_equal(found["cluster"].reshape(expected.shape), expected)
+
+
+def test_draws_of_a_link_of_ones_own_are_marked(constraints, sites):
+    own = canonical(in_chains(sites[0]), constraints, Priors(logits=lambda weight, x: x @ weight), **OPTIONS)
+    assert own[OWN_LINK].shape == (2, 30)
+    assert OWN_LINK not in canonical(in_chains(sites[0]), constraints, Priors(), **OPTIONS)
+    assert OWN_LINK not in label_free(own, constraints)
 
 
 def test_draws_without_clusters_are_matched_by_what_is_most_probable(constraints, sites, shuffle):

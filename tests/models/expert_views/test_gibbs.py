@@ -12,9 +12,10 @@ from scipy.special import betaln
 
 from consilience.data.constraints import Constraints
 from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.models.expert_views import gibbs
+from consilience.inference import fitting
+from consilience.models.expert_views import MODEL, gibbs
 from consilience.models.expert_views.likelihood import pairs_together, together_counts
-from consilience.models.expert_views.priors import EXPERTS, Priors
+from consilience.models.expert_views.priors import EXPERTS, PAPER_PRIORS, Priors
 from consilience.models.special import log_beta
 
 # The worked example: four items at the corners of a square, two experts who see one feature each.
@@ -112,7 +113,7 @@ def integrated_own():
 
 
 def test_the_accuracies_integrate_out_as_worked():
-    problem = gibbs.prepare(DATA, Priors(), **OPTIONS)
+    problem = gibbs.prepare(DATA, PAPER_PRIORS, **OPTIONS)
     with jax.enable_x64(True):
         judged = problem.judged
         counts = together_counts(pairs_together(jnp.asarray(STATES).T, judged), judged)
@@ -176,10 +177,10 @@ def chain_means(priors, experts, num_chains=200, warmup=50, kept=200):
 
 
 CASES = [
-    pytest.param(Priors(), "two-coin", integrated, id="two-coin"),
+    pytest.param(PAPER_PRIORS, "two-coin", integrated, id="two-coin"),
     pytest.param(OWN_PRIORS, "two-coin", integrated_own, id="a link of one's own", marks=pytest.mark.slow),
-    pytest.param(Priors(), "symmetric", integrated, id="symmetric", marks=pytest.mark.slow),
-    pytest.param(Priors(), "per-view", integrated, id="per-view", marks=pytest.mark.slow),
+    pytest.param(PAPER_PRIORS, "symmetric", integrated, id="symmetric", marks=pytest.mark.slow),
+    pytest.param(PAPER_PRIORS, "per-view", integrated, id="per-view", marks=pytest.mark.slow),
 ]
 
 
@@ -196,17 +197,26 @@ def test_chains_start_at_the_end_of_coordinate_ascent():
         cluster_probability=np.eye(2)[STATES[[3, 5]]].transpose(1, 0, 2), view_probability=np.eye(2),
         weight_mean=np.full((2, 3, 2), 5.0), weight_variance=np.full((2, 3, 2), 1e-6),
     )  # fmt: skip
-    problem = gibbs.informed(gibbs.prepare(DATA, Priors(), **OPTIONS), posterior)
+    problem = gibbs.informed(gibbs.prepare(DATA, PAPER_PRIORS, **OPTIONS), posterior)
     begun = jax.jit(lambda key: gibbs.sites(gibbs.start(key, problem), problem))(jax.random.key(0))
     np.testing.assert_array_equal(begun["cluster"], STATES[[3, 5]])
     np.testing.assert_array_equal(begun["view_of_expert"], [0, 1])
     np.testing.assert_allclose(begun["weight"], 5, atol=0.01)
 
 
+def test_chains_of_spammers_start_at_the_end_of_the_ascent_of_two_coin_experts():
+    options = MODEL.checked_options({**OPTIONS, "experts": "spammer", "restarts": 2})
+    changed = gibbs.start_options(options)
+    assert {name for name in options if changed[name] != options[name]} == {"experts"}
+    assert gibbs.start_options({**options, "experts": "symmetric"})["experts"] == "symmetric"
+    ascent = fitting._ascent_before(MODEL, "gibbs", DATA, Priors(), options)  # which refuses spammers
+    assert ascent.settings.clusters == 2
+
+
 @pytest.mark.parametrize(
     ("experts", "priors", "views", "event", "x64"),
     [("two-coin", OWN_PRIORS, 1, (), True), ("symmetric", OWN_PRIORS, 2, (), False),
-     ("per-view", Priors(), 2, (3, 2), True), ("spammer", Priors(), 1, (3, 2), True)],
+     ("per-view", PAPER_PRIORS, 2, (3, 2), True), ("spammer", Priors(), 1, (3, 2), True)],
 )  # fmt: skip
 def test_sites_have_their_shapes_and_types(experts, priors, views, event, x64):
     with jax.enable_x64(x64):
@@ -228,6 +238,9 @@ def test_sites_have_their_shapes_and_types(experts, priors, views, event, x64):
 
 def test_what_the_sampler_does_not_take():
     with pytest.raises(UnsupportedRequest, match="127"):
-        gibbs.prepare(DATA, Priors(), clusters=128)
+        gibbs.prepare(DATA, PAPER_PRIORS, clusters=128)
+    with pytest.raises(UnsupportedRequest, match="clusters is 5, and experts judged 4 items; give 4 clusters"):
+        gibbs.prepare(DATA, PAPER_PRIORS, clusters=5)
+    assert gibbs.prepare(DATA, PAPER_PRIORS, clusters=4).clusters == 4
     with pytest.raises(NotConjugate, match="'sensitivity': the updates need a Beta prior, not Uniform"):
         gibbs.prepare(DATA, Priors(sensitivity=dist.Uniform(0.5, 1)), **OPTIONS)

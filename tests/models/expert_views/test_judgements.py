@@ -107,7 +107,8 @@ def test_schedule_and_rows_hold_everything_once(number):
     found, standard = judgements(data)
     prior = np.tile([10.0, 1.0], (4, 1))
     problem = problem_of(found, standard, prior, prior, clusters=2, views=2)
-    num_items, num_pairs = len(found.item), len(found.first)
+    # What pads has the numbers after those of the padded items and pairs.
+    num_items, num_pairs = len(problem.feature), len(problem.first)
 
     schedule, edges, done = problem.schedule, [], []
     for node, other, pair, complete in zip(*schedule, strict=True):

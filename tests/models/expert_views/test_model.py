@@ -19,7 +19,7 @@ from consilience.inference.posterior import summarise
 from consilience.inference.svi import run_svi
 from consilience.models.expert_views.judgements import judgements
 from consilience.models.expert_views.model import GIBBS_SITES, gibbs_function, log_joint, model, prepared
-from consilience.models.expert_views.priors import EXPERTS, Priors
+from consilience.models.expert_views.priors import EXPERTS, PAPER_PRIORS, Priors
 
 # The worked example: four items at the corners of a square, two experts who see one feature each.
 FEATURE = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
@@ -77,7 +77,7 @@ def both_forms(data, values):
 
     @jax.jit
     def forms(values):
-        return [density(Priors(), {**OPTIONS, "cluster": form}, values, data) for form in ("pair", "enumerate")]
+        return [density(PAPER_PRIORS, {**OPTIONS, "cluster": form}, values, data) for form in ("pair", "enumerate")]
 
     return map(float, forms(values))
 
@@ -107,8 +107,8 @@ def test_the_density_is_the_log_joint(priors, experts, views):
 
 def test_the_log_joint_is_what_the_paper_says():
     with jax.enable_x64(True):
-        values, _ = random_values(Priors())
-        found = float(jax.jit(lambda values: log_joint(values, DATA, **OPTIONS))(values))
+        values, _ = random_values(PAPER_PRIORS)
+        found = float(jax.jit(lambda values: log_joint(values, DATA, PAPER_PRIORS, **OPTIONS))(values))
     stick, sensitivity, specificity, weight, cluster, view = (
         np.asarray(values[site], float)
         for site in ("stick", "sensitivity", "specificity", "weight", "cluster", "view_of_expert")
@@ -151,7 +151,7 @@ def test_enumeration_sums_over_clusters_and_views(experts):
 def test_the_pair_likelihood_is_another_model():
     """It is the sum over clusters drawn anew for every judgement; the same only where no item is judged twice."""
     with jax.enable_x64(True):
-        _, values = random_values(Priors())
+        _, values = random_values(PAPER_PRIORS)
         pair, enumerated = both_forms(DATA, values)
         assert abs(pair - enumerated) > 0.01
         rows = np.array([0, 1])  # one expert on pairs without a common item
@@ -169,7 +169,7 @@ def test_exact_clusters_are_not_for_methods_that_follow_gradients():
     with pytest.raises(UnsupportedRequest, match=r"method='gibbs'.*cluster='pair'"):
         prepared(DATA, **OPTIONS)
     with pytest.raises(UnsupportedRequest, match="cluster is 'pears'; choose one of 'exact', 'pair', 'enumerate'"):
-        prepared(DATA, cluster="pears")
+        prepared(DATA, clusters=2, cluster="pears")
     assert prepared(DATA, **OPTIONS, cluster="pair").feature.shape == (4, 3)
 
 
@@ -213,7 +213,7 @@ def test_nuts_on_the_enumerated_model_agrees_with_brute_force():
         options = {**OPTIONS, "cluster": "enumerate"}
         data = prepared(DATA, **options)
         run = run_nuts(
-            model, data, Priors(), options, key=jax.random.key(0), draws=600, warmup=300, chains=4, progress=False
+            model, data, PAPER_PRIORS, options, key=jax.random.key(0), draws=600, warmup=300, chains=4, progress=False
         )
 
         @jax.jit
@@ -241,7 +241,7 @@ def discrete_kernel(kind):
     """Return NumPyro's own sampler of clusters, or ours, around NUTS."""
     inner = NUTS(model, init_strategy=init_to_median)
     if kind == "ours":
-        return HMCGibbs(inner, gibbs_function(DATA, Priors(), **OPTIONS), GIBBS_SITES)
+        return HMCGibbs(inner, gibbs_function(DATA, PAPER_PRIORS, **OPTIONS), GIBBS_SITES)
     return DiscreteHMCGibbs(inner, modified=True)
 
 
@@ -253,7 +253,7 @@ def test_numpyro_with_discrete_sites_agrees_with_brute_force(kind):
             discrete_kernel(kind), num_warmup=500, num_samples=2500, num_chains=2, chain_method="sequential",
             progress_bar=False,
         )  # fmt: skip
-        mcmc.run(jax.random.key(1), DATA, Priors(), **OPTIONS)
+        mcmc.run(jax.random.key(1), DATA, PAPER_PRIORS, **OPTIONS)
         draws = mcmc.get_samples(group_by_chain=True)
     assert largest_error(label_free(draws)) < 5
 
@@ -263,13 +263,13 @@ def test_the_pair_model_differs_as_documented():
     """It is softer about clusters: no pair is as sure as it is in the model with one clustering."""
     options = {**OPTIONS, "cluster": "pair"}
     run = run_nuts(
-        model, prepared(DATA, **options), Priors(), options, key=jax.random.key(0), draws=1000, warmup=500, chains=4,
-        progress=False,
+        model, prepared(DATA, **options), PAPER_PRIORS, options, key=jax.random.key(0), draws=1000, warmup=500,
+        chains=4, progress=False,
     )  # fmt: skip
     summary = summarise({"sensitivity": run.samples["sensitivity"]})
     assert np.abs((summary["mean"] - SENSITIVITY) / summary["mcse"]).max() > 5
     fitted = run_svi(
-        model, prepared(DATA, **options), Priors(), options, key=jax.random.key(0), draws=200, max_steps=2000,
+        model, prepared(DATA, **options), PAPER_PRIORS, options, key=jax.random.key(0), draws=200, max_steps=2000,
         progress=False,
     )  # fmt: skip
     assert np.isfinite(fitted.elbo).all()

@@ -129,4 +129,16 @@ def test_other_requests(fit, constraints):
     bare = SimpleNamespace(data=constraints.replace(num_features=0), truth=fit.truth)
     with pytest.raises(UnsupportedRequest, match="the fit knows no features"):
         predict(bare, {"item": ["x"], "height": [1]})
-    assert len(predict(fit, {"item": ["x"], "height": [1], "width": [1]}, all_views=True)) == 2
+
+
+def test_views_that_nobody_holds(constraints, posterior):
+    lonely = posterior._replace(view_probability=np.array([[0.9, 0.1], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]))
+    views = truth(lonely, constraints, key=jax.random.key(0), num_draws=10, clusters=3)
+    fit = SimpleNamespace(data=constraints, truth=views, posterior=lonely)
+    table = {"item": ["x", "y"], "height": [1, 2], "width": [1, 3]}
+    few, many = predict(fit, table), predict(fit, table, all_views=True)
+    assert few["view"].tolist() == [0, 0]
+    assert "used" not in few
+    assert many["view"].tolist() == [0, 1, 0, 1]
+    np.testing.assert_allclose(many["used"], [1.0, 0.1] * 2)
+    np.testing.assert_allclose(few["probability"], many["probability"][many["view"] == 0])

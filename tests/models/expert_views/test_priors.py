@@ -9,6 +9,8 @@ import pytest
 from consilience.data.constraints import Constraints
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.expert_views.priors import (
+    PAPER_PRIORS,
+    BetaPrior,
     Priors,
     beta_parameters,
     expert_prior,
@@ -29,14 +31,47 @@ def shared(data):
     return dist.Beta(10 * mean, 10 * (1 - mean))
 
 
-def test_the_defaults_are_the_papers():
-    found = beta_parameters(Priors(), DATA)
-    for parameters in found:
-        np.testing.assert_array_equal(parameters, [[10, 1]] * 3)
+@pytest.mark.parametrize(("priors", "expected"), [(Priors(), [3, 1.5]), (PAPER_PRIORS, [10, 1])])
+def test_parameters_of_the_experts_and_the_weights(priors, expected):
+    for parameters in beta_parameters(priors, DATA):
+        np.testing.assert_array_equal(parameters, [expected] * 3)
         assert parameters.dtype == np.float64
     prior = weight_prior(Priors(weight_scale=2.0), DATA, 3, 4)
     assert (prior.event_shape, prior.batch_shape) == ((3, 4), ())
     assert prior.log_prob(jnp.ones((3, 4))) == pytest.approx(-12 * (0.125 + np.log(2 * np.sqrt(2 * np.pi))), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "match"),
+    [
+        (BetaPrior, "a", -1, r"a of BetaPrior\(a, b\) is -1; give a positive finite number"),
+        (BetaPrior, "b", np.inf, r"b of BetaPrior\(a, b\) is inf"),
+        (BetaPrior, "b", "many", r"b of BetaPrior\(a, b\) is 'many'"),
+        (Priors, "concentration", -1.0, r"concentration is -1\.0; give a positive finite number"),
+        (Priors, "weight_scale", 0, "weight_scale is 0; give a positive"),
+        (Priors, "sensitivity", "x", "sensitivity is 'x'; give a NumPyro distribution, or a function of the data"),
+        (Priors, "guess", None, "guess is None"),
+        (Priors, "weight", 1.0, r"weight is 1\.0"),
+        (Priors, "logits", 3, "logits is 3; give a function of weights and features, or None"),
+    ],
+)
+def test_priors_that_make_no_sense(kind, field, value, match):
+    priors = kind()
+    object.__setattr__(priors, field, value)  # the types of arguments are checked in tests before anything else
+    with pytest.raises(InvalidPrior, match=match):
+        priors.__post_init__()
+
+
+def test_priors_are_checked_when_they_are_made():
+    with pytest.raises(InvalidPrior, match="a of BetaPrior"):
+        BetaPrior(-1.0, 2.0)
+    with pytest.raises(InvalidPrior, match="concentration is 0"):
+        Priors(concentration=0.0)
+
+
+def test_knowledge_is_believed_in_as_little_as_accuracies():
+    own = expert_prior("knowledge", Priors(), DATA, 3)
+    np.testing.assert_array_equal([own.concentration1, own.concentration0], [3, 1.5])
 
 
 def test_a_prior_for_each_expert():

@@ -7,18 +7,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from consilience.errors import UnsupportedRequest
+from consilience.errors import ConsilienceWarning, UnsupportedRequest
 from consilience.models.expert_views import MODEL, tables
+from consilience.models.expert_views.canonical import OWN_LINK
 from consilience.models.expert_views.priors import BetaPrior, Priors
 from consilience.models.expert_views.truth import truth
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    """What is computed here takes no time, and its compilation need not be thorough."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +55,7 @@ def test_experts(constraints, posterior, views):
         [table[name][0] for name in ("sensitivity", "sensitivity_lower", "sensitivity_upper")],
         [own.mean(), *own.interval(0.95)],
     )
-    np.testing.assert_allclose(table["specificity_prior"], 10 / 11)
+    np.testing.assert_allclose(table["specificity_prior"], 3 / 4.5)
     assert table["answers"].tolist() == [6, 6, 6, 6]
     odds = [
         integrate.quad(lambda x, a=a, b=b: np.log(x / (1 - x)) * stats.beta.pdf(x, a, b), 0, 1)[0]
@@ -88,10 +81,16 @@ def test_priors_of_other_kinds(constraints, posterior, sites):
     alike = posterior._replace(specificity=posterior.sensitivity)
     symmetric = truth(alike, constraints, key=jax.random.key(0), num_draws=2, clusters=3, priors=own)
     np.testing.assert_allclose(tables.experts(alike, constraints, symmetric)["specificity_prior"], 0.75)
-    guessing = {**sites[1], "knowledge": sites[1]["sensitivity"], "guess": sites[1]["sensitivity"]}
+    guessing = {**sites[1], "knowledge": sites[1]["sensitivity"], "guess": sites[1]["specificity"]}
     of_spammers = truth(guessing, constraints, key=jax.random.key(0), num_draws=2, clusters=3, priors=Priors())
     table = tables.experts(guessing, constraints, of_spammers)
-    np.testing.assert_allclose(table["sensitivity_prior"], 10 / 11 + 1 / 11 * 0.5)
+    np.testing.assert_allclose(table["sensitivity_prior"], 2 / 3 + 1 / 3 * 0.5)
+    for site, prior in (("knowledge", 2 / 3), ("guess", 0.5)):
+        np.testing.assert_allclose(table[site], guessing[site].mean(axis=0))
+        np.testing.assert_allclose(table[f"{site}_lower"], np.quantile(guessing[site], 0.025, axis=0))
+        np.testing.assert_allclose(table[f"{site}_upper"], np.quantile(guessing[site], 0.975, axis=0))
+        np.testing.assert_allclose(table[f"{site}_prior"], prior)
+    assert "knowledge" not in tables.experts(alike, constraints, symmetric)
 
 
 def test_accuracies_of_draws(constraints, sites, drawn):
@@ -124,18 +123,38 @@ def test_view_sizes(constraints, posterior, views):
 def test_contradictions(constraints, posterior, views):
     table = tables.contradictions(posterior, constraints, views, limit=50)
     assert (np.diff(table["probability"]) >= 0).all()
-    assert (table["probability"] < 0.5).all()
+    number = np.arange(24)
+    together = np.array([
+        views.together(a, b, expert=expert)[0]
+        for expert, a, b in zip(constraints.expert, constraints.item_a, constraints.item_b, strict=True)
+    ])  # fmt: skip
+    against = number[np.where(constraints.together == 1, together < 0.5, together > 0.5)]
+    assert 0 < len(against) < 24
+    listed = zip(table["expert"], table["item_a"], table["item_b"], strict=True)
+    answers = list(zip(constraints.expert, constraints.item_a, constraints.item_b, strict=True))
+    assert sorted(answers.index(row) for row in listed) == against.tolist()
     row = 0
     expert, a, b = (int(table[name][row]) for name in ("expert", "item_a", "item_b"))
     says = 0.0
     for view in range(2):
-        together = views.together(a, b, view=view)[0]
+        together = views.together(a, b, view=int(view))[0]
         alpha, beta = (stats.beta(*getattr(posterior, site)[expert]).mean() for site in ("sensitivity", "specificity"))
         says += posterior.view_probability[expert, view] * (together * alpha + (1 - together) * (1 - beta))
     given = says if table["answer"][row] == "together" else 1 - says
     assert table["probability"][row] == pytest.approx(given)
     assert table["together"][row] == pytest.approx(views.together(a, b, expert=expert)[0])
     assert (table["gain"] > 0).all()
+
+
+def test_an_expert_who_seldom_says_together_does_not_contradict_himself(constraints, posterior):
+    """Every "together" of his is improbable; it goes against the others only where these are apart."""
+    blind = posterior._replace(sensitivity=np.array([[1.0, 30.0]] * 4), specificity=np.array([[30.0, 1.0]] * 4))
+    own = truth(blind, constraints, key=jax.random.key(0), num_draws=2, clusters=3)
+    table = tables.contradictions(blind, constraints, own)
+    said = table["answer"] == "together"
+    assert 0 < len(said)
+    assert (table["together"][said] < 0.5).all()
+    assert (table["together"][~said] > 0.5).all()
 
 
 def test_information():
@@ -197,21 +216,70 @@ def test_directions(constraints, posterior, views):
 
 def test_directions_of_a_link_of_ones_own(constraints, sites):
     own = Priors(logits=lambda weight, x: x @ weight)
-    views = truth(sites[1], constraints, key=jax.random.key(0), num_draws=60, clusters=3, priors=own)
-    with pytest.raises(UnsupportedRequest, match="a link of your own have no directions"):
-        tables.directions(sites[1], constraints, views)
+    saved = {**sites[1], OWN_LINK: np.ones(60, bool)}
+    other = {**sites[1], "weight": sites[1]["weight"][..., 0, 0]}  # of a shape that is not the linear link's
+    for found, priors in ((sites[1], own), (saved, None), (other, None)):
+        views = truth(found, constraints, key=jax.random.key(0), num_draws=60, clusters=3, priors=priors)
+        with pytest.raises(UnsupportedRequest, match="a link of your own have no directions"):
+            tables.directions(found, constraints, views)
+
+
+def test_constant_features_have_no_direction(constraints, posterior):
+    data = constraints.replace(feature=constraints.feature * [1.0, 0.0])
+    views = truth(posterior, data, key=jax.random.key(0), num_draws=2, clusters=3)
+    assert set(tables.directions(posterior, data, views)["feature"]) == {0}
+    nothing = constraints.replace(feature=np.ones((8, 2)))
+    assert len(tables.directions(posterior, nothing, views)["feature"]) == 0
+
+
+def test_items_that_a_link_that_was_not_saved_would_place_are_left_out(constraints, sites, drawn):
+    marked = {**sites[1], OWN_LINK: np.ones(60, bool)}
+    views = truth(marked, constraints, key=jax.random.key(0), num_draws=60, clusters=3)
+    found = {}
+    for name in ("views", "view_sizes", "questions"):
+        with pytest.warns(ConsilienceWarning, match="2 of 8 items are in no pair and are left out"):
+            found[name] = MODEL.tables[name](marked, constraints, views)
+    expected = tables.views(sites[1], constraints, drawn)
+    judged = expected["item"] < 6
+    for column, values in found["views"].items():
+        np.testing.assert_array_equal(values, expected[column][judged])
+    assert [sum(map(int, text.split(" + "))) for text in found["view_sizes"]["sizes"]] == [6, 6]
+    assert 0 < len(found["questions"]["item_a"])
+    assert found["questions"]["item_b"].max() < 6
+    # Where all items were judged nothing is left out.
+    few = constraints.replace(num_items=6, feature=constraints.feature[:6], items=constraints.items[:6])
+    views = truth(marked, few, key=jax.random.key(0), num_draws=60, clusters=3)
+    assert len(tables.views(marked, few, views)["item"]) == 12
+
+
+def test_codes_of_judged_items_are_kept_where_others_are_left_out(constraints, sites):
+    """The silent items come first: places among the judged ones are not their codes."""
+    moved = constraints.replace(item_a=constraints.item_a + 2, item_b=constraints.item_b + 2)
+    marked = {**sites[1], OWN_LINK: np.ones(60, bool)}
+    views = truth(marked, moved, key=jax.random.key(0), num_draws=60, clusters=3)
+    with pytest.warns(ConsilienceWarning, match="left out"):
+        assert set(tables.views(marked, moved, views)["item"]) == set(range(2, 8))
+    with pytest.warns(ConsilienceWarning, match="left out"):
+        asked = tables.questions(marked, moved, views)
+    np.testing.assert_allclose(asked["together"], [
+        views.together(a, b, view=int(view))[0]
+        for a, b, view in zip(asked["item_a"], asked["item_b"], asked["view"], strict=True)
+    ])  # fmt: skip
 
 
 def test_what_is_said_of_a_fit(constraints, posterior):
     notes = MODEL.notes(constraints, Priors(), clusters=3)
     assert any("2 of 8 items are in no pair" in note for note in notes)
-    assert any("fewer than 50 answers" in note and "mean 0.91, the weight of 11 answers" in note for note in notes)
+    assert any("fewer than 50 answers" in note and "mean 0.67, the weight of 4.5 answers" in note for note in notes)
     assert not any("one kind only" in note for note in notes)
     same = constraints.replace(together=np.ones(24, np.int32), feature=np.ones((8, 2)))
     assert any("4 of 4 experts gave answers of one kind only" in note for note in MODEL.notes(same, Priors()))
     assert any("2 of 2 features are constant" in note for note in MODEL.notes(same, Priors()))
     assert MODEL.warnings(posterior, constraints)[0].startswith("all 2 views are used; there may be more")
-    lonely = posterior._replace(restart_bound=-5.0 * np.arange(20.0))
+    lonely = posterior._replace(
+        restart_bound=-5.0 * np.arange(20.0),
+        restart_view_probability=np.repeat(posterior.restart_view_probability[:1], 20, axis=0),
+    )
     assert "1 of 20 restarts came within 1 nat of the best bound" in MODEL.warnings(lonely, constraints)[0]
 
 

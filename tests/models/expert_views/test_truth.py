@@ -7,30 +7,22 @@ import jax
 import numpy as np
 import pytest
 from numpyro import handlers
+from scipy import special
 
 from consilience.data import Partition
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.certainties import certainty
 from consilience.evaluation.partition_scores import evaluate_partition, score_partition
+from consilience.models.expert_views.canonical import OWN_LINK
 from consilience.models.expert_views.judgements import judgements
 from consilience.models.expert_views.model import model
-from consilience.models.expert_views.prediction import softmax
 from consilience.models.expert_views.priors import Priors
 from consilience.models.expert_views.truth import truth
 
 module = importlib.import_module("consilience.models.expert_views.truth")
 DRAWS = 4000
 PAIRS = np.array(list(itertools.combinations(range(8), 2)))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    """What is computed here takes no time, and its compilation need not be thorough."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
 
 
 def made(posterior, constraints, num_draws=DRAWS, seed=0, **options):
@@ -109,7 +101,7 @@ def test_two_silent_items_are_together_over_the_same_weights(views, posterior):
         posterior.weight_mean, np.sqrt(posterior.weight_variance), (20_000, 2, 3, 3)
     )
     feature = views.standard(views.data.feature[6:])
-    share = softmax(np.einsum("nf,dvfk->dvnk", feature, weight))
+    share = special.softmax(np.einsum("nf,dvfk->dvnk", feature, weight), axis=-1)
     each = (share[:, :, 0] * share[:, :, 1]).sum(axis=-1)
     found = views.pair_probability(np.array([6]), np.array([7]))[0]
     error = each.std(axis=0) * np.sqrt(1 / len(each) + 1 / DRAWS)
@@ -179,6 +171,10 @@ def test_what_cannot_be_asked(views, monkeypatch):
     monkeypatch.setattr(module, "_MOST_PAIRS", 27)
     with pytest.raises(UnsupportedRequest, match=r"8 items have 28 pairs; ask for those that you need, by together"):
         views.partition(0).pairs()
+    with pytest.raises(UnsupportedRequest, match="2 items and 1 items are no pairs; give two lists of one length"):
+        views.together(["a", "b"], ["c"], view=0)
+    with pytest.raises(UnsupportedRequest, match="1 experts and 2 experts are no pairs"):
+        views.same_view([0], [1, 2])
     for wrong in ({}, {"view": 0, "expert": "ann"}):
         with pytest.raises(UnsupportedRequest, match="give view= or expert="):
             views.together(0, 1, **wrong)
@@ -238,7 +234,7 @@ def test_the_pair_likelihood_has_no_cluster_of_an_item(constraints, sites):
     found = made(summed, constraints, num_draws=60, cluster="pair")
     assert found.silent.tolist() == list(range(8))
     feature = found.standard(constraints.feature)
-    share = softmax(np.einsum("nf,dvfk->dvnk", feature, clean["weight"]))
+    share = special.softmax(np.einsum("nf,dvfk->dvnk", feature, clean["weight"]), axis=-1)
     # Some draws may have been matched the other way round: the sum over views does not change.
     of_views = found.pair_probability(np.array([0]), np.array([1]))[0]
     np.testing.assert_allclose(of_views.sum(), (share[:, :, 0] * share[:, :, 1]).sum(axis=(1, 2)).mean())
@@ -270,5 +266,25 @@ def test_a_link_of_ones_own(constraints, sites):
     found = made(wide, constraints, num_draws=60, priors=Priors(logits=link))
     expected = made(sites[1], constraints, num_draws=60)
     np.testing.assert_allclose(found.cluster_probability, expected.cluster_probability, atol=1e-5)
-    with pytest.raises(UnsupportedRequest, match="not that of the linear link"):
-        made(wide, constraints, num_draws=60).clusters(0)
+
+
+@pytest.mark.parametrize("shape", ["of the linear link", "another"])
+def test_a_link_of_ones_own_that_was_not_saved(constraints, sites, drawn, shape):
+    marked = {**sites[1], OWN_LINK: np.ones(60, bool)}
+    if shape == "another":  # which tells by itself
+        marked = {**sites[1], "weight": sites[1]["weight"][..., :1]}
+    found = made(marked, constraints, num_draws=60)
+    for ask in (
+        lambda: found.memberships(np.ones((2, 3))), lambda: found.clusters(0), lambda: found.cluster_probability,
+        lambda: found.together("a", "g", view=0), lambda: found.together("g", "h", view=0),
+        lambda: made({**marked, "weight": marked["weight"]}, constraints, num_draws=60).consensus(0),
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedRequest, match="predicted: this fit has a link of your own, which is not saved"):
+            ask()
+    # What was judged is known.
+    np.testing.assert_allclose(found.together(0, [1, 2], view=1), drawn.together(0, [1, 2], view=1))
+    summed = {name: values for name, values in marked.items() if name not in ("cluster", "view_of_expert")}
+    summed["view_probability"] = np.full((60, 4, 2), 0.5)
+    for form in ("pair", "enumerate"):
+        with pytest.raises(UnsupportedRequest, match="not among the draws, and follow from the weights: this fit has"):
+            made(summed, constraints, num_draws=60, cluster=form)

@@ -1,0 +1,27 @@
+"""What a fit says of itself: restarts that disagree, and answers that told nothing."""
+
+import numpy as np
+
+from consilience.models.expert_views import MODEL
+
+DISAGREE, NOTHING = "with another grouping of the experts", "told nothing of the clusters"
+
+
+def said(posterior, constraints, words):
+    return [warning for warning in MODEL.warnings(posterior, constraints) if words in warning]
+
+
+def test_close_restarts_with_another_grouping(constraints, posterior):
+    # The best one has experts 0, 1, 2 together; so has the last, under other numbers. The first splits them.
+    found = said(posterior, constraints, DISAGREE)
+    assert len(found) == 1
+    assert found[0].startswith("1 restart with")
+    assert "in 2 views, comes as near as 1.5 nats" in found[0]
+    far = posterior._replace(restart_bound=np.array([-30.0, -18.5, -18.6]))
+    assert not said(far, constraints, DISAGREE)
+
+
+def test_answers_that_told_nothing(constraints, posterior):
+    assert not said(posterior, constraints, NOTHING)
+    flat = posterior._replace(cluster_probability=np.full((6, 2, 3), 1 / 3))
+    assert len(said(flat, constraints, NOTHING)) == 1
