@@ -261,6 +261,7 @@ class EntityCount(Score):
     links_alone : whether the draws, and so the interval, hold the doubt about links alone: too narrow, as a rule.
     found_share : of all links, the share that the model expects among the pairs that were looked at, or NaN.
     corrected : the mean with the links that were not looked at; NaN where nobody knows.
+    basis : what the interval rests on, in words; empty where that is said elsewhere.
     """
 
     label: str = "entities"
@@ -268,6 +269,7 @@ class EntityCount(Score):
     links_alone: bool = False
     found_share: float = float("nan")
     corrected: float = float("nan")
+    basis: str = ""
 
     @property
     def value(self) -> float:
@@ -286,6 +288,7 @@ class EntityCount(Score):
             spread = "without an interval, because no links or few of all were looked at"
         else:
             how = "by the doubt about links alone, too narrow" if self.links_alone else "as far as the model holds"
+            how += f" ({self.basis})" if self.basis else ""
             spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] {how}"
         corrected = "" if np.isnan(self.corrected) else f"; {self.corrected:,.1f} with the links not looked at"
         return f"{self.title}: {self.value:,.1f} {spread}{corrected}; {self.point:,.0f} in the estimate"
@@ -312,7 +315,16 @@ def num_entities(fit: Any) -> EntityCount:
         title=f"number of entities{how}", items=sizes, draws=truth.num_clusters().astype(float),
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), ids=np.arange(1, len(sizes) + 1),
         links_alone=truth.links_alone, found_share=truth.found_share, corrected=truth.corrected_num_clusters(),
+        basis="; ".join(part for part in (truth.basis, _effective_size(fit)) if part),
     )  # fmt: skip
+
+
+def _effective_size(fit: Any) -> str:
+    """Return the effective sample size of the number of entities, in words; nothing where it was not sampled."""
+    if not getattr(fit, "has_draws", False):
+        return ""
+    table = fit.summary().set_index("quantity")
+    return f"effective sample size {table['ess_bulk']['num_entities']:,.0f}" if "num_entities" in table.index else ""
 
 
 # Whether a set of records is one entity -------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ def run_ascent(
     ------
     UnsupportedRequest : the ascent cannot be divided, or there are fewer devices.
     """
+    real = {} if ascent.lengths is None else ascent.lengths(problem)
     problem, lengths, mesh = _placed(ascent, problem, devices, label)
     start, advance, sites = _programs(ascent, mesh)
     objective: list[np.ndarray] = [np.empty(0)]
@@ -97,6 +98,7 @@ def run_ascent(
         label=label,
     )
     found = whole(sites(outcome.state, problem), lengths, mesh)
+    found |= {site: found[site][:length] for site, length in real.items()}
     estimate = {site: values[None, None] for site, values in found.items()}
     elbo = np.concatenate(objective)[: outcome.steps]
     elbo = elbo[np.isfinite(elbo)]  # without the idle steps

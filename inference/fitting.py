@@ -10,9 +10,9 @@ import functools
 import importlib
 import importlib.metadata
 import inspect
+import math
 import numbers
 import os
-import re
 import time
 import warnings
 from collections.abc import Callable
@@ -41,6 +41,7 @@ from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
+from consilience.inference.stored_priors import describe_priors, unknown_priors
 from consilience.models import member as registered
 from consilience.models.interface import Ascent, Model
 from consilience.models.truth import LabelDraws, PlausibilityDraws, Truth
@@ -109,7 +110,9 @@ def fit(
         is that of one device, up to rounding. Where several processes share the work (``jax.distributed``) each calls
         `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
-    time_limit : seconds after which the run ends with the result ``interrupted``.
+    time_limit : seconds from the call on, after which the run ends with the result ``interrupted``. It is looked at
+        between steps: what comes before them, compilation and an ascent at whose end chains start, is counted and not
+        cut short, and some steps are always run.
     checkpoint : folder in which the run is kept every few seconds, and at Ctrl-C or the time limit, until it is
         complete. An exact posterior needs none.
     resume : go on from the checkpoint in that folder, where there is one, to the same bits as without interruption.
@@ -154,8 +157,9 @@ def fit(
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
     starts = _starts(chosen, data, priors, settings, seed, chains) if method == "nuts" else {}
     begun = {"start": "draws of CAVI"} if starts else {}
-    if method == "gibbs":
-        prepared, begun = _informed(chosen, prepared, data, priors, settings, seed)
+    ascent = _ascent_before(chosen, method, data, priors, settings)
+    if ascent is not None:
+        begun = {"start": "the end of CAVI"}
     run, attributes = None, {**own, **begun, **_attributes(data)}
     direct = is_direct(chosen, method)
     kept = None if direct else _checkpoint(checkpoint, resume)
@@ -163,8 +167,13 @@ def fit(
         kept.shared = jax.process_count() > 1 and (devices or 1) > 1
         kept.open(_run_identity(chosen, method, priors, settings, {"seed": seed, **attributes}))
     if not direct:
-        loop = {"key": stream_key(seed, _INFERENCE), "progress": progress, "time_limit": time_limit, "checkpoint": kept}
+        loop: dict[str, Any] = {"key": stream_key(seed, _INFERENCE), "progress": progress, "checkpoint": kept}
         with kept or contextlib.nullcontext():
+            # A run that goes on has its chains in the checkpoint, and no use for where they began.
+            if ascent is not None and (kept is None or kept.resumed_at is None):
+                prepared = _informed(chosen, prepared, ascent, data, priors, settings, seed)
+            if time_limit is not None:
+                loop["time_limit"] = max(time_limit - (time.perf_counter() - began), 0.0)
             run = _canonical(chosen, _driver(method)(*prepared, **loop, **own, **starts), data, priors, settings)
     seconds = time.perf_counter() - began
     if kept is not None and kept.resumed_at is not None:
@@ -195,7 +204,7 @@ class Fit:
 
     Parameters
     ----------
-    member, data, priors, options : what was fitted.
+    member, data, priors, options : what was fitted; the priors are None after loading where a file cannot hold them.
     method, reason : how, and why so.
     seed, draws : of the run; ``draws`` per chain.
     posterior : the parameters of a posterior in closed form (exact, or of CAVI), or a dict of draws
@@ -234,7 +243,7 @@ class Fit:
         else:
             own = {"num_draws": self.draws, **self.options}
             if "priors" in inspect.signature(self.member.truth).parameters:
-                own["priors"] = self._known_priors
+                own["priors"] = self.priors
             truth = self.member.truth(drawn, self.data, key=stream_key(self.seed, _TRUTH), **own)
         if hasattr(truth, "records"):  # a partition has neither items nor classes
             truth.records = getattr(self.data, "records", None)
@@ -245,12 +254,11 @@ class Fit:
         return truth
 
     @property
-    def _known_priors(self) -> Any:
-        """The priors; of a loaded fit, which knows them in words only, the model's own where those were used."""
+    def unknown_priors(self) -> list[str]:
+        """Fields of the priors that a loaded fit knows in words only: functions and distributions of the user's own."""
         if self.priors is not None or self.member.priors is None:
-            return self.priors
-        own = self.member.priors()
-        return own if describe_priors(own) == self.attributes.get("priors") else None
+            return []
+        return unknown_priors({}, self.attributes.get("priors", ""), self.member.priors)
 
     @property
     def closed_form(self) -> bool:
@@ -365,7 +373,7 @@ class Fit:
     @property
     def _warnings(self) -> list[str]:
         """What the member itself finds wrong with the outcome."""
-        return [] if self.member.warnings is None else self.member.warnings(self.posterior, self.data)
+        return [] if self.member.warnings is None else self.member.warnings(self.posterior, self.data, **self.options)
 
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None of members that do not state their factors.
@@ -382,7 +390,7 @@ class Fit:
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the model and the approximation, in words: no fault of the run."""
-        found = [] if self.member.findings is None else self.member.findings(self.posterior, self.data)
+        found = [] if self.member.findings is None else self.member.findings(self.posterior, self.data, **self.options)
         notes = [*self._warnings, *found, *self.attributes.get("advice", [])]
         if self.run is not None and self.method == "cavi":
             from consilience.inference import posterior
@@ -636,7 +644,7 @@ def _driver(method: str) -> Callable[..., GenericRun]:
 
 def _canonical(member: Model, run: GenericRun, data: Contract, priors: Any, settings: dict[str, Any]) -> GenericRun:
     """Map mirror modes to one, before chains are pooled or compared."""
-    if member.canonical is None or not all(np.size(values) for values in run.samples.values()):
+    if member.canonical is None or not run.has_draws:
         return run
     return run._replace(samples=member.canonical(run.samples, data, priors, **settings))
 
@@ -658,20 +666,26 @@ def _starts(
     return {} if values is None else {"start_values": values}
 
 
+def _ascent_before(member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any]) -> Any:
+    """Return the problem of the ascent at whose end chains are to start; None where they start without one."""
+    if method != "gibbs" or member.cavi is None or member.gibbs is None or member.gibbs.informed is None:
+        return None
+    of_start = member.gibbs.start_options
+    with contextlib.suppress(NotConjugate, UnsupportedRequest):
+        return member.cavi.prepare(data, priors, **(settings if of_start is None else of_start(settings)))
+    return None
+
+
 def _informed(
-    member: Model, prepared: Any, data: Contract, priors: Any, settings: dict[str, Any], seed: int
-) -> tuple[Any, dict[str, Any]]:
-    """Return the sampler with its problem, whose chains start at the end of CAVI where there is one; and a note."""
+    member: Model, prepared: Any, ascent: Any, data: Contract, priors: Any, settings: dict[str, Any], seed: int
+) -> Any:
+    """Return the sampler with its problem, whose chains start at the end of CAVI."""
     sampler, problem = prepared
-    if member.cavi is None or sampler.informed is None:
-        return prepared, {}
-    try:
-        ascent = member.cavi.prepare(data, priors, **settings)
-    except (NotConjugate, UnsupportedRequest):
-        return prepared, {}
     run = _driver("cavi")(member.cavi, ascent, key=stream_key(seed, _INFERENCE), progress=False)
+    if run.result is Result.interrupted:
+        raise KeyboardInterrupt  # no chain has begun, so that there is nothing to keep
     found = _posterior(member, "cavi", _canonical(member, run, data, priors, settings))
-    return (sampler, sampler.informed(problem, found)), {"start": "the end of CAVI"}
+    return sampler, sampler.informed(problem, found)
 
 
 def _weighed(
@@ -704,7 +718,7 @@ def _worst(result: Fit) -> dict[str, float]:
 
 def _flat_draws(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Join the chains: ``(chain, draw, …)`` to ``(chain * draw, …)``."""
-    return {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
+    return {site: values.reshape(math.prod(values.shape[:2]), *values.shape[2:]) for site, values in samples.items()}
 
 
 def _named(values: np.ndarray, ids: Any) -> np.ndarray:
@@ -714,27 +728,6 @@ def _named(values: np.ndarray, ids: Any) -> np.ndarray:
 
 def _qualified(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def describe_priors(priors: Any) -> str:
-    """Return the priors in words: each site's distribution with its parameters, or the name of its function."""
-    if priors is None:
-        return "none"
-    if not hasattr(priors, "__dict__"):  # of a function of the user's own, which may take anything
-        return _describe_prior(priors)
-    return "; ".join(f"{name}: {_describe_prior(value)}" for name, value in vars(priors).items())
-
-
-def _describe_prior(prior: Any) -> str:
-    if hasattr(prior, "arg_constraints"):
-        arguments = ", ".join(
-            f"{name}={np.asarray(getattr(prior, name)).tolist()}"
-            for name in prior.arg_constraints
-            if hasattr(prior, name)
-        )
-        return f"{type(prior).__name__}({arguments})"
-    # Without addresses in memory, which no other process would repeat.
-    return re.sub(r" at 0x[0-9a-f]+", "", str(getattr(prior, "__name__", prior)))
 
 
 def _attributes(data: Contract) -> dict[str, Any]:

@@ -45,6 +45,11 @@ class GenericRun(NamedTuple):
     elbo: np.ndarray | None = None
     k_hat: float | None = None
 
+    @property
+    def has_draws(self) -> bool:
+        """Whether any draw was kept. A site itself may be empty, such as the means of no features."""
+        return all(0 not in np.shape(draws)[:2] for draws in self.samples.values())
+
 
 class BoundModel:
     """A model as a function of the data alone; equal to another of the same model, equal priors and equal options.

@@ -125,7 +125,8 @@ def run_chunks(
         ``steps``. A run that goes on from a checkpoint first gives it the rows that are stored there.
     progress : ``True`` for a bar on stderr, ``None`` for a bar where stderr is a terminal, ``False`` for none, or a
         function ``(steps, num_steps) -> None``, called once per chunk. What that function raises ends the run.
-    time_limit : seconds of wall clock, looked at after every chunk; at least one chunk is run.
+    time_limit : seconds of wall clock, looked at after every chunk; without `converged` not after the first, which
+        compiles, so that a run that goes on under a short limit gets ahead.
     checkpoint : opened for this run; the loop goes on from it, writes to it every few seconds and at the end.
     skip : the rows of so many first steps are not stored in the checkpoint, because `collect` has no use for them.
     shared : whether several processes run these chunks together; the first of them then decides by the clock.
@@ -141,6 +142,8 @@ def run_chunks(
     result, message = Result.converged if had_converged else Result.max_steps, ""
     finite_steps, length = steps, 1 if converged is None else chunk_size
     limit = np.inf if time_limit is None else time_limit
+    # The first chunk of a sampler is one step, most of which is compilation.
+    compiled_at = steps if converged is not None else steps + 1
     try:
         while steps < num_steps and result is Result.max_steps:
             chunk_began = time.perf_counter()
@@ -166,9 +169,10 @@ def run_chunks(
             result, now = ended, time.perf_counter()
             if checkpoint is not None and _agreed(checkpoint.due, shared):
                 checkpoint.write(state, steps, converged=had_converged, seconds=earlier + now - began)
-            if result is Result.max_steps and steps < num_steps and _agreed(now - began >= limit, shared):
+            late = now - began >= limit and steps > compiled_at
+            if result is Result.max_steps and steps < num_steps and _agreed(late, shared):
                 result = Result.interrupted
-                message = f"the time limit of {limit:g} s ended the run at step {steps}"
+                message = f"the time limit ended the run at step {steps}"
             elif converged is None:
                 quick = now - chunk_began < _SECONDS_PER_CHUNK
                 length = min(2 * length, chunk_size) if quick else max(length // 2, 1)

@@ -213,7 +213,7 @@ def _too_few_draws(run: GenericRun | None) -> list[str]:
     if run is None or run.elbo is not None or not run.samples:
         return []
     fewest = min(draws.shape[1] for draws in run.samples.values())
-    return [f"{fewest} draws a chain are too few for any diagnostics; ask for more"] if fewest < 4 else []
+    return [f"{fewest} draws a chain are too few for any diagnostics; ask for more"] if 0 < fewest < 4 else []
 
 
 def _far_guide(run: GenericRun | None) -> list[str]:

@@ -27,6 +27,7 @@ from consilience.inference.fitting import Fit, as_member, is_direct
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
 from consilience.inference.run_folder import ARRAYS, FIT_TEXT, PARTIAL, holds_fit, is_free
+from consilience.inference.stored_priors import restored_priors, stored_priors
 from consilience.models import names
 from consilience.models.interface import Model
 
@@ -51,9 +52,10 @@ def save(fit: Fit, path: str | os.PathLike) -> None:
     try:
         sha256 = write_arrays(target / name, _arrays(fit))
         text = {"format": FORMAT, "arrays": name, "arrays_sha256": sha256, "contract": type(fit.data).__name__}
-        text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": fit.options, "seed": int(fit.seed)}
+        text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": _options(fit), "seed": int(fit.seed)}
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
         text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
+        text |= {"priors": stored_priors(fit.priors)}
         write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)})
     except BaseException:
         with contextlib.suppress(OSError):
@@ -89,12 +91,14 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
         posterior = _posterior(member, text["method"], _part(arrays, "posterior"))
         result = Result(text["result"])
         run = _run(text["run"], arrays, posterior, result)
+        # A fit of before the priors were stored has them in words.
+        priors = restored_priors(text.get("priors", {}), text["attributes"].get("priors", ""), member.priors)
     except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as problem:
         raise InvalidFit(f"{folder}: the saved fit is not complete ({problem!r}); fit again") from problem
     if data.fingerprint() != text["attributes"]["data_hash"]:
         raise InvalidFit(f"{folder}: its data are not those that were fitted; fit again")
     return Fit(
-        member=member, data=data, priors=None, options=text["options"], method=text["method"], reason=text["reason"],
+        member=member, data=data, priors=priors, options=text["options"], method=text["method"], reason=text["reason"],
         seed=text["seed"], draws=text["draws"], posterior=posterior, result=result, run=run,
         attributes=text["attributes"],
     )  # fmt: skip
@@ -117,6 +121,12 @@ def _arrays(fit: Fit) -> dict[str, np.ndarray]:
 
 def _has(data: Contract, name: str) -> bool:
     return getattr(data, name) is not None
+
+
+def _options(fit: Fit) -> dict[str, Any]:
+    """Return the options; objects of a reader's own in words."""
+    plain = (str, int, float, bool, type(None))
+    return {name: value if isinstance(value, plain) else repr(value) for name, value in fit.options.items()}
 
 
 def _sizes(data: Contract) -> dict[str, int]:

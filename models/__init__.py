@@ -41,6 +41,7 @@ MEMBERS: dict[str, Entry] = {
     "plackett-luce": Entry("consilience.models.plackett_luce", "Rankings"),
     "block-linkage": Entry("consilience.models.block_linkage", "Records"),
     "dirichlet-entity": Entry("consilience.models.dirichlet_entity", "Records"),
+    "hit-miss": Entry("consilience.models.hit_miss", "Records"),
     "expert-views": Entry("consilience.models.expert_views", "Constraints"),
 }
 """Every member by name; nothing is imported before it is asked for."""

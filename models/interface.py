@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpyro.distributions as dist
 
-from consilience.errors import InvalidPrior, UnknownName, UnsupportedRequest
+from consilience.errors import ConsilienceError, InvalidPrior, UnknownName, UnsupportedRequest
 
 __all__ = ["REQUIRED", "Ascent", "Gibbs", "Model", "Option", "Shards", "Terms", "Total", "alone", "checked_prior"]
 
@@ -28,6 +28,8 @@ class _Default(enum.Enum):
 
 REQUIRED = _Default.required
 """Default of an option that the user must give."""
+
+_KINDS = {int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ class Option:
     help : one line for `--help` and for error messages.
     choices : the allowed values, where they are few.
     minimum : smallest allowed value; ``above`` when it is itself not allowed.
+    own : a class; objects of it are taken as they are, in the place of a choice. A saved fit knows them in words only.
     """
 
     name: str
@@ -51,9 +54,12 @@ class Option:
     choices: tuple = ()
     minimum: float | None = None
     above: bool = False
+    own: type | None = None
 
     def checked(self, value: Any, member: str) -> Any:
         """Return the value in the option's type, or raise an error that says what is allowed."""
+        if self.own is not None and isinstance(value, self.own):
+            return value
         try:
             converted = self.kind(value)
             value = value if self.kind is str else float(value)
@@ -61,7 +67,7 @@ class Option:
             converted = None
         if converted is None or (self.kind is not str and not (math.isfinite(converted) and converted == value)):
             raise UnsupportedRequest(
-                f"option '{self.name}' of '{member}' is {value!r}; give a {self.kind.__name__} ({self.help})"
+                f"option '{self.name}' of '{member}' is {value!r}; give {_KINDS[self.kind]} ({self.help})"
             )
         if self.choices and converted not in self.choices:
             raise UnsupportedRequest(
@@ -70,7 +76,7 @@ class Option:
         if self.minimum is not None and (converted < self.minimum or (self.above and converted == self.minimum)):
             bound = "above" if self.above else "at least"
             raise UnsupportedRequest(
-                f"option '{self.name}' of '{member}' is {value!r}; it must be {bound} {self.minimum}"
+                f"option '{self.name}' of '{member}' is {converted!r}; it must be {bound} {self.minimum:g}"
             )
         return converted
 
@@ -100,6 +106,8 @@ class Gibbs:
     informed : ``informed(problem, posterior)`` -> problem whose chains start at what the member's coordinate ascent
         ended with, on the host; None where any start will do. `fit` then runs the ascent first, where the priors allow
         it.
+    start_options : ``start_options(options)`` -> options under which that ascent runs, where it knows a simpler kin of
+        what is sampled; None takes those of the fit.
     """
 
     prepare: Callable[..., Any]
@@ -110,6 +118,7 @@ class Gibbs:
     redraw: Callable[..., tuple[Any, Any]] | None = None
     log_likelihood: Callable[..., Any] | None = None
     informed: Callable[[Any, Any], Any] | None = None
+    start_options: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
 
 
 Total = Callable[[Any], Any]
@@ -173,6 +182,8 @@ class Ascent:
         of the driver's and exact to the step; None for problems of which the driver decides, which the structure of the
         problem must tell.
     shard : ``shard(problem, number)`` -> `Shards`, on the host; None of an ascent that runs on one device only.
+    lengths : ``lengths(problem)`` -> dict of how many first rows of a site are real, on the host, where ``prepare``
+        pads so that data of like size share a program; None where nothing is padded.
     """
 
     prepare: Callable[..., Any]
@@ -182,6 +193,7 @@ class Ascent:
     truth: Callable[..., Any] | None = None
     settled: Callable[..., Any] | None = None
     shard: Callable[[Any, int], Shards] | None = None
+    lengths: Callable[[Any], Mapping[str, int]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,9 +244,10 @@ class Model:
     log_likelihood : ``log_likelihood(sites, data, **options)`` -> ``(item,)``, log probability of the reports given one
         draw of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
     notes : ``notes(data, priors, **options)`` -> sentences about what a reader of any fit but EM's should beware of.
-    warnings : ``warnings(posterior, data)`` -> sentences about what went wrong in a fit that only its posterior tells.
-    findings : ``findings(posterior, data)`` -> sentences about what only the posterior tells, and that is no fault of
-        the fit.
+    warnings : ``warnings(posterior, data, **options)`` -> sentences about what went wrong in a fit that only its
+        posterior tells.
+    findings : ``findings(posterior, data, **options)`` -> sentences about what only the posterior tells, and that is no
+        fault of the fit.
     canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
         ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
     summarised : ``summarised(samples, data)`` -> what summaries and diagnostics are about in the place of the sites,
@@ -274,20 +287,26 @@ class Model:
     findings: Any = None
 
     def checked_options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all options with defaults filled in, or raise an error that names the known ones."""
+        """Return all options with defaults filled in, or raise an error that says what is wrong with each of them."""
         known = {option.name: option for option in self.options}
+        wrong: list[ConsilienceError] = []
         for name in given:
             if name not in known:
                 close = difflib.get_close_matches(name, [*known, *self.prior_options], n=1)
                 hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
                 listed = ", ".join([*known, *self.prior_options]) or "none"
-                raise UnknownName(f"'{self.name}' has no option '{name}'{hint} options: {listed}")
+                wrong.append(UnknownName(f"'{self.name}' has no option '{name}'{hint} options: {listed}"))
         values = {}
         for option in self.options:
             value = given.get(option.name, option.default)
-            if value is REQUIRED:
-                raise UnsupportedRequest(f"'{self.name}' needs the option '{option.name}': {option.help}")
-            values[option.name] = option.checked(value, self.name)
+            try:
+                if value is REQUIRED:
+                    raise UnsupportedRequest(f"'{self.name}' needs the option '{option.name}': {option.help}")
+                values[option.name] = option.checked(value, self.name)
+            except UnsupportedRequest as problem:
+                wrong.append(problem)
+        if wrong:
+            raise type(wrong[0])("\n".join(map(str, wrong)))
         return values
 
 

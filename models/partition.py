@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.models.rows import equal_pairs
+from consilience.models.rows import equal_pairs, row_blocks
 
 __all__ = ["DrawnPartitions", "MatchingSets", "Pairs", "PartitionTruth", "first_members", "pairs_together"]
 
@@ -60,6 +60,8 @@ class PartitionTruth(ABC):
     links_alone : whether the draws hold the doubt about links alone, because what was learned is fixed at an estimate.
     found_share : of all links, the share that the model expects among the pairs that it looks at; NaN where nobody
         knows.
+    basis : what the number of clusters rests on, in words: model, pairs that could be together; empty where that is
+        said elsewhere.
     """
 
     num_records: int
@@ -67,6 +69,7 @@ class PartitionTruth(ABC):
     records: Any = None
     links_alone: bool = False
     found_share: float = float("nan")
+    basis: str = ""
 
     @abstractmethod
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
@@ -81,10 +84,8 @@ class PartitionTruth(ABC):
         """Return the partition to show: the most probable one, or what comes near it."""
 
     def blocks(self) -> Iterator[slice]:
-        """Yield all draws, few enough at a time to hold the clusters of all records in them."""
-        size = max(_MOST_ROWS // max(self.num_records, 1), 1)
-        for start in range(0, self.num_draws, size):
-            yield slice(start, start + size)
+        """Return all draws, few enough at a time to hold the clusters of all records in them."""
+        return row_blocks(self.num_draws, self.num_records, _MOST_ROWS)
 
     def num_clusters(self) -> Int[np.ndarray, " draw"]:
         """Return the number of clusters of each draw."""

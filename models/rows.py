@@ -14,7 +14,17 @@ import numpy as np
 
 from consilience.arrays import Array, Int
 
-__all__ = ["copies", "divide_items", "divide_rows", "equal_pairs", "sorted_order", "sum_rows"]
+__all__ = [
+    "copies",
+    "divide_items",
+    "divide_rows",
+    "equal_pairs",
+    "padded_rows",
+    "padded_size",
+    "row_blocks",
+    "sorted_order",
+    "sum_rows",
+]
 
 # What a block reads and writes stays in the cache of a core: a sweep of a million annotations takes a quarter less time
 # than in one piece, and a sixth of the memory.
@@ -110,6 +120,29 @@ def divide_rows(rows: Any, first: Int[np.ndarray, " boundary"], fill: Any, lengt
         return parts
 
     return jax.tree.map(cut, rows, fill)
+
+
+def padded_size(number: int) -> int:
+    """Return the size to which an array is padded, so that data of like size share a compiled program.
+
+    There are eight sizes to every doubling, so that at most an eighth is padding; up to 16, sizes stay as they are.
+    """
+    number = int(number)
+    step = max(1 << max(number - 1, 0).bit_length() >> 4, 1)
+    return -(-number // step) * step
+
+
+def padded_rows(values: np.ndarray, size: int, fill: Any = 0) -> np.ndarray:
+    """Return an array with as many more rows of the fill as make it so long."""
+    padded = np.full((size, *values.shape[1:]), fill, values.dtype)
+    padded[: len(values)] = values
+    return padded
+
+
+def row_blocks(number: int, numbers_each: int, most: int) -> Iterator[slice]:
+    """Yield so many rows at a time that they hold at most so many numbers, one row at least; on the host."""
+    rows = max(most // max(numbers_each, 1), 1)
+    return (slice(start, start + rows) for start in range(0, number, rows))
 
 
 def equal_pairs(ordered: np.ndarray) -> Iterator[tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]]:

@@ -23,20 +23,25 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 |---|---|
 | `join` | the candidates: exactly the pairs whose log odds exceed a threshold |
 | `components` | what they connect, cut where it is too large |
-| `likelihoods`, `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
+| `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
+| `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
+| `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links` | hyperparameters; what the threshold hides |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `posterior`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
+| `gibbs` | links and all hyperparameters drawn, on a wide graph |
 | `simulation`, `words` | records with known entities |
 
-The hyperparameters are point estimates, so that the interval of the number of entities is too narrow: it is that of the
-links alone. Where errors are not independent between fields, as in lists that were made by one error in every
-duplicate, small probabilities are too large; the fit says when its data look like that.
+By EM the hyperparameters are point estimates, so that the interval of the number of entities is too narrow: it is that
+of the links alone. That of Gibbs sampling holds where the model does. Where errors are not independent between fields,
+as in lists that were made by one error in every duplicate, small probabilities are too large, and neither holds; the
+fit says when its data look like that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -49,29 +54,35 @@ from consilience.data.records import Records
 from consilience.models.block_linkage.canonical import canonical
 from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import RESTRICTIONS
+from consilience.models.block_linkage.gibbs.outside import links_outside, outside_warning
+from consilience.models.block_linkage.gibbs.predictive import PredictiveCheck, predictive_check
+from consilience.models.block_linkage.gibbs.sampler import FORMS, GIBBS, wide_threshold
+from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.model import Linkable, found_by_wide, linkable, model
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.priors import Priors, RareDistortion
+from consilience.models.block_linkage.similar import for_data, is_known
 from consilience.models.block_linkage.simulation import simulate
 from consilience.models.block_linkage.tables import entities, fields, hyperparameters, loss, pairs, patterns, review
 from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage, drawn_partitions, expected_clusters
 from consilience.models.interface import Model, Option
 from consilience.models.partition_tables import clusters, matching_sets
 
-__all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "simulate", "truth"]
+__all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "often_distorted", "simulate", "truth"]
 
 _MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
 _OFTEN_MISSING = 0.2
 _OFTEN_DISTORTED = 0.5
+_DOES_NOT_HOLD = 0.01    # of the probability of what is as far from the model's expectations
 
 
 def estimate(
-    data: Records, priors: Priors, *, likelihood: str, restriction: str, threshold: float, largest: int,
-    mesh: Mesh | None = None,
+    data: Records, priors: Priors, *, likelihood: str | Likelihood, restriction: str, threshold: float, largest: int,
+    mesh: Mesh | None = None, **options: Any,
 ) -> Posterior:  # fmt: skip
     """Link records with hyperparameters by EM; see `fit_em`. Candidates are those of the data, where it has some."""
     return fit_em(
@@ -80,7 +91,9 @@ def estimate(
     )  # fmt: skip
 
 
-def prepared(data: Records, *, likelihood: str, restriction: str, threshold: float, largest: int) -> Linkable:
+def prepared(
+    data: Records, *, likelihood: str | Likelihood, restriction: str, threshold: float, largest: int, **options: Any
+) -> Linkable:
     """Return the records with the components of their candidates, which the NumPyro function needs beforehand."""
     return linkable(
         data, likelihood=likelihood, restriction=restriction, threshold=threshold, largest=largest,
@@ -88,8 +101,12 @@ def prepared(data: Records, *, likelihood: str, restriction: str, threshold: flo
     )  # fmt: skip
 
 
-def truth(posterior: Any, data: Records, *, key: Key, num_draws: int, likelihood: str, **options: Any) -> Any:
+def truth(
+    posterior: Any, data: Records, *, key: Key, num_draws: int, likelihood: str | Likelihood, **options: Any
+) -> Any:
     """Return the partitions of all components with their probabilities; of draws, a partition for each.
+
+    Of the Gibbs sampler it is the one that was drawn; of NUTS it is drawn now.
 
     Parameters
     ----------
@@ -97,6 +114,12 @@ def truth(posterior: Any, data: Records, *, key: Key, num_draws: int, likelihood
     key, num_draws : of the draws.
     likelihood, options : as in the fit.
     """
+    if _on_wide_graph(posterior, options):
+        wide = wide_threshold(data, options["wide"])
+        outside = links_outside(posterior, data, wide)
+        return DrawnLinks(
+            posterior["cluster"], threshold=wide, links_outside=outside.number, found_share=outside.share
+        )
     if not isinstance(posterior, Posterior):
         found = prepared(data, likelihood=likelihood, **options)
         cluster = drawn_partitions(found, posterior, likelihood=likelihood, key=key)
@@ -111,20 +134,37 @@ def truth(posterior: Any, data: Records, *, key: Key, num_draws: int, likelihood
 def draw(posterior: Posterior, data: Records, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
     """Return the hyperparameters, which are estimates, as often as asked for."""
     sites = {"distortion": posterior.distortion, "size_share": posterior.size_share, "intensity": posterior.intensity}
+    if len(posterior.class_share):
+        sites["class_share"] = posterior.class_share
     return {site: jnp.broadcast_to(jnp.asarray(value), (num_draws, *np.shape(value))) for site, value in sites.items()}
 
 
-def warnings(posterior: Any, data: Records) -> list[str]:
+def _on_wide_graph(posterior: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether these are draws of the Gibbs sampler of this member."""
+    return "wide" in options and not isinstance(posterior, Posterior) and "cluster" in posterior
+
+
+def summarised(samples: dict[str, np.ndarray], data: Records) -> dict[str, np.ndarray]:
+    """Return what diagnostics are about: of the Gibbs sampler numbers of entities and pairs in the place of labels."""
+    return label_free(samples) if "cluster" in samples else samples
+
+
+def warnings(posterior: Any, data: Records, **options: Any) -> list[str]:
     """Say what only the outcome tells: errors that come together, entities that are too large, what was cut."""
+    if _on_wide_graph(posterior, options):
+        return _wrong_with_draws(posterior, data, options)
     if not isinstance(posterior, Posterior):
-        return _often_distorted(np.reshape(posterior["distortion"], (-1, data.num_fields)).mean(axis=0), data)
+        if "class_share" in posterior:
+            return []
+        return often_distorted(np.reshape(posterior["distortion"], (-1, data.num_fields)).mean(axis=0), data)
     if posterior.links_nothing():
         found = [
             "no two records were linked, so nothing was learned about errors: compare more fields, leave out those "
             "that differ in nearly every record, raise the option threshold, or check that the files write values alike"
         ]
         return found + _cut(posterior)
-    found = _often_distorted(posterior.distortion, data)
+    # In records with many errors they are often distorted by definition.
+    found = [] if len(posterior.class_share) else often_distorted(posterior.distortion, data)
     if _disagrees(posterior, data):
         found.append(
             "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
@@ -137,7 +177,41 @@ def warnings(posterior: Any, data: Records) -> list[str]:
     return found + _cut(posterior)
 
 
-def notes(data: Records, priors: Priors, **options: Any) -> list[str]:
+def _wrong_with_draws(posterior: Any, data: Records, options: Mapping[str, Any]) -> list[str]:
+    """Say what is wrong with the outcome of the Gibbs sampler."""
+    draws, wide = _flat(posterior), wide_threshold(data, options["wide"])
+    found = often_distorted(draws["distortion"].mean(axis=0), data)
+    check = predictive_check(draws, data)
+    if check.p_value < _DOES_NOT_HOLD:
+        found.append(
+            "the model does not hold for these records: linked records differ in other numbers of fields than it "
+            f"expects ({_compared(check)}): do not trust the interval of the number of entities"
+        )
+    deviation = float((draws["cluster"] == np.arange(data.num_records)).sum(axis=1).std())
+    found += outside_warning(links_outside(draws, data, wide), deviation, wide)
+    largest = draws["size_share"].shape[1]
+    of_largest = np.mean([np.sum(np.bincount(cluster) == largest) for cluster in draws["cluster"]])
+    if draws["size_share"][:, -1].mean() > _LARGE_SHARE and of_largest >= 1:
+        found.append(f"many entities have {largest} records, the most that is looked at; raise the option largest")
+    return found
+
+
+def _flat(posterior: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Join the chains of draws."""
+    return {site: np.asarray(values).reshape(-1, *np.shape(values)[2:]) for site, values in posterior.items()}
+
+
+def _compared(check: PredictiveCheck) -> str:
+    """Return how many fields linked records differ in and were expected to, in words."""
+    shares = [
+        f"{drawn:.0%} against {expected:.0%} in {number}"
+        for number, (drawn, expected) in enumerate(zip(check.drawn, check.expected, strict=True))
+        if max(drawn, expected) >= 0.005
+    ]
+    return ", ".join(shares)
+
+
+def notes(data: Records, priors: Priors | None = None, **options: Any) -> list[str]:
     """Say what the candidates of the NumPyro function leave out."""
     found = prepared(data, **options)
     by = "were found once, with a distortion of .05 in every field" if data.candidate is None else "were given"
@@ -167,7 +241,7 @@ def _cut(posterior: Posterior | Linkable) -> list[str]:
     return found
 
 
-def _often_distorted(distortion: np.ndarray, data: Records) -> list[str]:
+def often_distorted(distortion: np.ndarray, data: Records) -> list[str]:
     """Name the fields that linked records hardly ever agree in."""
     names = np.arange(data.num_fields) if data.fields is None else np.asarray(data.fields, object)
     often = [str(name) for name in names[distortion > _OFTEN_DISTORTED]]
@@ -185,20 +259,33 @@ def _expected_of_size(posterior: Posterior, size: int) -> float:
     return float(counts[size - 1]) if len(counts) >= size else 0.0
 
 
-def findings(posterior: Any, data: Records) -> list[str]:
+def findings(posterior: Any, data: Records, **options: Any) -> list[str]:
     """Say how many links the candidates leave out, and how many entities there are with them; or why nobody knows."""
+    if _on_wide_graph(posterior, options):
+        return _of_draws(_flat(posterior), data, options)
     if not isinstance(posterior, Posterior):
-        return []
-    return _joined_by(posterior, data) + _left_out(posterior, data)
+        return [] if "cluster" in posterior else notes(data, **options)
+    return _joined_by(posterior, data, options.get("likelihood", "hit-miss")) + _left_out(posterior, data)
 
 
-def _joined_by(posterior: Posterior, data: Records) -> list[str]:
+def _of_draws(draws: Mapping[str, Any], data: Records, options: Mapping[str, Any]) -> list[str]:
+    """Say what the interval of the Gibbs sampler rests on."""
+    outside = links_outside(draws, data, wide_threshold(data, options["wide"]))
+    found = ["the interval of the number of entities holds if the model does"]
+    check = predictive_check(draws, data)
+    if check.p_value >= _DOES_NOT_HOLD:
+        found[0] += f"; linked records differ in as many fields as it expects ({_compared(check)})"
+    if np.isnan(outside.number):
+        return [*found, "the candidates were given: how many links are not among them is not known"]
+    return [*found, f"the model expects {outside.number:,.1f} links among the pairs that could not be linked"]
+
+
+def _joined_by(posterior: Posterior, data: Records, likelihood: Any) -> list[str]:
     """Name the fields by which candidates were found, where there are others."""
-    if data.candidate is not None or data.fields is None:
+    if data.candidate is not None or data.fields is None or not is_known(likelihood):
         return []
-    # All likelihoods give a pair the same log odds.
-    likelihood, threshold = LIKELIHOODS["hit-miss"], float(posterior.threshold)
-    rule = join_rule(data, posterior.parameters(), likelihood, threshold=threshold)
+    chosen = for_data(likelihood, data, posterior.value_share)
+    rule = join_rule(data, posterior.parameters(), chosen, threshold=float(posterior.threshold))
     if len(rule.fields) >= np.sum(np.diff(data.first_value) > 1):
         return []
     names = ", ".join(map(str, np.asarray(data.fields, object)[np.sort(rule.fields)]))
@@ -207,6 +294,8 @@ def _joined_by(posterior: Posterior, data: Records) -> list[str]:
 
 def _left_out(posterior: Posterior, data: Records) -> list[str]:
     """Say how many links the candidates leave out."""
+    if np.isnan(posterior.found_share) and data.candidate is None:
+        return ["how many links are not among the candidates is not known with this likelihood, or similar fields"]
     if np.isnan(posterior.found_share):
         return ["the candidates were given: how many links are not among them is not known"]
     if posterior.links_nothing():
@@ -238,7 +327,7 @@ def _disagrees(posterior: Posterior, data: Records) -> bool:
 
 MODEL = Model(
     name="block-linkage",
-    title="records of the same entity, all partitions of small components, hyperparameters by EM",
+    title="records of the same entity, their true values and errors summed out",
     citation="""@inproceedings{steorts2014smered,
   title     = {{SMERED}: A {B}ayesian Approach to Graphical Record Linkage and De-duplication},
   author    = {Steorts, Rebecca C. and Hall, Rob and Fienberg, Stephen E.},
@@ -247,14 +336,15 @@ MODEL = Model(
   year      = {2014}
 }""",
     data=Records,
-    methods=("em", "nuts"),
+    methods=("em", "nuts", "gibbs"),
     model=model,
     model_data=prepared,
     priors=Priors,
     options=(
         Option(
             name="likelihood", kind=str, default="hit-miss", choices=tuple(LIKELIHOODS),
-            help="of the values of an entity's records: copies with errors, or the entity's own distribution",
+            help="of an entity's records: copies with errors by field, or by record (error-classes), or values by the "
+            "entity's own distribution", own=Likelihood,
         ),
         Option(
             name="restriction", kind=str, default="none", choices=tuple(RESTRICTIONS),
@@ -268,9 +358,18 @@ MODEL = Model(
             name="largest", kind=int, default=6, minimum=2.0,
             help="most records of an entity; above 7 it takes long",
         ),
+        Option(
+            name="wide", kind=float, default=0.0, minimum=0.0,
+            help="the threshold of gibbs, whose candidates are many; 0 stands for 10, or 12 where values are missing",
+        ),
+        Option(
+            name="links", kind=str, default="auto", choices=FORMS,
+            help="how gibbs draws links: compiled for CPUs, pairs for accelerators, scan for up to some 3,000 records",
+        ),
     ),
     posterior=Posterior,
     em=estimate,
+    gibbs=GIBBS,
     draw=draw,
     truth=truth,
     tables={
@@ -285,10 +384,11 @@ MODEL = Model(
     },
     dims={
         "distortion": ("field",), "size_share": ("size",), "size_log_odds": ("smaller_size",),
-        "value_share": ("value",), "value_log_weight": ("value",),
+        "value_share": ("value",), "value_log_weight": ("value",), "class_share": ("error_class",),
+        "cluster": ("record",),
     },
     simulate=simulate,
-    notes=notes,
+    summarised=summarised,
     warnings=warnings,
     findings=findings,
 )  # fmt: skip

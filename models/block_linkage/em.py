@@ -43,6 +43,7 @@ from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
+from consilience.models.block_linkage.similar import for_data
 
 __all__ = ["candidates", "fit_em", "log_base", "log_prior", "record_shares", "starting_parameters"]
 
@@ -62,7 +63,7 @@ def fit_em(
     records: Records,
     priors: Priors | None = None,
     *,
-    likelihood: str = "hit-miss",
+    likelihood: str | Likelihood = "hit-miss",
     threshold: float = 4.0,
     largest: int = 6,
     restriction: str = "none",
@@ -76,7 +77,7 @@ def fit_em(
     Parameters
     ----------
     priors : `Priors` by default; conjugate ones.
-    likelihood : a name in `LIKELIHOODS`.
+    likelihood : a name in `LIKELIHOODS`, or one of your own.
     threshold : candidates are pairs with log odds above minus this.
     largest : components with more records are cut; above 7 enumeration is slow.
     restriction : "none"; "across": no two records of one source in an entity; "within": records of one source only.
@@ -91,11 +92,12 @@ def fit_em(
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
     """
     for name, known in ((likelihood, LIKELIHOODS), (restriction, RESTRICTIONS)):
-        if name not in known:
+        if isinstance(name, str) and name not in known:
             raise UnknownName(f"{name!r} is none of {', '.join(known)}")
-    chosen = LIKELIHOODS[likelihood]
-    prior = hyperprior(priors or Priors(), records, largest)
     parameters = starting_parameters(records, largest)
+    chosen = for_data(likelihood, records, parameters.value_share)
+    parameters = chosen.started(parameters)
+    prior = hyperprior(chosen.priors(priors or Priors()), records, largest)
     generator = np.random.default_rng(seed)
     log_values = _log_values(records, parameters)
     trace = _Trace([], 0)
@@ -104,7 +106,7 @@ def fit_em(
         rule = _Rule.of(records, wide, threshold, chosen, joined=pairs is None)
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
-        sample = _sample(records, parts, restriction, num_sampled, generator)
+        sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
         em = _Em(records, sample, prior, chosen, rule, log_values, mesh)
         parameters, check, trace = em.run(parameters)
         wide = _for_candidates(parameters)
@@ -112,7 +114,7 @@ def fit_em(
             break
     found = pair_log_odds(records.value, found.first, found.second, wide, chosen, records.first_value)
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
-    groups, evidence = _enumerate_all(records, parts, parameters, chosen, restriction, mesh)
+    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     alike = Alike(0, 0, 0.0)
     if pairs is None:
@@ -125,7 +127,7 @@ def fit_em(
         intensity=np.array(parameters.intensity),
         size_share=parameters.size_share,
         evidence=np.array(
-            [*trace.evidence, log_values + _log_apart(records, parameters) + evidence + log_prior(prior, parameters)]
+            [*trace.evidence, log_base(records, parameters, chosen) + evidence + log_prior(prior, parameters, chosen)]
         ),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
@@ -134,6 +136,7 @@ def fit_em(
         completed=np.array(check.passed),
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
+        class_share=parameters.class_share,
     )
 
 
@@ -171,9 +174,10 @@ def record_shares(records: Records) -> Float[np.ndarray, " value"]:
     return number / np.bincount(field, number, records.num_fields)[field]
 
 
-def log_base(records: Records, parameters: Parameters) -> float:
+def log_base(records: Records, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]) -> float:
     """Return the log probability of the records, their number, and all of them apart."""
-    return _log_values(records, parameters) + _log_apart(records, parameters)
+    alone = _log_values(records, parameters) + _log_alone(records, parameters, likelihood)
+    return alone + _log_apart(records, parameters)
 
 
 def _value_counts(records: Records) -> Int[np.ndarray, " value"]:
@@ -187,6 +191,10 @@ def _value_counts(records: Records) -> Int[np.ndarray, " value"]:
 
 def _log_values(records: Records, parameters: Parameters) -> float:
     return float(_value_counts(records) @ np.log(parameters.value_share))
+
+
+def _log_alone(records: Records, parameters: Parameters, likelihood: Likelihood) -> float:
+    return float(np.sum(_value_counts(records) * likelihood.log_alone(parameters.distortion, np)))
 
 
 def _log_apart(records: Records, parameters: Parameters) -> float:
@@ -248,8 +256,8 @@ class _Rule(NamedTuple):
         return cls(parameters, threshold, rule)
 
     def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
-        """Predict what it finds and what it hides; None where the candidates were given."""
-        if self.join is None:
+        """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
+        if self.join is None or not likelihood.additive:
             return None
         return found_share(
             parameters,
@@ -269,12 +277,14 @@ class _Block(NamedTuple):
     ----------
     values, conflict : as `enumerate_blocks` takes them.
     agree, observed : shape ``(pair, field, component)``; whether two records agree, and whether both have the field.
+    candidates : as the likelihood returns them.
     """
 
     values: Int[np.ndarray, "member field component"]
     conflict: Bool[Array, "member member component"] | None
     agree: Float[np.ndarray, "pair field component"]
     observed: Float[np.ndarray, "pair field component"]
+    candidates: Any
 
 
 class _Sample(NamedTuple):
@@ -286,8 +296,9 @@ class _Sample(NamedTuple):
 
 
 def _sample(
-    records: Records, parts: Components, restriction: str, number: int, generator: np.random.Generator
-) -> _Sample:
+    records: Records, parts: Components, restriction: str, likelihood: Likelihood, number: int,
+    generator: np.random.Generator,
+) -> _Sample:  # fmt: skip
     """Take some of the components at random, or all where they are few."""
     counts = np.array([len(members) for members in parts.members], int)
     total = int(counts.sum())
@@ -297,17 +308,18 @@ def _sample(
     for members, start in zip(parts.members, first, strict=True):
         own = members[chosen[(chosen >= start) & (chosen < start + len(members))] - start]
         if len(own):
-            blocks.append(_block(records, own, restriction))
+            blocks.append(_block(records, own, restriction, likelihood))
     in_components = sum(members.size for members in parts.members)
     return _Sample(blocks, total / max(len(chosen), 1), records.num_records - in_components)
 
 
-def _block(records: Records, members: np.ndarray, restriction: str) -> _Block:
+def _block(records: Records, members: np.ndarray, restriction: str, likelihood: Likelihood) -> _Block:
     values = gather_values(records.value, records.first_value, members)
     first, second = pairs_within(members.shape[1])
     observed = (values[first] >= 0) & (values[second] >= 0)
     agree = observed & (values[first] == values[second])
-    return _Block(values, conflicts(records.source, members, restriction), agree.astype(float), observed.astype(float))
+    conflict = conflicts(records.source, members, restriction)
+    return _Block(values, conflict, agree.astype(float), observed.astype(float), likelihood.candidates(values))
 
 
 class _Statistics(NamedTuple):
@@ -320,6 +332,7 @@ class _Statistics(NamedTuple):
     evidence : of the linkage, relative to all records apart.
     agreeing : shape ``(field + 1,)``; pairs that lack no field, by the number of fields in which they agree; those of
         the sample, not scaled.
+    errors : as the likelihood counts them.
     """
 
     agree: Float[np.ndarray, " field"]
@@ -327,6 +340,7 @@ class _Statistics(NamedTuple):
     sizes: Float[np.ndarray, " size"]
     evidence: float
     agreeing: Float[np.ndarray, " fields_and_one"]
+    errors: Float[np.ndarray, " statistic"]
 
 
 class _Check(NamedTuple):
@@ -374,7 +388,8 @@ class _Em(NamedTuple):
         for _ in range(_MOST_PASSES):
             statistics = self.statistics(parameters)
             now = self.log_values + _log_apart(self.records, parameters) + statistics.evidence
-            now += log_prior(self.prior, parameters)
+            now += _log_alone(self.records, parameters, self.likelihood)
+            now += log_prior(self.prior, parameters, self.likelihood)
             if not complete and evidence and now < evidence[-1] and not fixed:
                 parameters, fixed = parameters._replace(distortion=before.distortion), True
                 continue
@@ -385,10 +400,7 @@ class _Em(NamedTuple):
             before, parameters = parameters, self.maximise(statistics, parameters)
             if fixed:
                 parameters = parameters._replace(distortion=before.distortion)
-            moved = np.concatenate(
-                [parameters.distortion - before.distortion, parameters.size_share - before.size_share]
-            )
-            if np.abs(moved).max() < _TOLERANCE:
+            if np.abs(_watched(parameters) - _watched(before)).max() < _TOLERANCE:
                 break
         return parameters, evidence
 
@@ -397,11 +409,12 @@ class _Em(NamedTuple):
         largest, num_fields = len(parameters.size_share), self.records.num_fields
         terms = size_terms(parameters.intensity, parameters.size_share, largest, np)
         agree, observed, agreeing = np.zeros(num_fields), np.zeros(num_fields), np.zeros(num_fields + 1)
-        sizes, evidence = np.zeros(largest), 0.0
+        sizes, evidence, likelihood = np.zeros(largest), 0.0, self.likelihood.at(parameters)
+        errors = likelihood.error_statistics(np.full((2, num_fields, 0), -1), parameters, np.zeros((2, 0)))
         for block in self.sample.blocks:
             found = enumerate_blocks(
-                block.values, parameters.value_share, parameters.distortion, terms, self.likelihood, block.conflict,
-                mesh=self.mesh,
+                block.values, parameters.value_share, parameters.distortion, terms, likelihood, block.conflict,
+                block.candidates, mesh=self.mesh,
             )  # fmt: skip
             pair = found.pair.astype(float)
             agree += np.einsum("pc,pfc->f", pair, block.agree)
@@ -411,10 +424,11 @@ class _Em(NamedTuple):
             agreeing += np.bincount(number[whole], pair[whole], num_fields + 1)
             sizes[: len(found.sizes)] += found.sizes.sum(axis=1, dtype=float)
             evidence += float(found.log_evidence.sum(dtype=float))
+            errors += likelihood.error_statistics(block.values, parameters, np.asarray(found.partition))
         scale = self.sample.scale
         sizes *= scale
         sizes[0] += self.sample.num_alone
-        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, agreeing)
+        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, agreeing, errors * scale)
 
     def maximise(self, statistics: _Statistics, parameters: Parameters) -> Parameters:
         """Return the hyperparameters that the statistics and the priors suggest.
@@ -425,7 +439,7 @@ class _Em(NamedTuple):
         field = np.repeat(np.arange(self.records.num_fields), np.diff(self.records.first_value))
         by_chance = np.bincount(field, parameters.value_share**2, self.records.num_fields)
         rate = statistics.agree / np.maximum(statistics.observed, np.finfo(float).tiny)
-        both_right = np.clip((rate - by_chance) / np.maximum(1 - by_chance, np.finfo(float).eps), 0, 1)
+        both_right = self.likelihood.both_true(rate, by_chance)
         size = np.arange(1, len(statistics.sizes) + 1)
         num_pairs = statistics.sizes @ (size * (size - 1) / 2)
         linked = statistics.sizes[1:] @ size[1:]
@@ -433,12 +447,12 @@ class _Em(NamedTuple):
         distorted = num_records * (1 - np.sqrt(both_right)) + self.prior.distortion[:, 0]
         counts = statistics.sizes + self.prior.size_share
         shape, rate = self.prior.intensity
-        return Parameters(
-            parameters.value_share,
-            distorted / (num_records + self.prior.distortion.sum(axis=1)),
-            (shape + statistics.sizes.sum()) / (rate + 1),
-            counts / counts.sum(),
+        found = parameters._replace(
+            distortion=distorted / (num_records + self.prior.distortion.sum(axis=1)),
+            intensity=(shape + statistics.sizes.sum()) / (rate + 1),
+            size_share=counts / counts.sum(),
         )
+        return self.likelihood.learned(found, statistics.errors, self.prior.distortion)
 
     def check(self, parameters: Parameters) -> _Check:
         """Compare the pairs that were found with those predicted."""
@@ -450,13 +464,20 @@ class _Em(NamedTuple):
         return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
 
 
-def log_prior(prior: Hyperprior, parameters: Parameters) -> float:
+def _watched(parameters: Parameters) -> Float[np.ndarray, " number"]:
+    """Return the hyperparameters that no longer move when EM ends."""
+    return np.concatenate([parameters.distortion, parameters.size_share, parameters.class_share])
+
+
+def log_prior(
+    prior: Hyperprior, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]
+) -> float:
     """Return the log density of the priors of log m, of the logits of b and of those of μ, up to a constant."""
     b, (shape, rate) = parameters.distortion, prior.intensity
     of_distortion = prior.distortion[:, 0] * np.log(b) + prior.distortion[:, 1] * np.log1p(-b)
     of_sizes = prior.size_share * np.log(parameters.size_share)
     of_intensity = shape * np.log(parameters.intensity) - rate * parameters.intensity
-    return float(of_distortion.sum() + of_sizes.sum() + of_intensity)
+    return float(of_distortion.sum() + of_sizes.sum() + of_intensity) + likelihood.log_prior(parameters)
 
 
 def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.likelihood import Likelihood
 
 __all__ = [
     "Enumerated",
@@ -29,7 +30,9 @@ __all__ = [
     "conflicts",
     "enumerate_blocks",
     "enumerate_blocks_jax",
+    "first_places",
     "gather_values",
+    "links_of_partitions",
     "pair_probabilities",
     "partition_clusters",
     "pairs_within",
@@ -75,6 +78,19 @@ def set_partitions(num_records: int) -> Int[np.ndarray, "partition record"]:
         new = (np.arange(choices.sum()) - start).astype(np.int8)
         labels = np.concatenate([np.repeat(labels, choices, axis=0), new[:, None]], axis=1)
     return labels
+
+
+@functools.cache
+def first_places(num_records: int) -> Int[np.ndarray, "partition record"]:
+    """Return of each partition, and each record, the place of the first record in its cluster."""
+    labels = set_partitions(num_records)
+    return (labels[:, :, None] == labels[:, None]).argmax(axis=2)
+
+
+@functools.cache
+def links_of_partitions(num_records: int) -> Int[np.ndarray, " partition"]:
+    """Return how many links each partition has: how many clusters fewer than records."""
+    return (num_records - 1 - set_partitions(num_records).max(axis=1)).astype(np.int32)
 
 
 @functools.cache
@@ -169,6 +185,7 @@ def enumerate_blocks(
     size_term: Float[np.ndarray, " members"],
     likelihood: Likelihood,
     conflict: Bool[Array, "member member component"] | None = None,
+    candidates: Any = None,
     *,
     dtype: Any = np.float32,
     chunk: int | None = None,
@@ -182,6 +199,7 @@ def enumerate_blocks(
     value_share : of all values.
     size_term : as `size_terms` returns them, for up to as many members as there are records.
     conflict : as `conflicts` returns it.
+    candidates : as the likelihood returns them for these values; made here where they are left out.
     dtype : precision of products; float32 is exact to 1e-5.
     chunk : components at a time, of each device; it changes nothing but the speed.
     mesh : the devices, along one axis. What they find is the same for any number of them, and that of NumPy up to
@@ -194,10 +212,12 @@ def enumerate_blocks(
     num_records, _, num_components = values.shape
     given = np.append(value_share, 1).astype(dtype), distortion.astype(dtype), size_term.astype(dtype)
     chunk = chunk or _CHUNK.get(num_records, _SMALLEST_CHUNK)
-    program: Callable[..., Enumerated] = functools.partial(_enumerate, likelihood=likelihood, xp=np)
+    if candidates is None:
+        candidates = likelihood.candidates(values)
+    program: Callable[..., Enumerated] = functools.partial(_enumerate, xp=np)
     if mesh is not None:
         chunk *= mesh.size
-        program = _on_devices(mesh, likelihood, chunk)
+        program = _on_devices(mesh, chunk)
     found = Enumerated(
         np.empty(num_components, dtype),
         np.empty((len(set_partitions(num_records)), num_components), dtype),
@@ -206,14 +226,14 @@ def enumerate_blocks(
     )
     for start in range(0, num_components, chunk):
         piece = slice(start, start + chunk)
-        own_conflict = None if conflict is None else conflict[..., piece]
-        own = program(values[..., piece], *given, own_conflict)
+        of_piece = jax.tree.map(operator.itemgetter((..., piece)), (values, conflict, candidates))
+        own = program(*of_piece, *given, likelihood)
         for whole, part in zip(found, own, strict=True):
             whole[..., piece] = part
     return found
 
 
-def _on_devices(mesh: Mesh, likelihood: Likelihood, number: int) -> Callable[..., Enumerated]:
+def _on_devices(mesh: Mesh, number: int) -> Callable[..., Enumerated]:
     """Return the function that enumerates up to so many components, an equal part of them on each device.
 
     It always takes as many, the last ones being padding: so each number of records has one program, and the number of
@@ -221,41 +241,51 @@ def _on_devices(mesh: Mesh, likelihood: Likelihood, number: int) -> Callable[...
     """
     if mesh.is_multi_process:
         raise UnsupportedRequest("components are enumerated on the devices of one process; leave out devices=")
-    compiled = _compiled(mesh, likelihood)
+    compiled = _compiled(mesh)
 
-    def enumerate_piece(values: Any, table: Any, distortion: Any, size_term: Any, conflict: Any) -> Enumerated:
+    def enumerate_piece(
+        values: Any, conflict: Any, candidates: Any, table: Any, distortion: Any, size_term: Any, likelihood: Likelihood
+    ) -> Enumerated:
         own = values.shape[-1]
-        padded = [
-            array if array is None else np.pad(array, ((0, 0), (0, 0), (0, number - own)), mode="edge")
-            for array in (values, conflict)
-        ]
+        given = jax.tree.map(
+            lambda array: np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, number - own)], mode="edge"),
+            (values, conflict, candidates),
+        )
         # Of the precision that was asked for, whatever is JAX's own.
         with jax.enable_x64(table.dtype == np.float64):
-            found = compiled(padded[0], table, distortion, size_term, padded[1])
+            found = compiled(*given, table, distortion, size_term, likelihood)
         return Enumerated(*(np.asarray(part)[..., :own] for part in found))
 
     return enumerate_piece
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled(mesh: Mesh, likelihood: Likelihood) -> Callable[..., Enumerated]:
+def _compiled(mesh: Mesh) -> Callable[..., Enumerated]:
     """Return the compiled function of one chunk for each device."""
     whole, (axis,) = PartitionSpec(), mesh.axis_names
-    divided: list[Any] = [PartitionSpec(*[None] * place, axis) for place in range(3)]
 
-    def of_device(values: Any, table: Any, distortion: Any, size_term: Any, conflict: Any) -> Enumerated:
+    def last(array: Any) -> PartitionSpec:
+        return PartitionSpec(*[None] * (array.ndim - 1), axis)
+
+    def of_device(
+        values: Any, conflict: Any, candidates: Any, table: Any, distortion: Any, size_term: Any, likelihood: Likelihood
+    ) -> Enumerated:
         with jax.default_matmul_precision("highest"):
-            return _enumerate(values, table, distortion, size_term, conflict, likelihood, jnp)
+            return _enumerate(values, conflict, candidates, table, distortion, size_term, likelihood, jnp)
 
-    return jax.jit(
-        jax.shard_map(
-            of_device, mesh=mesh, in_specs=(divided[2], whole, whole, whole, divided[2]),
-            out_specs=Enumerated(divided[0], divided[1], divided[1], divided[1]),
-        )
-    )  # fmt: skip
+    @jax.jit
+    def of_devices(values: Any, conflict: Any, candidates: Any, *rest: Any) -> Enumerated:
+        given = (*jax.tree.map(last, (values, conflict, candidates)), whole, whole, whole, whole)
+        of_component: Any = PartitionSpec(axis)
+        of_each: Any = PartitionSpec(None, axis)
+        return jax.shard_map(
+            of_device, mesh=mesh, in_specs=given, out_specs=Enumerated(of_component, of_each, of_each, of_each)
+        )(values, conflict, candidates, *rest)  # fmt: skip
+
+    return of_devices
 
 
-@functools.partial(jax.jit, static_argnames=("likelihood", "chunk"))
+@functools.partial(jax.jit, static_argnames="chunk")
 def enumerate_blocks_jax(
     values: Int[Array, "member field component"],
     value_share: Float[Array, " value"],
@@ -263,6 +293,7 @@ def enumerate_blocks_jax(
     size_term: Float[Array, " members"],
     likelihood: Likelihood,
     conflict: Bool[Array, "member member component"] | None = None,
+    candidates: Any = None,
     *,
     chunk: int | None = None,
 ) -> Enumerated:
@@ -278,11 +309,13 @@ def enumerate_blocks_jax(
     table = jnp.append(value_share, 1)
 
     def piece(given: Any) -> Enumerated:
-        own_values, own_conflict = given
+        own_values, own_conflict, own_candidates = given
         with jax.default_matmul_precision("highest"):
-            return _enumerate(own_values, table, distortion, size_term, own_conflict, likelihood, jnp)
+            return _enumerate(
+                own_values, own_conflict, own_candidates, table, distortion, size_term, likelihood, jnp
+            )
 
-    found = jax.lax.map(piece, (pieces(values), None if conflict is None else pieces(conflict)))
+    found = jax.lax.map(piece, jax.tree.map(pieces, (values, conflict, candidates)))
     return jax.tree.map(lambda part: _joined(part, num_components), found)
 
 
@@ -293,12 +326,13 @@ def _joined(part: Array, num_components: int) -> Array:
 
 
 def _enumerate(
-    values: Any, table: Any, distortion: Any, size_term: Any, conflict: Any, likelihood: Likelihood, xp: Any
-) -> Enumerated:
+    values: Any, conflict: Any, candidates: Any, table: Any, distortion: Any, size_term: Any, likelihood: Likelihood,
+    xp: Any,
+) -> Enumerated:  # fmt: skip
     """Enumerate one chunk; the last entry of the table of values is 1, for missing ones."""
     num_records = len(values)
     sizes = subset_sizes(num_records)
-    log_cluster = likelihood.log_marginals(values, table[values], distortion, xp) + size_term[sizes][:, None]
+    log_cluster = likelihood.of_components(values, table, distortion, candidates, xp) + size_term[sizes][:, None]
     log_cluster = xp.where((sizes > 1)[:, None], log_cluster, 0)
     if conflict is not None:
         log_cluster = xp.where(_allowed(conflict, xp), log_cluster, -math.inf)

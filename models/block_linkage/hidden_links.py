@@ -17,7 +17,7 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 from consilience.models.block_linkage.join import LEAST_DIFFER, JoinRule, prior_log_odds
-from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 
 __all__ = ["FoundShare", "candidate_loss", "found_share"]
@@ -65,7 +65,7 @@ def found_share(
     parameters : what links look like.
     threshold : pairs with log odds above minus this are candidates ...
     in_force : ... under these hyperparameters; by default under ``parameters``.
-    rule : of the join; counts what it does not find where values are missing, or fields are many.
+    rule : of the join; counts what it does not find where fields are many.
     seed : of the records looked at, 4,000 or all if fewer. The same records make results comparable.
     """
     record, other, generator = _looked_at(value.shape[1], _NUM_RECORDS, seed)
@@ -77,7 +77,8 @@ def found_share(
 
     passes = _log_odds(agree, observed, code, in_force or parameters, likelihood, first_value) > -threshold
     if rule is not None:
-        passes &= rule.start + sum(agree[field] * rule.gain[code[field]] for field in rule.fields) > 0
+        start = rule.start - rule.differ[rule.fields] @ ~observed[rule.fields]
+        passes &= start + sum(agree[field] * rule.gain[code[field]] for field in rule.fields) > 0
     lost, complete = weight * ~passes, weight * (passes & observed.all(0))
     number = agree.sum(0)
     if number.shape[1] == 1:

@@ -9,7 +9,9 @@ equal values are a pair above the threshold; and every such pair shares a set th
 which it agrees contain a smallest set that passes. So there are no keys to choose, and no pair is made in vain.
 
 Missing values make this inexact: the start counts a missing field as one that differs. `join_rule` says what is added
-to make up for it.
+to make up for it. Or there is a join for each set of fields that one record or the other of a pair lacks: among the
+records that lack no field but these, by the other fields. Each pair is found by the join of its own set; that is exact,
+and takes longer.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from consilience.data.codes import check_codes, recode
 from consilience.data.records import Records
 from consilience.data.tables import Problems, choose_columns, read_table
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.rows import equal_pairs
 
@@ -44,6 +46,7 @@ _BLOCK = 65_536             # records or pairs looked at together, so that they 
 _MOST_FIELDS = 7            # sets of more fields would be more work than the pairs that they save
 _OTHER_FIELDS = 4.0         # log odds that the fields outside the sets are given in advance
 LEAST_DIFFER = -50.0        # a field without distortion has minus infinity, with which there is no reckoning
+_OFTEN_TWO_MISSING = 0.05   # of pairs of records: then slack for one missing field does not do
 _ROUNDING = 1e-3            # of scores in single precision; the log odds of the pairs found decide in the end
 _MOST_PAIRS = 100_000_000   # 32 bytes each
 _HIGHEST_BITS = 17          # of a word, by which words are put into groups before they are sorted
@@ -78,11 +81,19 @@ class JoinRule(NamedTuple):
     fields : integers, shape ``(join_field,)``; the fields that count, the most informative first.
     start : threshold and slack added to the log odds of a pair that differs in all these fields.
     gain : float64, shape ``(value,)``; what agreement on a value adds.
+    differ : float64, shape ``(field,)``; what differing adds, in the start, and what pairs that lack the field are
+        given back. Zero where slack makes up for missing values.
     """
 
     fields: Int[np.ndarray, " join_field"]
     start: float
     gain: Float[np.ndarray, " value"]
+    differ: Float[np.ndarray, " field"]
+
+    def without(self, places: Int[np.ndarray, " place"]) -> JoinRule:
+        """Return the rule of pairs that lack some of the fields, given by their places in ``fields``."""
+        start = self.start - self.differ[self.fields[places]].sum()
+        return self._replace(fields=np.delete(self.fields, places), start=float(start))
 
 
 def prior_log_odds(parameters: Parameters) -> float:
@@ -100,9 +111,13 @@ def pair_log_odds(
     first_value: Int[np.ndarray, " fields_and_one"],
 ) -> CandidatePairs:
     """Compare pairs of records; all are returned, in the order given."""
+    likelihood = likelihood.at(parameters)
     agree_term, differ_term = likelihood.pair_terms(parameters, first_value)
     agree, observed = np.zeros((2, len(first)), np.uint64)
     log_odds = np.full(len(first), prior_log_odds(parameters))
+    if not likelihood.additive:
+        agree_term, differ_term = np.zeros_like(agree_term), np.zeros_like(differ_term)
+        _add_log_pairs(log_odds, value, first, second, parameters, likelihood, first_value)
     for field, column in enumerate(value):
         of_value = agree_term[first_value[field] : first_value[field + 1]]
         bit = np.uint64(1 << field)
@@ -118,6 +133,24 @@ def pair_log_odds(
     return CandidatePairs(first, second, agree, observed, log_odds)
 
 
+def _add_log_pairs(
+    log_odds: Float[np.ndarray, " pair"],
+    value: Int[np.ndarray, "field record"],
+    first: Int[np.ndarray, " pair"],
+    second: Int[np.ndarray, " pair"],
+    parameters: Parameters,
+    likelihood: Likelihood,
+    first_value: Int[np.ndarray, " fields_and_one"],
+) -> None:
+    """Add the log likelihood of pairs, where it is no sum of terms."""
+    for begin in range(0, len(first), _BLOCK):
+        part = slice(begin, begin + _BLOCK)
+        codes = value[:, np.stack([first[part], second[part]])].transpose(1, 0, 2)
+        log_odds[part] += likelihood.log_pairs(
+            np.where(codes >= 0, codes + first_value[:-1, None], -1), parameters
+        )
+
+
 def join(
     records: Records,
     parameters: Parameters,
@@ -126,12 +159,13 @@ def join(
     threshold: float,
     slack: float | None = None,
     fields: Int[np.ndarray, " join_field"] | None = None,
+    exact: bool | None = None,
 ) -> CandidatePairs:
     """Return the pairs with log odds above ``-threshold``: all, or with missing values or many fields nearly all.
 
     Parameters
     ----------
-    slack, fields : see `join_rule`.
+    slack, fields, exact : see `join_rule`.
 
     Raises
     ------
@@ -139,7 +173,9 @@ def join(
     """
     if records.num_fields > 64:
         raise UnsupportedRequest(f"records with {records.num_fields} fields; at most 64 can be compared")
-    rule = join_rule(records, parameters, likelihood, threshold=threshold, slack=slack, fields=fields)
+    rule = join_rule(
+        records, parameters, likelihood, threshold=threshold, slack=slack, fields=fields, exact=exact
+    )
     first, second = _find_pairs(records, rule)
     pairs = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
     return pairs.where(pairs.log_odds > -threshold)
@@ -153,30 +189,44 @@ def join_rule(
     threshold: float,
     slack: float | None = None,
     fields: Int[np.ndarray, " join_field"] | None = None,
+    exact: bool | None = None,
 ) -> JoinRule:
     """Choose the fields that the join looks at, and make up for what it does not see.
 
     Parameters
     ----------
     threshold : pairs with log odds above minus this are wanted.
-    slack : added to the log odds in advance. By default as much as the costliest field with missing values takes away
-        when it differs, so that pairs with one field missing are found; and 4 where fields are left out.
+    slack : added to the log odds in advance. By default 4 where fields are left out; and, unless the join is exact, as
+        much as the costliest field with missing values takes away when it differs, so that pairs with one field missing
+        are found. What pairs have above the terms of the likelihood comes on top.
     fields : the fields to look at. By default the seven in which a pair that agrees gains most, on the average over
         records. A field that has one value only is never looked at: it counts the same for all pairs.
+    exact : whether there is a join for every set of fields that pairs lack. By default where more than one pair in
+        twenty lacks two fields or more.
     """
     agree, differ = likelihood.pair_terms(parameters, records.first_value)
     differ = np.maximum(differ, LEAST_DIFFER)
     gain = agree - np.repeat(differ, np.diff(records.first_value))
     constant = np.diff(records.first_value) <= 1
-    missing = (records.value < 0).any(1)
     chosen = _informative(records, gain, ~constant)[:_MOST_FIELDS] if fields is None else np.asarray(fields)
     left_out = np.setdiff1d(np.arange(records.num_fields), chosen)
+    lacks = records.value[chosen] < 0
+    if exact is None:
+        exact = _often_two_missing(lacks)
     if slack is None:
-        slack = -differ[chosen][missing[chosen]].min(initial=0) + _OTHER_FIELDS * (~constant[left_out]).any()
+        slack = _OTHER_FIELDS * (~constant[left_out]).any()
+        slack -= 0 if exact else differ[chosen][lacks.any(axis=1)].min(initial=0)
     constant[chosen] = False
     of_constants = _of_constants(agree, records.first_value, constant)
+    slack += likelihood.slack(parameters, records.first_value)
     start = prior_log_odds(parameters) + differ[chosen].sum() + of_constants + threshold + slack
-    return JoinRule(chosen, float(start), gain)
+    return JoinRule(chosen, float(start), gain, differ if exact else np.zeros_like(differ))
+
+
+def _often_two_missing(lacks: Bool[np.ndarray, "join_field record"]) -> bool:
+    """Return whether many pairs lack several fields: of records far from each other, as those of two files are."""
+    either = lacks | np.roll(lacks, lacks.shape[1] // 2, axis=1)
+    return bool(np.count_nonzero(either.sum(axis=0) > 1) > _OFTEN_TWO_MISSING * lacks.shape[1])
 
 
 def _informative(
@@ -207,7 +257,48 @@ def _of_constants(
 def _find_pairs(records: Records, rule: JoinRule) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Return the pairs that a rule finds, sorted, each once."""
     bits = np.uint64(max(records.num_records - 1, 1).bit_length())
-    keys = [_shared(np.concatenate(words), bits) for words in _entered_keys(records, rule, bits).values()]
+    # Without anything to give back, missing fields are no different from those that differ.
+    lacks = _lacking(records.value[rule.fields], rule.differ[rule.fields] < 0)
+    nobody = np.zeros(0, np.int32)
+    found = [(nobody, nobody)]
+    for lacking in _unions(np.unique(lacks)).tolist():
+        own = rule.without(np.flatnonzero(lacking >> np.arange(len(rule.fields)) & 1))
+        among = np.flatnonzero((lacks & ~lacks.dtype.type(lacking)) == 0).astype(np.int32)
+        words = _entered_keys(records, among, own, bits).values()
+        keys = [_lacking_together(_shared(np.concatenate(one), bits), bits, lacks, lacking) for one in words]
+        _check_number(keys, bits)
+        for key in keys:
+            for one, other in _pairs_of_runs(key, bits):
+                exactly = (lacks[one] | lacks[other]) == lacking if lacking else slice(None)
+                found.append((one[exactly], other[exactly]))
+    first, second = map(np.concatenate, zip(*found, strict=True))
+    return _distinct(first, second, records.num_records)
+
+
+def _lacking(value: Int[np.ndarray, "join_field record"], counts: Bool[np.ndarray, " join_field"]) -> np.ndarray:
+    """Return a bit for each of the fields that count and that a record lacks."""
+    lacks = np.zeros(value.shape[1], np.uint8)
+    for place in np.flatnonzero(counts).tolist():
+        lacks |= (value[place] < 0).astype(np.uint8) << np.uint8(place)
+    return lacks
+
+
+def _unions(sets: np.ndarray) -> np.ndarray:
+    """Return the unions of any two sets of bits, each once."""
+    return np.unique(sets[:, None] | sets)
+
+
+def _lacking_together(words: np.ndarray, bits: np.uint64, lacks: np.ndarray, lacking: int) -> np.ndarray:
+    """Leave out the runs of records among which nobody lacks some field of those that are to be lacking."""
+    if not lacking or not len(words):
+        return words
+    length = _run_lengths(words, bits)
+    own = lacks[(words & _lowest(bits)).astype(np.int32)]
+    return words[np.repeat(np.bitwise_or.reduceat(own, np.cumsum(length) - length) == lacking, length)]
+
+
+def _check_number(keys: list[np.ndarray], bits: np.uint64) -> None:
+    """Refuse more pairs than memory holds."""
     lengths = [_run_lengths(key, bits) for key in keys]
     number = sum(int(length @ (length - 1)) // 2 for length in lengths)
     if number > _MOST_PAIRS:
@@ -216,13 +307,6 @@ def _find_pairs(records: Records, rule: JoinRule) -> tuple[Int[np.ndarray, " pai
             f"{number:,} comparisons would be needed, more than {_MOST_PAIRS:,}; {longest:,} records agree in all that "
             "a link takes. Remove exact duplicates first, add fields that tell records apart, or lower the threshold"
         )
-    first, second = np.empty((2, number), np.int32)
-    end = 0
-    for key in keys:
-        for one, other in _pairs_of_runs(key, bits):
-            first[end : end + len(one)], second[end : end + len(one)] = one, other
-            end += len(one)
-    return _distinct(first, second, records.num_records)
 
 
 def _distinct(
@@ -235,7 +319,9 @@ def _distinct(
     return row, matrix.indices.astype(np.int32, copy=False)
 
 
-def _entered_keys(records: Records, rule: JoinRule, bits: np.uint64) -> dict[int, list[np.ndarray]]:
+def _entered_keys(
+    records: Records, among: Int[np.ndarray, " among"], rule: JoinRule, bits: np.uint64
+) -> dict[int, list[np.ndarray]]:
     """Return, for every set of fields, who entered it: words of the hashed values above and the record below."""
     found: dict[int, list[np.ndarray]] = {}
     hashes = _value_hashes(len(rule.gain))
@@ -243,12 +329,16 @@ def _entered_keys(records: Records, rule: JoinRule, bits: np.uint64) -> dict[int
     # The last place of each table is that of a missing value, whose code is -1.
     gains = [np.append(rule.gain[span], -np.inf).astype(np.float32) for span in spans]
     values = [np.append(hashes[span], np.uint64(0)) for span in spans]
-    for begin in range(0, records.num_records, _BLOCK):
-        columns = records.value[rule.fields, begin : begin + _BLOCK]
+    every = len(among) == records.num_records
+    for begin in range(0, len(among), _BLOCK):
+        of_block = among[begin : begin + _BLOCK]
+        # A view takes less time than a copy, where no record is left out.
+        places = (rule.fields, slice(begin, begin + _BLOCK)) if every else np.ix_(rule.fields, of_block)
+        columns = records.value[places]
         gain = [table[column] for table, column in zip(gains, columns, strict=True)]
         value = [table[column] for table, column in zip(values, columns, strict=True)]
         for chosen, record, key in _entered(gain, value, rule.start + _ROUNDING, columns.shape[1]):
-            words = (key & ~_lowest(bits)) | (record + begin).astype(np.uint64)
+            words = (key & ~_lowest(bits)) | of_block[record].astype(np.uint64)
             found.setdefault(chosen, []).append(words)
     return found
 

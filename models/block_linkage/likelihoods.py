@@ -1,80 +1,31 @@
-"""How likely the values of records are when they describe one entity, its own parameters summed out.
+"""The likelihoods of the records of one entity, its own parameters summed out.
 
 Everything is relative to the records apart: divided by how common their values are. So a record alone has likelihood
-one, and a missing value is a factor of one. Two likelihoods agree on pairs and differ in what a third record adds:
+one, and a missing value is a factor of one. The first two agree on pairs and differ in what a third record adds:
 
 - hit-miss (Steorts, Hall and Fienberg 2014): the entity has a true value; a record copies it, or with the probability b
   of distortion takes a value as common as it is. The true values and the distortions are summed out.
 - Dirichlet-multinomial (Broderick and Steorts 2014): the entity has its own distribution of values, drawn from a
   Dirichlet distribution with parameters a·θ; it is integrated out. The a of a field is the one under which a pair
   differs as often as under hit-miss: a / (1 + a) = 1 - (1 - b)².
+- error classes: errors come together, none, one or many in a record; see `error_classes`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
-
 from consilience.arrays import Array, Float, Int
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.error_classes import ErrorClasses
+from consilience.models.block_linkage.likelihood import Likelihood, differing
 
-__all__ = ["LIKELIHOODS", "DirichletMultinomial", "HitMiss", "Likelihood", "differing"]
-
-
-def differing(distortion: Any) -> Any:
-    """Return how probably at least one of two records of an entity is distorted: 1 - (1 - b)², any shape."""
-    return distortion * (2 - distortion)
-
-
-class Likelihood(ABC):
-    """Likelihood of the records of one entity, relative to the same records apart."""
-
-    def pair_terms(
-        self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]
-    ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
-        """Return what each field adds to the log odds of a pair.
-
-        Parameters
-        ----------
-        first_value : where the values of each field begin, as in `Records`.
-
-        Returns
-        -------
-        agree : float64, shape ``(value,)``; where both records have this value.
-        differ : float64, shape ``(field,)``; where their values differ. A field that one of them lacks adds zero.
-        """
-        differ = differing(np.asarray(parameters.distortion, float))
-        of_value = np.repeat(differ, np.diff(first_value))
-        return np.log((1 - of_value) / parameters.value_share + of_value), np.log(differ)
-
-    @abstractmethod
-    def log_marginals(
-        self,
-        values: Int[Array, "member field component"],
-        share: Float[Array, "member field component"],
-        distortion: Float[Array, " field"],
-        xp: Any,
-    ) -> Float[Array, "subset component"]:
-        """Return the log likelihood of every subset of the records of each component, summed over fields.
-
-        Parameters
-        ----------
-        values : codes of the values, -1 where missing.
-        share : how common each value is; 1 where missing.
-        distortion : of each field, in the precision of ``share``.
-        xp : the array module, ``numpy`` or ``jax.numpy``.
-
-        Returns
-        -------
-        log likelihood ; shape ``(2 ** records, component)``. Bit i of the number of a subset says whether record i is
-        in it. Zero for the empty set and for one record.
-        """
+__all__ = ["LIKELIHOODS", "DirichletMultinomial", "ErrorClasses", "HitMiss", "Likelihood", "differing"]
 
 
 class HitMiss(Likelihood):
     """A record copies the true value of its entity, or takes any value that is common (SMERED)."""
+
+    additive = True
 
     def log_marginals(
         self,
@@ -101,6 +52,8 @@ class HitMiss(Likelihood):
 
 class DirichletMultinomial(Likelihood):
     """The values of an entity have a distribution of their own (Broderick and Steorts)."""
+
+    additive = True
 
     def log_marginals(
         self,
@@ -131,4 +84,6 @@ def _same_value(values: Int[Array, "member field component"]) -> tuple[Array, Ar
     return (values[:, None] == values[None]) & observed[:, None], observed
 
 
-LIKELIHOODS: dict[str, Likelihood] = {"hit-miss": HitMiss(), "dirichlet-multinomial": DirichletMultinomial()}
+LIKELIHOODS: dict[str, Likelihood] = {
+    "hit-miss": HitMiss(), "dirichlet-multinomial": DirichletMultinomial(), "error-classes": ErrorClasses(),
+}  # fmt: skip

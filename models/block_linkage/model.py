@@ -24,15 +24,28 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.components import Cut, components
 from consilience.models.block_linkage.em import candidates, record_shares
 from consilience.models.block_linkage.enumeration import Enumerated, conflicts, enumerate_blocks_jax, size_terms
+from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.hidden_links import found_share
 from consilience.models.block_linkage.join import join_rule, prior_log_odds
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, site_priors
 from consilience.models.block_linkage.repeats import Alike, alike_apart
+from consilience.models.block_linkage.similar import for_data
 from consilience.models.unbounded import LogGamma, LogitBeta
 
-__all__ = ["Linkable", "enumerate_linkable", "found_by_wide", "linkable", "log_density", "members_by_size", "model"]
+__all__ = [
+    "Linkable",
+    "enumerate_linkable",
+    "found_by_wide",
+    "linkable",
+    "log_density",
+    "log_shares",
+    "members_by_size",
+    "model",
+    "sample_size_share",
+    "wide_parameters",
+]
 
 _ALL_PARTITIONS = 8
 """So many records have few enough partitions, 4,140, that all of them are summed."""
@@ -50,10 +63,14 @@ class Linkable(Contract):
     field : int32, shape ``(value,)``; the field of each value.
     number : int32, shape ``(value,)``; how often each occurs.
     share : float64, shape ``(value,)``; how often among the records that have the field.
+    first_value : int32, shape ``(field + 1,)``; where the values of each field begin.
+    near, distance : as in `Records`; empty where no field is compared by similarity.
+    candidates : what the likelihood says beforehand of the components of 2, 3, … records.
     cut, alike : float64, shapes ``(5,)`` and ``(3,)``; what the components leave out, as in `Cut` and `Alike`.
     num_components : how many components have 2, 3, … records.
     num_records, num_fields : sizes.
     restriction : which records may be together.
+    similar : of each field, whether it is compared by similarity.
     """
 
     value: Any = array()
@@ -62,18 +79,23 @@ class Linkable(Contract):
     field: Any = array()
     number: Any = array()
     share: Any = array()
+    first_value: Any = array()
+    near: Any = array()
+    distance: Any = array()
+    candidates: Any = array()
     cut: Any = array()
     alike: Any = array()
     num_components: Any = size(derived=True)
     num_records: int = size()
     num_fields: int = size()
     restriction: str = size(derived=True)
+    similar: tuple[bool, ...] = size(derived=True)
 
 
 def linkable(
     records: Records,
     *,
-    likelihood: str = "hit-miss",
+    likelihood: str | Likelihood = "hit-miss",
     threshold: float = 4.0,
     largest: int = 6,
     restriction: str = "none",
@@ -94,17 +116,19 @@ def linkable(
         raise UnsupportedRequest("candidates cannot be found in a compiled program; pass linkable(records) into it")
     number = records.num_records
     share = record_shares(records)
+    chosen = for_data(likelihood, records, share)
     cut, alike = Cut(0, 0, number, 0, 0.0), Alike(0, 0, 0.0)
     if number <= _ALL_PARTITIONS:
         members = [np.arange(number if own == number else 0).reshape(-1, own) for own in range(2, number + 1)]
     else:
-        wide, chosen = _wide(records, share), LIKELIHOODS[likelihood]
+        wide = chosen.started(wide_parameters(records))
         found = candidates(records, wide, chosen, threshold, restriction, pairs)
         parts = components(found, number, largest=largest)
         members, cut = list(parts.members), parts.cut
         if pairs is None:
             alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
     codes = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
+    similar = np.zeros(records.num_fields, bool) if records.similar is None else records.similar
     return Linkable(
         value=codes.astype(np.int32),
         source=records.source,
@@ -112,26 +136,30 @@ def linkable(
         field=np.repeat(np.arange(records.num_fields, dtype=np.int32), np.diff(records.first_value)),
         number=np.bincount(codes[codes >= 0], minlength=records.num_values).astype(np.int32),
         share=share,
+        first_value=records.first_value,
+        near=np.zeros((0, 2), np.int32) if records.near is None else records.near,
+        distance=np.zeros(0) if records.distance is None else records.distance,
+        candidates=tuple(chosen.candidates(codes[:, own.T].transpose(1, 0, 2)) for own in members if len(own)),
         cut=np.array(cut, float),
         alike=np.array(alike, float),
         num_components=tuple(len(own) for own in members),
         num_records=number,
         num_fields=records.num_fields,
         restriction=restriction,
+        similar=tuple(similar.tolist()),
     )
 
 
-def _wide(records: Records, share: Float[np.ndarray, " value"]) -> Parameters:
-    """Return the hyperparameters that candidates are found with."""
-    return Parameters(
-        share, np.full(records.num_fields, 0.05), records.num_records / 1.3, np.array([0.8, 0.15, 0.05])
-    )
+def wide_parameters(records: Records) -> Parameters:
+    """Return the hyperparameters that candidates are found with, before anything is known of the data."""
+    sizes = np.array([0.8, 0.15, 0.05])
+    return Parameters(record_shares(records), np.full(records.num_fields, 0.05), records.num_records / 1.3, sizes)
 
 
 def found_by_wide(
-    records: Records, parameters: Parameters, *, likelihood: str = "hit-miss", threshold: float = 4.0
+    records: Records, parameters: Parameters, *, likelihood: str | Likelihood = "hit-miss", threshold: float = 4.0
 ) -> float:
-    """Return the share of links that are expected among the candidates of `linkable`; nan where these were given.
+    """Return the share of links that are expected among the candidates of `linkable`; nan where nobody knows.
 
     Parameters
     ----------
@@ -140,9 +168,9 @@ def found_by_wide(
     """
     if records.num_records <= _ALL_PARTITIONS:
         return 1.0
-    if records.candidate is not None:
+    wide, chosen = wide_parameters(records), for_data(likelihood, records, parameters.value_share)
+    if records.candidate is not None or not chosen.additive:
         return np.nan
-    wide, chosen = _wide(records, record_shares(records)), LIKELIHOODS[likelihood]
     rule = join_rule(records, wide, chosen, threshold=threshold)
     return found_share(
         parameters, records.first_value, records.value, chosen, threshold, in_force=wide, rule=rule
@@ -150,22 +178,24 @@ def found_by_wide(
 
 
 def model(
-    data: Records | Linkable, priors: Priors | None = None, *, likelihood: str = "hit-miss", restriction: str = "none",
-    threshold: float = 4.0, largest: int = 6,
+    data: Records | Linkable, priors: Priors | None = None, *, likelihood: str | Likelihood = "hit-miss",
+    restriction: str = "none", threshold: float = 4.0, largest: int = 6, **options: Any,
 ) -> None:  # fmt: skip
     """Sample the hyperparameters; the linkage is summed out.
 
-    Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``, and ``value_share`` (value,) where it
-    has a prior. Shares with a Dirichlet prior are sampled by ``size_log_odds`` (size - 1,), of each size against all
-    larger ones, and ``value_log_weight`` (value,), logarithms of Gamma weights: shares of sizes that hardly any entity
-    has underflow in single precision, and transitions that came there would diverge.
+    Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``, ``value_share`` (value,) where it has a
+    prior, and ``class_share`` (3,) of the likelihood of error classes. Shares of sizes and of values with a Dirichlet
+    prior are sampled by ``size_log_odds`` (size - 1,), of each size against all larger ones, and ``value_log_weight``
+    (value,), logarithms of Gamma weights: shares of sizes that hardly any entity has underflow in single precision, and
+    transitions that came there would diverge.
 
     Parameters
     ----------
     data : records, or, inside of a compiled program, `linkable` records, whose restriction and threshold then hold.
     priors : `Priors` by default.
-    likelihood : a name in `LIKELIHOODS`.
+    likelihood : a name in `LIKELIHOODS`, or one of your own.
     restriction, threshold, largest : as `fit_em` takes them.
+    options : of the other methods.
     """
     priors = priors or Priors()
     if isinstance(data, Records):
@@ -173,22 +203,29 @@ def model(
             data, likelihood=likelihood, threshold=threshold, largest=largest, restriction=restriction,
             pairs=data.candidate,
         )  # fmt: skip
-    distortion_prior, size_prior, intensity_prior = site_priors(priors, data, largest)
+    chosen = for_data(likelihood, data, data.share)
+    distortion_prior, size_prior, intensity_prior = site_priors(chosen.priors(priors), data, largest)
     with numpyro.plate("field", data.num_fields):
         distortion = numpyro.sample("distortion", distortion_prior)
-    size_share = _size_share(size_prior)
+    size_share = sample_size_share(size_prior)
     intensity = numpyro.sample("intensity", intensity_prior)
+    class_share = None
+    if isinstance(chosen, ErrorClasses):
+        class_share = numpyro.sample("class_share", dist.Dirichlet(jnp.asarray(CLASS_PRIOR, jnp.result_type(float))))
     if priors.value_share is None:
         value_share = jnp.asarray(data.share, jnp.result_type(float))
     else:
         # Fields differ in their number of values, so that one vector of weights serves them all.
         concentration = jnp.full(data.field.shape, priors.value_share, jnp.result_type(float))
         log_weight = numpyro.sample("value_log_weight", LogGamma(concentration).to_event(1))
-        value_share = numpyro.deterministic("value_share", jnp.exp(_log_shares(log_weight, data)))
-    numpyro.factor("records", log_density(data, value_share, distortion, size_share, intensity, likelihood=likelihood))
+        value_share = numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data)))
+    density = log_density(
+        data, value_share, distortion, size_share, intensity, class_share, likelihood=likelihood
+    )
+    numpyro.factor("records", density)
 
 
-def _size_share(prior: dist.Distribution) -> Float[Array, " size"]:
+def sample_size_share(prior: dist.Distribution) -> Float[Array, " size"]:
     """Sample the shares of sizes; where they are a Dirichlet vector, by the odds of each size against all larger."""
     if not isinstance(prior, dist.Dirichlet):
         return numpyro.sample("size_share", prior)
@@ -200,7 +237,7 @@ def _size_share(prior: dist.Distribution) -> Float[Array, " size"]:
     return numpyro.deterministic("size_share", jnp.exp(log_share))
 
 
-def _log_shares(log_weight: Float[Array, " value"], data: Linkable) -> Float[Array, " value"]:
+def log_shares(log_weight: Float[Array, " value"], data: Linkable) -> Float[Array, " value"]:
     """Return the logarithms of the weights as shares of those of the same field."""
     highest = jax.ops.segment_max(log_weight, data.field, data.num_fields)[data.field]
     total = jax.ops.segment_sum(jnp.exp(log_weight - highest), data.field, data.num_fields)[data.field]
@@ -213,33 +250,39 @@ def log_density(
     distortion: Float[Array, " field"],
     size_share: Float[Array, " size"],
     intensity: Float[Array, ""],
+    class_share: Float[Array, " class"] | None = None,
     *,
-    likelihood: str = "hit-miss",
+    likelihood: str | Likelihood = "hit-miss",
 ) -> Float[Array, ""]:
     """Return the log probability of the records and their number, summed over partitions; differentiable."""
     number = data.num_records
     # Of the order of the logarithm of the number of records rather than of that number, for single precision.
     constant = number * np.log(number) - number - gammaln(number + 1)
     apart = number * jnp.log(intensity / number * size_share[0]) - (intensity - number) + constant
-    density = apart + jnp.sum(data.number * jnp.log(value_share))
-    found = enumerate_linkable(data, value_share, distortion, size_share, intensity, likelihood)
+    chosen = for_data(likelihood, data, value_share, jnp)
+    density = apart + jnp.sum(data.number * (jnp.log(value_share) + chosen.log_alone(distortion, jnp)))
+    found = enumerate_linkable(data, value_share, distortion, size_share, intensity, likelihood, class_share)
     return density + sum(one.log_evidence.sum() for one in found)
 
 
 def enumerate_linkable(
-    data: Linkable, value_share: Array, distortion: Array, size_share: Array, intensity: Array, likelihood: str
-) -> list[Enumerated]:
+    data: Linkable, value_share: Array, distortion: Array, size_share: Array, intensity: Array,
+    likelihood: str | Likelihood, class_share: Array | None = None,
+) -> list[Enumerated]:  # fmt: skip
     """Enumerate the components of each size, in JAX; nothing of sizes that none has."""
     terms = size_terms(intensity, size_share, len(data.num_components) + 1, jnp)
+    chosen = for_data(likelihood, data, value_share, jnp)
+    if class_share is not None:
+        chosen = ErrorClasses(class_share)
     found = []
-    for members in members_by_size(data):
-        if len(members):
-            values = data.value[:, members.T].transpose(1, 0, 2)
-            conflict = conflicts(data.source, members, data.restriction)
-            own_terms = terms[: members.shape[1] + 1]
-            found.append(
-                enumerate_blocks_jax(values, value_share, distortion, own_terms, LIKELIHOODS[likelihood], conflict)
-            )
+    several = [members for members in members_by_size(data) if len(members)]
+    for members, own_candidates in zip(several, data.candidates, strict=True):
+        values = data.value[:, members.T].transpose(1, 0, 2)
+        conflict = conflicts(data.source, members, data.restriction)
+        own_terms = terms[: members.shape[1] + 1]
+        found.append(
+            enumerate_blocks_jax(values, value_share, distortion, own_terms, chosen, conflict, own_candidates)
+        )
     return found
 
 

@@ -21,9 +21,12 @@ class Parameters(NamedTuple):
     distortion : float64, shape ``(field,)``; b, how probably a field of a record is distorted.
     intensity : m, the expected number of entities.
     size_share : float64, shape ``(size,)``; μ, the share of entities with 1, 2, … records.
+    class_share : float64, shape ``(class,)``; π, the shares of records with no, one and many errors; none where the
+        likelihood has no such classes.
     """
 
     value_share: Float[np.ndarray, " value"]
     distortion: Float[np.ndarray, " field"]
     intensity: float
     size_share: Float[np.ndarray, " size"]
+    class_share: Float[np.ndarray, " class"] = np.zeros(0)

@@ -50,6 +50,7 @@ class Posterior(NamedTuple):
     completed : bool; whether the statistics were completed by the pairs that the threshold hides. Only where the
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
+    class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
     """
 
@@ -70,10 +71,11 @@ class Posterior(NamedTuple):
     completed: Bool[np.ndarray, ""]
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
+    class_share: Float[np.ndarray, " class"] = np.zeros(0)
 
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""
-        return Parameters(self.value_share, self.distortion, float(self.intensity), self.size_share)
+        return Parameters(self.value_share, self.distortion, float(self.intensity), self.size_share, self.class_share)
 
     def links_nothing(self) -> bool:
         """Return whether the most probable partition leaves every record alone."""

@@ -13,6 +13,7 @@ import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float
 from consilience.errors import InvalidPrior, NotConjugate
+from consilience.models.beta_priors import parameters_of
 from consilience.models.interface import checked_prior
 
 __all__ = ["FewRecords", "Hyperprior", "Priors", "RareDistortion", "SomeEntities", "hyperprior", "site_priors"]
@@ -113,7 +114,8 @@ class Priors:
         the number of sizes, or a distribution. `FewRecords` by default.
     intensity : of the expected number of entities, a single number; `SomeEntities` by default.
     value_share : concentration of a symmetric Dirichlet distribution of the values of each field, for methods that
-        sample; None by default, which fixes them at their shares among the records.
+        sample. None by default: EM and NUTS fix the values at their shares among the records, and Gibbs sampling draws
+        them under a concentration of .3.
     """
 
     distortion: dist.Distribution | Callable[[Any], dist.Distribution] = RareDistortion()
@@ -178,11 +180,10 @@ def hyperprior(priors: Priors, data: Any, largest: int) -> Hyperprior:
         kinds = (("distortion", distortion, dist.Beta), ("size_share", size_share, dist.Dirichlet))
         for site, prior, kind in (*kinds, ("intensity", intensity, dist.Gamma)):
             if not isinstance(prior, kind):
-                message = f"site '{site}': EM needs a {kind.__name__} prior, not {type(prior).__name__}"
+                message = f"site '{site}': the updates need a {kind.__name__} prior, not {type(prior).__name__}"
                 raise NotConjugate(message)
-        both = [np.asarray(part, float) for part in (distortion.concentration1, distortion.concentration0)]
         return Hyperprior(
-            np.broadcast_to(np.stack(both, axis=-1), (data.num_fields, 2)),
+            parameters_of("distortion", distortion, data.num_fields),
             np.asarray(size_share.concentration, float),
             np.array([intensity.concentration, intensity.rate], float),
         )

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 
 __all__ = ["Alike", "alike_apart", "repeats_by_chance"]
@@ -85,11 +85,13 @@ def alike_apart(
     threshold : candidates have log odds above minus this.
     restriction : as in `fit_em`; pairs that it forbids are not counted.
     """
-    agree, _ = likelihood.pair_terms(parameters, records.first_value)
     value = np.asarray(records.value)
-    log_odds = np.full(records.num_records, log_prior_odds)
-    for column, first, last in zip(value, records.first_value, records.first_value[1:], strict=False):
-        log_odds += np.append(agree[first:last], 0.0)[column]
+    codes = np.where(value >= 0, value + records.first_value[:-1, None], -1)
+    if likelihood.additive:
+        agree = np.append(likelihood.pair_terms(parameters, records.first_value)[0], 0.0)
+        log_odds = log_prior_odds + sum(agree[column] for column in codes)
+    else:
+        log_odds = log_prior_odds + likelihood.at(parameters).log_pairs(np.stack([codes, codes]), parameters)
     common = np.flatnonzero(log_odds <= -threshold)
     if not len(common):
         return Alike(0, 0, 0.0)

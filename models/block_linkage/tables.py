@@ -11,6 +11,8 @@ from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.em import record_shares
+from consilience.models.block_linkage.gibbs.predictive import predictive_check
+from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.truth import expected_clusters
 from consilience.models.partition import PartitionTruth
@@ -103,10 +105,20 @@ def loss(posterior: Any, data: Records, truth: Any) -> dict[str, np.ndarray]:
     The meanings are short, so that the table fits a terminal of 80 characters. What pairs were worth in links is each
     taken for itself, and the ``disagreement`` is that of the numbers of fields in which linked pairs agree.
     The corrected number of entities is given only where linked pairs look as the model expects them to: where the
-    ``disagreement`` is small; of draws of the hyperparameters neither is known.
+    ``disagreement`` is small; of draws of the hyperparameters neither is known. Gibbs sampling cuts nothing.
     """
     if isinstance(posterior, Posterior):
         rows = _left_out_by_estimates(posterior)
+    elif isinstance(truth, DrawnLinks):
+        rows = {
+            "threshold": (truth.threshold, "log odds above -this make a candidate"),
+            "found_share": (truth.found_share, "share of all links among the candidates"),
+            "links_outside": (truth.links_outside, "expected links that are not among them"),
+            "disagreement": (
+                predictive_check(posterior, data).disagreement, "disagreement of data and model, 0 to 1",
+            ),
+            "entities": (truth.num_clusters().mean(), "expected number of entities"),
+        }  # fmt: skip
     else:
         rows = {
             "threshold": (truth.threshold, "log odds above -this make a candidate"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -13,16 +13,19 @@ from scipy.sparse import coo_array, csr_array
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.enumeration import (
+    first_places,
+    links_of_partitions,
     pair_probabilities,
     pairs_within,
     partition_clusters,
-    set_partitions,
     subset_probabilities,
     subset_sizes,
 )
+from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.block_linkage.posterior import Group, Posterior
 from consilience.models.partition import DrawnPartitions, MatchingSets, Pairs, PartitionTruth, first_members
+from consilience.models.rows import row_blocks
 
 __all__ = ["BlockPartition", "DrawnLinkage", "drawn_partitions", "expected_clusters"]
 
@@ -51,7 +54,7 @@ class BlockPartition(PartitionTruth):
         """Draw the partition of each component, by the inverse of the distribution function."""
         number = np.arange(self.num_draws)[draws]
         cluster = np.tile(np.arange(self.num_records, dtype=np.int32), (len(number), 1))
-        for rows in _blocks(len(number), len(self.posterior.first)):
+        for rows in row_blocks(len(number), len(self.posterior.first), _BLOCK):
             uniform = self._uniform(number[rows])
             for (group, components), ends in zip(self._groups, self._ends, strict=True):
                 drawn = _by_sizes(group.members.shape[1])[_places(uniform[:, components], ends)]
@@ -90,17 +93,7 @@ class BlockPartition(PartitionTruth):
     def clusters_by_source(
         self, source: Int[np.ndarray, " record"]
     ) -> tuple[Int[np.ndarray, " pattern"], Int[np.ndarray, "draw pattern"]]:
-        """Return which sets of sources clusters have, and how many clusters of each draw have records in exactly these.
-
-        Parameters
-        ----------
-        source : of each record, from 0; at most 62.
-
-        Returns
-        -------
-        patterns : the sets with a bit for each source, increasing.
-        numbers : of clusters.
-        """
+        """Count without building the draws; see `PartitionTruth.clusters_by_source`."""
         bit = 1 << source.astype(np.int64)
         alone = np.ones(self.num_records, bool)
         found = []
@@ -128,7 +121,7 @@ class BlockPartition(PartitionTruth):
         """
         counters = [_Counter.of(ends, *own, number) for ends, own in zip(self._ends, kinds, strict=True)]
         total = np.zeros((self.num_draws, number), int)
-        for rows in _blocks(self.num_draws, len(self.posterior.first)):
+        for rows in row_blocks(self.num_draws, len(self.posterior.first), _BLOCK):
             uniform = self._uniform(np.arange(self.num_draws)[rows])
             for (_, components), counter in zip(self._groups, counters, strict=True):
                 total[rows] += counter.numbers(uniform[:, components])
@@ -138,7 +131,7 @@ class BlockPartition(PartitionTruth):
         """Return mean and variance of the number of clusters, exactly, given the hyperparameters."""
         mean, variance = float(self.num_records), 0.0
         for group, _ in self._groups:
-            fewer, probability = _fewer(group), _normal(group)
+            fewer, probability = links_of_partitions(group.members.shape[1]), _normal(group)
             own = probability @ fewer
             mean -= float(own.sum())
             variance += float((probability @ fewer**2 - own**2).sum())
@@ -319,7 +312,7 @@ def expected_clusters(posterior: Posterior) -> tuple[float, float]:
 
 
 def drawn_partitions(
-    data: Linkable, sites: Mapping[str, np.ndarray], *, likelihood: str, key: Key
+    data: Linkable, sites: Mapping[str, np.ndarray], *, likelihood: str | Likelihood, key: Key
 ) -> Int[np.ndarray, "draw record"]:
     """Draw a partition given each draw of the hyperparameters.
 
@@ -327,7 +320,7 @@ def drawn_partitions(
     ----------
     data : the records with their components.
     sites : draws ``(draw, …)`` of the model's sites.
-    likelihood : a name in `LIKELIHOODS`.
+    likelihood : a name in `LIKELIHOODS`, or one of your own.
     key : of the draws.
 
     Returns
@@ -336,10 +329,9 @@ def drawn_partitions(
     """
     num_draws = len(sites["distortion"])
     share = sites.get("value_share", np.broadcast_to(data.share, (num_draws, len(data.share))))
-    hyperparameters = tuple(
-        jnp.asarray(values, jnp.result_type(float))
-        for values in (share, sites["distortion"], sites["size_share"], sites["intensity"])
-    )
+    given = [share, *(sites[name] for name in ("distortion", "size_share", "intensity"))]
+    given += [sites["class_share"]] if "class_share" in sites else []
+    hyperparameters = tuple(jnp.asarray(values, jnp.result_type(float)) for values in given)
     cluster = np.tile(np.arange(data.num_records, dtype=np.int32), (num_draws, 1))
     several = [members for members in members_by_size(data) if len(members)]
     for members, chosen in zip(several, _drawn(key, hyperparameters, data, likelihood), strict=True):
@@ -348,35 +340,25 @@ def drawn_partitions(
 
 
 @functools.partial(jax.jit, static_argnames="likelihood")
-def _drawn(key: Key, hyperparameters: tuple[Array, ...], data: Linkable, likelihood: str) -> list[Array]:
+def _drawn(key: Key, hyperparameters: tuple[Array, ...], data: Linkable, likelihood: Any) -> list[Array]:
     """Draw the number of the partition of every component, ``(draw, component)`` of each size."""
 
     def one(draw: tuple[Array, ...]) -> list[Array]:
-        own_key, share, distortion, size_share, intensity = draw
+        own_key, share, distortion, size_share, intensity, *classes = draw
+        every = enumerate_linkable(data, share, distortion, size_share, intensity, likelihood, *classes)
         return [
             jax.random.categorical(jax.random.fold_in(own_key, size), jnp.log(found.partition), axis=0)
-            for size, found in enumerate(enumerate_linkable(data, share, distortion, size_share, intensity, likelihood))
+            for size, found in enumerate(every)
         ]
 
     keys = jax.random.split(key, len(hyperparameters[0]))
     return jax.lax.map(one, (keys, *hyperparameters))
 
 
-def _blocks(num_draws: int, numbers_per_draw: int) -> Iterator[slice]:
-    rows = max(_BLOCK // numbers_per_draw, 1)
-    return (slice(start, start + rows) for start in range(0, num_draws, rows))
-
-
 def _normal(group: Group) -> Float[np.ndarray, "component partition"]:
     """Return the probabilities of partitions in double precision; they add up to one."""
     probability = group.partition.astype(float)
     return probability / probability.sum(axis=1, keepdims=True)
-
-
-def _fewer(group: Group) -> Int[np.ndarray, " partition"]:
-    """Return how many clusters fewer than records each partition has."""
-    size = group.members.shape[1]
-    return size - 1 - set_partitions(size).max(axis=1).astype(int)
 
 
 @functools.cache
@@ -456,6 +438,5 @@ def _places_by_halves(
 
 def _first_records(members: np.ndarray, partition: np.ndarray) -> np.ndarray:
     """Return the first record of the cluster of each record, ``(…, component, record)``."""
-    labels = set_partitions(members.shape[1])
-    place = (labels[:, :, None] == labels[:, None]).argmax(axis=2)[partition]
+    place = first_places(members.shape[1])[partition]
     return np.take_along_axis(np.broadcast_to(members, place.shape), place, axis=-1)

@@ -170,7 +170,7 @@ def notes(data: Records, priors: Priors, *, support: str, agree: int, **options:
     return found
 
 
-def warnings(posterior: Any, data: Records) -> list[str]:
+def warnings(posterior: Any, data: Records, **options: Any) -> list[str]:
     """Say where coordinate ascent failed: diffuse, or frozen."""
     return failures(posterior) if isinstance(posterior, Posterior) else []
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float
-from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
-from consilience.models.interface import checked_prior
+from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.models.beta_priors import BetaPrior, parameters_of, unit_prior
 
 __all__ = [
     "SITES",
@@ -29,22 +28,7 @@ __all__ = [
 
 SITES = ("prevalence", "sensitivity", "specificity")
 
-
-@dataclass(frozen=True)
-class BetaPrior:
-    """Beta(a, b) for all classes, as a function of the data.
-
-    Parameters
-    ----------
-    a, b : positive.
-    """
-
-    a: float = 1.0
-    b: float = 1.0
-
-    def __call__(self, data: Any) -> dist.Beta:
-        """Return the distribution."""
-        return dist.Beta(jnp.asarray(self.a, jnp.result_type(float)), jnp.asarray(self.b, jnp.result_type(float)))
+_UNIFORM = BetaPrior()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +42,9 @@ class Priors:
     specificity : how often an annotator does not choose one that is false; the same shapes.
     """
 
-    prevalence: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior()
-    sensitivity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior()
-    specificity: dist.Distribution | Callable[[Any], dist.Distribution] = BetaPrior()
+    prevalence: dist.Distribution | Callable[[Any], dist.Distribution] = _UNIFORM
+    sensitivity: dist.Distribution | Callable[[Any], dist.Distribution] = _UNIFORM
+    specificity: dist.Distribution | Callable[[Any], dist.Distribution] = _UNIFORM
 
 
 class BetaParameters(NamedTuple):
@@ -78,13 +62,7 @@ def site_prior(site: str, priors: Priors, data: Any, num_classes: int) -> dist.D
     ------
     InvalidPrior : it is no distribution of single numbers, one for all classes or one per class.
     """
-    prior = checked_prior(site, getattr(priors, site), data, ())
-    if prior.batch_shape not in ((), (num_classes,)):
-        raise InvalidPrior(
-            f"the prior of site '{site}' has batch shape {prior.batch_shape}; give one distribution for all classes, "
-            f"or one for each of the {num_classes}"
-        )
-    return prior
+    return unit_prior(site, getattr(priors, site), data, num_classes, "classes")
 
 
 def beta_parameters(priors: Priors, data: Any, num_classes: int) -> BetaParameters:
@@ -94,17 +72,9 @@ def beta_parameters(priors: Priors, data: Any, num_classes: int) -> BetaParamete
     ------
     NotConjugate : the prior of some site is no Beta distribution.
     """
-    parameters = []
     with jax.enable_x64(True):
-        for site in SITES:
-            prior = site_prior(site, priors, data, num_classes)
-            if not isinstance(prior, dist.Beta):
-                raise NotConjugate(
-                    f"site '{site}': the updates need a Beta prior, not {type(prior).__name__}"
-                )
-            both = np.stack([np.asarray(prior.concentration1, float), np.asarray(prior.concentration0, float)], axis=-1)
-            parameters.append(np.broadcast_to(both, (num_classes, 2)))
-    return BetaParameters(*parameters)
+        found = [parameters_of(site, site_prior(site, priors, data, num_classes), num_classes) for site in SITES]
+    return BetaParameters(*found)
 
 
 def check_fixed(hyperparameters: str) -> None:
@@ -116,7 +86,7 @@ def check_fixed(hyperparameters: str) -> None:
         )
 
 
-def learned_priors(posterior: Any, prevalence: Any = BetaPrior()) -> Priors:
+def learned_priors(posterior: Any, prevalence: Any = _UNIFORM) -> Priors:
     """Return priors of the hyperparameters that a fit has learned, with which a sampler can go on.
 
     Parameters

@@ -13,6 +13,7 @@ import pytest
 import consilience as cs
 from consilience.data import Annotations, Rankings, Ratings
 from consilience.errors import ConsilienceWarning, DiagnosticWarning, NotConjugate, UnknownName, UnsupportedRequest
+from consilience.inference import fitting
 from consilience.inference.results import Result
 from consilience.models import dirichlet, member
 from consilience.models.interface import Ascent, Gibbs, Model
@@ -73,10 +74,10 @@ def test_unknown_options():
     ("options", "match"),
     [
         ({"reliability": 0}, "above 0"),
-        ({"reliability": "much"}, "give a float"),
-        ({"reliability": float("nan")}, "give a float"),
-        ({"reliability": float("inf")}, "give a float"),
-        ({"reliability": None}, "give a float"),
+        ({"reliability": "much"}, "give a number"),
+        ({"reliability": float("nan")}, "give a number"),
+        ({"reliability": float("inf")}, "give a number"),
+        ({"reliability": None}, "give a number"),
         ({"method": "gibbs"}, "has no method 'gibbs'; it has exact, nuts, svi"),
         ({"draws": 0}, "draws is 0"),
         ({"draws": 2.5}, "draws is 2.5"),
@@ -309,6 +310,71 @@ def test_a_sampler_starts_at_the_end_of_the_ascent():
     fit = cs.fit(SAMPLED, ANNOTATIONS, method="gibbs", draws=20, warmup=0, chains=2)
     np.testing.assert_allclose(fit.posterior["start"][1, -1], [[3, 2, 1], [1, 1, 3], [1, 2, 1]], atol=1e-4)
     assert fit.describe()["start"] == "the end of CAVI"
+
+
+def _repeat(key, state, problem):
+    return {**_begin(key, problem), "start": state["start"]}
+
+
+REPEATING = dataclasses.replace(SAMPLED, gibbs=dataclasses.replace(SAMPLED.gibbs, sweep=_repeat))
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_run_that_goes_on_does_not_repeat_the_ascent(tmp_path, monkeypatch):
+    def stop(steps, num_steps):
+        raise KeyboardInterrupt
+
+    settings = {"method": "gibbs", "draws": 20, "warmup": 0, "chains": 2, "checkpoint": tmp_path / "kept"}
+    whole = cs.fit(REPEATING, ANNOTATIONS, **settings)
+    assert cs.fit(REPEATING, ANNOTATIONS, progress=stop, **settings).result is Result.interrupted
+    monkeypatch.setattr(fitting, "_informed", None)
+    again = cs.fit(REPEATING, ANNOTATIONS, resume=True, **settings)
+    assert again.describe()["start"] == "the end of CAVI"
+    for site, draws in whole.posterior.items():
+        np.testing.assert_array_equal(again.posterior[site], draws)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_the_time_limit_counts_from_the_call_on(monkeypatch):
+    limits, driver = [], fitting._driver
+
+    def recording(method):
+        def run(*prepared, **options):
+            limits.append(options.get("time_limit"))
+            return driver(method)(*prepared, **options)
+
+        return run
+
+    monkeypatch.setattr(fitting, "_driver", recording)
+    cs.fit(SAMPLED, ANNOTATIONS, method="gibbs", draws=20, warmup=0, chains=2, time_limit=500.0)
+    of_ascent, of_sampler = limits
+    assert of_ascent is None
+    assert 0 <= of_sampler < 500.0
+
+
+def test_ctrl_c_in_the_ascent_before_a_sampler_ends_the_fit(tmp_path, monkeypatch):
+    driver = fitting._driver
+    interrupted = lambda *prepared, **options: driver("cavi")(*prepared, **options)._replace(  # noqa: E731
+        result=Result.interrupted
+    )
+    monkeypatch.setattr(fitting, "_driver", lambda method: interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cs.fit(SAMPLED, ANNOTATIONS, method="gibbs", draws=20, warmup=0, chains=2, checkpoint=tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_sites_without_numbers_are_draws_all_the_same():
+    """As are the sticks of one view, or the means of no features; mirror modes are then mapped to one as ever."""
+    empty = dataclasses.replace(
+        SAMPLED,
+        gibbs=dataclasses.replace(SAMPLED.gibbs, sites=lambda state, problem: {**state, "stick": jnp.zeros((0, 2))}),
+        canonical=lambda samples, data, priors: {site: values + 1.0 for site, values in samples.items()},
+    )  # fmt: skip
+    fit = cs.fit(empty, ANNOTATIONS, method="gibbs", draws=20, warmup=0, chains=2)
+    assert fit.run.has_draws
+    assert fit.posterior["share"].min() > 1
+    assert fit._drawn["stick"].shape == (40, 0, 2)
 
 
 def _no_ascent(data, priors):

@@ -156,9 +156,14 @@ def test_an_interrupted_run_goes_on_to_the_same_end():
 def test_the_time_limit_interrupts_and_says_so():
     outcome, collect, _ = run(random_walk, 10**9, time_limit=0.05)
     assert outcome.result is Result.interrupted
-    assert "time limit of 0.05 s" in outcome.message
+    assert "the time limit ended the run at step" in outcome.message
     assert outcome.seconds >= 0.05
     assert len(collect["x"]) == outcome.steps > 0
+
+
+def test_a_limit_that_compilation_uses_up_leaves_steps_all_the_same():
+    """The first chunk of a sampler is a single step: what goes on again and again would go on by one step each time."""
+    assert run(random_walk, 60, time_limit=0.0)[0].steps == 3
 
 
 def test_an_error_of_the_progress_function_is_not_swallowed():

@@ -16,6 +16,10 @@ from consilience.data import Annotations, Ratings
 from consilience.errors import InvalidFit
 from consilience.inference import saved
 from consilience.inference.durable import text_digest
+from consilience.inference.stored_priors import describe_priors, restored_priors, stored_priors, unknown_priors
+from consilience.models import member
+from consilience.models.dirichlet import Symmetric
+from consilience.models.expert_views import BetaPrior
 
 
 @pytest.fixture
@@ -288,3 +292,57 @@ def test_data_that_went_through_jax_keep_their_codes(tmp_path, annotations):
     fit.save(tmp_path / "run")
     assert_same(cs.load_fit(tmp_path / "run"), cs.load_fit(tmp_path / "run"))
     np.testing.assert_array_equal(cs.load_fit(tmp_path / "run").posterior.votes, fit.posterior.votes)
+
+
+def own_link(weight, feature):
+    return feature @ weight
+
+
+@pytest.mark.parametrize(
+    ("name", "priors"),
+    [
+        ("expert-views", {"concentration": 2.0, "sensitivity": BetaPrior(5.0, 2.0)}),
+        ("dirichlet", {"plausibility": Symmetric(0.3)}),
+        ("block-linkage", {"value_share": 0.5}),
+        ("normal-inverse-gamma", {}),
+    ],
+)
+def test_priors_of_numbers_come_back(name, priors):
+    kind = member(name).priors
+    given = kind(**priors)
+    text = json.loads(json.dumps(stored_priors(given)))
+    assert restored_priors(text, describe_priors(given), kind) == given
+    # A file of before they were stored has words only, which tell the default alone.
+    assert restored_priors({}, describe_priors(kind()), kind) == kind()
+    assert (restored_priors({}, describe_priors(given), kind) is None) == bool(priors)
+
+
+def test_priors_that_no_file_can_hold_are_named():
+    kind = member("expert-views").priors
+    given = kind(concentration=2.0, logits=own_link, sensitivity=dist.Beta(5.0, 2.0), guess=dist.Beta(np.ones(2), 1.0))
+    text, words = stored_priors(given), describe_priors(given)
+    assert restored_priors(text, words, kind) is None
+    assert unknown_priors(text, words, kind) == ["sensitivity", "guess", "logits"]
+    assert "logits: own_link" in words
+
+
+@pytest.mark.parametrize("place", ["os:system", "consilience.models.beta_priors:np", "consilience.models.absent:X"])
+def test_no_file_brings_records_of_elsewhere(place):
+    kind = member("expert-views").priors
+    text = {**stored_priors(kind()), "sensitivity": {"record": place, "fields": {}}}
+    assert restored_priors(text, describe_priors(kind()), kind) is None
+
+
+def test_a_loaded_fit_knows_its_priors(folder, annotations):
+    assert cs.load_fit(folder).priors == cs.fit("dirichlet", annotations, reliability=2.0).priors
+    own = member("dirichlet").priors(plausibility=dist.Dirichlet(np.full(3, 0.5)))
+    cs.fit("dirichlet", annotations, own).save(folder.parent / "own")
+    loaded = cs.load_fit(folder.parent / "own")
+    assert loaded.priors is None
+    assert loaded.unknown_priors == ["plausibility"]
+    assert "Dirichlet(concentration=[0.5, 0.5, 0.5])" in loaded.describe()["priors"]
+
+
+def test_words_of_a_prior_that_was_expanded_tell_what_it_is():
+    priors = member("expert-views").priors(weight=dist.Normal(0.0, 2.0).expand((5, 3)).to_event(2))
+    assert "weight: Normal(loc=0.0, scale=2.0) of shape (5, 3)" in describe_priors(priors)

@@ -272,5 +272,11 @@ RECORD_CASES: dict[str, RecordCase] = {
         other_priors=lambda member: member.priors(concentration=0.4),
         refuses_prior=(lambda member: member.priors(concentration=np.ones(99)), InvalidPrior),
     ),
+    "hit-miss": RecordCase(
+        options={"chains": 1, "warmup": 100},
+        other_priors=lambda member: member.priors(distortion=dist.Beta(1.0, 200.0)),
+        refuses_prior=(lambda member: member.priors(distortion=dist.Uniform(0.0, 1.0)), NotConjugate),
+        refuses={"a million values": UnsupportedRequest},
+    ),
 }
 """The registered members' rows, by name."""

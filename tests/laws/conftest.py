@@ -4,7 +4,6 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import jax
 import pytest
 
 from consilience import models
@@ -28,12 +27,18 @@ CASES, RECORD_CASES = cases.CASES, cases.RECORD_CASES
 OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py"}
 
 
-# What takes half a minute each: laws that quicker members hold in every run are left to the slow set for these.
+# What takes ten seconds and more: laws that quicker members hold in every run are left to the slow set for these.
 LONG = {
     "test_gibbs_and_nuts_agree[mace]",
     "test_gibbs_and_nuts_agree[plackett-luce]",
     "test_degenerate_data[mace-a million classes]",
+    "test_degenerate_data[plackett-luce-a million classes]",
+    "test_degenerate_data[plackett-luce-duplicates]",
+    "test_degenerate_data[plackett-luce-all tied]",
     "test_the_density_under_transformations[plackett-luce]",
+    "test_the_density_under_transformations[mpa]",
+    "test_the_density_under_transformations[yes-no]",
+    "test_simulated_data_can_be_fitted[plackett-luce]",
 }
 
 
@@ -68,11 +73,3 @@ def record_subject(request):
     if request.param not in RECORD_CASES:
         pytest.fail(f"'{request.param}' has no row in RECORD_CASES of tests/laws/cases.py")
     return member_of(request.param), RECORD_CASES[request.param]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def quick_compilation():
-    """Tiny data need no optimised programs: most of the battery's time is compilation."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)

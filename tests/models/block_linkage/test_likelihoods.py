@@ -69,7 +69,7 @@ def test_the_dirichlet_multinomial_is_its_closed_form(values):
         assert np.isclose(probability[subset], np.exp(expected), rtol=1e-10)
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", [name for name, likelihood in LIKELIHOODS.items() if likelihood.additive])
 def test_a_pair_has_the_terms_of_its_fields(name):
     shares, first_value = np.array([0.6, 0.3, 0.1, 0.7, 0.3]), np.array([0, 3, 5])
     parameters = Parameters(shares, np.array([0.1, 0.3]), 10.0, np.array([0.9, 0.1]))

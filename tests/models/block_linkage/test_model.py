@@ -58,7 +58,7 @@ def parameters_of(records):
 
 
 def jax_density(data, parameters, likelihood="hit-miss"):
-    share, distortion, intensity, sizes = map(jnp.asarray, parameters)
+    share, distortion, intensity, sizes = map(jnp.asarray, parameters[:4])
     return jax.jit(lambda *given: log_density(data, *given, likelihood=likelihood))(share, distortion, sizes, intensity)
 
 

@@ -1,0 +1,198 @@
+r"""Error classes: of an entity's records one is free of errors, and each other one errs not at all, once, or often.
+
+Where lists are made by copying and mistyping, a record does not err in every field independently. One record of the
+entity, any of them, is the head h; every other record is drawn from it by a class,
+
+.. math::
+
+    m(C) = \frac{1}{|C|} \sum_{h \in C} \prod_{i \in C, i \neq h} R(i \mid h), \qquad
+    R = \pi_1 R_{\text{exact}} + \pi_2 R_{\text{one}} + \pi_3 R_{\text{many}} .
+
+All is relative to how common values are. With :math:`x` the record's values, :math:`y` the head's, F fields,
+
+* exact: :math:`\prod_f 1[x_f = y_f] / \theta_{y_f}`;
+* one: a field f out of F, the same for all, has another value, :math:`1 / (F (1 - \theta_{y_f}))` if it differs; the
+  other fields are exact. The field may be one that is missing;
+* many: :math:`\prod_f ((1 - b_f) 1[x_f = y_f] / \theta_{y_f} + b_f)`, hit-miss given the head.
+
+A field that either record lacks is a factor of one.
+
+**EM.** Given a partition, the head of a cluster is h with probability :math:`w_{Ch} \propto \prod R(i \mid h)`, and the
+class of i given h is s with probability :math:`\pi_s R_s / R`. With :math:`W_{hi} = \sum_{C \ni h, i} P(C) w_{Ch}`, the
+expected number of records of class s is the sum of :math:`W_{hi} \pi_s R_s(i \mid h) / R(i \mid h)` over all pairs; of
+those with many errors a field that agrees was distorted all the same with probability
+:math:`b_f / ((1 - b_f) / \theta_{y_f} + b_f)`. Then :math:`\pi_s` and :math:`b_f` are the means of the Dirichlet and
+Beta distributions that these counts make of their priors: modes of the logits. No pass lowers the evidence.
+
+"Many" must mean heavily distorted, or records with two errors have nowhere to go: the prior of b is Beta(2, 4) unless
+another one is given. That of the shares of the classes is Dirichlet(1, 1, 1).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Array, Float, Int
+from consilience.models.block_linkage.enumeration import subset_probabilities
+from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.priors import Priors, RareDistortion
+
+__all__ = ["CLASSES", "CLASS_PRIOR", "ErrorClasses"]
+
+CLASSES = ("exact", "one error", "many errors")
+
+CLASS_PRIOR = np.ones(3)
+"""Parameters of the Dirichlet distribution of the shares of the classes."""
+
+_MANY = RareDistortion(2.0, 4.0)
+_FIRST_DISTORTION = 1 / 3
+
+
+class _Given(NamedTuple):
+    """Log likelihoods of every record given every head.
+
+    Parameters
+    ----------
+    whole : shape ``(head, record, component)``; log R.
+    classes : shape ``(class, head, record, component)``; probability of each class.
+    """
+
+    whole: Float[Array, "head record component"]
+    classes: Float[Array, "class head record component"]
+
+
+class ErrorClasses(Likelihood):
+    """One record of an entity is free of errors; the others have none, one or many.
+
+    Parameters
+    ----------
+    class_share : shape ``(3,)``; how common the classes are.
+    """
+
+    arrays = ("class_share",)
+
+    def __init__(self, class_share: Any = (0.3, 0.4, 0.3)) -> None:
+        self.class_share = np.asarray(class_share, float) if isinstance(class_share, tuple) else class_share
+
+    def pair_terms(
+        self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+        """Return bounds of what each field adds to the log odds of a pair."""
+        share, miss = parameters.value_share, np.asarray(parameters.distortion, float)
+        of_class = self.at(parameters).class_share
+        ends = zip(first_value, first_value[1:], strict=False)
+        other = np.array([1 - share[first:last].max(initial=0) for first, last in ends])
+        once = of_class[1] / (len(miss) * np.maximum(other, np.finfo(float).eps)) + of_class[2] * miss
+        often = miss * of_class[2] ** (1 / len(miss))
+        return -np.log(share), np.log(np.maximum(once, often))
+
+    def log_marginals(
+        self,
+        values: Int[Array, "member field component"],
+        share: Float[Array, "member field component"],
+        distortion: Float[Array, " field"],
+        xp: Any,
+    ) -> Float[Array, "subset component"]:
+        """Sum over the head and the classes of the others."""
+        given = self._given(values, share, distortion, xp)
+        by_head, highest, total = _heads(given.whole, xp)
+        number = np.maximum(_inside(len(values)).sum(1), 1)
+        return highest + xp.log(total / number.astype(share.dtype)[:, None])
+
+    def _given(self, values: Any, share: Any, distortion: Any, xp: Any) -> _Given:
+        """Compare every record with every head."""
+        both = (values[:, None] >= 0) & (values[None] >= 0)
+        same = both & (values[:, None] == values[None])
+        differs = both & ~same
+        head_share, miss = share[:, None], distortion[:, None]
+        own_class = xp.asarray(self.class_share).astype(share.dtype)
+        exact = xp.where(same, -xp.log(head_share), 0).sum(2)
+        many = xp.where(same, xp.log((1 - miss) / head_share + miss), xp.where(both, xp.log(miss), 0)).sum(2)
+        number, num_fields = differs.sum(2), values.shape[1]
+        # The share of a value that differs from another one is below one.
+        other = -xp.log(xp.where(differs, 1 - head_share, 1)).sum(2)
+        missing = ((~both).sum(2) / num_fields).astype(share.dtype)
+        # Relative to many errors, which are never impossible.
+        relative = xp.exp(xp.where(number < 2, exact + xp.where(number == 1, other, 0) - many, 0))
+        weights = xp.stack([
+            own_class[0] * xp.where(number == 0, relative, 0),
+            own_class[1] * xp.where(number == 0, missing, xp.where(number == 1, 1 / num_fields, 0)) * relative,
+            own_class[2] * xp.ones_like(relative),
+        ]).astype(share.dtype)  # fmt: skip
+        total = weights.sum(0)
+        apart = ~np.eye(len(values), dtype=bool)[..., None]
+        return _Given(xp.where(apart, many + xp.log(total), 0), xp.where(apart, weights / total, 0))
+
+    # ---- hyperparameters ----
+
+    def priors(self, priors: Priors) -> Priors:
+        """Return the priors, with Beta(2, 4) of the distortions where none is given."""
+        given = priors.distortion
+        single = isinstance(given, RareDistortion) and np.ndim(given.a) == np.ndim(given.b) == 0
+        return dataclasses.replace(priors, distortion=_MANY) if single and given == RareDistortion() else priors
+
+    def started(self, parameters: Parameters) -> Parameters:
+        """Return the hyperparameters to start from."""
+        distortion = np.full_like(parameters.distortion, _FIRST_DISTORTION)
+        return parameters._replace(distortion=distortion, class_share=np.asarray(self.class_share))
+
+    def at(self, parameters: Parameters) -> ErrorClasses:
+        """Return the likelihood with these shares of classes; where there are none, it stays as it is."""
+        return ErrorClasses(parameters.class_share) if len(parameters.class_share) else self
+
+    def error_statistics(
+        self, values: Int[np.ndarray, "member field component"], parameters: Parameters,
+        partition: Float[np.ndarray, "partition component"],
+    ) -> Float[np.ndarray, " statistic"]:  # fmt: skip
+        """Return the expected number of records of each class, and of the distorted and true values of "many"."""
+        share = np.append(parameters.value_share, 1)[values]
+        given = self.at(parameters)._given(values, share, parameters.distortion, np)
+        by_head, _, total = _heads(given.whole, np)
+        weight = subset_probabilities(partition.astype(float), len(values))[:, None] * by_head / total[:, None]
+        inside = _inside(len(values)).astype(float)
+        heads = np.einsum("shc,si->hic", weight, inside)
+        classes = heads * given.classes
+        both = (values[:, None] >= 0) & (values[None] >= 0)
+        same = both & (values[:, None] == values[None])
+        miss = parameters.distortion[:, None]
+        by_chance = np.where(same, miss / ((1 - miss) / share[:, None] + miss), both)
+        distorted = np.einsum("hic,hifc->f", classes[2], by_chance)
+        true = np.einsum("hic,hifc->f", classes[2], both - by_chance)
+        return np.concatenate([classes.sum(axis=(1, 2, 3)), distorted, true])
+
+    def learned(
+        self, parameters: Parameters, statistics: Float[np.ndarray, " statistic"], prior: Float[np.ndarray, "field 2"]
+    ) -> Parameters:
+        """Return the shares of the classes, and the distortions of records with many errors."""
+        number, of_many = statistics[:3] + CLASS_PRIOR, statistics[3:].reshape(2, -1).T + prior
+        return parameters._replace(
+            class_share=number / number.sum(), distortion=of_many[:, 0] / of_many.sum(axis=1)
+        )
+
+    def log_prior(self, parameters: Parameters) -> float:
+        """Return the log density of the logits of the shares of the classes."""
+        return float(CLASS_PRIOR @ np.log(parameters.class_share))
+
+
+def _inside(num_records: int) -> np.ndarray:
+    """Return 1 where a record is in a subset, ``(subset, record)``."""
+    return np.arange(2**num_records)[:, None] >> np.arange(num_records) & 1
+
+
+def _heads(whole: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """Return the weight of each head in each subset, relative to the best; the logarithm of that one; and the sum."""
+    num_records = len(whole)
+    total = xp.zeros((1, *whole[:, 0].shape), whole.dtype)
+    for record in range(num_records):
+        total = xp.concatenate([total, total + whole[:, record]])
+    inside = _inside(num_records).astype(bool)
+    inside[0, 0] = True  # the empty set has the likelihood one of a record alone
+    masked = xp.where(inside[..., None], total, -math.inf)
+    highest = masked.max(1)
+    weight = xp.exp(masked - highest[:, None])
+    return weight, highest, weight.sum(1)

@@ -1,0 +1,11 @@
+"""Linkage by Gibbs sampling on a wide graph of candidates: links and all hyperparameters, for intervals that hold.
+
+| file | what it holds |
+|---|---|
+| `problem` | records, the wide graph, the priors |
+| `scan`, `compiled`, `pairs` | links drawn: record by record in JAX, in machine code; many at once, for accelerators |
+| `hyperparameters` | what is drawn given the links |
+| `sampler` | the two together |
+| `truth` | who is together in the draws |
+| `outside`, `predictive` | links that the graph leaves out; whether the model holds |
+"""

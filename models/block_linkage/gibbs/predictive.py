@@ -1,0 +1,103 @@
+"""Whether the model holds: in how many fields linked records differ, as drawn and as the model expects it.
+
+For some draws, the values of all records that are together are drawn anew from the model, given who is together, θ and
+b, with the same values missing. If the model holds, pairs that are together differ in as many fields in the records as
+in what was drawn anew. Lists that were made with exactly one error in every duplicate fail at once.
+
+References
+----------
+Gelman, Meng and Stern (1996), Posterior predictive assessment of model fitness via realized discrepancies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Float, Int
+from consilience.data.records import Records
+from consilience.models.partition import pairs_together
+
+__all__ = ["PredictiveCheck", "predictive_check"]
+
+_MOST_DRAWS, _LEAST_DRAWS = 200, 40
+_MOST_RECORDS = 20_000_000  # of all draws
+
+
+class PredictiveCheck(NamedTuple):
+    """How linked records differ.
+
+    Parameters
+    ----------
+    drawn, expected : shape ``(field + 1,)``; shares of the pairs together that differ in 0, 1, 2, … fields, in the
+        records and in records drawn from the model; means over draws.
+    p_value : how often records drawn from the model are further from what is expected than those given; NaN where no
+        pairs are together.
+    """
+
+    drawn: Float[np.ndarray, " fields_and_one"]
+    expected: Float[np.ndarray, " fields_and_one"]
+    p_value: float
+
+    @property
+    def disagreement(self) -> float:
+        """Total variation between the two: 0 where they are the same, 1 at most."""
+        return float(np.abs(self.drawn - self.expected).sum() / 2)
+
+
+def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: int = 0) -> PredictiveCheck:
+    """Compare linked records with what the model expects.
+
+    Parameters
+    ----------
+    draws : of the sites, ``(draw, …)``.
+    seed : of the records that are drawn anew.
+    """
+    generator = np.random.default_rng(seed)
+    codes = np.where(data.value >= 0, data.value + data.first_value[:-1, None], -1)
+    counts = []
+    number = np.clip(_MOST_RECORDS // data.num_records, _LEAST_DRAWS, _MOST_DRAWS)
+    for draw in np.unique(np.linspace(0, len(draws["intensity"]) - 1, number).astype(int)):
+        cluster = np.asarray(draws["cluster"][draw])
+        first, second = np.divmod(pairs_together(cluster), len(cluster))
+        share, distortion = (np.asarray(draws[site][draw], float) for site in ("value_share", "distortion"))
+        again = _drawn_again(generator, np.union1d(first, second), cluster, codes, data.first_value, share, distortion)
+        counts.append([_differing(values, first, second) for values in (codes, again)])
+    found = np.array(counts)
+    found = found[found[:, 0].sum(axis=1) > 0]
+    if not len(found):
+        nothing = np.zeros(data.num_fields + 1)
+        return PredictiveCheck(nothing, nothing, np.nan)
+    shares = found / found.sum(axis=2, keepdims=True)
+    drawn, expected = shares.mean(axis=0)
+    # Classes that hardly any pair is in do not outweigh the others.
+    distance = ((shares - expected) ** 2 / (expected + 1 / found[:, :1].sum(axis=2, keepdims=True))).sum(axis=2)
+    return PredictiveCheck(drawn, expected, float(np.mean(distance[:, 1] >= distance[:, 0])))
+
+
+def _differing(
+    codes: Int[np.ndarray, "field record"], first: Int[np.ndarray, " pair"], second: Int[np.ndarray, " pair"]
+) -> Int[np.ndarray, " fields_and_one"]:
+    """Count the pairs that differ in 0, 1, 2, … fields that both have."""
+    one, other = codes[:, first], codes[:, second]
+    return np.bincount(((one != other) & (one >= 0) & (other >= 0)).sum(axis=0), minlength=len(codes) + 1)
+
+
+def _drawn_again(
+    generator: np.random.Generator, record: Int[np.ndarray, " linked"], cluster: Int[np.ndarray, " record"],
+    codes: Int[np.ndarray, "field record"], first_value: Int[np.ndarray, " fields_and_one"],
+    share: Float[np.ndarray, " value"], distortion: Float[np.ndarray, " field"],
+) -> Int[np.ndarray, "field record"]:  # fmt: skip
+    """Draw the values of some records anew, with the same ones missing."""
+    again = codes.copy()
+    _, entity = np.unique(cluster[record], return_inverse=True)
+    for field, (begin, end) in enumerate(zip(first_value, first_value[1:], strict=False)):
+        if end > begin:
+            last = np.cumsum(share[begin:end])
+            uniform = generator.random((2, len(record))) * last[-1]
+            true, other = begin + np.minimum(np.searchsorted(last, uniform, side="right"), end - begin - 1)
+            value = np.where(generator.random(len(record)) < distortion[field], other, true[entity])
+            again[field, record] = np.where(codes[field, record] < 0, -1, value)
+    return again

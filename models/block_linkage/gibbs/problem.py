@@ -1,0 +1,98 @@
+"""What the Gibbs sampler of block-linkage reads: records, a wide graph of candidates, parameters of the priors.
+
+The graph is made once, with wide values of the hyperparameters, and never changes: a graph that followed them would be
+no fixed target. It keeps pairs that are individually improbable, because there are many of them and they are worth
+entities together; nothing is cut into components.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from consilience.arrays import Array, Float, Int
+from consilience.data.records import Records
+from consilience.models.block_linkage.join import CandidatePairs, given_pairs, join, pair_log_odds
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS
+from consilience.models.block_linkage.model import wide_parameters
+
+__all__ = ["ALL_PAIRS", "LinkProblem", "State", "wide_pairs"]
+
+ALL_PAIRS = 3000           # so many records are all compared with each other, which finds all pairs exactly
+
+
+class State(NamedTuple):
+    """State of one chain.
+
+    Parameters
+    ----------
+    cluster : int32, shape ``(record,)``; Π, each cluster named by the code of its first record.
+    value_share : shape ``(value,)``; θ, adding up to one within a field.
+    distortion : shape ``(field,)``; b.
+    intensity : shape ``()``; m.
+    size_share : shape ``(size,)``; μ.
+    """
+
+    cluster: Int[Array, " record"]
+    value_share: Float[Array, " value"]
+    distortion: Float[Array, " field"]
+    intensity: Float[Array, ""]
+    size_share: Float[Array, " size"]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class LinkProblem:
+    """What a sweep reads.
+
+    Parameters
+    ----------
+    value : int32, shape ``(record, field)``; codes into the values of all fields, -1 where missing.
+    field : int32, shape ``(value,)``; the field of each value.
+    source : int32, shape ``(record,)``; records of one source are never together. Where all may be, each record has a
+        source of its own.
+    first_neighbour : int32, shape ``(record + 1,)``; where the neighbours of each record begin.
+    neighbour : int32, shape ``(edge,)``; candidates of each record, increasing; every pair is there twice.
+    layout : arrays of the form in which links are drawn; see there.
+    value_concentration : shape ``()``; of a symmetric Dirichlet distribution of the values of each field.
+    distortion : shape ``(field, 2)``; parameters of Beta distributions.
+    intensity : shape ``(2,)``; shape and rate of a Gamma distribution.
+    size_share : shape ``(size,)``; parameters of a Dirichlet distribution. Entities have at most so many records.
+    form : in which links are drawn; static.
+    """
+
+    value: Int[Array, "record field"]
+    field: Int[Array, " value"]
+    source: Int[Array, " record"]
+    first_neighbour: Int[Array, " records_and_one"]
+    neighbour: Int[Array, " edge"]
+    layout: Any
+    value_concentration: Float[Array, ""]
+    distortion: Float[Array, "field 2"]
+    intensity: Float[Array, " 2"]
+    size_share: Float[Array, " size"]
+    form: str = dataclasses.field(metadata={"static": True})
+
+
+def wide_pairs(records: Records, *, threshold: float, restriction: str = "none") -> CandidatePairs:
+    """Return the pairs that Gibbs sampling may link; those of the user, where the records have some.
+
+    Parameters
+    ----------
+    threshold : pairs with log odds above minus this, under wide values of the hyperparameters.
+    restriction : which records may be together, a name in `RESTRICTIONS`.
+    """
+    wide, likelihood = wide_parameters(records), LIKELIHOODS["hit-miss"]
+    if records.candidate is not None:
+        pairs = given_pairs(records, records.candidate, wide, likelihood)
+    elif records.num_records <= ALL_PAIRS:
+        first, second = (place.astype(np.int32) for place in np.triu_indices(records.num_records, 1))
+        pairs = pair_log_odds(records.value, first, second, wide, likelihood, records.first_value)
+        pairs = pairs.where(pairs.log_odds > -threshold)
+    else:
+        pairs = join(records, wide, likelihood, threshold=threshold, exact=True)
+    same = records.source[pairs.first] == records.source[pairs.second]
+    return pairs if restriction == "none" else pairs.where(same if restriction == "within" else ~same)

@@ -1,0 +1,75 @@
+r"""What hit-miss believes before any record: how values and distortions are spread, and which partitions are likely.
+
+Three priors of the partition of N records into k entities:
+
+- "labels", that of the paper: every record has one of N labels, and all labellings are as likely. Of a partition these
+  are N! / (N - k)!, in proportion to 1 / (N - k)!, where N - k is the number of *links*: a chain of three records has
+  two. So another link is the less likely the more there are, whichever records it joins.
+- "partitions": every partition is as likely.
+- "entities": a Poisson number m of entities whose sizes have the shares μ, both unknown,
+
+  .. math:: p(\Pi, N) = \frac{e^{-m}}{N!} \prod_C m\, |C|!\, \mu_{|C|} .
+
+The last is a product over clusters, and so is "partitions", which is m = 1 and μ_s = 1 / s! but for a constant. That is
+how both are enumerated, and "labels" too: what couples its components is the number of links alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Float
+from consilience.errors import InvalidPrior
+from consilience.models.block_linkage import priors as of_linkage
+from consilience.models.block_linkage.priors import Hyperprior, hyperprior
+
+__all__ = ["PARTITION_PRIORS", "Priors", "equal_sizes", "hyperpriors"]
+
+PARTITION_PRIORS = ("labels", "partitions", "entities")
+"""Of the partition; see the module."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priors(of_linkage.Priors):
+    """Priors of the hyperparameters.
+
+    Parameters
+    ----------
+    distortion : b, of how often a field of a record is distorted; Beta(1, 9) by default. Batch shape ``()``, or
+        ``(field,)`` for a prior per field.
+    value_share : concentration of a symmetric Dirichlet distribution of the values of each field; 1 by default.
+    size_share, intensity : μ and m, where the prior of the partition is "entities"; see
+        `consilience.models.block_linkage.Priors`.
+
+    Raises
+    ------
+    InvalidPrior : the concentration is no positive number.
+    """
+
+    value_share: Any = 1.0
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.value_share)
+        if given.dtype.kind not in "iuf" or given.shape != () or not 0 < given < np.inf:
+            raise InvalidPrior(f"value_share is {self.value_share!r}; give a positive finite number")
+
+
+def equal_sizes(largest: int) -> Float[np.ndarray, " size"]:
+    """Return the μ under which, with m = 1, every cluster of up to so many records has the weight one."""
+    return 1 / np.cumprod(np.arange(1, largest + 1), dtype=float)
+
+
+def hyperpriors(priors: Priors, data: object, *, prior: str, largest: int) -> Hyperprior:
+    """Return the parameters of the conjugate priors; where the partition has none, those of sizes are neutral.
+
+    Raises
+    ------
+    NotConjugate : a prior that is used is not a Beta, a Dirichlet or a Gamma distribution.
+    """
+    if prior == "entities":
+        return hyperprior(priors, data, largest)
+    unused = Priors(distortion=priors.distortion, value_share=priors.value_share)
+    return hyperprior(unused, data, largest)

@@ -1,0 +1,216 @@
+"""Records from the prior of hit-miss: partitions, true values, distortions, values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.data.codes import object_array
+from consilience.data.records import Records
+from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.enumeration import conflicts, first_places, pairs_within, set_partitions, together
+from consilience.models.block_linkage.model import Linkable, members_by_size
+from consilience.models.hit_miss.priors import Priors, hyperpriors
+from consilience.models.partition import first_members
+
+__all__ = ["draw_prior_clusters", "draw_values", "simulate"]
+
+_LISTED = 8
+"""So many records have few enough partitions to list them."""
+
+_MOST_TRIES = 10_000
+
+
+def simulate(
+    key: Key | int, priors: Priors | None = None, *, num_records: int | None = None,
+    num_values: Sequence[int] = (150, 100, 90, 12, 31), missing: float = 0.0, num_sources: int = 1,
+    num_items: int | None = None, num_annotators: int | None = None, num_labels: int | None = None,
+    values: Mapping[str, Any] | None = None, prior: str = "labels", restriction: str = "none", largest: int = 6,
+    **options: Any,
+) -> tuple[Records, dict[str, np.ndarray]]:  # fmt: skip
+    """Draw hyperparameters, a partition and records from the prior; who is who is known.
+
+    Parameters
+    ----------
+    num_records : how many; 200 by default. ``num_items`` is another name for it, by which `check` calls it.
+    num_values : how many values each field may have; with ``num_annotators`` there are so many fields, of
+        ``num_labels`` values each.
+    missing : share of the values that are lost.
+    num_sources : how many files the records come in, at random.
+    values : true values as this function returns them: keep them, and draw the records alone anew.
+    prior, largest : of the partition, and most records of an entity, as in a fit.
+    restriction : "none" alone can be drawn.
+    options : of the fit, which have no part here.
+
+    Returns
+    -------
+    data : with known entities; values that no record shows are among the values all the same.
+    values : ``distortion`` ``(field,)``, ``value_share`` ``(value,)``, ``cluster`` ``(record,)``, each named by its
+        first record; under the prior "entities" also ``size_share`` and ``intensity``.
+
+    Raises
+    ------
+    UnsupportedRequest : a restriction; and where hardly any partition has no entity of too many records.
+    """
+    if restriction != "none":
+        raise UnsupportedRequest(f"records with restriction={restriction!r} cannot be drawn from the prior")
+    priors = priors or Priors()
+    number = num_records or num_items or 200
+    if num_annotators is not None:
+        num_values = (num_labels or 3,) * num_annotators
+    sizes, field = np.asarray(num_values), np.repeat(np.arange(len(num_values)), num_values)
+    data_alone = _Sizes(number, len(sizes))
+    key = jax.random.key(key) if isinstance(key, int) else key
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    if values is None:
+        own = hyperpriors(priors, data_alone, prior=prior, largest=largest)
+        found = {
+            "distortion": generator.beta(*own.distortion.T),
+            "value_share": np.concatenate([generator.dirichlet(np.full(size, priors.value_share)) for size in sizes]),
+        }
+        if prior == "entities":
+            intensity = generator.gamma(own.intensity[0]) / own.intensity[1]
+            found |= {"size_share": generator.dirichlet(own.size_share), "intensity": np.asarray(intensity)}
+        found["cluster"] = _draw_partition(generator, number, prior, largest, found.get("size_share"))
+    else:
+        found = {name: np.asarray(value) for name, value in values.items()}
+    lost = generator.random((len(sizes), number)) < missing
+    value = draw_values(
+        jax.random.fold_in(key, 1), jnp.asarray(found["cluster"]), jnp.asarray(np.where(lost, -1, 0)),
+        jnp.asarray(found["value_share"]), jnp.asarray(found["distortion"]), jnp.asarray(field),
+    )  # fmt: skip
+    first_value = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    code = np.where(lost, -1, np.asarray(value) - first_value[:-1, None])
+    _, entity = np.unique(found["cluster"], return_inverse=True)
+    names = object_array(f"field_{place + 1}" for place in range(len(sizes)))
+    records = Records(
+        value=code.astype(np.int32), source=generator.integers(num_sources, size=number).astype(np.int32),
+        first_value=first_value, entity=entity.astype(np.int32), num_records=number, num_fields=len(sizes),
+        num_sources=num_sources, num_values=int(sizes.sum()),
+        records=object_array(f"r{place + 1}" for place in range(number)), fields=names,
+        sources=object_array(f"file_{place + 1}" for place in range(num_sources)),
+        values=object_array(f"v{place + 1}" for size in sizes for place in range(size)),
+        entities=object_array(f"e{place + 1}" for place in range(int(entity.max()) + 1)),
+    )  # fmt: skip
+    return records, found
+
+
+class _Sizes:
+    """What priors look at before there are records."""
+
+    fields = None
+
+    def __init__(self, num_records: int, num_fields: int) -> None:
+        self.num_records, self.num_fields = num_records, num_fields
+
+
+def _draw_partition(
+    generator: np.random.Generator, number: int, prior: str, largest: int, size_share: np.ndarray | None
+) -> Int[np.ndarray, " record"]:
+    """Draw a partition from its prior, again and again until no cluster has too many records.
+
+    Under "entities" given that there are so many records: sizes are drawn from μ one after another, and the last
+    cluster has what is left, which is the prior but for that one.
+    """
+    for _ in range(_MOST_TRIES):
+        if prior == "labels":
+            label = generator.integers(number, size=number)
+        elif prior == "partitions":
+            label = generator.integers(_number_of_urns(generator, number), size=number)
+        else:
+            size = 1 + generator.choice(largest, number, p=size_share)
+            label = generator.permutation(np.repeat(np.arange(number), size)[:number])
+        if np.bincount(label).max() <= largest:
+            return first_members(label)
+    raise UnsupportedRequest(
+        f"hardly any partition of {number:,} records has no entity of more than {largest} under the prior {prior!r}; "
+        "give fewer records or a larger largest="
+    )
+
+
+def _number_of_urns(generator: np.random.Generator, number: int) -> int:
+    """Draw how many urns to throw records into, so that all their partitions are as likely (Stam 1983)."""
+    urns = np.arange(1, 4 * number + 40)
+    log_weight = number * np.log(urns) - np.cumsum(np.log(urns))
+    weight = np.exp(log_weight - log_weight.max())
+    return int(generator.choice(urns, p=weight / weight.sum()))
+
+
+# ---- in compiled programs ----
+
+
+def draw_values(
+    key: Key, cluster: Int[Array, " record"], value: Int[Array, "field record"], value_share: Float[Array, " value"],
+    distortion: Float[Array, " field"], field: Int[Array, " value"],
+) -> Int[Array, "field record"]:  # fmt: skip
+    """Draw true values of clusters, and of each record copies of them or other values.
+
+    Parameters
+    ----------
+    cluster : of each record, the code of its first one.
+    value : -1 where one is missing, which stays so.
+    value_share, distortion : θ and b.
+    field : of each value.
+
+    Returns
+    -------
+    codes into the values of all fields, -1 where missing.
+    """
+    key_true, key_other, key_distorted = jax.random.split(key, 3)
+    of_field = field == jnp.arange(len(distortion))[:, None]
+    log_share = jnp.where(of_field, jnp.log(value_share), -jnp.inf)[:, None]
+    true, other = (
+        jax.random.categorical(own, log_share, shape=value.shape, axis=-1) for own in (key_true, key_other)
+    )
+    distorted = jax.random.uniform(key_distorted, value.shape, distortion.dtype) < distortion[:, None]
+    drawn = jnp.where(distorted, other, true[:, cluster])
+    return jnp.where(value >= 0, drawn, -1).astype(jnp.int32)
+
+
+def draw_prior_clusters(
+    key: Key, data: Linkable, *, prior: str, size_share: Float[Array, " size"], intensity: Float[Array, ""]
+) -> Int[Array, " record"]:
+    """Draw a partition from its prior, among those that join records of a component only and that the data allow.
+
+    All partitions are listed, and nothing of how they are sampled given records is used.
+
+    Raises
+    ------
+    UnsupportedRequest : there are more than eight records.
+    """
+    number = data.num_records
+    if number > _LISTED:
+        raise UnsupportedRequest(f"partitions of {number} records cannot be listed; of up to {_LISTED} they can")
+    labels = set_partitions(number).astype(int)
+    size_of = (labels[:, :, None] == np.arange(number)).sum(axis=1)  # (partition, cluster)
+    by_size = (size_of[:, :, None] == np.arange(1, number + 1)).sum(axis=1)
+    links = number - (size_of > 0).sum(axis=1)
+    if prior == "labels":
+        log_weight = -gammaln(jnp.asarray(1.0 + links))
+    elif prior == "partitions":
+        log_weight = jnp.zeros(len(labels))
+    else:
+        known = jnp.pad(size_share, (0, max(number - len(size_share), 0)), constant_values=1)[:number]
+        of_size = jnp.log(intensity) + gammaln(jnp.arange(2.0, number + 2)) + jnp.log(known)
+        log_weight = by_size @ of_size
+    too_large = jnp.asarray(by_size[:, len(size_share) :].any(axis=1))
+    forbidden = _forbidden(data)[pairs_within(number)] @ together(number).astype(int) > 0
+    drawn = jax.random.categorical(key, jnp.where(too_large | forbidden, -jnp.inf, log_weight))
+    return jnp.asarray(first_places(number), jnp.int32)[drawn]
+
+
+def _forbidden(data: Linkable) -> Int[Array, "record record"]:
+    """Return 1 where two records may not be together."""
+    number = data.num_records
+    component = jnp.arange(number)
+    for own in members_by_size(data):
+        component = component.at[own].set(jnp.asarray(own)[:, :1])
+    apart = component[:, None] != component
+    conflict = conflicts(jnp.asarray(data.source), np.arange(number)[None], data.restriction)
+    return (apart if conflict is None else apart | conflict[:, :, 0]).astype(int)

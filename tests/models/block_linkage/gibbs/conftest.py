@@ -1,0 +1,119 @@
+"""Small linkage problems whose partitions can all be gone through."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from consilience.models.block_linkage.enumeration import set_partitions
+from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
+
+
+class Small(NamedTuple):
+    """A problem without layout, hyperparameters to hold fixed, all its partitions and how probable each is."""
+
+    problem: LinkProblem
+    state: State
+    partition: np.ndarray
+    probability: np.ndarray
+
+
+@pytest.fixture
+def small_problem():
+    """Return a function that makes a problem of a few records on a given graph."""
+
+    def make(edges, value, *, share, distortion, intensity, size_share, source=None):
+        value = np.asarray(value)
+        number = len(value)
+        source = np.arange(number) if source is None else np.asarray(source)
+        field = np.repeat(np.arange(len(share)), [len(own) for own in share])
+        pairs = np.array([*edges, *(edge[::-1] for edge in edges)]).reshape(-1, 2)
+        pairs = pairs[np.lexsort(pairs.T[::-1])]
+        first = np.searchsorted(pairs[:, 0], np.arange(number + 1))
+        codes = np.where(value >= 0, value + np.searchsorted(field, np.arange(len(share))), -1)
+        share, distortion, size_share = np.concatenate(share), np.asarray(distortion), np.asarray(size_share)
+        partition = set_partitions(number)
+        weight = [
+            _weight(labels, edges, codes, field, share, distortion, intensity, size_share, source)
+            for labels in partition
+        ]
+        partition = np.stack([_named(labels) for labels in partition])
+        state = State(
+            jnp.arange(number, dtype=jnp.int32), *(jnp.asarray(part) for part in (share, distortion)),
+            jnp.asarray(intensity), jnp.asarray(size_share),
+        )  # fmt: skip
+        problem = LinkProblem(
+            value=jnp.asarray(codes, jnp.int32), field=jnp.asarray(field, jnp.int32),
+            source=jnp.asarray(source, jnp.int32), first_neighbour=jnp.asarray(first, jnp.int32),
+            neighbour=jnp.asarray(pairs[:, 1], jnp.int32), layout=None, value_concentration=jnp.asarray(0.3),
+            distortion=jnp.tile(jnp.array([1.0, 9.0]), (len(distortion), 1)), intensity=jnp.array([1.0, 0.1]),
+            size_share=jnp.ones(len(size_share)), form="scan",
+        )  # fmt: skip
+        return Small(problem, state, partition, np.array(weight) / np.sum(weight))
+
+    return make
+
+
+def _named(labels):
+    """Name clusters by their first record."""
+    return (labels[:, None] == labels[None]).argmax(axis=1).astype(np.int32)
+
+
+def _weight(labels, edges, codes, field, share, distortion, intensity, size_share, source):
+    """Return the probability of a partition and its records, up to a constant, from the definition of the model."""
+    weight = 1.0
+    for label in range(labels.max() + 1):
+        own = np.flatnonzero(labels == label)
+        if len(own) > len(size_share) or len(np.unique(source[own])) < len(own) or not _is_connected(own, edges):
+            return 0.0
+        weight *= intensity * np.prod(np.arange(1, len(own) + 1)) * size_share[len(own) - 1]
+        for column, rate in enumerate(distortion):
+            values = np.flatnonzero(field == column)
+            shown = codes[own, column][codes[own, column] >= 0]
+            copies = (1 - rate) * (values[:, None] == shown) + rate * share[shown]
+            weight *= share[values] @ np.prod(copies, axis=1)
+    return weight
+
+
+def _is_connected(own, edges):
+    reached = {own[0]}
+    for _ in own:
+        reached |= {b for edge in edges for a, b in (edge, edge[::-1]) if a in reached and b in own}
+    return len(reached) == len(own)
+
+
+@pytest.fixture
+def assert_leaves_invariant():
+    """Return a function that asserts that links drawn from exact partitions have the same distribution afterwards.
+
+    The total variation between the two is measured in units of its own Monte Carlo error. Chains may also start with
+    all records alone, which shows that they reach all partitions.
+    """
+
+    def check(redraw, small, *, num_chains=20_000, sweeps=6, seed=0, alone=False):
+        generator = np.random.default_rng(seed)
+        begun = small.partition[generator.choice(len(small.partition), num_chains, p=small.probability)]
+        if alone:
+            begun = np.tile(small.state.cluster, (num_chains, 1))
+
+        def chain(key, cluster):
+            def sweep(number, cluster):
+                return redraw(jax.random.fold_in(key, number), small.state._replace(cluster=cluster), small.problem)
+
+            return jax.lax.fori_loop(0, sweeps, sweep, cluster)
+
+        keys = jax.random.split(jax.random.key(seed), num_chains)
+        ended = np.asarray(jax.jit(jax.vmap(chain))(keys, begun))
+        code = {tuple(labels): number for number, labels in enumerate(small.partition.tolist())}
+        counts = np.bincount([code[tuple(labels)] for labels in ended.tolist()], minlength=len(small.partition))
+        chance = generator.multinomial(num_chains, small.probability, size=500)
+        by_chance = np.abs(chance / num_chains - small.probability).sum(axis=1) / 2
+        found = np.abs(counts / num_chains - small.probability).sum() / 2
+        assert found < by_chance.mean() + 5 * by_chance.std()
+        assert not counts[small.probability == 0].any()
+        # It also moves: most end elsewhere than where they began.
+        assert (ended != begun).any(axis=1).mean() > 0.3
+
+    return check

@@ -1,0 +1,63 @@
+"""Links that the wide graph leaves out: as many as the model expects, and a warning where they matter."""
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from consilience.models.block_linkage import simulate
+from consilience.models.block_linkage.gibbs.outside import LinksOutside, links_outside, outside_warning
+from consilience.models.block_linkage.gibbs.problem import wide_pairs
+from consilience.models.partition import first_members, pairs_together
+
+
+def linked_in(records, threshold):
+    """Return clusters of the true pairs in the graph, and how many true pairs are not in it."""
+    number = records.num_records
+    pairs = wide_pairs(records, threshold=threshold)
+    same = records.entity[pairs.first] == records.entity[pairs.second]
+    graph = coo_array((np.ones(same.sum()), (pairs.first[same], pairs.second[same])), shape=(number, number))
+    total = len(pairs_together(np.asarray(records.entity)))
+    return first_members(connected_components(graph, directed=False)[1]), total - int(same.sum())
+
+
+def draws_of(records, values, cluster):
+    """Return one draw of what the records were drawn from."""
+    return {
+        "cluster": cluster[None], "value_share": values["value_share"][None], "distortion": values["distortion"][None],
+        "intensity": np.array([len(np.unique(records.entity))]), "size_share": values["size_share"][None],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+def test_as_many_as_there_are(missing):
+    """Over several sets of records, with entities of two so that a link outside is no other way together."""
+    expected, found = 0.0, 0
+    for seed in range(6):
+        records, values = simulate(
+            seed, num_records=1200, num_values=(100, 80, 40, 12, 20), distortion=0.12, size_share=(0.7, 0.3),
+            missing=missing,
+        )  # fmt: skip
+        cluster, outside = linked_in(records, 2.0)
+        one = links_outside(draws_of(records, values, cluster), records, 2.0)
+        assert 0 < one.share < 1
+        expected, found = expected + one.number, found + outside
+    assert found > 100
+    # Both vary as Poisson counts do, the expected one because it follows the links that were found.
+    assert abs(found - expected) < 5 * np.sqrt(found + expected)
+
+
+def test_nobody_knows_of_candidates_that_were_given():
+    records, values = simulate(0, num_records=40)
+    records = records.with_candidates({"record_a": records.records[:1], "record_b": records.records[1:2]})
+    found = links_outside(draws_of(records, values, np.arange(40)), records, 10.0)
+    assert np.isnan(found).all()
+    assert outside_warning(found, 0.0, 10.0) == []
+
+
+def test_a_warning_where_it_matters():
+    """Beyond a tenth of the standard deviation."""
+    assert outside_warning(LinksOutside(0.5, 0.999), 6.0, 10.0) == []
+    (warned,) = outside_warning(LinksOutside(0.7, 0.999), 6.0, 8.0)
+    assert "expects 0.7 links among pairs that could not be linked" in warned
+    assert "raise the option wide, now 8" in warned

@@ -1,0 +1,159 @@
+"""Hit-miss through the public `fit`: answers, tables, and what it is told."""
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.partition_scores import num_entities
+from consilience.inference.results import Result
+from consilience.models.hit_miss import MODEL
+from consilience.models.hit_miss.simulation import simulate
+from consilience.models.hit_miss.tables import name_free
+from consilience.models.partition import DrawnPartitions
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning"),
+    pytest.mark.filterwarnings("ignore::consilience.errors.InputWarning"),
+]
+
+FILES = {
+    "a": {"id": ["a1", "a2", "a3"], "name": ["vogt", "born", "lang"], "year": ["1951", "1960", "1947"]},
+    "b": {"id": ["b1", "b2"], "name": ["vogt", "noll"], "year": ["1951", "1972"]},
+    "c": {"id": ["c1", "c2", "c3"], "name": ["vogt", "noll", "kern"], "year": ["1951", "1972", "1980"]},
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    records = cs.read_records(FILES)
+    return cs.fit("hit-miss", records, restriction="across", draws=300, chains=2, warmup=100, progress=False)
+
+
+def test_entities_by_file_are_those_counted_by_hand(fitted):
+    table = MODEL.tables["patterns"](None, fitted.data, DrawnPartitions(np.array([
+        [0, 1, 2, 0, 4, 0, 4, 7],  # abc, a, a, bc, c
+        [0, 1, 2, 0, 4, 5, 4, 7],  # ab, a, a, bc, c, c
+        [0, 1, 2, 3, 4, 0, 6, 7],  # ac, a, a, b, b, c, c
+    ])))  # fmt: skip
+    found = dict(zip(table["sources"], table["entities"], strict=True))
+    assert found == pytest.approx({
+        "a": 2, "b": 2 / 3, "a + b": 1 / 3, "c": 5 / 3, "a + c": 1 / 3, "b + c": 2 / 3, "a + b + c": 1 / 3,
+    })  # fmt: skip
+    drawn = fitted.patterns()
+    assert drawn["entities"].sum() == pytest.approx(num_entities(fitted).value)
+    assert (drawn["lower"] <= drawn["upper"]).all()
+
+
+def test_a_restriction_is_kept_in_every_draw(fitted):
+    source, cluster = np.asarray(fitted.data.source), fitted.truth.clusters()
+    same = (source[:, None] == source) & ~np.eye(len(source), dtype=bool)
+    assert not ((cluster[:, :, None] == cluster[:, None]) & same).any()
+
+
+def test_the_summary_has_no_names_of_clusters(fitted):
+    quantities = [str(one) for one in fitted.summary()["quantity"]]
+    assert "num_entities" in quantities
+    assert any(one.startswith("together") for one in quantities)
+    assert not any(one.startswith("cluster") for one in quantities)
+    found = name_free(fitted.samples(), fitted.data)
+    np.testing.assert_array_equal(found["num_entities"].ravel(), fitted.truth.num_clusters())
+
+
+def test_a_saved_fit_comes_back(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    loaded = cs.load_fit(tmp_path / "run")
+    assert loaded.truth.clusters().tobytes() == fitted.truth.clusters().tobytes()
+    for name in MODEL.tables:
+        assert loaded.table(name).equals(fitted.table(name)), name
+
+
+def test_a_report_can_be_made(fitted, tmp_path):
+    cs.report(fitted, path=tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "How many entities" in text
+    assert "Between files" in text
+
+
+def test_a_run_that_stops_goes_on_to_the_same_bits(fitted, tmp_path):
+    settings = {"restriction": "across", "draws": 300, "chains": 2, "warmup": 100, "progress": False}
+    part = cs.fit("hit-miss", fitted.data, checkpoint=tmp_path / "kept", time_limit=0.0, **settings)
+    assert part.result is Result.interrupted
+    whole = cs.fit("hit-miss", fitted.data, checkpoint=tmp_path / "kept", resume=True, **settings)
+    assert whole.result is not Result.interrupted
+    assert whole.truth.clusters().tobytes() == fitted.truth.clusters().tobytes()
+
+
+def test_what_the_prior_expects_is_said(fitted):
+    assert any("expects 5 entities of 8 records" in note for note in fitted.notes())
+    other = cs.fit("hit-miss", fitted.data, prior="entities", draws=20, chains=1, warmup=10, progress=False)
+    assert not any("the prior of the partition" in note for note in other.notes())
+
+
+@pytest.mark.parametrize("prior", ["labels", "partitions", "entities"])
+def test_records_are_drawn_from_the_prior(prior):
+    records, values = simulate(3, num_records=40, num_values=(30, 20), missing=0.1, num_sources=2, prior=prior)
+    assert records.value.shape == (2, 40)
+    assert 0 < (records.value < 0).mean() < 0.3
+    assert np.bincount(values["cluster"]).max() <= 6
+    assert (values["cluster"] == values["cluster"][values["cluster"]]).all()
+    np.testing.assert_allclose([values["value_share"][:30].sum(), values["value_share"][30:].sum()], 1)
+    same, _ = simulate(3, num_records=40, num_values=(30, 20), values=values, prior=prior)
+    np.testing.assert_array_equal(same.entity, records.entity)
+    with pytest.raises(UnsupportedRequest, match="cannot be drawn"):
+        simulate(3, restriction="across")
+
+
+def test_partitions_from_the_prior_are_uniform():
+    """Of four records there are 15 partitions."""
+    drawn = [
+        tuple(simulate(seed, num_records=4, num_values=(2,), prior="partitions")[1]["cluster"]) for seed in range(450)
+    ]
+    number = np.array([drawn.count(one) for one in set(drawn)])
+    assert len(number) == 15
+    assert ((number - 30) ** 2 / 30).sum() < 45  # the chi-square of 14 degrees of freedom is that large once in 24,000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moves", ["blocks", "split-merge"])
+def test_the_checks_of_a_sampler_pass(moves):
+    found = cs.check("hit-miss", draws=1000, replications=2000 if moves == "blocks" else 200, moves=moves)
+    assert found.passed, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", ["labels", "partitions", "entities"])
+def test_both_moves_and_nuts_agree(prior):
+    records, _ = simulate(1, num_records=24, num_values=(6, 5, 4), missing=0.1)
+    settings = {"prior": prior, "draws": 1000, "chains": 4, "progress": False}
+    fits = [
+        cs.fit("hit-miss", records, moves="blocks", **settings),
+        cs.fit("hit-miss", records, moves="split-merge", **settings),
+        cs.fit("hit-miss", records, method="nuts", **settings),
+    ]
+    tables = [fitted.summary().set_index("quantity") for fitted in fits]
+    sites = [one for one in tables[2].index if one.startswith(("distortion", "value_share", "intensity", "size_share"))]
+    for table in tables[1:]:
+        error = np.hypot(table["mcse"], tables[0]["mcse"])[sites]
+        assert ((table["mean"] - tables[0]["mean"])[sites].abs() / error).max() < 5
+    counts = [fitted.truth.num_clusters() for fitted in fits]
+    errors = [tables[0].loc["num_entities", "mcse"], tables[1].loc["num_entities", "mcse"]]
+    errors.append(counts[2].std() / np.sqrt(400))
+    for number, error in zip(counts[1:], errors[1:], strict=True):
+        assert abs(number.mean() - counts[0].mean()) < 5 * np.hypot(error, errors[0])
+
+
+@pytest.mark.slow
+@pytest.mark.public_data
+def test_rldata_has_as_many_entities_as_published_elsewhere(data_folder):
+    """Of RLdata500 another sampler of the same model found 444.8 entities, 95 % in [438, 450]; 450 are true."""
+    records = cs.read_records(
+        data_folder / "rldata" / "RLdata500.csv", id="rec_id", entity="ent_id",
+        fields=["fname_c1", "lname_c1", "by", "bm", "bd"],
+    )  # fmt: skip
+    fitted = cs.fit("hit-miss", records, prior="entities", threshold=8, draws=500, chains=2, progress=False)
+    count = num_entities(fitted)
+    assert abs(count.value - 444.8) < 1.5
+    assert abs(count.interval[0] - 438) <= 2
+    assert abs(count.interval[1] - 450) <= 2
+    assert cs.score_partition(fitted, records)["pairwise-f1"] > 0.9
