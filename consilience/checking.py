@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -214,6 +215,11 @@ def check(
     )  # fmt: skip
     if subject.method not in member.methods:
         raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
+    if member.simulate is not None and not _takes_sizes(member.simulate):
+        raise UnsupportedRequest(
+            f"'{member.name}' simulates data with given numbers and not from its priors, and its methods do not share "
+            "one posterior: they look at other candidates. Fit the data by each of them, and compare what they say"
+        )
     _check_replications(replications)
     more = 1 if quick else _LONGER
     with warnings.catch_warnings():
@@ -249,6 +255,12 @@ def _hand_derived(member: Model) -> str:
             f"says how near: fit the data by {approximate[0]} and by nuts, and compare what they say"
         )
     raise UnsupportedRequest(problem)
+
+
+def _takes_sizes(simulate: Callable[..., Any]) -> bool:
+    """Return whether data of any number of items can be simulated."""
+    given = inspect.signature(simulate).parameters.values()
+    return any(parameter.name == "num_items" or parameter.kind is parameter.VAR_KEYWORD for parameter in given)
 
 
 def _check_replications(replications: int | None) -> None:

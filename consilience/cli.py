@@ -113,7 +113,7 @@ def _in_flags(text: str) -> str:
     flags = re.sub(r"\bcolumns=\{'(\w+)': …\}", r"--columns \1=…", flags)
     flags = re.sub(r"\b(id|entity|restriction)='([^']+)'", r"--\1 \2", flags)
     flags = re.sub(r"\bmissing_values=(?=[ ,;.)…]|$)", "--missing-values", flags)
-    return re.sub(r"\b(labels|classes|fields|entity)=(?=[ ,;.)…]|$)", r"--\1", flags)
+    return re.sub(r"\b(labels|classes|fields|similar|entity)=(?=[ ,;.)…]|$)", r"--\1", flags)
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
@@ -175,6 +175,11 @@ def _seed(text: str) -> int:
 
 # ---- the flags of each command ----
 
+_TIME_LIMIT_HELP = (
+    "stop S seconds after the fit began and keep what was finished; looked at between steps, so that compilation, or "
+    "an ascent before a sampler, may take longer"
+)
+
 _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "method": {"default": "auto", "help": "auto, or one of those that the model lists"},
     "draws": {"type": int, "default": 1000, "metavar": "N", "help": "draws to keep, per chain (1000)"},
@@ -183,7 +188,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "max-steps": {"type": int, "metavar": "N", "help": "most steps of an optimiser"},
     "tolerance": {"type": float, "metavar": "X", "help": "convergence threshold of an optimiser"},
     "devices": {"type": int, "metavar": "N", "help": "divide the items among N GPUs, or parts of the CPU (1)"},
-    "time-limit": {"type": float, "metavar": "S", "help": "stop after S seconds and keep what was finished"},
+    "time-limit": {"type": float, "metavar": "S", "help": _TIME_LIMIT_HELP},
     "seed": {"type": _seed, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
     "x64": {"action": "store_true", "help": "compute in double precision"},
     "quiet": {"action": "store_true", "help": "no progress bar"},
@@ -310,15 +315,21 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("files", nargs="+", metavar="FILE", help="tables of records, one or several")
     sub.add_argument("--id", metavar="COLUMN", help="that names each record (id, record_id or rec_id)")
     sub.add_argument("--fields", type=_typed_fields, metavar="A,B:date,…", help="columns to compare, with their types")
+    help_ = "columns whose values may be nearly equal: by string (typing errors), number or date"
+    sub.add_argument("--similar", type=_renamed, metavar="A=string,…", help=help_)
     sub.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
     sub.add_argument("--missing-values", type=_listed, metavar="NA,…", help="texts that stand for a missing value")
     sub.add_argument("--pairs", metavar="FILE", help="the pairs that may be linked: record_a, record_b")
-    sub.add_argument("--method", choices=("auto", "em", "nuts"), default="auto", help="how to infer (em)")
-    likelihoods = ("hit-miss", "dirichlet-multinomial")
+    sub.add_argument(
+        "--method", choices=("auto", "em", "nuts", "gibbs"), default="auto",
+        help="how to infer (em); gibbs gives the number of entities an interval that holds if the model does",
+    )
+    likelihoods = ("hit-miss", "dirichlet-multinomial", "error-classes")
     sub.add_argument("--likelihood", choices=likelihoods, help="of distorted values (hit-miss)")
     restrictions = ("none", "across", "within")
     sub.add_argument("--restriction", choices=restrictions, help="link only between files, or only within (none)")
     sub.add_argument("--threshold", type=float, metavar="X", help="pairs of log odds below -X are left out (4)")
+    sub.add_argument("--wide", type=float, metavar="X", help="of gibbs, the same (10, or 12 where values are missing)")
     sub.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
     sub.add_argument("--draws", type=int, default=1000, metavar="N", help="draws of partitions (1000)")
     sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same numbers (0)")
@@ -506,6 +517,7 @@ def _build_table(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
     _add_json(sub)
+    sub.add_argument("--view", type=int, metavar="N", help="of views of experts: the rows of this view alone")
     sub.add_argument("--csv", metavar="FILE", help="write the whole table to a CSV file")
 
 

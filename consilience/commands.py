@@ -24,7 +24,7 @@ from consilience import models as registry
 from consilience.coreference_commands import are_chains, read_key
 from consilience.errors import InputError, InputProblem, InputWarning, InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
-from consilience.linkage_commands import fit_folder, holds_records, read_entities
+from consilience.linkage_commands import contract_of, fit_folder, holds_records, read_entities
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
@@ -88,13 +88,14 @@ def fit(arguments: Arguments) -> int:
     entry = registry.entry(arguments.model)
     target = _run_folder(arguments)
     _keep_compiled_programs()
+    # To look at the model's options takes JAX; a file may take longer still to read, and one without options does not.
+    given = arguments.member_options
+    options = _typed(registry.member(arguments.model), given) if given and not _is_public(arguments.file) else None
     content = _read(arguments, entry.data, *entry.also)
-    import numpy as np
-
     import consilience as cs
     from consilience.inference.checkpoints import Checkpoint
 
-    options = _typed(registry.member(arguments.model), arguments.member_options)
+    options = _typed(registry.member(arguments.model), given) if options is None else options
     # Kept until the fit is saved: a kill in between must not lose a complete run.
     checkpoint = Checkpoint(target / CHECKPOINT, resume=arguments.resume, keep=True)
     if arguments.force:
@@ -109,7 +110,7 @@ def fit(arguments: Arguments) -> int:
         )  # fmt: skip
     by_hand = fitted.run is not None and "keyboard" in fitted.run.message
     go_on = _resuming(arguments.words) if fitted.result == "interrupted" else None
-    if fitted.run is not None and not all(np.size(draws) for draws in fitted.run.samples.values()):
+    if fitted.run is not None and not fitted.run.has_draws:
         if by_hand:
             raise KeyboardInterrupt(f"go on with: {go_on}")
         remedy = f"go on with: {go_on}" if go_on else fitted.run.message
@@ -362,13 +363,47 @@ def _say_if_poor(fitted: Fit, folder: Path) -> None:
 def table(arguments: Arguments) -> None:
     """Print one of the model's tables; the first one when none is named."""
     fitted, _ = _load(arguments)
-    rows = rows_of(fitted.table(arguments.name or next(iter(fitted.member.tables))))
+    name = arguments.name or next(iter(fitted.member.tables))
+    rows = rows_of(fitted.table(name))
+    rows = rows if arguments.view is None else _of_view(rows, name, arguments.view)
     _write_items(rows, arguments)
     print(json_text(rows) if arguments.json else table_text(rows, hint="use --json or --csv FILE"))
 
 
+def _of_view(rows: list[dict[str, Any]], name: str, view: int) -> list[dict[str, Any]]:
+    """Return the rows of one view."""
+    if rows and "view" not in rows[0]:
+        raise UnsupportedRequest(f"the table '{name}' has no column 'view'; leave out --view")
+    views = sorted({row["view"] for row in rows})
+    if view not in views:
+        known = ", ".join(map(str, views)) or "none"
+        raise UnsupportedRequest(f"the table '{name}' has no view {view}; it has {known}")
+    return [row for row in rows if row["view"] == view]
+
+
+_OF_VIEWS = {
+    "certainty": "`consilience table {run} views` has the probability of each item's cluster in each view",
+    "next": "`consilience table {run} questions` lists the pairs most worth an answer",
+    "chains": "`consilience table {run} views` prints the clusters of each view",
+    "agreement": "`consilience table {run} same_view` says how probably two experts share a view",
+    "scores": (
+        "write the clusters of one by `consilience table {run} views --view N --csv view.csv`, and compare them by "
+        "`consilience score KEY view.csv --columns record=item`"
+    ),
+}  # fmt: skip
+
+
+def _refuse_views(arguments: Arguments, command: str) -> None:
+    """Say what serves in the place of a command for one truth of the items; views have several clusterings."""
+    folder = fit_folder(arguments.folder)
+    if contract_of(folder) == "Constraints":
+        what = f"{folder} holds views of experts, several clusterings and not one truth"
+        raise UnsupportedRequest(f"{what}; {_OF_VIEWS[command].format(run=folder)}")
+
+
 def certainty(arguments: Arguments) -> None:
     """Print the certainty of the data set, and the items that are least certain."""
+    _refuse_views(arguments, "certainty")
     fitted, risk = _load(arguments)
     from consilience.evaluation.certainties import certainty as measure
 
@@ -391,6 +426,7 @@ def certainty(arguments: Arguments) -> None:
 
 def next_labels(arguments: Arguments) -> None:
     """Print the items most worth another label."""
+    _refuse_views(arguments, "next")
     fitted, _ = _load(arguments)
     from consilience.evaluation.another_label import next_labels as rank
 
@@ -401,6 +437,7 @@ def next_labels(arguments: Arguments) -> None:
 
 def evaluate(arguments: Arguments) -> None:
     """Print one row for each system and metric."""
+    _refuse_views(arguments, "scores")
     policies = _policies(arguments)
     systems = _systems(arguments)
     fitted, risk = _load(arguments)
@@ -429,6 +466,7 @@ def evaluate(arguments: Arguments) -> None:
 
 def compare(arguments: Arguments) -> None:
     """Print the leaderboard and how sure one may be of each pair."""
+    _refuse_views(arguments, "scores")
     policies = _policies(arguments)
     systems = _systems(arguments, arguments.names)
     fitted, _ = _load(arguments)
@@ -449,6 +487,8 @@ def compare(arguments: Arguments) -> None:
 
 def report(arguments: Arguments) -> None:
     """Write the HTML report."""
+    if arguments.predictions:
+        _refuse_views(arguments, "scores")
     policies = _policies(arguments)
     systems = _systems(arguments)
     fitted, risk = _load(arguments)
@@ -500,6 +540,7 @@ def predict(arguments: Arguments) -> None:
 
 def chains(arguments: Arguments) -> None:
     """Print or write the chains of a fit of mentions."""
+    _refuse_views(arguments, "chains")
     fitted, _ = _load(arguments)
     coreference_commands.chains(arguments, fitted)
 
@@ -680,6 +721,7 @@ def _agreement_of_fit(arguments: Arguments) -> None:
         named = _flags(name.replace("_", "-") for name in unfit)
         raise UnsupportedRequest(f"{named} has no meaning for a fit; give the table of annotations")
     arguments.folder = arguments.file
+    _refuse_views(arguments, "agreement")
     fitted, _ = _load(arguments)
     from consilience.evaluation.agreement import agreement as measure
 
@@ -745,7 +787,7 @@ def _wide_text(rows: Rows, hint: str) -> str:
 
 def _description(member: Model) -> dict[str, Any]:
     from consilience.data.tables import ALIASES
-    from consilience.inference.fitting import describe_priors
+    from consilience.inference.stored_priors import describe_priors
     from consilience.models.interface import REQUIRED
 
     options = [

@@ -50,9 +50,9 @@ def as_compared(records: Records, asked: Mapping[str, str]) -> Compared:
     for field in map(str, records.fields):
         texts = records.vocabulary(field).tolist()
         types[field] = asked.get(field) or type_of(texts)
-        read = _READ.get(types[field], _nothing)
-        found = [read(text) for text in texts]
-        if field in asked and types[field] in _READ and texts:
+        read = _READ.get(types[field])
+        found = [None if read is None else read(text) for text in texts]
+        if field in asked and read is not None and texts:
             unread[field] = sum(one is None for one in found) / len(texts)
         forms = [text.casefold() if one is None else one for text, one in zip(texts, found, strict=True)]
         records = records.with_equal(field, forms)
@@ -104,10 +104,6 @@ def _date(year: int, month: int, day: int) -> datetime.date | None:
         return datetime.date(year, month, day)
     except ValueError:
         return None
-
-
-def _nothing(text: str) -> None:
-    """Read nothing: texts are compared as texts."""
 
 
 _READ: dict[str, Callable[[str], Hashable | None]] = {"number": number_of, "date": date_of}

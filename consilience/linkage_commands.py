@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from consilience.data.partitions import Partition
     from consilience.inference.fitting import Fit
 
-__all__ = ["are_entities", "fit_folder", "holds_records", "link", "read_entities", "score", "simulate"]
+__all__ = ["are_entities", "contract_of", "fit_folder", "holds_records", "link", "read_entities", "score", "simulate"]
 
 _LEAST_CERTAIN = 10
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
@@ -32,12 +32,12 @@ def link(arguments: argparse.Namespace) -> None:
     from consilience.linking import link as link_records
     from consilience.reporting import report
 
-    given = ("likelihood", "restriction", "threshold", "largest")
+    given = ("likelihood", "restriction", "threshold", "wide", "largest")
     options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
     fitted = link_records(
         arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id, fields=arguments.fields,
-        entity=arguments.entity, missing_values=arguments.missing_values or (), pairs=arguments.pairs,
-        method=arguments.method, draws=arguments.draws, seed=arguments.seed, **options,
+        similar=arguments.similar, entity=arguments.entity, missing_values=arguments.missing_values or (),
+        pairs=arguments.pairs, method=arguments.method, draws=arguments.draws, seed=arguments.seed, **options,
     )  # fmt: skip
     target.mkdir(parents=True, exist_ok=True)
     for name in ("entities", "pairs"):
@@ -57,6 +57,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     return {
         "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd,
         "interval": None if number.most_links_unseen else [low, high], "interval_of_links_alone": number.links_alone,
+        "basis": number.basis,
         "expected_precision": expected.precision, "expected_recall": expected.recall,
         **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
         **fitted.describe(),
@@ -69,7 +70,9 @@ def _print(fitted: Fit, target: Path, files: list[str]) -> None:
     counts = fitted.data.counts
     print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
     print(f"id       {fitted.attributes['id']}")
-    print(f"fields   {fitted.attributes['fields']}; all compared for equality")
+    similar = fitted.attributes.get("similar")
+    compared = f"compared for equality, but by similarity {similar}" if similar else "all compared for equality"
+    print(f"fields   {fitted.attributes['fields']}; {compared}")
     if "left_out" in fitted.attributes:
         print(f"left out {fitted.attributes['left_out']}")
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
@@ -124,14 +127,20 @@ def fit_folder(folder: str | Path) -> Path:
     return inner if holds_fit(inner) and not holds_fit(Path(folder)) else Path(folder)
 
 
+def contract_of(folder: Path) -> str | None:
+    """Return of what data a folder holds a saved fit; None where it holds none, or a torn one."""
+    if not holds_fit(folder):
+        return None
+    try:
+        found = json.loads((folder / FIT_TEXT).read_text(encoding="utf-8")).get("contract")
+    except (OSError, ValueError, AttributeError):
+        return None  # that it is torn is said where it is loaded
+    return found if isinstance(found, str) else None
+
+
 def holds_records(folder: Path) -> bool:
     """Return whether a folder holds a saved fit of records."""
-    if not holds_fit(folder):
-        return False
-    try:
-        return json.loads((folder / FIT_TEXT).read_text(encoding="utf-8")).get("contract") == "Records"
-    except (OSError, ValueError, AttributeError):
-        return False  # that it is torn is said where it is loaded
+    return contract_of(folder) == "Records"
 
 
 def are_entities(*sources: str) -> bool:

@@ -29,9 +29,10 @@ _BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
 def linkage_lead(fit: Any) -> list[Any]:
     """Return what a page of linkage begins with."""
     data, count = fit.data, num_entities(fit)
+    similar = fit.attributes.get("similar")
     words = (
         f"Which records are of the same entity, inferred by the model “{fit.member.name}” ({fit.member.title}), and "
-        "how sure that is. Fields are compared for equality."
+        f"how sure that is. Fields are compared for equality{f', but by similarity {similar}' if similar else ''}."
     )
     facts = {
         "records": data.num_records, "files": data.num_sources, "fields": data.num_fields,
@@ -49,7 +50,8 @@ def _interval(count: Any) -> dict[str, str]:
     if count.most_links_unseen:
         return {"95 % interval: no links or few of all were looked at": "none"}
     name = "95 % interval of the links alone, too narrow" if count.links_alone else "95 % interval"
-    return {name: f"{low:,.0f} to {high:,.0f}"}
+    basis = {"what the interval rests on": count.basis} if count.basis else {}
+    return {name: f"{low:,.0f} to {high:,.0f}", **basis}
 
 
 def among(fit: Any) -> str:

@@ -13,6 +13,7 @@ from consilience.data.tables import warn_input
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
 from consilience.models.block_linkage.repeats import repeats_by_chance
+from consilience.similarity import check_kinds, with_similar
 
 __all__ = ["ChosenField", "chosen_fields", "link"]
 
@@ -46,6 +47,7 @@ def link(
     *,
     id: str | None = None,
     fields: Sequence[str] | Mapping[str, str] | None = None,
+    similar: Mapping[str, str] | None = None,
     entity: str | None = None,
     missing_values: Sequence[str] = (),
     pairs: Any = None,
@@ -66,6 +68,8 @@ def link(
         all that can tell entities apart: left out is a column that is constant, always missing or different in every
         record, or nearly so, where records that share a value agree in nothing else. Fields are compared for equality:
         of numbers, of dates in whatever unambiguous form, and of texts in any case.
+    similar : a dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs
+        ``pip install 'consilience[strings]'``), "number" or "date"; for example ``{"name": "string"}``.
     entity : a column with the known entity, for evaluation; it is not compared.
     missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
     pairs : a table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the
@@ -73,7 +77,8 @@ def link(
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
-    method : ``auto``, ``em`` or ``nuts``.
+    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
+        alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
     options : of the model `block-linkage`: likelihood, restriction, threshold, largest; and ``devices`` of `fit`.
 
@@ -85,8 +90,9 @@ def link(
     Raises
     ------
     InputError : the tables cannot be read, or have nothing in common; the message says where.
-    UnknownName : a type of field that does not exist.
-    UnsupportedRequest : no column can tell entities apart; or ``restriction="across"`` and a single table.
+    UnknownName : a type of field, or a kind of similarity, that does not exist.
+    UnsupportedRequest : rapidfuzz, which compares texts, is not installed; no column can tell entities apart; or
+        ``restriction="across"`` and a single table.
     InvalidPrior : a prior for another number of fields.
     """
     types = dict(fields) if isinstance(fields, Mapping) else {}
@@ -94,6 +100,8 @@ def link(
         if type_ not in FIELD_TYPES:
             raise UnknownName(f"the type of field {name!r} is {type_!r}; give one of {', '.join(FIELD_TYPES)}")
     names = None if fields is None else list(fields)
+    similar = dict(similar or {})
+    check_kinds(similar)
     _check_priors(priors)
     records, id_columns = records_and_ids(sources, id=id, entity=entity, fields=names, missing_values=missing_values)
     if records.num_records == 1:
@@ -112,6 +120,8 @@ def link(
             "name those to compare in fields="
         )
     records = records.of_fields(compared)
+    if similar:
+        records = with_similar(records, _compared(similar, compared, chosen))
     if options.get("restriction") != "within":
         _check_files(records)
     if names is None:
@@ -122,11 +132,26 @@ def link(
     found = fit("block-linkage", records, priors, method=method, draws=draws, seed=seed, **options)
     found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values()))
     found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
+    if similar:
+        found.attributes["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
     left = [f"{one.field}: {one.left_out}" for one in chosen if one.field not in compared]
     if left:
         found.attributes["left_out"] = "; ".join(left)
         warn_input(f"columns that are not compared: {found.attributes['left_out']}")
     return found
+
+
+def _compared(
+    similar: dict[str, str], compared: Sequence[str], chosen: Sequence[ChosenField]
+) -> dict[str, str]:
+    """Refuse what is similar, but not compared."""
+    why = {one.field: f"it is {one.left_out}" for one in chosen if one.left_out}
+    for field in similar:
+        if field not in compared:
+            reason = why.get(field, f"there are {', '.join(compared)}")
+            problem = f"similar= names {field!r}, which is not compared: {reason}"
+            raise InputError(InputProblem(problem, "correct the name, or name the column in fields= too"))
+    return similar
 
 
 def _warn_of_copies(records: Records) -> None:

@@ -6,6 +6,7 @@ head forbids the browser to fetch anything. All text is escaped by the template 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -22,7 +23,7 @@ import numpy as np
 from consilience.drawing import GRID, INK, STYLE
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["Code", "Section", "write_page"]
+__all__ = ["Alert", "Code", "Section", "require_folder", "write_page"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,20 @@ class Code:
     """Text to be shown as it is, in a fixed-width face."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Alert:
+    """What a reader must know before anything else, as a box.
+
+    Parameters
+    ----------
+    title : one line.
+    texts : a paragraph each.
+    """
+
+    title: str
+    texts: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -42,7 +57,7 @@ class Section:
     blocks : what is under it, in order: a text is a paragraph (``markupsafe.Markup`` stays as it is, anything else
         is escaped), a data frame a table (``attrs["numbers"]`` names columns of numbers that are written as texts), a
         matplotlib Figure or Axes a figure, a list of those a row of figures, a dict a row of named key figures, a
-        `Code` code.
+        `Code` code, an `Alert` a box.
     """
 
     title: str
@@ -65,6 +80,7 @@ def write_page(title: str, lead: Any, sections: Sequence[Section], path: str | o
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    require_folder(path)
     environment = Environment(
         loader=PackageLoader("consilience"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -82,9 +98,14 @@ def write_page(title: str, lead: Any, sections: Sequence[Section], path: str | o
     return _write(Path(path), html)
 
 
+def require_folder(path: str | os.PathLike) -> None:
+    """Raise FileNotFoundError where a page could not be written, before the work that goes into it."""
+    if not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+
+
 def _write(path: Path, text: str) -> Path:
     """Write under another name and rename, so that nobody reads half a page."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         partial.write_text(text, encoding="utf-8", errors="replace")
@@ -116,6 +137,8 @@ def _rendered(block: Any, count: _Counter) -> dict[str, Any]:
 
     if isinstance(block, str):
         return {"kind": "text", "text": block}
+    if isinstance(block, Alert):
+        return {"kind": "alert", "title": block.title, "texts": list(block.texts)}
     if isinstance(block, Code):
         return {"kind": "code", "text": block.text}
     if isinstance(block, pandas.DataFrame):
@@ -128,7 +151,8 @@ def _rendered(block: Any, count: _Counter) -> dict[str, Any]:
         drawn = [one.figure if isinstance(one, Axes) else one for one in block]
         return {"kind": "figures", "figures": [_svg(figure, f"f{count()}-") for figure in drawn]}
     raise UnsupportedRequest(
-        f"a block is {type(block).__name__}; give a text, a data frame, a figure, a list of figures, a dict or Code"
+        f"a block is {type(block).__name__}; give a text, a data frame, a figure, a list of figures, a dict, Code or "
+        "Alert"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +26,14 @@ from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.comparison import Comparison, compare
 from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.scores import Score
-from consilience.inference.fitting import Fit, describe_priors, is_direct
+from consilience.inference.fitting import Fit, is_direct
+from consilience.inference.results import Result
+from consilience.inference.stored_priors import describe_priors, stored_priors
 from consilience.linkage_page import linkage_lead, linkage_sections, system_sections
 from consilience.models import MEMBERS
 from consilience.models.partition import PartitionTruth
 from consilience.models.truth import Block, DirichletTruth, LabelTruth, Truth
-from consilience.pages import Code, Section, write_page
+from consilience.pages import Alert, Code, Section, require_folder, write_page
 from consilience.views_page import views_lead, views_sections
 
 __all__ = ["report"]
@@ -75,6 +78,7 @@ def report(
     -------
     The path that was written.
     """
+    require_folder(path)
     if isinstance(fit, Agreement):
         if predictions is not None or risk is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
@@ -86,12 +90,12 @@ def report(
         partitions = _partitions(predictions)
         compared = system_sections(fit, partitions, metric, missing=missing, unknown=unknown)
         about = [*linkage_sections(fit), *compared, *sections, _run_section(fit, partitions)]
-        return write_page(title or "Records of the same entity", linkage_lead(fit), about, path)
+        return write_page(title or "Records of the same entity", [*_alerts(fit), *linkage_lead(fit)], about, path)
     if isinstance(fit.data, Constraints):
         if predictions is not None or risk is not None:
             raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
         about = [*views_sections(fit), *sections, _run_section(fit, {})]
-        return write_page(title or "Views of experts", views_lead(fit), about, path)
+        return write_page(title or "Views of experts", [*_alerts(fit), *views_lead(fit)], about, path)
     if isinstance(predictions, Partition):
         raise UnsupportedRequest("a partition of records is scored against a fit of records")
     given = {predictions.name: predictions} if isinstance(predictions, Predictions) else predictions or {}
@@ -122,7 +126,7 @@ def report(
     parts += annotator_sections(fit)
     parts += _agreement_parts(fit, truth, exact or certainties[0])
     parts += [*sections, _run_section(fit, systems)]
-    lead = [_about(fit), _key_figures(fit, exact or certainties[0])]
+    lead = [*_alerts(fit), _about(fit), _key_figures(fit, exact or certainties[0])]
     return write_page(title or "Evaluation under uncertain ground truth", lead, parts, path)
 
 
@@ -473,13 +477,35 @@ def _partitions(given: Any) -> dict[str, Partition]:
 def _run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     import pandas
 
-    described = {name.replace("_", " "): str(value) for name, value in fit.describe().items()}
+    # What was found stands under the table, in sentences.
+    described = {name: value for name, value in fit.describe().items() if name not in ("advice", "notes")}
+    described = {name.replace("_", " "): _setting(value) for name, value in described.items()}
     table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
     return Section(
         "What was run",
         [table, _diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems)),
          *(["Please cite:", Code(fit.member.citation)] if fit.member.citation else [])],
     )  # fmt: skip
+
+
+def _setting(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+_ENDINGS = {
+    Result.interrupted: "The run was interrupted before its end.",
+    Result.max_steps: "The run ended at its largest number of steps, before it had converged.",
+    Result.nonfinite: "The run broke down: it came to a number that is not finite.",
+}
+
+
+def _alerts(fit: Fit) -> list[Alert]:
+    """Return what stands above everything else on the page of a fit whose numbers are not to be trusted."""
+    texts = [text[:1].upper() + text[1:] + "." for text in fit.diagnostics()]
+    # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
+    if fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws):
+        texts.insert(0, _ENDINGS[fit.result])
+    return [Alert("Read this first: the fit behind this page is poor.", texts)] if texts else []
 
 
 def _diagnosis(fit: Fit) -> str:
@@ -516,29 +542,49 @@ def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
     settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
     settings = "".join(f", {name}={value!r}" for name, value in driver.items()) + settings
-    # A loaded fit knows its priors in words only.
-    priors = fit.describe()["priors"]
-    own_priors = fit.member.priors is not None and priors != describe_priors(fit.member.priors())
-    settings = f"{', priors=priors' if own_priors else ''}, method={fit.method!r}, draws={fit.draws}{settings}"
+    before = _own_priors(fit)
+    settings = f"{', priors=priors' if before else ''}, method={fit.method!r}, draws={fit.draws}{settings}"
     data_hash = fit.attributes.get("data_hash", "")[:12]
     write = f"cs.report(fit{', predictions' if systems else ''}, path='report.html')"
     if isinstance(fit.data, Records) and "fields" in fit.attributes:  # as `link` leaves them
         pairs = ", pairs=…" if fit.data.candidate is not None else ""
-        fields = dict(re.findall(r"(.+?) \((\w+)\)(?:, |$)", fit.attributes["fields"]))
+        fields = _kinds(fit.attributes["fields"])
+        similar = f", similar={_kinds(fit.attributes['similar'])}" if "similar" in fit.attributes else ""
         named = fit.attributes.get("id", "id")
         identified = "" if named == "id" or ", " in named else f", id={named!r}"
-        given = f"{_sources(fit.data)}{identified}, fields={fields}{_known_entity(fit.data)}{pairs}"
+        given = f"{_sources(fit.data)}{identified}, fields={fields}{similar}{_known_entity(fit.data)}{pairs}"
         linked = f"fit = cs.link({given}{settings}, seed={fit.seed})"
-        return f"{linked}  # {kind}, hash {data_hash}…\n{write}"
+        return f"{before}{linked}  # {kind}, hash {data_hash}…\n{write}"
     features = ", features=…" if getattr(fit.data, "features", None) is not None else ""
     sources = f"…{features}"
     if isinstance(fit.data, Records):
         listed = [str(field) for field in fit.data.fields]
         sources = f"{_sources(fit.data)}, fields={listed}{_known_entity(fit.data)}"
     return (
-        f"data = cs.{readers.get(kind, 'load')}({sources})  # {kind}, hash {data_hash}…\n"
+        f"{before}data = cs.{readers.get(kind, 'load')}({sources})  # {kind}, hash {data_hash}…\n"
         f"fit = cs.fit({model}, data{settings}, seed={fit.seed})\n{write}"
     )
+
+
+def _kinds(words: str) -> dict[str, str]:
+    """Return what `link` wrote down as "name (string), born (date)"."""
+    return dict(re.findall(r"(.+?) \((\w+)\)(?:, |$)", words))
+
+
+def _own_priors(fit: Fit) -> str:
+    """Return the lines that make priors other than the member's; of what no line can make, the words alone."""
+    words, kind = fit.describe()["priors"], fit.member.priors
+    if kind is None or words == describe_priors(kind()):
+        return ""
+    default, stored = stored_priors(kind()), stored_priors(fit.priors)
+    given = {} if fit.priors is None else vars(fit.priors)
+    changed = {name: value for name, value in given.items() if name not in stored or stored[name] != default.get(name)}
+    if not changed or not stored.keys() >= changed.keys():
+        return f"priors = …  # {words}\n"
+    classes = {kind, *(type(value) for value in changed.values() if dataclasses.is_dataclass(value))}
+    imports = sorted(f"from {one.__module__} import {one.__name__}\n" for one in classes)
+    settings = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+    return f"{''.join(imports)}priors = {kind.__name__}({settings})\n"
 
 
 def _sources(data: Records) -> str:

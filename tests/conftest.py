@@ -18,6 +18,17 @@ def _at_hand(variable):
     return bool(folder)
 
 
+def pytest_configure(config):
+    """Compile in a hurry, here and in processes that tests start: most of the time of tests on small data is compiling.
+
+    Tests of the slow set have more to compute; with them programs are what users run.
+    """
+    if config.option.markexpr == "not slow":
+        os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        if "jax" in sys.modules:
+            sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
+
+
 def pytest_collection_modifyitems(config, items):
     left_out = []
     for marker, variable in _FOLDERS.items():

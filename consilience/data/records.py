@@ -38,6 +38,10 @@ class Records(Contract):
         column.
     candidate : int32, shape ``(pair, 2)``; the pairs of records that may be linked, the lower code first, sorted; where
         the user gave them (`with_candidates`), else ``None``.
+    similar : bool, shape ``(field,)``; fields that are compared by similarity, else ``None``; see
+        `consilience.similarity`.
+    near, distance : int32, shape ``(near, 2)``, and float64, shape ``(near,)``; the pairs of values of these fields
+        that are near, as places in ``values``, the lower one first, sorted, and how far apart they are; else ``None``.
     num_records, num_fields, num_sources, num_values : sizes; ``num_values`` is that of all vocabularies together.
     records, fields, sources, values, entities : object arrays of the user's own ids and texts, in code order;
         ``None`` in a copy that went through JAX.
@@ -48,6 +52,9 @@ class Records(Contract):
     first_value: Any = array()
     entity: Any = array(default=None)
     candidate: Any = array(default=None)
+    similar: Any = array(default=None)
+    near: Any = array(default=None)
+    distance: Any = array(default=None)
     num_records: int = size()
     num_fields: int = size()
     num_sources: int = size()
@@ -69,6 +76,7 @@ class Records(Contract):
 
     def of_fields(self, fields: Sequence[str]) -> Self:
         """Return the records with these fields alone, in this order."""
+        self._check_values_are_free()
         positions = [self._position(field) for field in fields]
         vocabularies = [self.vocabulary(field) for field in fields]
         return self.replace(
@@ -117,6 +125,7 @@ class Records(Contract):
         ----------
         forms : of each text of `vocabulary`, something hashable.
         """
+        self._check_values_are_free()
         lookup: dict[Any, int] = {}
         merged = np.array([*(lookup.setdefault(form, len(lookup)) for form in forms), -1], np.int32)
         if len(lookup) == len(forms):
@@ -134,6 +143,10 @@ class Records(Contract):
             num_values=self.num_values - fewer,
             values=np.concatenate([self.values[:first], kept, self.values[last:]]),
         )
+
+    def _check_values_are_free(self) -> None:
+        if self.near is not None:
+            raise UnsupportedRequest("choose fields and equal values before saying which values are similar")
 
     def _of_several_sources(self, unknown: Sequence[str]) -> str:
         """Return how the first of these ids is written that several sources have; empty where there is none."""

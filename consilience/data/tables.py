@@ -92,6 +92,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 KEPT_PER_KIND = 1000       # problem records kept for one kind; the rest is counted
 _CHUNK_ROWS = 65536
+_FEW_REFUSED = 3            # values that are no numbers are each listed, whatever the others are
 _LOOKED_AT = 1000           # rows that tell whether a column may be one of distinct texts
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 _EXACT_FLOAT = 2.0**53      # whole floats from here on may stand for several integers
@@ -270,7 +271,15 @@ class Table:
             bad[code] = not np.isfinite(values[code])
         values[bad] = np.nan
         remedy = "write a finite number with a decimal point, such as 0.5"
-        self.flag(bad[column.codes], role, f"{what} is expected", remedy)
+        refused = bad[column.codes]
+        if refused.sum() > _FEW_REFUSED and not np.isfinite(values[column.codes]).any():
+            # A column of something else, of which one line says as much as many.
+            self.problems.add(
+                f"{what} is expected, and in this column there is none", remedy,
+                row=self.place(int(refused.argmax())), column=column.name, value=column.values[np.flatnonzero(bad)[0]],
+            )  # fmt: skip
+        else:
+            self.flag(refused, role, f"{what} is expected", remedy)
         return values[column.codes]
 
     def empty(self, role: str) -> np.ndarray:
@@ -371,7 +380,9 @@ def choose_columns(
     unknown = [role for role in given if role not in roles]
     if unknown:
         listed = ", ".join(map(repr, unknown))
-        raise UnknownName(f"columns= names {listed}; this table has the columns {', '.join(roles)}")
+        raise UnknownName(
+            f"columns= names {listed}; what can be named are the columns for {', '.join(roles)}"
+        )
 
     def choose(names: list[str], problems: Problems) -> dict[str, int]:
         chosen: dict[str, int] = {}

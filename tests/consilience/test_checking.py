@@ -157,7 +157,7 @@ def test_a_wrong_density_fails_against_nuts():
     [
         ("irn", {}, "nothing to check.*no density for NUTS"),
         ("prirn", {}, "nothing to check.*give some"),
-        ("block-linkage", {}, "fit the data by em and by nuts, and compare"),
+        ("block-linkage", {}, "Fit the data by each of them, and compare"),
         ("dirichlet-entity", {}, "fit the data by cavi and by nuts, and compare"),
         ("dirichlet", {"method": "gibbs"}, "has no method 'gibbs'"),
         ("dirichlet", {"method": "nuts"}, "not derived by hand"),

@@ -117,7 +117,7 @@ def test_options_of_the_model_may_stand_anywhere_and_be_negative(run, tmp_path):
     ("words", "message"),
     [
         (("--reliabilty", "3"), "did you mean 'reliability'?"),
-        (("--reliability", "much"), "give a float"),
+        (("--reliability", "much"), "give a number"),
         (("--reliability", "0"), "must be above 0"),
         (("--alpha", "small"), "give a number"),
         (("--method", "gibs"), "no method is called 'gibs'"),

@@ -13,6 +13,8 @@ from markupsafe import Markup
 import consilience as cs
 from consilience import pages, reporting
 from consilience.errors import UnsupportedRequest
+from consilience.inference.generic import GenericRun
+from consilience.inference.results import Result
 from consilience.models import dirichlet
 from consilience.models.truth import OtherMass, PlausibilityDraws
 from consilience.pages import Code, Section, write_page
@@ -228,7 +230,7 @@ def test_every_kind_of_block_is_rendered(tmp_path):
     figure.subplots().plot([0, 1], [0, 1], "o")
     blocks = ["<i>", Code("a < b"), pd.DataFrame({"x": [1, 2], "<y>": [0.12345, np.nan]}), figure, [figure, figure],
               {"items": 1234}]  # fmt: skip
-    page = checked(write_page("t", "lead", [Section("<s>", blocks)], tmp_path / "deep" / "page.html"))
+    page = checked(write_page("t", "lead", [Section("<s>", blocks)], tmp_path / "page.html"))
     assert page.tags.count("svg") == 3
     assert page.headings == ["<s>"]
     assert "a < b" in page.text["code"]
@@ -294,3 +296,60 @@ def test_a_fit_is_checked_by_the_agreement(tmp_path):
     place = page.headings.index("Agreement of the annotators")
     assert page.headings[place + 1 : -1] == [*AGREEMENT_PARTS, "Whether the model expects this agreement"]
     assert cs.agreement(fit).verdict in page.text["p"]
+
+
+# ---- what is wrong with the fit ----
+
+
+def with_run(fit, result, message="", elbo=None):
+    """Return a fit of a sampler, by hand, that ended so."""
+    random = np.random.default_rng(0)
+    samples = {"plausibility": random.dirichlet(np.ones(3), (2, 1000, 4))}
+    run = GenericRun(samples, {}, result, 1000, 1.0, message, elbo)
+    return dataclasses.replace(fit, method="nuts", posterior=samples, result=result, run=run)
+
+
+@pytest.mark.parametrize(
+    ("result", "message", "said"),
+    [
+        (Result.interrupted, "the time limit ended the run at step 7", "The run was interrupted before its end."),
+        (Result.nonfinite, "step 7 gave a number that is not finite", "came to a number that is not finite"),
+    ],
+)
+def test_poor_fit_says_so_above_everything_else(fit, tmp_path, result, message, said):
+    path = report(with_run(fit, result, message), path=tmp_path / "page.html")
+    page, html = checked(path), path.read_text(encoding="utf-8")
+    assert page.text["strong"] == ["Read this first: the fit behind this page is poor."]
+    head = html[: html.index("<nav")]
+    assert said in head
+    assert message[1:] in head
+    assert head.index("<strong>") < head.index('<dl class="facts">')
+
+
+def test_ascent_that_has_not_settled_says_so_above_everything_else(fit):
+    stopped = with_run(fit, Result.max_steps, elbo=np.arange(1000.0))
+    (alert,) = reporting._alerts(dataclasses.replace(stopped, method="em"))
+    assert alert.texts[0] == "The run ended at its largest number of steps, before it had converged."
+    assert "ask for more with max_steps" in alert.texts[1]
+
+
+def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
+    assert reporting._alerts(with_run(fit, Result.max_steps)) == []
+    assert "strong" not in checked(report(fit, path=tmp_path / "page.html")).tags
+
+
+def test_numbers_of_the_run_are_rounded(fit):
+    fit = dataclasses.replace(fit, attributes={**fit.attributes, "worst_r_hat": 6.298147875897062})
+    table = reporting._run_section(fit, {}).blocks[0]
+    assert table.set_index("what")["value"]["worst r hat"] == "6.298"
+
+
+@pytest.mark.parametrize("priors", [{"plausibility": dirichlet.Symmetric(2.0)}])
+def test_the_code_of_priors_can_be_run(fit, priors):
+    own = dataclasses.replace(fit, priors=dirichlet.Priors(**priors))
+    lines = reporting._reproduction(own, {}).splitlines()
+    names = {}
+    exec("\n".join(line for line in lines if line.startswith(("from", "priors"))), names)
+    assert names["priors"] == own.priors
+    by_hand = dataclasses.replace(fit, priors=dirichlet.Priors(plausibility=lambda data: None))
+    assert reporting._reproduction(by_hand, {}).startswith("priors = …  # plausibility: <lambda>\n")

@@ -1,0 +1,161 @@
+"""Which values of a field are nearly equal, and how far apart they are: texts, numbers and dates.
+
+| kind | how far apart two values are |
+|---|---|
+| `string` | typing errors: letters left out, put in, replaced, or swapped with the next; in any case |
+| `number` | the difference |
+| `date` | 1: a day, or one in the year, month or day, or day and month swapped; 2: another year, month or day |
+
+Values further apart than `FURTHEST`, and texts that are no number or date, are not near.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from consilience.comparison import date_of, number_of
+from consilience.data.records import Records
+from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.models.rows import equal_pairs
+
+__all__ = ["FURTHEST", "SIMILAR_KINDS", "check_kinds", "with_similar"]
+
+FURTHEST = 2
+"""Values at most so far apart are near."""
+
+_ROWS = 1000  # texts compared at a time with all others
+_MOST_NEAR = 200  # others that are near a value, on the average
+
+_Near = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""First and second of near values, and how far apart they are."""
+
+
+def with_similar(records: Records, kinds: Mapping[str, str]) -> Records:
+    """Return the records with the pairs of values that are near, of some fields.
+
+    Parameters
+    ----------
+    kinds : of these fields: "string", "number" or "date".
+
+    Raises
+    ------
+    UnknownName : there is no such kind.
+    InputError : there is no such field.
+    UnsupportedRequest : for texts, if rapidfuzz is not installed; and where nearly all values are near each other.
+    """
+    check_kinds(kinds)
+    similar = np.zeros(records.num_fields, bool)
+    near, distance = [np.zeros((0, 2), np.int32)], [np.zeros(0)]
+    for field, kind in kinds.items():
+        texts = records.vocabulary(field).tolist()
+        place = records.fields.tolist().index(field)
+        similar[place] = True
+        first, second, apart = _distinct(*SIMILAR_KINDS[kind](texts), len(texts))
+        if len(first) > _MOST_NEAR / 2 * max(len(texts), 1):
+            raise UnsupportedRequest(
+                f"in the field {field!r} more than {_MOST_NEAR} values are near each, by {kind}: compare it for "
+                "equality, or give numbers in smaller units"
+            )
+        near.append(np.stack([first, second], axis=1) + records.first_value[place])
+        distance.append(apart)
+    every, apart = np.concatenate(near).astype(np.int32), np.concatenate(distance)
+    order = np.lexsort(every.T[::-1])
+    return records.replace(similar=similar, near=every[order], distance=apart[order])
+
+
+def check_kinds(kinds: Mapping[str, str]) -> None:
+    """Raise `UnknownName` for a kind of similarity that does not exist."""
+    for field, kind in kinds.items():
+        if kind not in SIMILAR_KINDS:
+            raise UnknownName(f"field {field!r} is similar by {kind!r}; give one of {', '.join(SIMILAR_KINDS)}")
+
+
+def _distinct(first: np.ndarray, second: np.ndarray, distance: np.ndarray, number: int) -> _Near:
+    """Return each pair once, the lower code first, with its least distance."""
+    key = np.minimum(first, second).astype(np.int64) * number + np.maximum(first, second)
+    order = np.lexsort([distance, key])
+    key, distance = key[order], distance[order]
+    new = np.diff(key, prepend=-1) > 0
+    return (*np.divmod(key[new], max(number, 1)), distance[new])
+
+
+def _near_strings(texts: list[str]) -> _Near:
+    """Compare texts of about the same length: others are further apart."""
+    cdist, distance = _rapidfuzz()
+    folded = [text.casefold() for text in texts]
+    order = np.argsort([len(text) for text in folded], kind="stable")
+    ordered = [folded[place] for place in order]
+    length = np.array([len(text) for text in ordered])
+    found = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
+    for begin in range(0, len(ordered), _ROWS):
+        rows = ordered[begin : begin + _ROWS]
+        end = int(np.searchsorted(length, len(rows[-1]) + FURTHEST, side="right"))
+        apart = cdist(rows, ordered[begin:end], scorer=distance, score_cutoff=FURTHEST, dtype=np.uint8)
+        one, other = np.nonzero(np.triu(apart <= FURTHEST, 1))
+        found.append((order[begin + one], order[begin + other], apart[one, other].astype(float)))
+    return _joined(found)
+
+
+def _rapidfuzz() -> tuple[Any, Any]:
+    try:
+        process = importlib.import_module("rapidfuzz.process")
+        metrics = importlib.import_module("rapidfuzz.distance")
+    except ImportError as problem:
+        raise UnsupportedRequest(
+            "similar texts are found by rapidfuzz, which is not installed; pip install 'consilience[strings]'"
+        ) from problem
+    return process.cdist, metrics.OSA.distance
+
+
+def _near_numbers(texts: list[str]) -> _Near:
+    read = [number_of(text) for text in texts]
+    known = np.array([place for place, number in enumerate(read) if number is not None], int)
+    value = np.array([float(number) for number in read if number is not None])
+    order = np.argsort(value, kind="stable")
+    known, value = known[order], value[order]
+    found = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
+    for lag in range(1, min(len(value), _MOST_NEAR + 1)):
+        one = np.flatnonzero(value[lag:] - value[:-lag] <= FURTHEST)
+        found.append((known[one], known[one + lag], value[one + lag] - value[one]))
+    return _joined(found)
+
+
+def _near_dates(texts: list[str]) -> _Near:
+    read = [date_of(text) for text in texts]
+    known = np.array([place for place, date in enumerate(read) if date is not None], int)
+    dates = [date for date in read if date is not None]
+    part = np.array([(date.year, date.month, date.day) for date in dates], int).reshape(-1, 3)
+    found = []
+    for same in ((0, 1), (0, 2), (1, 2)):
+        changed = part[:, 3 - sum(same)]
+        for one, other in _equal(part[:, same[0]] * 100 + part[:, same[1]]):
+            found.append((one, other, np.minimum(np.abs(changed[one] - changed[other]), 2.0)))
+    ordinal = np.array([date.toordinal() for date in dates], int)
+    forms = ordinal, part @ (10_000, 100, 1), ordinal + 1, part @ (10_000, 1, 100)
+    for own, moved in ((forms[0], forms[2]), (forms[1], forms[3])):  # the next day; day and month swapped
+        one, other = np.nonzero(np.isin(own, moved))[0], np.argsort(moved, kind="stable")
+        at = other[np.minimum(np.searchsorted(moved[other], own[one]), len(other) - 1)]
+        differ = one != at
+        found.append((one[differ], at[differ], np.ones(int(differ.sum()))))
+    first, second, distance = _joined(found)
+    return known[first], known[second], distance
+
+
+def _equal(key: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the places of equal keys in pairs."""
+    order = np.argsort(key, kind="stable")
+    for one, other in equal_pairs(key[order]):
+        yield order[one], order[other]
+
+
+def _joined(found: list[_Near]) -> _Near:
+    first, second, distance = (np.concatenate(column) for column in zip(*found, strict=True))
+    return first, second, distance
+
+
+SIMILAR_KINDS = {"string": _near_strings, "number": _near_numbers, "date": _near_dates}
+"""How values may be similar, each with the function that finds those that are near."""

@@ -1,0 +1,58 @@
+"""The benchmark of intervals for the number of entities: its rows by hand, and what is kept when it is interrupted."""
+
+import argparse
+import json
+
+import pytest
+
+from benchmarks import coverage
+
+
+def row(seed, true, mean, low, high, kind="five fields"):
+    return {
+        "kind": kind, "seed": seed, "true": true, "mean": mean, "sd": 2.0, "low": low, "high": high, "rank": 0.5,
+        "ESS": 400.0, "R-hat": 1.0, "outside": 0.5, "p": 0.5 if seed else 0.001, "CPU s": 3.0,
+        "EM mean": mean + 10, "EM low": mean + 8, "EM high": mean + 12,
+    }  # fmt: skip
+
+
+def test_a_closed_interval_holds_its_ends():
+    rows = [row(0, 100, 98.0, 96.0, 100.0), row(1, 100, 101.0, 100.0, 103.0), row(2, 100, 104.0, 101.0, 107.0)]
+    found = coverage.summary("five fields", [*rows, row(0, 1, 500.0, 1.0, 900.0, kind="six fields")])
+    assert found["sets"] == 3
+    assert found["Gibbs: hold"] == pytest.approx(2 / 3)
+    assert found["EM: hold"] == 0
+    assert found["error"] == "+1.0 ± 1.7"
+    assert found["EM: error"] == "+11.0 ± 1.7"
+    assert found["model refused"] == pytest.approx(1 / 3)
+
+
+def test_sets_that_are_done_are_kept(tmp_path, monkeypatch, capsys):
+    made = []
+
+    def measure(kind, seed, *, records, draws):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(seed)
+        return row(seed, 100, 100.0 + seed, 96.0, 104.0, kind)
+
+    monkeypatch.setattr(coverage, "measure", measure)
+    parser = argparse.ArgumentParser()
+    coverage.add_arguments(parser)
+    words = ["--sets", "3", "--records", "50", "--draws", "10", "--kinds", "six fields", "--output", str(tmp_path)]
+    with pytest.raises(KeyboardInterrupt):
+        coverage.run(parser.parse_args(words))
+    made.clear()
+    coverage.run(parser.parse_args(words))
+    assert made == [2]
+    assert [json.loads(line)["seed"] for line in (tmp_path / "sets.jsonl").read_text().splitlines()] == [0, 1, 2]
+    assert "six fields" in (tmp_path / "results.md").read_text()
+    assert "set 2: 100 in [96, 104]" in capsys.readouterr().out
+
+
+def test_a_set_is_simulated_and_linked():
+    pytest.importorskip("numba")
+    found = coverage.measure("six fields, 5 % missing", 0, records=150, draws=30)
+    assert found["low"] <= found["mean"] <= found["high"]
+    assert 0 < found["rank"] < 1
+    assert abs(found["mean"] - found["true"]) < 10 * found["sd"]
