@@ -42,7 +42,7 @@ from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 
-__all__ = ["CLASSES", "CLASS_PRIOR", "ErrorClasses"]
+__all__ = ["CLASSES", "CLASS_PRIOR", "ErrorClasses", "GivenHead", "given_head", "other_share"]
 
 CLASSES = ("exact", "one error", "many errors")
 
@@ -53,17 +53,61 @@ _MANY = RareDistortion(2.0, 4.0)
 _FIRST_DISTORTION = 1 / 3
 
 
-class _Given(NamedTuple):
-    """Log likelihoods of every record given every head.
+class GivenHead(NamedTuple):
+    """Records given heads.
 
     Parameters
     ----------
-    whole : shape ``(head, record, component)``; log R.
-    classes : shape ``(class, head, record, component)``; probability of each class.
+    whole : any shape; log R, summed over classes.
+    classes : of one axis more in front, ``(class, …)``; probability of each class.
     """
 
-    whole: Float[Array, "head record component"]
-    classes: Float[Array, "class head record component"]
+    whole: Float[Array, "*pairs"]
+    classes: Float[Array, "class *pairs"]
+
+
+def given_head(
+    value: Int[Array, "*record_axes"], head: Int[Array, "*head_axes"], share: Float[Array, "*record_axes"],
+    head_share: Float[Array, "*head_axes"], distortion: Float[Array, "*field_axes"],
+    class_share: Float[Array, " class"], xp: Any, *, axis: int = -1,
+) -> GivenHead:  # fmt: skip
+    """Return how much more probable records are given heads than apart.
+
+    Parameters
+    ----------
+    value, head : codes of the values of records and of heads, -1 where missing; shapes that go together.
+    share, head_share : θ of these values; where they are missing, any number from 0 to 1.
+    distortion : b of each field.
+    class_share : π.
+    xp : the array module, ``numpy`` or ``jax.numpy``.
+    axis : of the fields.
+    """
+    both = (value >= 0) & (head >= 0)
+    same = both & (value == head)
+    differs = both & ~same
+    exact = xp.where(same, -xp.log(head_share), 0).sum(axis)
+    many = xp.log((1 - distortion) / head_share + distortion)
+    many = xp.where(same, many, xp.where(both, xp.log(distortion), 0)).sum(axis)
+    number, num_fields = differs.sum(axis), both.shape[axis]
+    other = -xp.log(xp.where(differs, other_share(share, head_share, xp), 1)).sum(axis)
+    missing = ((~both).sum(axis) / num_fields).astype(exact.dtype)
+    # Relative to many errors, which are never impossible.
+    relative = xp.exp(xp.where(number < 2, exact + xp.where(number == 1, other, 0) - many, 0))
+    weights = xp.stack([
+        class_share[0] * xp.where(number == 0, relative, 0),
+        class_share[1] * xp.where(number == 0, missing, xp.where(number == 1, 1 / num_fields, 0)) * relative,
+        class_share[2] * xp.ones_like(relative),
+    ]).astype(exact.dtype)  # fmt: skip
+    total = weights.sum(0)
+    return GivenHead(many + xp.log(total), weights / total)
+
+
+def other_share(share: Any, head_share: Any, xp: Any) -> Any:
+    """Return how common values other than the head's are, 1 - θ of that: no less than the one that is shown instead.
+
+    In single precision the difference may come out as zero.
+    """
+    return xp.maximum(1 - head_share, share)
 
 
 class ErrorClasses(Likelihood):
@@ -104,29 +148,14 @@ class ErrorClasses(Likelihood):
         number = np.maximum(_inside(len(values)).sum(1), 1)
         return highest + xp.log(total / number.astype(share.dtype)[:, None])
 
-    def _given(self, values: Any, share: Any, distortion: Any, xp: Any) -> _Given:
-        """Compare every record with every head."""
-        both = (values[:, None] >= 0) & (values[None] >= 0)
-        same = both & (values[:, None] == values[None])
-        differs = both & ~same
-        head_share, miss = share[:, None], distortion[:, None]
+    def _given(self, values: Any, share: Any, distortion: Any, xp: Any) -> GivenHead:
+        """Compare every record with every head: axes head, record and component."""
         own_class = xp.asarray(self.class_share).astype(share.dtype)
-        exact = xp.where(same, -xp.log(head_share), 0).sum(2)
-        many = xp.where(same, xp.log((1 - miss) / head_share + miss), xp.where(both, xp.log(miss), 0)).sum(2)
-        number, num_fields = differs.sum(2), values.shape[1]
-        # The share of a value that differs from another one is below one.
-        other = -xp.log(xp.where(differs, 1 - head_share, 1)).sum(2)
-        missing = ((~both).sum(2) / num_fields).astype(share.dtype)
-        # Relative to many errors, which are never impossible.
-        relative = xp.exp(xp.where(number < 2, exact + xp.where(number == 1, other, 0) - many, 0))
-        weights = xp.stack([
-            own_class[0] * xp.where(number == 0, relative, 0),
-            own_class[1] * xp.where(number == 0, missing, xp.where(number == 1, 1 / num_fields, 0)) * relative,
-            own_class[2] * xp.ones_like(relative),
-        ]).astype(share.dtype)  # fmt: skip
-        total = weights.sum(0)
+        given = given_head(
+            values[None], values[:, None], share[None], share[:, None], distortion[:, None], own_class, xp, axis=2
+        )
         apart = ~np.eye(len(values), dtype=bool)[..., None]
-        return _Given(xp.where(apart, many + xp.log(total), 0), xp.where(apart, weights / total, 0))
+        return GivenHead(xp.where(apart, given.whole, 0), xp.where(apart, given.classes, 0))
 
     # ---- hyperparameters ----
 
