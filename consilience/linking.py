@@ -156,9 +156,16 @@ def _compared(
 
 def _warn_of_copies(records: Records) -> None:
     """Warn of many records that nothing tells apart: they are no entity, and hide one."""
-    rows = np.ascontiguousarray(np.asarray(records.value).T)
-    number = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}"), return_counts=True)[1]
-    if (most := int(number.max())) > _MANY_ALIKE:
+    # A number of 64 bits stands for what a record shows: sorting these takes a fifth of the time of sorting rows.
+    words = np.random.default_rng(0).integers(2**64, size=records.num_values + records.num_fields, dtype=np.uint64)
+    key = np.zeros(records.num_records, np.uint64)
+    for place, column in enumerate(np.asarray(records.value)):
+        first, last = records.first_value[place : place + 2]
+        # The last place is that of a missing value, whose code is -1.
+        key += np.append(words[first:last], words[records.num_values + place])[column]
+    key.sort()
+    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1], [True]]))
+    if (most := int(np.diff(starts).max())) > _MANY_ALIKE:
         warn_input(
             f"{most:,} records have the same value in every field that is compared: they cannot be told apart, and are "
             "taken for different entities or cut into small ones. Keep one of each, or compare more fields"

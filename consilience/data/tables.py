@@ -96,6 +96,7 @@ _FEW_REFUSED = 3            # values that are no numbers are each listed, whatev
 _LOOKED_AT = 1000           # rows that tell whether a column may be one of distinct texts
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 _EXACT_FLOAT = 2.0**53      # whole floats from here on may stand for several integers
+_MOST_WHOLE = 2**64         # Python refuses to write those of thousands of digits
 
 Choose = Callable[[list[str], "Problems"], dict[str, int]]
 
@@ -225,11 +226,12 @@ class Table:
         names : distinct texts in order of first appearance.
         """
         column = self.columns[role]
-        if _are_plain(column.values):
+        names = _distinct_names(column.values)
+        if names is not None:
             # Ids are mostly distinct texts already: nothing has to be looked up.
             if required:
                 self._require(column.codes >= 0, role, {})
-            return column.codes, column.values
+            return column.codes, names
         lookup: dict[str, int] = {}
         recoded = np.full(len(column.values) + 1, -1, np.int32)
         refused: dict[str, list[int]] = {}
@@ -345,6 +347,13 @@ def _are_texts(values: Sequence[Any]) -> bool:
         return False
     joined = "".join(values)
     return joined.isascii() and "\0" not in joined
+
+
+def _distinct_names(values: list[Any]) -> list[str] | None:
+    """Return the texts of distinct values where these are plain, or whole numbers, and so differ; else None."""
+    if set(map(type, values)) == {int} and -_MOST_WHOLE < min(values) and max(values) < _MOST_WHOLE:
+        return list(map(str, values))
+    return values if _are_plain(values) else None
 
 
 def _are_plain(values: list[Any]) -> bool:

@@ -99,7 +99,7 @@ def fit_em(
     parameters = chosen.started(parameters)
     prior = hyperprior(chosen.priors(priors or Priors()), records, largest)
     generator = np.random.default_rng(seed)
-    log_values = _log_values(records, parameters)
+    counts = _value_counts(records)
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
@@ -107,7 +107,7 @@ def fit_em(
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
         sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
-        em = _Em(records, sample, prior, chosen, rule, log_values, mesh)
+        em = _Em(records, counts, sample, prior, chosen, rule, mesh)
         parameters, check, trace = em.run(parameters)
         wide = _for_candidates(parameters)
         if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
@@ -176,7 +176,8 @@ def record_shares(records: Records) -> Float[np.ndarray, " value"]:
 
 def log_base(records: Records, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]) -> float:
     """Return the log probability of the records, their number, and all of them apart."""
-    alone = _log_values(records, parameters) + _log_alone(records, parameters, likelihood)
+    counts = _value_counts(records)
+    alone = _log_values(counts, parameters) + _log_alone(counts, parameters, likelihood)
     return alone + _log_apart(records, parameters)
 
 
@@ -189,12 +190,12 @@ def _value_counts(records: Records) -> Int[np.ndarray, " value"]:
     return np.concatenate([np.zeros(0, int), *counts])
 
 
-def _log_values(records: Records, parameters: Parameters) -> float:
-    return float(_value_counts(records) @ np.log(parameters.value_share))
+def _log_values(counts: Int[np.ndarray, " value"], parameters: Parameters) -> float:
+    return float(counts @ np.log(parameters.value_share))
 
 
-def _log_alone(records: Records, parameters: Parameters, likelihood: Likelihood) -> float:
-    return float(np.sum(_value_counts(records) * likelihood.log_alone(parameters.distortion, np)))
+def _log_alone(counts: Int[np.ndarray, " value"], parameters: Parameters, likelihood: Likelihood) -> float:
+    return float(np.sum(counts * likelihood.log_alone(parameters.distortion, np)))
 
 
 def _log_apart(records: Records, parameters: Parameters) -> float:
@@ -358,14 +359,14 @@ class _Trace(NamedTuple):
 
 
 class _Em(NamedTuple):
-    """EM on a sample of components; ``log_values`` is the part of the log probability that stays as it is."""
+    """EM on a sample of components; ``value_counts`` says how many records have each value."""
 
     records: Records
+    value_counts: Int[np.ndarray, " value"]
     sample: _Sample
     prior: Hyperprior
     likelihood: Likelihood
     rule: _Rule
-    log_values: float
     mesh: Mesh | None
 
     def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
@@ -387,8 +388,8 @@ class _Em(NamedTuple):
         before, fixed = parameters, False
         for _ in range(_MOST_PASSES):
             statistics = self.statistics(parameters)
-            now = self.log_values + _log_apart(self.records, parameters) + statistics.evidence
-            now += _log_alone(self.records, parameters, self.likelihood)
+            now = _log_values(self.value_counts, parameters) + _log_apart(self.records, parameters)
+            now += statistics.evidence + _log_alone(self.value_counts, parameters, self.likelihood)
             now += log_prior(self.prior, parameters, self.likelihood)
             if not complete and evidence and now < evidence[-1] and not fixed:
                 parameters, fixed = parameters._replace(distortion=before.distortion), True

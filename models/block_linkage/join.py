@@ -225,6 +225,8 @@ def join_rule(
 
 def _often_two_missing(lacks: Bool[np.ndarray, "join_field record"]) -> bool:
     """Return whether many pairs lack several fields: of records far from each other, as those of two files are."""
+    if not lacks.any():
+        return False
     either = lacks | np.roll(lacks, lacks.shape[1] // 2, axis=1)
     return bool(np.count_nonzero(either.sum(axis=0) > 1) > _OFTEN_TWO_MISSING * lacks.shape[1])
 
