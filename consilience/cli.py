@@ -388,7 +388,8 @@ def _build_records(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--moving-fields", type=_listed, default=[], metavar="A,B,…", help=line)
     line = "of fields, or exactly one in every record but an entity's first (independent)"
     sub.add_argument("--errors", choices=("independent", "one"), default="independent", help=line)
-    sub.add_argument("--typos", action="store_true", help="a distorted value has one wrong letter")
+    line = "a distorted value has one wrong letter: of all fields, or of those named, such as field_1,field_2"
+    sub.add_argument("--typos", type=_listed, nargs="?", const=True, default=False, metavar="A,B,…", help=line)
     line = "new folder, where the files are file_1.csv, …; or, of one file, new .csv"
     sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
 

@@ -11,24 +11,24 @@ Values further apart than `FURTHEST`, and texts that are no number or date, are 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from consilience.comparison import date_of, number_of
 from consilience.data.records import Records
+from consilience.data.tables import warn_input
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.rows import equal_pairs
+from consilience.similar_texts import near_texts, num_near
 
 __all__ = ["FURTHEST", "SIMILAR_KINDS", "check_kinds", "with_similar"]
 
 FURTHEST = 2
 """Values at most so far apart are near."""
 
-_ROWS = 1000  # texts compared at a time with all others
 _MOST_NEAR = 200  # others that are near a value, on the average
+_MOST_PAIRS = 20_000_000  # of near texts, some 60 bytes each while records are linked
 
 _Near = tuple[np.ndarray, np.ndarray, np.ndarray]
 """First and second of near values, and how far apart they are."""
@@ -84,31 +84,22 @@ def _distinct(first: np.ndarray, second: np.ndarray, distance: np.ndarray, numbe
 
 
 def _near_strings(texts: list[str]) -> _Near:
-    """Compare texts of about the same length: others are further apart."""
-    cdist, distance = _rapidfuzz()
-    folded = [text.casefold() for text in texts]
-    order = np.argsort([len(text) for text in folded], kind="stable")
-    ordered = [folded[place] for place in order]
-    length = np.array([len(text) for text in ordered])
-    found = [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
-    for begin in range(0, len(ordered), _ROWS):
-        rows = ordered[begin : begin + _ROWS]
-        end = int(np.searchsorted(length, len(rows[-1]) + FURTHEST, side="right"))
-        apart = cdist(rows, ordered[begin:end], scorer=distance, score_cutoff=FURTHEST, dtype=np.uint8)
-        one, other = np.nonzero(np.triu(apart <= FURTHEST, 1))
-        found.append((order[begin + one], order[begin + other], apart[one, other].astype(float)))
-    return _joined(found)
-
-
-def _rapidfuzz() -> tuple[Any, Any]:
-    try:
-        process = importlib.import_module("rapidfuzz.process")
-        metrics = importlib.import_module("rapidfuzz.distance")
-    except ImportError as problem:
+    """Compare texts; where most have very many others two errors away, those one error away alone are near."""
+    few = min(_MOST_NEAR / 2 * len(texts), _MOST_PAIRS)
+    for furthest in (FURTHEST, 1):
+        if num_near(texts, furthest) <= few:
+            break
+    else:
         raise UnsupportedRequest(
-            "similar texts are found by rapidfuzz, which is not installed; pip install 'consilience[strings]'"
-        ) from problem
-    return process.cdist, metrics.OSA.distance
+            f"{len(texts):,} texts are too alike, most have more than {_MOST_NEAR} others one typing error away: "
+            "compare the field for equality"
+        )
+    if furthest < FURTHEST:
+        warn_input(
+            f"{len(texts):,} texts are so alike that most have very many others two typing errors away: only those one "
+            "error away are near"
+        )
+    return near_texts(texts, furthest)
 
 
 def _near_numbers(texts: list[str]) -> _Near:

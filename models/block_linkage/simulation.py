@@ -42,7 +42,7 @@ def simulate_records(
     moves: float = 0.0,
     moving_fields: Sequence[str] = (),
     errors: str = "independent",
-    typos: bool = False,
+    typos: bool | Sequence[str] = False,
     seed: int = 0,
 ) -> Records:
     """Draw entities, and records of them with errors; who is who is known.
@@ -66,7 +66,8 @@ def simulate_records(
     moving_fields : names of these fields.
     errors : ``independent``, or ``one``: the first record of an entity is true, and every other one has a wrong value
         in exactly one field.
-    typos : whether a distorted value is the true one with a typing error in one letter, not another value.
+    typos : whether a distorted value is the true one with a typing error in one letter, not another value: in all
+        fields or in none, or the names of the fields in which it is.
     seed : the same one gives the same records.
 
     Returns
@@ -78,12 +79,16 @@ def simulate_records(
     UnsupportedRequest : numbers that do not fit together, and a field that there is not.
     """
     fields = _names("field_", len(num_values)).tolist()
-    if unknown := [name for name in moving_fields if name not in fields]:
-        raise UnsupportedRequest(f"there is no field {unknown[0]!r} that could move; there are {', '.join(fields)}")
+    misspelt_fields = () if isinstance(typos, bool) else tuple(typos)
+    for named, could in ((moving_fields, "move"), (misspelt_fields, "be misspelt")):
+        if unknown := [name for name in named if name not in fields]:
+            there = ", ".join(fields)
+            raise UnsupportedRequest(f"there is no field {unknown[0]!r} that could {could}; there are {there}")
     return simulate(
         seed, num_records=num_records, num_entities=num_entities, num_values=num_values, exponent=exponent,
         distortion=distortion, missing=missing, size_share=size_share, num_sources=num_files, repeats=repeats,
-        moves=moves, moving_fields=[fields.index(name) for name in moving_fields], errors=errors, typos=typos,
+        moves=moves, moving_fields=[fields.index(name) for name in moving_fields], errors=errors,
+        typos=typos if isinstance(typos, bool) else [name in misspelt_fields for name in fields],
     )[0]  # fmt: skip
 
 
@@ -93,7 +98,8 @@ def simulate(
     distortion: PerField = 0.05, missing: PerField = 0.0,
     size_share: Sequence[float] | np.ndarray = (0.9, 0.1), intensity: float | None = None,
     num_sources: int = 1, repeats: bool = True,
-    moves: float = 0.0, moving_fields: Sequence[int] = (), errors: str = "independent", typos: bool = False,
+    moves: float = 0.0, moving_fields: Sequence[int] = (), errors: str = "independent",
+    typos: bool | Sequence[bool] = False,
 ) -> tuple[Records, dict[str, np.ndarray]]:  # fmt: skip
     """Draw entities, and records of them.
 
@@ -117,7 +123,8 @@ def simulate(
     moving_fields : positions of these fields.
     errors : ``independent``, or ``one``: the first record of an entity is true, and every other one has a wrong value
         in exactly one field, chosen in proportion to ``distortion``.
-    typos : whether a distorted value is the true one with a typing error in one letter, not another value.
+    typos : whether a distorted value is the true one with a typing error in one letter, not another value; for all
+        fields or for each.
 
     Returns
     -------
@@ -149,12 +156,14 @@ def simulate(
     source = _sources(of_records, entity, place, num_sources, repeats)
     order = np.lexsort((of_records.random(num_records), source))
     entity, place, source = entity[order], place[order], source[order]
-    wrong = _errors(of_records, place, rates, errors, np.array([typos or number > 1 for number in num_values]))
+    misspelt_field = np.broadcast_to(np.asarray(typos, bool), (num_fields,))
+    wrong = _errors(of_records, place, rates, errors, misspelt_field | (np.array(num_values) > 1))
     moved = of_records.random(num_records) < moves
     fields = [
         _field(
             generator, entity, _zipf(num_values[field], exponents[field]), wrong[field],
-            moved & (field in moving_fields), lost[field], differ=errors == "one", typos=typos,
+            moved & (field in moving_fields), lost[field], differ=errors == "one",
+            typos=bool(misspelt_field[field]),
         )
         for field, generator in enumerate(of_fields)
     ]  # fmt: skip

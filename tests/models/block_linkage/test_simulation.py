@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.simulation import simulate
+from consilience.models.block_linkage.simulation import simulate, simulate_records
 
 
 def near(count, number, share):
@@ -112,6 +112,14 @@ def test_typing_errors():
         lengths = np.array([len(word) for word in vocabulary])
         change = lengths[data.value[field]][shown] - lengths[values["true_value"][field]][shown]
         assert set(change.tolist()) == {-1, 0, 1}
+
+
+def test_typing_errors_in_some_fields():
+    records = simulate_records(500, num_values=(90, 90), distortion=0.2, typos=["field_1"])
+    lengths = [{len(word) for word in records.vocabulary(field)} for field in ("field_1", "field_2")]
+    assert lengths == [{5, 6, 7}, {6}]
+    with pytest.raises(UnsupportedRequest, match=r"'name' that could be misspelt; there are field_1, field_2"):
+        simulate_records(num_values=(9, 9), typos=["name"])
 
 
 def test_people_who_move_change_several_fields_together():
