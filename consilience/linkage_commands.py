@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest
 from consilience.inference.run_folder import FIT_TEXT, holds_fit
-from consilience.printing import json_text, rows_of, table_text, write_csv, write_frame
+from consilience.printing import json_text, rows_of, table_text, write_columns, write_csv
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -41,7 +41,7 @@ def link(arguments: argparse.Namespace) -> None:
     )  # fmt: skip
     target.mkdir(parents=True, exist_ok=True)
     for name in ("entities", "pairs"):
-        write_frame(fitted.table(name), target / f"{name}.csv")
+        write_columns(fitted.columns(name), target / f"{name}.csv")
     fitted.save(target / "fit")
     report(fitted, path=target / "report.html")
     if arguments.json:
@@ -89,9 +89,11 @@ def _print(fitted: Fit, target: Path, files: list[str]) -> None:
     for note in fitted.notes():
         if note not in said:
             print(f"note     {note}")
-    review = rows_of(fitted.table("review"))
-    if review:
-        print(f"\nthe most uncertain records\n{table_text(review, limit=_LEAST_CERTAIN, hint='see the report')}")
+    review = fitted.columns("review")
+    if number := len(review["record"]):
+        columns = (values[:_LEAST_CERTAIN].tolist() for values in review.values())
+        rows = [dict(zip(review, row, strict=True)) for row in zip(*columns, strict=True)]
+        print(f"\nthe most uncertain records\n{table_text(rows, hint='see the report', number=number)}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
 
 

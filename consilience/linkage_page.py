@@ -135,12 +135,10 @@ def _uncertain(fit: Any) -> Section | None:
     """Show the records that are least certain, each with those that it may belong to, field by field."""
     import pandas
 
-    review = fit.table("review")
-    if not len(review):
+    doubtful = fit.columns("review", codes=True)["record"]
+    if not len(doubtful):
         return None
     data = fit.data
-    code = {name: number for number, name in enumerate(data.records)}
-    doubtful = np.array([code[name] for name in review["record"]])
     groups, left_out = _groups(fit.truth.pairs(), doubtful, data.num_records)
     estimate = fit.truth.estimate()
     rows = [row for number, group in enumerate(groups, 1) for row in _group_rows(data, estimate, number, group)]

@@ -340,17 +340,28 @@ class Fit:
         """
         import pandas
 
+        return pandas.DataFrame(self.columns(name, **choice))
+
+    def columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:
+        """Return a table as `table` does, as arrays, which takes a fraction of the time where rows are many.
+
+        Parameters
+        ----------
+        name, choice : as in `table`.
+        codes : whether the columns of ids hold codes.
+        """
         if name not in self.member.tables:
             raise UnknownName(f"'{self.member.name}' has no table '{name}'; it has {', '.join(self.member.tables)}")
         columns = self.member.tables[name](self._drawn, self.data, self.truth, **choice)
+        if codes:
+            return columns
         classes, annotators = getattr(self.truth, "classes", None), getattr(self.data, "annotators", None)
         ids = {"item": getattr(self.truth, "items", None), "label": classes, "class": classes, "annotator": annotators}
         # An entity is named by the first of its records.
         ids |= dict.fromkeys(("record", "record_a", "record_b", "entity"), getattr(self.truth, "records", None))
         ids |= dict.fromkeys(("expert", "expert_a", "expert_b"), getattr(self.data, "experts", None))
         ids |= dict.fromkeys(("item_a", "item_b"), ids["item"]) | {"feature": getattr(self.data, "features", None)}
-        named = {column: _named(values, ids.get(column)) for column, values in columns.items()}
-        return pandas.DataFrame(named)
+        return {column: _named(values, ids.get(column)) for column, values in columns.items()}
 
     def __getattr__(self, name: str) -> Any:
         member = self.__dict__.get("member")

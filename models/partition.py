@@ -225,6 +225,9 @@ class DrawnPartitions(PartitionTruth):
 
     def __init__(self, cluster: Int[np.ndarray, "draw record"]) -> None:
         self.num_draws, self.num_records = cluster.shape
+        if all(_named_by_first(cluster[block]) for block in self.blocks()):
+            self.cluster = cluster.astype(np.int32, copy=False)
+            return
         start = self.num_records * np.arange(self.num_draws)[:, None]
         _, label = np.unique(cluster, return_inverse=True)
         apart = label.reshape(cluster.shape) + start * (int(label.max(initial=0)) + 1)
@@ -260,6 +263,13 @@ def first_members(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " reco
     """Name every cluster by the code of its first record, int32."""
     _, first, place = np.unique(cluster, return_index=True, return_inverse=True)
     return first[place].astype(np.int32)
+
+
+def _named_by_first(cluster: Int[np.ndarray, "draw record"]) -> bool:
+    """Return whether every cluster is named by the code of its first record already: a sort of all draws is slow."""
+    if (cluster < 0).any() or (cluster > np.arange(cluster.shape[1])).any():
+        return False
+    return bool((np.take_along_axis(cluster, cluster, axis=1) == cluster).all())
 
 
 def _numbers_by_size(cluster: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, "draw size"]:

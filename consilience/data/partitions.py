@@ -79,15 +79,16 @@ class Partition(Contract):
         check_option("missing", missing, ("error", "drop"))
         check_option("unknown", unknown, ("error", "keep"))
         problems = Problems(f"partition '{self.name}'")
+        foreign: list[str] = []
         if len(records) == self.num_records and np.all(np.asarray(records) == self.records):  # as of a fit's own data
-            names, entity = list(self.records), np.asarray(self.entity)
+            names, entity = self.records, np.asarray(self.entity)
         else:
-            names = as_names(records, "records")
+            names = object_array(as_names(records, "records"))
             place = recode(np.arange(len(names)), names, self.records)
             entity = np.append(self.entity, -1)[np.maximum(place, -1)]
-        absent = [name for name, code in zip(names, entity.tolist(), strict=True) if code < 0]
-        known = set(names)
-        foreign = [name for name in self.records if name not in known]
+            known = set(names)
+            foreign = [name for name in self.records if name not in known]
+        absent = names[entity < 0].tolist()
         if missing == "error" and absent:
             remedy = "pass missing='drop' to leave them out"
             problems.add(_listed("records of the data have no entity", absent), remedy)

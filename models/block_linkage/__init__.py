@@ -41,7 +41,7 @@ fit says when its data look like that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -54,8 +54,8 @@ from consilience.data.records import Records
 from consilience.models.block_linkage.canonical import canonical
 from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import RESTRICTIONS
-from consilience.models.block_linkage.gibbs.outside import links_outside, outside_warning
-from consilience.models.block_linkage.gibbs.predictive import PredictiveCheck, predictive_check
+from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
+from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
 from consilience.models.block_linkage.gibbs.sampler import FORMS, GIBBS, wide_threshold
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
@@ -71,13 +71,14 @@ from consilience.models.block_linkage.truth import BlockPartition, DrawnLinkage,
 from consilience.models.interface import Model, Option
 from consilience.models.partition_tables import clusters, matching_sets
 
-__all__ = ["MODEL", "Posterior", "Priors", "RareDistortion", "model", "often_distorted", "simulate", "truth"]
+__all__ = [
+    "MODEL", "Posterior", "Priors", "RareDistortion", "linkage_notes", "model", "often_distorted", "simulate", "truth",
+]  # fmt: skip
 
 _MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
 _OFTEN_MISSING = 0.2
 _OFTEN_DISTORTED = 0.5
-_DOES_NOT_HOLD = 0.01    # of the probability of what is as far from the model's expectations
 
 
 def estimate(
@@ -115,11 +116,7 @@ def truth(
     likelihood, options : as in the fit.
     """
     if _on_wide_graph(posterior, options):
-        wide = wide_threshold(data, options["wide"])
-        outside = links_outside(posterior, data, wide)
-        return DrawnLinks(
-            posterior["cluster"], threshold=wide, links_outside=outside.number, found_share=outside.share
-        )
+        return DrawnLinks(posterior, data, threshold=wide_threshold(data, options["wide"]))
     if not isinstance(posterior, Posterior):
         found = prepared(data, likelihood=likelihood, **options)
         cluster = drawn_partitions(found, posterior, likelihood=likelihood, key=key)
@@ -145,14 +142,19 @@ def _on_wide_graph(posterior: Any, options: Mapping[str, Any]) -> bool:
 
 
 def summarised(samples: dict[str, np.ndarray], data: Records) -> dict[str, np.ndarray]:
-    """Return what diagnostics are about: of the Gibbs sampler numbers of entities and pairs in the place of labels."""
-    return label_free(samples) if "cluster" in samples else samples
+    """Return what diagnostics are about: of the Gibbs sampler numbers of entities and pairs in the place of labels.
+
+    The shares of values are left out as well: they are many, and each says next to nothing of the linkage.
+    """
+    if "cluster" not in samples:
+        return samples
+    return label_free({site: values for site, values in samples.items() if site != "value_share"})
 
 
-def warnings(posterior: Any, data: Records, **options: Any) -> list[str]:
+def warnings(posterior: Any, data: Records, *, truth: Callable[[], Any], **options: Any) -> list[str]:
     """Say what only the outcome tells: errors that come together, entities that are too large, what was cut."""
     if _on_wide_graph(posterior, options):
-        return _wrong_with_draws(posterior, data, options)
+        return _wrong_with_draws(truth(), data) if np.size(posterior["cluster"]) else []
     if not isinstance(posterior, Posterior):
         if "class_share" in posterior:
             return []
@@ -162,7 +164,7 @@ def warnings(posterior: Any, data: Records, **options: Any) -> list[str]:
             "no two records were linked, so nothing was learned about errors: compare more fields, leave out those "
             "that differ in nearly every record, raise the option threshold, or check that the files write values alike"
         ]
-        return found + _cut(posterior)
+        return found + _given_up(posterior)
     # In records with many errors they are often distorted by definition.
     found = [] if len(posterior.class_share) else often_distorted(posterior.distortion, data)
     if _disagrees(posterior, data):
@@ -174,51 +176,33 @@ def warnings(posterior: Any, data: Records, **options: Any) -> list[str]:
     largest = len(posterior.size_share)
     if posterior.size_share[-1] > _LARGE_SHARE and _expected_of_size(posterior, largest) >= 1:
         found.append(f"many entities have {largest} records, the most that is looked at; raise the option largest")
-    return found + _cut(posterior)
+    return found + _given_up(posterior)
 
 
-def _wrong_with_draws(posterior: Any, data: Records, options: Mapping[str, Any]) -> list[str]:
+def _wrong_with_draws(truth: DrawnLinks, data: Records) -> list[str]:
     """Say what is wrong with the outcome of the Gibbs sampler."""
-    draws, wide = _flat(posterior), wide_threshold(data, options["wide"])
-    found = often_distorted(draws["distortion"].mean(axis=0), data)
-    check = predictive_check(draws, data)
-    if check.p_value < _DOES_NOT_HOLD:
-        found.append(
-            "the model does not hold for these records: linked records differ in other numbers of fields than it "
-            f"expects ({_compared(check)}): do not trust the interval of the number of entities"
-        )
-    deviation = float((draws["cluster"] == np.arange(data.num_records)).sum(axis=1).std())
-    found += outside_warning(links_outside(draws, data, wide), deviation, wide)
-    largest = draws["size_share"].shape[1]
-    of_largest = np.mean([np.sum(np.bincount(cluster) == largest) for cluster in draws["cluster"]])
-    if draws["size_share"][:, -1].mean() > _LARGE_SHARE and of_largest >= 1:
+    found = often_distorted(truth.draws["distortion"].mean(axis=0), data)
+    found += predictive_warning(truth.predictive)
+    found += outside_warning(truth.outside, float(truth.num_clusters().std()), truth.threshold)
+    size_share, counts = truth.draws["size_share"], truth.size_counts()
+    largest = size_share.shape[1]
+    if size_share[:, -1].mean() > _LARGE_SHARE and len(counts) >= largest and counts[largest - 1] >= 1:
         found.append(f"many entities have {largest} records, the most that is looked at; raise the option largest")
     return found
 
 
-def _flat(posterior: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Join the chains of draws."""
-    return {site: np.asarray(values).reshape(-1, *np.shape(values)[2:]) for site, values in posterior.items()}
-
-
-def _compared(check: PredictiveCheck) -> str:
-    """Return how many fields linked records differ in and were expected to, in words."""
-    shares = [
-        f"{drawn:.0%} against {expected:.0%} in {number}"
-        for number, (drawn, expected) in enumerate(zip(check.drawn, check.expected, strict=True))
-        if max(drawn, expected) >= 0.005
-    ]
-    return ", ".join(shares)
-
-
 def notes(data: Records, priors: Priors | None = None, **options: Any) -> list[str]:
     """Say what the candidates of the NumPyro function leave out."""
-    found = prepared(data, **options)
+    return linkage_notes(prepared(data, **options), data)
+
+
+def linkage_notes(found: Linkable | DrawnLinkage, data: Records) -> list[str]:
+    """Say how candidates that never change were found, and which of them were given up."""
     by = "were found once, with a distortion of .05 in every field" if data.candidate is None else "were given"
-    return [*_cut(found), f"the candidates {by}; what they leave out is in the table loss"]
+    return [*_given_up(found), f"the candidates {by}; what they leave out is in the table loss"]
 
 
-def _cut(posterior: Posterior | Linkable) -> list[str]:
+def _given_up(posterior: Posterior | Linkable | DrawnLinkage) -> list[str]:
     """Say which candidates were given up, and which records were never candidates because many are alike."""
     found = []
     components, records, most, pairs_lost, links_lost = posterior.cut.tolist()
@@ -259,25 +243,15 @@ def _expected_of_size(posterior: Posterior, size: int) -> float:
     return float(counts[size - 1]) if len(counts) >= size else 0.0
 
 
-def findings(posterior: Any, data: Records, **options: Any) -> list[str]:
+def findings(posterior: Any, data: Records, *, truth: Callable[[], Any], **options: Any) -> list[str]:
     """Say how many links the candidates leave out, and how many entities there are with them; or why nobody knows."""
     if _on_wide_graph(posterior, options):
-        return _of_draws(_flat(posterior), data, options)
+        if not np.size(posterior["cluster"]):
+            return []  # the run ended before its first draw
+        return [predictive_finding(truth().predictive), outside_finding(truth().outside)]
     if not isinstance(posterior, Posterior):
         return [] if "cluster" in posterior else notes(data, **options)
     return _joined_by(posterior, data, options.get("likelihood", "hit-miss")) + _left_out(posterior, data)
-
-
-def _of_draws(draws: Mapping[str, Any], data: Records, options: Mapping[str, Any]) -> list[str]:
-    """Say what the interval of the Gibbs sampler rests on."""
-    outside = links_outside(draws, data, wide_threshold(data, options["wide"]))
-    found = ["the interval of the number of entities holds if the model does"]
-    check = predictive_check(draws, data)
-    if check.p_value >= _DOES_NOT_HOLD:
-        found[0] += f"; linked records differ in as many fields as it expects ({_compared(check)})"
-    if np.isnan(outside.number):
-        return [*found, "the candidates were given: how many links are not among them is not known"]
-    return [*found, f"the model expects {outside.number:,.1f} links among the pairs that could not be linked"]
 
 
 def _joined_by(posterior: Posterior, data: Records, likelihood: Any) -> list[str]:

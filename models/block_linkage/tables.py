@@ -11,7 +11,6 @@ from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.em import record_shares
-from consilience.models.block_linkage.gibbs.predictive import predictive_check
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.posterior import Posterior
 from consilience.models.block_linkage.truth import expected_clusters
@@ -114,11 +113,10 @@ def loss(posterior: Any, data: Records, truth: Any) -> dict[str, np.ndarray]:
             "threshold": (truth.threshold, "log odds above -this make a candidate"),
             "found_share": (truth.found_share, "share of all links among the candidates"),
             "links_outside": (truth.links_outside, "expected links that are not among them"),
-            "disagreement": (
-                predictive_check(posterior, data).disagreement, "disagreement of data and model, 0 to 1",
-            ),
+            "disagreement": (truth.predictive.disagreement, "disagreement of data and model, 0 to 1"),
             "entities": (truth.num_clusters().mean(), "expected number of entities"),
-        }  # fmt: skip
+            **({} if truth.components is None else _cut(truth.components)),
+        }
     else:
         rows = {
             "threshold": (truth.threshold, "log odds above -this make a candidate"),

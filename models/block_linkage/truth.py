@@ -410,6 +410,10 @@ class _Counter(NamedTuple):
     def numbers(self, uniform: Float[np.ndarray, "draw component"]) -> Int[np.ndarray, "draw kind"]:
         """Return the numbers of clusters by kind."""
         num_draws, num_cells = len(uniform), self.kinds.shape[0]
+        if num_cells == len(self.ends) + 1:  # a single class: how many have reached each end takes a quarter of the time
+            counts = [np.add.reduce(uniform >= end, axis=1, dtype=np.int32) for end in self.ends]
+            reached = np.stack([np.full(num_draws, uniform.shape[1]), *counts, np.zeros(num_draws, int)], axis=1)
+            return (reached[:, :-1] - reached[:, 1:]) @ self.kinds
         cell = _places(uniform, self.ends) + self.first_cell + np.arange(num_draws)[:, None] * num_cells
         number = np.bincount(cell.ravel(), minlength=num_draws * num_cells)
         return number.reshape(num_draws, num_cells) @ self.kinds

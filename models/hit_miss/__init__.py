@@ -32,6 +32,7 @@ much where most entities have one record. ``prior="entities"`` learns from the r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,11 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models.block_linkage import MODEL as BLOCK_LINKAGE
-from consilience.models.block_linkage import often_distorted
+from consilience.models.block_linkage import linkage_notes, often_distorted
 from consilience.models.block_linkage.enumeration import RESTRICTIONS
+from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
+from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
+from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.model import found_by_wide, wide_parameters
 from consilience.models.block_linkage.tables import hyperparameters
 from consilience.models.block_linkage.truth import DrawnLinkage
@@ -53,10 +57,14 @@ from consilience.models.interface import Model, Option
 
 __all__ = ["MODEL", "Priors", "model", "simulate", "truth"]
 
+_REMEDY = "link by block-linkage with method='gibbs', which cuts no groups, or raise the option threshold"
+
+
+
 def truth(
     posterior: Any, data: Records, *, key: Key, num_draws: int, prior: str, largest: int, threshold: float,
     **options: Any,
-) -> DrawnLinkage:  # fmt: skip
+) -> DrawnLinks | DrawnLinkage:  # fmt: skip
     """Return the partitions drawn, of NUTS one for each draw of the parameters, with what the candidates leave out.
 
     Parameters
@@ -67,34 +75,27 @@ def truth(
     prior, largest, threshold, options : as in the fit.
     """
     found = prepared(data, largest=largest, threshold=threshold, **options)
-    cluster = posterior.get("cluster")
-    if cluster is None:
-        cluster = drawn_clusters(found, posterior, key=key, prior=prior, largest=largest)
+    if "cluster" in posterior:
+        return DrawnLinks(posterior, data, threshold=threshold, components=found)
+    cluster = drawn_clusters(found, posterior, key=key, prior=prior, largest=largest)
     share, distortion = hyperparameters(posterior, data)
     mean = wide_parameters(data)._replace(value_share=share, distortion=distortion)
     among = found_by_wide(data, mean, threshold=threshold)
-    return DrawnLinkage(np.asarray(cluster), threshold=threshold, found_share=among, cut=found.cut, alike=found.alike)
+    return DrawnLinkage(cluster, threshold=threshold, found_share=among, cut=found.cut, alike=found.alike)
 
 
-def notes(data: Records, priors: Priors, *, prior: str, threshold: float, **options: Any) -> list[str]:
-    """Say what the candidates leave out, and what the prior of the partition expects."""
-    found = prepared(data, threshold=threshold, **options)
-    components, records, _, pairs_lost, links_lost = found.cut.tolist()
-    alike, pairs_alike, links_alike = found.alike.tolist()
-    given = "were found once, with a distortion of .05 in every field" if data.candidate is None else "were given"
-    said = [f"the candidates {given}; what they leave out is in the table loss"]
-    if components:
-        said.append(
-            f"{components:,.0f} groups of candidates, with {records:,.0f} records, were too large and were cut at "
-            f"their weakest links, {pairs_lost:,.0f} pairs worth {links_lost:,.1f} links; a lower threshold makes them "
-            "smaller"
-        )
-    if alike:
-        said.append(
-            f"{alike:,.0f} records are like others in all fields, but of common values: their {pairs_alike:,.0f} "
-            f"pairs, worth {links_alike:,.1f} links, were not looked at"
-        )
-    return said + _of_prior(data.num_records, prior)
+def findings(posterior: Any, data: Records, *, truth: Callable[[], Any], prior: str, **options: Any) -> list[str]:
+    """Say what the candidates leave out, what the interval rests on, and what the prior of the partition expects."""
+    of_prior = _of_prior(data.num_records, prior)
+    if not np.size(posterior["distortion"]):
+        return of_prior  # the run ended before its first draw
+    if "cluster" not in posterior:
+        return [*linkage_notes(truth(), data), *of_prior]
+    included = "" if prior == "entities" else ", its prior of the partition included"
+    return [
+        predictive_finding(truth().predictive, prior=included), outside_finding(truth().outside),
+        *linkage_notes(truth().components, data), *of_prior,
+    ]  # fmt: skip
 
 
 def _of_prior(number: int, prior: str) -> list[str]:
@@ -110,12 +111,17 @@ def _of_prior(number: int, prior: str) -> list[str]:
     ]
 
 
-def warnings(posterior: Any, data: Records, **options: Any) -> list[str]:
-    """Name the fields that linked records hardly ever agree in."""
+def warnings(posterior: Any, data: Records, *, truth: Callable[[], Any], **options: Any) -> list[str]:
+    """Name the fields that linked records hardly ever agree in; of draws of links, say if the model does not hold."""
     draws = np.reshape(posterior["distortion"], (-1, data.num_fields))
     if not len(draws):
         return []  # the run ended before its first draw
-    return often_distorted(draws.mean(axis=0), data)
+    found = often_distorted(draws.mean(axis=0), data)
+    if "cluster" not in posterior:
+        return found
+    found += predictive_warning(truth().predictive)
+    deviation = float(truth().num_clusters().std())
+    return found + outside_warning(truth().outside, deviation, truth().threshold, remedy=_REMEDY)
 
 
 MODEL = Model(
@@ -156,6 +162,6 @@ MODEL = Model(
     dims={**BLOCK_LINKAGE.dims, "together": ("pair",)},
     simulate=simulate,
     summarised=name_free,
-    notes=notes,
     warnings=warnings,
+    findings=findings,
 )  # fmt: skip

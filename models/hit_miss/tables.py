@@ -8,6 +8,7 @@ import numpy as np
 
 from consilience.arrays import Int
 from consilience.data.records import Records
+from consilience.models.block_linkage.gibbs.truth import label_free
 from consilience.models.partition import DrawnPartitions
 
 __all__ = ["name_free"]
@@ -17,7 +18,7 @@ _LOOKED_AT = 200  # draws in which pairs are looked for
 
 
 def name_free(samples: Mapping[str, np.ndarray], data: Records) -> dict[str, np.ndarray]:
-    """Return hyperparameters, the number of entities, and whether the most doubtful pairs are together.
+    """Return hyperparameters, numbers of entities and of pairs, and whether the most doubtful pairs are together.
 
     Parameters
     ----------
@@ -26,10 +27,8 @@ def name_free(samples: Mapping[str, np.ndarray], data: Records) -> dict[str, np.
     if "cluster" not in samples:
         return dict(samples)
     cluster = np.asarray(samples["cluster"])
-    found = {site: values for site, values in samples.items() if site != "cluster"}
-    found["num_entities"] = (cluster == np.arange(cluster.shape[2])).sum(axis=2).astype(float)
     first, second = _doubtful(cluster.reshape(-1, cluster.shape[2]))
-    return found | {"together": (cluster[:, :, first] == cluster[:, :, second]).astype(float)}
+    return label_free(samples) | {"together": (cluster[:, :, first] == cluster[:, :, second]).astype(float)}
 
 
 def _doubtful(cluster: Int[np.ndarray, "draw record"]) -> tuple[np.ndarray, np.ndarray]:

@@ -618,14 +618,15 @@ def test_csv_leaves_unknown_numbers_empty(tmp_path):
     assert rows == [["item", "x"], ["a,b", "0.1"], ["c", ""]]
 
 
-def test_a_data_frame_is_written_as_its_rows_are(tmp_path):
+def test_columns_are_written_as_rows_are(tmp_path, monkeypatch):
     import pandas
 
-    from consilience.printing import rows_of, write_csv, write_frame
+    from consilience import printing
 
     values = {"item": ["a,b", 'c"d', "é"], "x": [0.1, np.nan, np.inf], "n": [1, 2, 3], "known": [True, False, True]}
-    frame = pandas.DataFrame({**values, "other": np.array(["a", None, 1.5], object)})
-    write_csv(rows_of(frame), tmp_path / "rows.csv")
-    write_frame(frame, tmp_path / "frame.csv")
+    frame = pandas.DataFrame({**values, "y": [0.5, 1e-30, 2], "other": np.array(["a", None, 1.5], object)})
+    monkeypatch.setattr(printing, "_ROWS", 2)
+    printing.write_csv(printing.rows_of(frame), tmp_path / "rows.csv")
+    printing.write_columns({name: frame[name].to_numpy() for name in frame}, tmp_path / "frame.csv")
     assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "rows.csv").read_bytes()
     assert b'"c""d"' in (tmp_path / "frame.csv").read_bytes()

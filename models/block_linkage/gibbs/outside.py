@@ -3,6 +3,8 @@
 The graph is fixed before anything is learned, so that what it leaves out is left out of the interval. The model tells
 how much that is: of records of one entity, how probably the pair has log odds below the threshold. Each pair outside is
 improbable; together they are worth entities.
+
+Where records are linked within small groups of candidates alone, pairs that were cut between groups are outside too.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.data.records import Records
-from consilience.models.block_linkage.gibbs.problem import ALL_PAIRS, State
+from consilience.models.block_linkage.gibbs.problem import ALL_PAIRS
 from consilience.models.block_linkage.hidden_links import found_share
 from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
-from consilience.models.block_linkage.model import wide_parameters
+from consilience.models.block_linkage.model import Linkable, found_by_wide, wide_parameters
 from consilience.models.block_linkage.parameters import Parameters
 
-__all__ = ["LinksOutside", "links_outside", "outside_warning"]
+__all__ = ["LinksOutside", "links_outside", "outside_finding", "outside_warning"]
 
 _DRAWS = 10
 _MATTERS = 0.1      # of the standard deviation of the number of entities
@@ -39,7 +41,9 @@ class LinksOutside(NamedTuple):
     share: float
 
 
-def links_outside(draws: Mapping[str, np.ndarray], data: Records, threshold: float) -> LinksOutside:
+def links_outside(
+    draws: Mapping[str, np.ndarray], data: Records, threshold: float, *, components: Linkable | None = None
+) -> LinksOutside:
     """Return what the graph leaves out, on average over some of the draws.
 
     A link outside is counted as one entity too many, which it is unless a third record connects the two.
@@ -48,39 +52,66 @@ def links_outside(draws: Mapping[str, np.ndarray], data: Records, threshold: flo
     ----------
     draws : of the sites, ``(draw, …)``.
     threshold : of the graph.
+    components : the groups of candidates, where only records of one group could be linked. What was cut between groups
+        is counted by the worth of each pair under wide values of the hyperparameters.
     """
     if data.candidate is not None:
         return LinksOutside(np.nan, np.nan)
-    wide, likelihood = wide_parameters(data), LIKELIHOODS["hit-miss"]
-    rule = None if data.num_records <= ALL_PAIRS else join_rule(data, wide, likelihood, threshold=threshold, exact=True)
+    cut = 0.0 if components is None else float(components.cut[-1])
     numbers, shares = [], []
-    chosen = np.unique(np.linspace(0, len(draws["intensity"]) - 1, _DRAWS).astype(int))
+    chosen = np.unique(np.linspace(0, len(draws["distortion"]) - 1, _DRAWS).astype(int)).tolist()
     for draw in chosen:
-        one = {site: np.asarray(draws[site][draw], float) for site in State._fields if site != "cluster"}
-        parameters = Parameters(one["value_share"], one["distortion"], float(one["intensity"]), one["size_share"])
-        share = found_share(
-            parameters, data.first_value, data.value, likelihood, threshold, in_force=wide, rule=rule
-        ).share
+        share = _found(draws, draw, data, threshold, whole=components is None)
         size = np.bincount(draws["cluster"][draw])
         linked = float((size * (size - 1) // 2).sum())
         # Of a graph in which nothing can be found, nothing can be said of what it leaves out.
-        numbers.append(linked * (1 - share) / share if share > 0 else np.nan)
-        shares.append(share)
+        number = linked * (1 - share) / share + cut if share > 0 else np.nan
+        numbers.append(number)
+        shares.append(linked / (linked + number) if linked else share)
     return LinksOutside(float(np.mean(numbers)), float(np.mean(shares)))
 
 
-def outside_warning(outside: LinksOutside, deviation: float, threshold: float) -> list[str]:
+def _found(draws: Mapping[str, np.ndarray], draw: int, data: Records, threshold: float, *, whole: bool) -> float:
+    """Return which share of the links one draw expects among the pairs above the threshold.
+
+    Parameters
+    ----------
+    whole : whether the graph is that of `wide_pairs`, and not that of the candidates of `linkable`.
+    """
+    wide, likelihood = wide_parameters(data), LIKELIHOODS["hit-miss"]
+    # Numbers of entities, which some priors do not draw, say nothing of what a link looks like.
+    share, distortion = (np.asarray(draws[site][draw], float) for site in ("value_share", "distortion"))
+    parameters = Parameters(share, distortion, wide.intensity, wide.size_share)
+    if not whole:
+        return found_by_wide(data, parameters, threshold=threshold)
+    rule = None if data.num_records <= ALL_PAIRS else join_rule(data, wide, likelihood, threshold=threshold, exact=True)
+    return found_share(
+        parameters, data.first_value, data.value, likelihood, threshold, in_force=wide, rule=rule
+    ).share
+
+
+def outside_warning(
+    outside: LinksOutside, deviation: float, threshold: float, *, remedy: str = "raise the option wide"
+) -> list[str]:
     """Return a warning where the links outside may move the number of entities by more than a tenth of its deviation.
 
     Parameters
     ----------
     deviation : standard deviation of the number of entities over draws.
     threshold : of the graph.
+    remedy : what lowers their number; its words end with the option that is the threshold.
     """
     if not outside.number > _MATTERS * deviation:
         return []
     return [
         f"the model expects {outside.number:,.1f} links among pairs that could not be linked, more than a tenth of the "
         f"standard deviation of the number of entities, {deviation:,.1f}: the number is about as much too high; "
-        f"raise the option wide, now {threshold:g}"
+        f"{remedy}, now {threshold:g}"
     ]
+
+
+def outside_finding(outside: LinksOutside) -> str:
+    """Return how many links are expected outside, in words."""
+    if np.isnan(outside.number):
+        return "the candidates were given: how many links are not among them is not known"
+    return f"the model expects {outside.number:,.1f} links among the pairs that could not be linked"

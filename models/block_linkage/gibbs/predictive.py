@@ -20,10 +20,11 @@ from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.models.partition import pairs_together
 
-__all__ = ["PredictiveCheck", "predictive_check"]
+__all__ = ["PredictiveCheck", "predictive_check", "predictive_finding", "predictive_warning"]
 
 _MOST_DRAWS, _LEAST_DRAWS = 200, 40
 _MOST_RECORDS = 20_000_000  # of all draws
+_DOES_NOT_HOLD = 0.01  # of the probability of what is as far from the model's expectations
 
 
 class PredictiveCheck(NamedTuple):
@@ -46,6 +47,19 @@ class PredictiveCheck(NamedTuple):
         """Total variation between the two: 0 where they are the same, 1 at most."""
         return float(np.abs(self.drawn - self.expected).sum() / 2)
 
+    @property
+    def fails(self) -> bool:
+        """Whether the model does not hold."""
+        return self.p_value < _DOES_NOT_HOLD
+
+    def __str__(self) -> str:
+        """Return the share of linked pairs that differ in 0, 1, 2, … fields, and the one that was expected."""
+        return ", ".join(
+            f"{drawn:.0%} against {expected:.0%} in {number}"
+            for number, (drawn, expected) in enumerate(zip(self.drawn, self.expected, strict=True))
+            if max(drawn, expected) >= 0.005
+        )
+
 
 def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: int = 0) -> PredictiveCheck:
     """Compare linked records with what the model expects.
@@ -59,7 +73,7 @@ def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: in
     codes = np.where(data.value >= 0, data.value + data.first_value[:-1, None], -1)
     counts = []
     number = np.clip(_MOST_RECORDS // data.num_records, _LEAST_DRAWS, _MOST_DRAWS)
-    for draw in np.unique(np.linspace(0, len(draws["intensity"]) - 1, number).astype(int)):
+    for draw in np.unique(np.linspace(0, len(draws["distortion"]) - 1, number).astype(int)):
         cluster = np.asarray(draws["cluster"][draw])
         first, second = np.divmod(pairs_together(cluster), len(cluster))
         share, distortion = (np.asarray(draws[site][draw], float) for site in ("value_share", "distortion"))
@@ -75,6 +89,29 @@ def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: in
     # Classes that hardly any pair is in do not outweigh the others.
     distance = ((shares - expected) ** 2 / (expected + 1 / found[:, :1].sum(axis=2, keepdims=True))).sum(axis=2)
     return PredictiveCheck(drawn, expected, float(np.mean(distance[:, 1] >= distance[:, 0])))
+
+
+def predictive_warning(check: PredictiveCheck) -> list[str]:
+    """Return a warning where the model does not hold."""
+    if not check.fails:
+        return []
+    return [
+        "the model does not hold for these records: linked records differ in other numbers of fields than it "
+        f"expects ({check}): do not trust the interval of the number of entities"
+    ]
+
+
+def predictive_finding(check: PredictiveCheck, *, prior: str = "") -> str:
+    """Return under which conditions the interval of the number of entities holds, in words.
+
+    Parameters
+    ----------
+    prior : what to say of the prior of the partition, where it is none that is learned.
+    """
+    holds = f"the interval of the number of entities holds if the model does{prior}"
+    if check.fails or np.isnan(check.p_value):
+        return holds
+    return f"{holds}; linked records differ in as many fields as it expects ({check})"
 
 
 def _differing(

@@ -1,48 +1,82 @@
-"""Who is together in the draws of the Gibbs sampler, and what the wide graph leaves out."""
+"""Who is together in the draws of a Gibbs sampler, what its candidates leave out, and whether its model holds."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Int
+from consilience.data.records import Records
+from consilience.models.block_linkage.gibbs.outside import LinksOutside, links_outside
+from consilience.models.block_linkage.gibbs.predictive import PredictiveCheck, predictive_check
+from consilience.models.block_linkage.model import Linkable
 from consilience.models.partition import DrawnPartitions
 
 __all__ = ["DrawnLinks", "label_free"]
 
 
 class DrawnLinks(DrawnPartitions):
-    """Stored partitions of a Gibbs sampler on a wide graph.
+    """Stored partitions of a Gibbs sampler, and how far to trust them, which is computed once, when it is asked for.
 
     Parameters
     ----------
-    cluster : integers, shape ``(draw, record)``; equal where records are together.
-    threshold : of the graph: pairs with log odds above minus this could be linked.
-    links_outside : how many links are expected outside of the graph; NaN where the candidates were given.
-    found_share : of all links, those expected in the graph.
+    draws : of the sites, ``(draw, …)``; ``cluster`` has equal integers where records are together.
+    data : what was fitted.
+    threshold : of the candidates: pairs with log odds above minus this could be linked.
+    components : the groups of candidates, where only records of one group could be linked.
     """
 
     def __init__(
-        self, cluster: Int[np.ndarray, "draw record"], *, threshold: float, links_outside: float, found_share: float
+        self, draws: Mapping[str, Any], data: Records, *, threshold: float, components: Linkable | None = None
     ) -> None:
-        super().__init__(cluster)
-        self.threshold, self.links_outside, self.found_share = threshold, links_outside, found_share
-        graph = f"pairs with log odds above {-threshold:g}, {links_outside:,.1f} links expected outside"
-        self.basis = f"hit-miss errors; {'the pairs given' if np.isnan(links_outside) else graph}"
+        super().__init__(np.asarray(draws["cluster"]))
+        self.draws, self.data, self.threshold, self.components = draws, data, threshold, components
+
+    @functools.cached_property
+    def outside(self) -> LinksOutside:
+        """Links expected among the pairs that could not be linked."""
+        return links_outside(self.draws, self.data, self.threshold, components=self.components)
+
+    @functools.cached_property
+    def predictive(self) -> PredictiveCheck:
+        """Whether linked records differ as the model expects it."""
+        return predictive_check(self.draws, self.data)
+
+    @property
+    def links_outside(self) -> float:
+        """How many links are expected that could not be made; NaN where the candidates were given."""
+        return self.outside.number
+
+    @property
+    def found_share(self) -> float:  # type: ignore[override]
+        """Of all links, those expected among the candidates."""
+        return self.outside.share
+
+    @property
+    def basis(self) -> str:  # type: ignore[override]
+        """What the number of entities rests on."""
+        if np.isnan(self.links_outside):
+            return "hit-miss errors; the pairs given"
+        graph = f"pairs with log odds above {-self.threshold:g}"
+        if self.components is not None:
+            sizes = [size for size, number in enumerate(self.components.num_components, 2) if number]
+            graph += f" in groups of at most {max(sizes, default=1)}"
+        return f"hit-miss errors; {graph}, {self.links_outside:,.1f} links expected outside"
 
 
 def label_free(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return draws of the hyperparameters and of the numbers of entities and of pairs together, ``(chain, draw, …)``.
 
-    Labels of clusters mean nothing by themselves. The shares of values are left out as well: they are many, and each
-    says next to nothing of the linkage.
+    Labels of clusters mean nothing by themselves. The other sites are as they were.
     """
-    cluster = samples["cluster"]
+    cluster = np.asarray(samples["cluster"])
     flat = cluster.reshape(-1, cluster.shape[-1])
     entities = (flat == np.arange(flat.shape[1])).sum(axis=1)
     pairs = np.array([_pairs(one) for one in flat], int)
-    kept = {site: values for site, values in samples.items() if site not in ("cluster", "value_share")}
+    kept = {site: values for site, values in samples.items() if site != "cluster"}
     shape = cluster.shape[:2]
     return {**kept, "num_entities": entities.reshape(shape), "num_pairs": pairs.reshape(shape)}
 
