@@ -247,7 +247,8 @@ class Model:
     warnings : ``warnings(posterior, data, **options)`` -> sentences about what went wrong in a fit that only its
         posterior tells.
     findings : ``findings(posterior, data, **options)`` -> sentences about what only the posterior tells, and that is no
-        fault of the fit.
+        fault of the fit. Where ``warnings`` or ``findings`` names ``truth``, it gets a function without arguments that
+        returns the truth of the fit, so that what both tell is computed once.
     canonical : ``canonical(samples, data, priors, **options)`` -> samples, which maps mirror modes to one in draws
         ``(chain, draw, …)`` by site (of CAVI and EM: one chain of one draw); None where the prior already does.
     summarised : ``summarised(samples, data)`` -> what summaries and diagnostics are about in the place of the sites,
