@@ -175,7 +175,10 @@ def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[li
         near = zip(others[order].tolist(), probability[beside][order].tolist(), strict=True)
         groups.append([(record, 1.0), *near])
         seen.update(one for one, _ in groups[-1])
-    return groups, len(np.setdiff1d(part[doubtful], part[list(seen)]))
+    left = np.zeros(num_records, bool)
+    left[part[doubtful]] = True
+    left[part[list(seen)]] = False
+    return groups, int(left.sum())
 
 
 def _group_rows(

@@ -147,7 +147,7 @@ def _as_partition(side: Any) -> Partition:
     if _is_numbers(side):
         return Partition.from_codes(side)
     truth = _truth_of(side)
-    return Partition.from_codes(truth.estimate(), records=truth.records, name="estimate")
+    return Partition.from_codes(truth.estimate(), records=truth.records, name="estimate", checked=True)
 
 
 def _is_numbers(side: Any) -> bool:

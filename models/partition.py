@@ -17,6 +17,8 @@ from consilience.models.rows import equal_pairs, row_blocks
 
 __all__ = ["DrawnPartitions", "MatchingSets", "Pairs", "PartitionTruth", "first_members", "pairs_together"]
 
+# Labels of clusters that are at most so many times the number of records have a table, in the place of a sort.
+_MOST_PER_RECORD = 4
 # Records of all draws that are held at a time.
 _MOST_ROWS = 1 << 21
 
@@ -261,6 +263,11 @@ class DrawnPartitions(PartitionTruth):
 
 def first_members(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " record"]:
     """Name every cluster by the code of its first record, int32."""
+    number = len(cluster)
+    if number and cluster.min() >= 0 and cluster.max() < _MOST_PER_RECORD * number:
+        first = np.empty(int(cluster.max()) + 1, np.int32)
+        first[cluster[::-1]] = np.arange(number - 1, -1, -1, dtype=np.int32)  # the last one that is written stays
+        return first[cluster]
     _, first, place = np.unique(cluster, return_index=True, return_inverse=True)
     return first[place].astype(np.int32)
 

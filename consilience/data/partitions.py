@@ -38,7 +38,9 @@ class Partition(Contract):
     name: Any = ids()
 
     @classmethod
-    def from_codes(cls, entity: ArrayLike, *, records: Names | None = None, name: str | None = None) -> Self:
+    def from_codes(
+        cls, entity: ArrayLike, *, records: Names | None = None, name: str | None = None, checked: bool = False
+    ) -> Self:
         """Take whole numbers that are equal where records are together.
 
         Parameters
@@ -46,18 +48,19 @@ class Partition(Contract):
         entity : shape ``(record,)``; -1 where the entity of a record is unknown.
         records : ids in order; the positions as texts where absent.
         name : what to call the partition.
+        checked : whether the ids are those of a contract, distinct texts in an object array.
         """
         problems = Problems("the partition")
         codes = check_codes(problems, "entity", entity, None, lowest=-1)
         if records is not None and len(records) != len(codes):
             problems.add(f"there are {len(codes)} entries but {len(records)} ids of records", "make them agree")
         problems.raise_any()
-        used = np.unique(codes[codes >= 0])
+        rank, used = _ranked(codes)
         return cls(
-            entity=np.where(codes >= 0, np.searchsorted(used, codes), -1).astype(np.int32),
+            entity=rank,
             num_records=len(codes),
             num_entities=len(used),
-            records=names_or_codes(records, len(codes), "records"),
+            records=records if checked and records is not None else names_or_codes(records, len(codes), "records"),
             entities=object_array(map(str, used.tolist())),
             name="partition" if name is None else str(name),
         )
@@ -101,6 +104,17 @@ class Partition(Contract):
         if foreign:
             warn_input(_listed("records are not in the data and were left out", foreign))
         return entity
+
+
+def _ranked(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rank of each code among those that occur, int32, -1 where it is -1; and these codes, increasing."""
+    if codes.max(initial=-1) > 2 * len(codes):
+        used = np.unique(codes[codes >= 0])
+        return np.where(codes >= 0, np.searchsorted(used, codes), -1).astype(np.int32), used
+    # A table in the place of a sort.
+    occurs = np.bincount(codes + 1, minlength=1)[1:] > 0
+    rank = np.append(np.cumsum(occurs, dtype=np.int32) - 1, np.int32(-1))
+    return rank[codes], np.flatnonzero(occurs)
 
 
 def _listed(what: str, names: list[str]) -> str:

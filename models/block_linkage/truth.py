@@ -410,7 +410,7 @@ class _Counter(NamedTuple):
     def numbers(self, uniform: Float[np.ndarray, "draw component"]) -> Int[np.ndarray, "draw kind"]:
         """Return the numbers of clusters by kind."""
         num_draws, num_cells = len(uniform), self.kinds.shape[0]
-        if num_cells == len(self.ends) + 1:  # a single class: how many have reached each end takes a quarter of the time
+        if num_cells == len(self.ends) + 1:  # of a single class: count who has reached each end
             counts = [np.add.reduce(uniform >= end, axis=1, dtype=np.int32) for end in self.ends]
             reached = np.stack([np.full(num_draws, uniform.shape[1]), *counts, np.zeros(num_draws, int)], axis=1)
             return (reached[:, :-1] - reached[:, 1:]) @ self.kinds
