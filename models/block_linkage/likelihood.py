@@ -70,6 +70,16 @@ class Likelihood(ABC):
         """Return how much a pair may have above the sum of its `pair_terms`, as far as it is looked for."""
         return 0.0
 
+    def find_pairs(self, records: Any, rule: Any, parameters: Parameters) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the pairs that may have log odds above the threshold; ``None`` leaves that to the join.
+
+        Parameters
+        ----------
+        records : `Records`.
+        rule : the `JoinRule`.
+        """
+        return None
+
     def log_pairs(
         self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
     ) -> Float[np.ndarray, " pair"]:

@@ -10,8 +10,10 @@ A record shows the true value y of its entity, or with probability b another one
 with the distance d of `consilience.similarity`, taken for `BEYOND` where two values are not near, and c = `DECAY`. In
 the other fields a distorted value is as common as it is, and may be the true one, as in `HitMiss`.
 
-The sum over y is exact. The values of the records and those near one of them are gone through one by one; all others
-are equally far from all records, and a table of the field holds what they add together.
+In the sum over y, values that are far from all records add what a table of the field holds, and those near records of
+one value alone what tables of that value hold. So the values to go through one by one are those of the records, and
+those near two different ones of them: the `_MOST_SHARED` that weigh most; the others count as near to one or the other,
+which is less than they add. Up to so many the sum is exact.
 
 Here a record alone is not as probable as its values are common: one near a common value is more so. Likelihoods are
 relative to that.
@@ -19,6 +21,8 @@ relative to that.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -31,7 +35,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 
-__all__ = ["BEYOND", "DECAY", "Candidates", "SimilarHitMiss", "for_data", "is_known"]
+__all__ = ["BEYOND", "DECAY", "Candidates", "NearGains", "SimilarHitMiss", "for_data", "is_known"]
 
 DECAY = 2.0
 """By so much a distortion is less probable, in the logarithm, for each unit of distance."""
@@ -39,7 +43,9 @@ DECAY = 2.0
 BEYOND = 4.0
 """The distance of values that are not near."""
 
-_MOST_RECORDS = 8  # of a component
+_MOST_RECORDS = 8   # of a component
+_MOST_SHARED = 8    # values near two different ones of a component that are gone through
+_ENTRIES = 1 << 22  # of sparse matrices, so many at a time
 
 
 def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any = np) -> Likelihood:
@@ -74,7 +80,7 @@ def is_known(likelihood: str | Likelihood) -> bool:
 
 
 class Candidates(NamedTuple):
-    """Values that may be the true ones of the similar fields of components, besides those that are far from all.
+    """Values that may be the true ones of the similar fields of components, and are near two records or one of them.
 
     Parameters
     ----------
@@ -85,6 +91,21 @@ class Candidates(NamedTuple):
 
     value: Int[Array, "candidate field component"]
     ratio: Float[Array, "candidate member field component"]
+
+
+class NearGains(NamedTuple):
+    """What values that are near add at most to the log odds of a pair, beyond values that are far apart.
+
+    Parameters
+    ----------
+    near : codes of values, shape ``(near, 2)``.
+    of_pair : shape ``(near,)``; where the two records have these.
+    of_two : shape ``(value,)``; where both have values near this one.
+    """
+
+    near: Int[np.ndarray, "near 2"]
+    of_pair: Float[np.ndarray, " near"]
+    of_two: Float[np.ndarray, " value"]
 
 
 class SimilarHitMiss(HitMiss):
@@ -99,31 +120,53 @@ class SimilarHitMiss(HitMiss):
     """
 
     additive = False
-    arrays = ("first_value", "near", "excess", "value_share", "normaliser", "others")
+    arrays = (
+        "first_value", "near", "excess", "neighbours", "of_neighbour", "value_share", "normaliser", "others", "around",
+        "twice",
+    )  # fmt: skip
 
     def __init__(self, fields: tuple[int, ...], data: Any, value_share: Any, xp: Any = np) -> None:
         self.fields = fields
         self.first_value, self.near, self.value_share = data.first_value, data.near, value_share
         # By how much the weight of a value that is near exceeds that of one that is not; the latter has weight θ.
         self.excess = xp.exp(DECAY * (BEYOND - data.distance)) - 1
-        self.normaliser = 1 - value_share + self._sums_over_near(value_share, xp)
-        powers = [value_share * self.normaliser**-power for power in range(_MOST_RECORDS + 1)]
-        # Sums over all values of a field.
-        self.others = xp.stack([self._sums_of_fields(power, xp) for power in powers])
-
-    def _sums_over_near(self, weight: Any, xp: Any) -> Any:
-        """Return the sums, of every value, over those near it: of their excess times this weight."""
-        first, second = self.near[:, 0], self.near[:, 1]
-        index = xp.concatenate([first, second])
-        terms = xp.concatenate([self.excess * weight[second], self.excess * weight[first]])
+        self.neighbours = self.of_neighbour = None
         if xp is np:
-            return np.bincount(index, terms, len(weight))
-        return jax.ops.segment_sum(terms, index, len(weight))
+            self.neighbours = _Neighbours.of(self.near, len(value_share))
+            self.of_neighbour = self.excess[self.neighbours.pair]
+        self.normaliser = 1 - value_share + self._sums_over_near(self.excess, value_share[:, None], xp)[:, 0]
+        # The weight of each value as the true one of so many records, none of which is near.
+        weight = xp.stack([value_share * self.normaliser**-power for power in range(_MOST_RECORDS + 1)], 1)
+        self.others = self._sums_of_fields(weight, xp)
+        # What values near one add to that, with so many records that have this one.
+        self.around = xp.stack(
+            [self._sums_over_near((1 + self.excess) ** count - 1, weight, xp).T for count in range(_MOST_RECORDS + 1)]
+        )
+        self.twice = self._repeated_distortions() if xp is np else None
+
+    def _sums_over_near(self, excess: Any, weight: Any, xp: Any) -> Any:
+        """Return the sums, of every value, over those near it: of the excess of both times weights ``(value, …)``."""
+        if xp is np:
+            return self.neighbours.matrix(excess[self.neighbours.pair]) @ weight
+        first, second = self.near[:, 0], self.near[:, 1]
+        return sum(
+            jax.ops.segment_sum(excess[:, None] * weight[other], one, len(weight))
+            for one, other in ((first, second), (second, first))
+        )
 
     def _sums_of_fields(self, of_value: Any, xp: Any) -> Any:
-        """Return the sums over the values of each similar field."""
-        ends = xp.concatenate([xp.zeros(1, of_value.dtype), xp.cumsum(of_value)])[self.first_value]
-        return (ends[1:] - ends[:-1])[xp.array(self.fields)]
+        """Return the sums over the values of each similar field, ``(power, field)``."""
+        zero = xp.zeros((1, of_value.shape[1]), of_value.dtype)
+        ends = xp.concatenate([zero, xp.cumsum(of_value, 0)])[self.first_value]
+        return (ends[1:] - ends[:-1])[xp.array(self.fields)].T
+
+    def _repeated_distortions(self) -> Float[np.ndarray, " similar_field"]:
+        """Return how probably two distortions of one true value are the same value, of each similar field."""
+        square = self.value_share**2
+        around = self.neighbours.matrix((1 + self.of_neighbour) ** 2 - 1) @ square
+        every = np.repeat(np.add.reduceat(np.append(square, 0), self.first_value[:-1]), np.diff(self.first_value))
+        twice = self.value_share / self.normaliser**2 * (every - square + around)
+        return self._sums_of_fields(twice[:, None], np)[0]
 
     # ---- pairs ----
 
@@ -140,15 +183,30 @@ class SimilarHitMiss(HitMiss):
             differ[field] = np.log(2 * miss * (1 - miss) / least + miss**2)
         return agree, differ
 
-    def slack(self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]) -> float:
-        """Return by how much two values that are near and tell most exceed two that are far apart."""
-        _, differ = self.pair_terms(parameters, first_value)
-        gains = [0.0]
-        for field in self.fields:
-            own = (self.near[:, 0] >= first_value[field]) & (self.near[:, 0] < first_value[field + 1])
-            near = self._log_field(field, self.near[own, 0], self.near[own, 1], parameters.distortion[field])
-            gains.append(near.max(initial=differ[field]) - differ[field])
-        return float(max(gains))
+    def find_pairs(
+        self, records: Any, rule: Any, parameters: Parameters
+    ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+        """Return the pairs that may have log odds above the threshold: see `similar_pairs`."""
+        from consilience.models.block_linkage.similar_pairs import find_similar_pairs  # which imports the join
+
+        return find_similar_pairs(records, rule, self.at_most(parameters))
+
+    def at_most(self, parameters: Parameters) -> NearGains:
+        """Return what near values add at most to the log odds of a pair, beyond values that are far apart."""
+        _, differ = self.pair_terms(parameters, self.first_value)
+        field = np.repeat(np.arange(len(differ)), np.diff(self.first_value))
+        miss, differ = parameters.distortion[field], differ[field]
+        alone = self.log_alone(parameters.distortion, np)
+        squares = self._every(2)[1]
+        one, other = self.near.T
+        # By Cauchy and Schwarz, of the sums over values that are near both.
+        both = miss[one] ** 2 * np.sqrt(squares[one] * squares[other])
+        ratio = (1 + self.excess) * miss[one] * (1 - miss[one])
+        once = ratio * (1 / self.normaliser[one] + 1 / self.normaliser[other])
+        gain = np.log(once + both) - alone[one] - alone[other] - differ[one]
+        highest = np.exp(DECAY * (BEYOND - 1))
+        of_two = miss**2 * self.value_share * (highest / self.normaliser) ** 2
+        return NearGains(self.near, gain, np.log1p(of_two * np.exp(-differ)))
 
     def log_pairs(
         self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
@@ -173,33 +231,50 @@ class SimilarHitMiss(HitMiss):
     ) -> Float[np.ndarray, " pair"]:
         """Return the log likelihood of pairs of values, relative to the values apart."""
         share, scale = self.value_share, self.normaliser
-        squares = share / scale**2
-        matrix = self._excess_matrix()
-        linear = matrix @ squares
-        every = self.others[2, self.fields.index(field)] + linear[one] + linear[other]
-        every += matrix[one].multiply(matrix[other]) @ squares
+        weight = share / scale**2
+        near_one, near_two = self._every(2)
         same: Any = np.equal(one, other)
+        twice_far = self.others[2, self.fields.index(field)]
+        every = np.where(same, near_two[one], near_one[one] + near_one[other] - twice_far)
+        apart = np.flatnonzero(~same)
+        every[apart] += self._sums_of_shared(one[apart], other[apart], weight)
         ratio = 1 + self._excess_of(one, other)
-        both = miss**2 * (every - np.where(same, squares[one], ratio * (squares[one] + squares[other])))
+        both = miss**2 * (every - np.where(same, weight[one], ratio * (weight[one] + weight[other])))
         once = miss * (1 - miss) * ratio * (1 / scale[one] + 1 / scale[other])
         neither = np.where(same, (1 - miss) ** 2 / share[one], once)
         alone = self._alone(np)
         return np.log(neither + both) - sum(np.log1p(miss * (alone[value] - 1)) for value in (one, other))
 
-    def _excess_matrix(self) -> csr_array:
-        one, other = self.near.T
-        index = np.concatenate([one, other]), np.concatenate([other, one])
-        return csr_array((np.tile(self.excess, 2), index), shape=(len(self.value_share),) * 2)
+    def _every(self, power: int) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " value"]]:
+        """Return sums over all true values of how probable a value is given them: once, and squared."""
+        every = np.zeros(len(self.first_value) - 1)
+        every[list(self.fields)] = self.others[power]
+        of_value = np.repeat(every, np.diff(self.first_value))
+        return of_value + self.around[1, power], of_value + self.around[2, power]
+
+    def _sums_of_shared(
+        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"], weight: Float[np.ndarray, " value"]
+    ) -> Float[np.ndarray, " pair"]:
+        """Return the sums over the values that are near both of a pair: of both excesses times a weight."""
+        sums = [shared @ weight for shared in self._shared(one, other)]
+        return np.concatenate([np.zeros(0), *sums])
+
+    def _shared(self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]) -> Iterator[csr_array]:
+        """Yield the products of the excesses of values near both of a pair, ``(pair, value)``, some pairs at a time."""
+        matrix = self._excess_matrix()
+        number = np.diff(matrix.indptr)
+        group = np.cumsum(number[one] + number[other]) // _ENTRIES
+        for begin, end in itertools.pairwise([0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(one)]):
+            yield matrix[one[begin:end]].multiply(matrix[other[begin:end]]).tocsr()
 
     def _excess_of(
         self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, " pair"]:
         """Look the excess of pairs of values up; zero where they are not near."""
-        number = len(self.value_share)
-        known = self.near[:, 0].astype(np.int64) * number + self.near[:, 1]
-        key = np.minimum(one, other).astype(np.int64) * number + np.maximum(one, other)
-        place = np.minimum(np.searchsorted(known, key), len(known) - 1)
-        return np.where(known[place] == key, self.excess[place], 0) if len(known) else np.zeros(len(one))
+        return self._excess_matrix()[one, other]
+
+    def _excess_matrix(self) -> csr_array:
+        return self.neighbours.matrix(self.of_neighbour)
 
     # ---- records alone ----
 
@@ -214,7 +289,7 @@ class SimilarHitMiss(HitMiss):
             every = np.repeat(every, number)
         else:
             every = jnp.repeat(every.at[index].set(self.others[1]), number, total_repeat_length=len(own))
-        return every - own + self._sums_over_near(own, xp)
+        return every - own + self.around[1, 1]
 
     def log_alone(self, distortion: Float[Array, " field"], xp: Any) -> Float[Array, " value"]:
         """Return how much more probable each value is in a record alone than it is common: logarithms."""
@@ -234,13 +309,7 @@ class SimilarHitMiss(HitMiss):
         That is κ, and the share that agrees is (1 - b)² + b² κ.
         """
         found = super().both_true(agreeing, by_chance)
-        square = self.value_share**2
-        matrix = self._excess_matrix()
-        around = (2 * matrix + matrix**2) @ square
-        total = np.repeat(np.add.reduceat(np.append(square, 0), self.first_value[:-1]), np.diff(self.first_value))
-        twice = self.value_share / self.normaliser**2 * (total - square + around)
-        for field in self.fields:
-            kappa = twice[self.first_value[field] : self.first_value[field + 1]].sum()
+        for kappa, field in zip(self.twice, self.fields, strict=True):
             root = np.sqrt(max(1 - (1 + kappa) * (1 - agreeing[field]), 0))
             found[field] = (1 - (1 - root) / (1 + kappa)) ** 2
         return found
@@ -248,27 +317,51 @@ class SimilarHitMiss(HitMiss):
     # ---- components ----
 
     def candidates(self, values: Int[np.ndarray, "member field component"]) -> Candidates:
-        """Return the values of the members and those that are near one of them."""
+        """Return the values of the members, and those near two different ones of them, that weigh most."""
         own = values[:, list(self.fields)]
         num_members, num_fields, num_components = own.shape
-        matrix = self._excess_matrix()
         number, cells = len(self.value_share), num_fields * num_components
-        member, cell = np.nonzero(own.reshape(num_members, cells) >= 0)
-        value = own.reshape(num_members, cells)[member, cell]
-        rows = matrix[value]
-        lengths = np.diff(rows.indptr)
-        key = np.repeat(cell.astype(np.int64), lengths) * number + rows.indices
-        distinct = np.unique(np.concatenate([cell.astype(np.int64) * number + value, key]))
-        in_cell, candidate = np.divmod(distinct, number)
-        slot = np.arange(len(distinct)) - np.searchsorted(in_cell, in_cell)
+        own = own.reshape(num_members, cells)
+        member, cell = np.nonzero(own >= 0)
+        members = np.unique(cell.astype(np.int64) * number + own[member, cell])
+        shared = np.setdiff1d(self._weightiest(own), members, assume_unique=True)
+        in_cell, candidate = np.divmod(np.sort(np.concatenate([members, shared])), number)
+        slot = np.arange(len(in_cell)) - np.searchsorted(in_cell, in_cell)
         most = int(slot.max(initial=-1)) + 1
         found = np.full((most, cells), -1, np.int32)
         found[slot, in_cell] = candidate
         ratio = np.ones((most, num_members, cells))
-        place = np.searchsorted(distinct, key)
-        ratio[slot[place], np.repeat(member, lengths), np.repeat(cell, lengths)] += rows.data
+        for record in range(num_members):
+            of_record = own[record, in_cell]
+            there = np.flatnonzero(of_record >= 0)
+            excess = self._excess_of(candidate[there], of_record[there])
+            ratio[slot[there], record, in_cell[there]] += excess
         shape = num_fields, num_components
         return Candidates(found.reshape(most, *shape), ratio.reshape(most, num_members, *shape))
+
+    def _weightiest(self, own: Int[np.ndarray, "member cell"]) -> Int[np.ndarray, " candidate"]:
+        """Return values near two different ones of a cell, as ``cell * values + value``, sorted: those of most weight.
+
+        The weight is that as the true value of two of the records.
+        """
+        number, weight = len(self.value_share), self.value_share / self.normaliser**2
+        keys, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
+        for one, other in itertools.combinations(own, 2):
+            cell = np.flatnonzero((one >= 0) & (other >= 0) & (one != other))
+            begin = 0
+            for shared in self._shared(one[cell], other[cell]):
+                row = np.repeat(np.arange(shared.shape[0]), np.diff(shared.indptr))
+                of_value = shared.data * weight[shared.indices]
+                most = _highest(row, of_value, _MOST_SHARED)
+                keys.append(cell[begin + row[most]].astype(np.int64) * number + shared.indices[most])
+                weights.append(of_value[most])
+                begin += shared.shape[0]
+        key, of_key = np.concatenate(keys), np.concatenate(weights)
+        order = np.lexsort([-of_key, key])
+        key, of_key = key[order], of_key[order]
+        once = np.diff(key, prepend=-1) > 0
+        key, of_key = key[once], of_key[once]
+        return key[np.sort(_highest(key // number, of_key, _MOST_SHARED))]
 
     def of_components(
         self, values: Int[Array, "member field component"], table: Float[Array, " values_and_one"],
@@ -294,17 +387,87 @@ class SimilarHitMiss(HitMiss):
         weight = xp.where(there, table[candidates.value], 0)
         inverse = xp.where(there, 1 / self.normaliser[candidates.value], 0).astype(share.dtype)
         ratio = candidates.ratio.astype(share.dtype)
-        joint, number = weight[None], xp.zeros((1, *own.shape[1:]), int)
+        joint = weight[None]
         for record in range(len(own)):
             factor = xp.where(
                 candidates.value == own[record], (1 - miss) / share[record], miss * ratio[:, record] * inverse
             )
             factor = xp.where(own[record] >= 0, factor, 1)
             joint = xp.concatenate([joint, joint * factor])
-            number = xp.concatenate([number, number + (own[record] >= 0)])
-        total, powers = self.others.astype(share.dtype), []
-        for power in range(len(own) + 1):
-            # What the other values add for so many records.
-            left = total[power][:, None] - (weight * inverse**power).sum(0)
-            powers.append(miss**power * xp.maximum(left, 0))
-        return joint.sum(1) + xp.take_along_axis(xp.stack(powers), number, 0)
+        subsets = _Subsets.of(own, xp)
+        # What all other values add for so many records.
+        field = np.arange(own.shape[1])[:, None]
+        rest = self.others.astype(share.dtype)[subsets.number, field]
+        counted = xp.ones_like(joint)
+        for record, value in enumerate(own):
+            count, last = subsets.count[:, record], subsets.last[:, record]
+            around = self.around[count, subsets.number, value].astype(share.dtype)
+            rest = rest + xp.where(last, around, 0)
+            counted = counted + xp.where(last[:, None], ratio[None, :, record] ** count[:, None] - 1, 0)
+        rest = rest - (weight * inverse ** subsets.number[:, None] * counted).sum(1)
+        return joint.sum(1) + miss**subsets.number * xp.maximum(rest, 0)
+
+
+class _Subsets(NamedTuple):
+    """Of every subset of the records of components, by field and component.
+
+    Parameters
+    ----------
+    number : ``(subset, field, component)``; how many records have the field.
+    count : ``(subset, record, field, component)``; how many have the value of this one.
+    last : of the same shape; whether this one is the last that has its value.
+    """
+
+    number: Int[Array, "subset field component"]
+    count: Int[Array, "subset member field component"]
+    last: Any
+
+    @classmethod
+    def of(cls, own: Int[Array, "member field component"], xp: Any) -> _Subsets:
+        """Count."""
+        members = (np.arange(2 ** len(own))[:, None] >> np.arange(len(own)) & 1).astype(np.int32)
+        observed = own >= 0
+        same = ((own[:, None] == own) & observed[:, None]).astype(np.int32)
+        after = np.triu(np.ones((len(own), len(own)), np.int32), 1).T[:, :, None, None]
+        later = xp.tensordot(members, same * after, 1)
+        last = (members[:, :, None, None] > 0) & observed & (later == 0)
+        number = xp.tensordot(members, observed.astype(np.int32), 1)
+        return cls(number, xp.tensordot(members, same, 1), last)
+
+
+class _Neighbours(NamedTuple):
+    """Values that are near each value, as the parts of a symmetric sparse matrix.
+
+    Parameters
+    ----------
+    pair : int32, shape ``(entry,)``; of which near pair an entry tells.
+    value : int32, shape ``(entry,)``; the columns.
+    begin : int32, shape ``(value + 1,)``; where the entries of each row begin.
+    """
+
+    pair: Int[np.ndarray, " entry"]
+    value: Int[np.ndarray, " entry"]
+    begin: Int[np.ndarray, " values_and_one"]
+
+    @classmethod
+    def of(cls, near: Int[np.ndarray, "near 2"], num_values: int) -> _Neighbours:
+        """Sort near values by one and the other."""
+        one, other = near.T
+        pair = np.tile(np.arange(len(near), dtype=np.int32), 2)
+        index = np.concatenate([one, other]), np.concatenate([other, one])
+        matrix = csr_array((pair, index), shape=(num_values, num_values))
+        return cls(matrix.data, matrix.indices, matrix.indptr)
+
+    def matrix(self, entries: Float[np.ndarray, " entry"]) -> csr_array:
+        """Return the matrix with these entries."""
+        number = len(self.begin) - 1
+        return csr_array((entries, self.value, self.begin), shape=(number, number))
+
+
+def _highest(
+    group: Int[np.ndarray, " entry"], weight: Float[np.ndarray, " entry"], most: int
+) -> Int[np.ndarray, " kept"]:
+    """Return the places of so many entries of the highest weight of each group, at most."""
+    order = np.lexsort([-weight, group])
+    ordered = group[order]
+    return order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < most]

@@ -1,0 +1,207 @@
+"""Candidate pairs where some fields are compared by similarity: the join, with values that are near as well as equal.
+
+The threshold join of `join` finds the pairs that agree in enough fields. Here a field can also be *near*, which adds
+less to the log odds than agreement and more than values that are far apart. For that, values are put into groups: each
+pair of near values into the group of the more common one of the two, which is in it too. A misspelt name is in the
+group of the name, and hardly in any other; a common name is in few groups though many values are near it. A pair of
+records shares a group of a field where its values are near, and a group adds to the log odds at most what the best of
+its pairs does.
+
+So the join has two ways to look at such a field, by value and by group, and a record enters a set of both where its
+score passes the threshold, and would no longer pass without the least gain. As in `join`, every pair above the
+threshold shares a set that both enter, however many of its fields are near. Values in one group need not be near each
+other; the log odds of the pairs decide.
+
+Left out are pairs that need more than the terms of single near pairs: of values that are not near each other, but both
+near a third one which is rarer than they are. And with missing values, pairs that lack two fields or more, as in `join`
+where it is not exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from consilience.arrays import Float, Int
+from consilience.data.records import Records
+from consilience.models.block_linkage.join import (
+    JoinRule,
+    _check_number,
+    _distinct,
+    _lowest,
+    _pairs_of_runs,
+    _shared,
+    _value_hashes,
+)
+from consilience.models.block_linkage.similar import NearGains
+
+__all__ = ["Groups", "find_similar_pairs", "groups_of"]
+
+_BLOCK = 32_768    # records looked at together; some are in several groups
+_ROUNDING = 1e-3   # of scores in single precision; the log odds of the pairs found decide in the end
+
+
+class Groups(NamedTuple):
+    """Groups of values that are near.
+
+    Parameters
+    ----------
+    begin : shape ``(value + 1,)``; where the groups of each value begin.
+    group : shape ``(entry,)``; groups, called by the value that all others in it are near.
+    gain : shape ``(value,)``; what a pair of records in a group has at most, beyond values that are far apart.
+    """
+
+    begin: Int[np.ndarray, " values_and_one"]
+    group: Int[np.ndarray, " entry"]
+    gain: Float[np.ndarray, " value"]
+
+
+def groups_of(gains: NearGains, counts: Int[np.ndarray, " value"]) -> Groups:
+    """Put near values into groups, each pair into that of the more common one.
+
+    Parameters
+    ----------
+    counts : how many records have each value.
+    """
+    number = len(counts)
+    one, other = gains.near.T
+    first = (counts[one] > counts[other]) | ((counts[one] == counts[other]) & (one < other))
+    centre, member = np.where(first, one, other), np.where(first, other, one)
+    gain = np.zeros(number)
+    np.maximum.at(gain, centre, gains.of_pair)
+    several = np.bincount(centre, minlength=number) > 1
+    gain = np.where(several, np.maximum(gain, gains.of_two), gain)
+    useful = gain[centre] > 0
+    own = np.unique(centre[useful])
+    index = np.concatenate([member[useful], own]), np.concatenate([centre[useful], own])
+    matrix = csr_array((np.ones(len(index[0]), bool), index), shape=(number, number))
+    return Groups(matrix.indptr, matrix.indices, gain)
+
+
+def find_similar_pairs(
+    records: Records, rule: JoinRule, gains: NearGains
+) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Return the pairs of records that a rule finds, with near values, sorted, each once.
+
+    Raises
+    ------
+    UnsupportedRequest : for more pairs than memory holds.
+    """
+    bits = np.uint64(max(records.num_records - 1, 1).bit_length())
+    values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)[rule.fields]
+    counts = np.bincount(values[values >= 0], minlength=records.num_values)
+    # A join of its own for each set of missing fields is not made here: slack makes up for one of them.
+    lacking = rule.differ[rule.fields][(values < 0).any(axis=1)].min(initial=0)
+    search = _Search.of(groups_of(gains, counts), rule, np.asarray(records.similar)[rule.fields], rule.start - lacking)
+    words: dict[int, list[np.ndarray]] = {}
+    for begin in range(0, records.num_records, _BLOCK):
+        for chosen, record, key in search.entered(values[:, begin : begin + _BLOCK]):
+            word = (key & ~_lowest(bits)) | (record + begin).astype(np.uint64)
+            words.setdefault(chosen, []).append(word)
+    keys = [_shared(np.concatenate(of_set), bits) for of_set in words.values()]
+    _check_number(keys, bits)
+    nobody = np.zeros(0, np.int32)
+    found = [(nobody, nobody), *(pair for key in keys for pair in _pairs_of_runs(key, bits))]
+    first, second = map(np.concatenate, zip(*found, strict=True))
+    return _distinct(first, second, records.num_records)
+
+
+class _Rows(NamedTuple):
+    """Records on their way into a set, some of them several times: in several groups.
+
+    Parameters
+    ----------
+    record : place in the block.
+    score : of the fields that are in the set.
+    least : the least gain of these.
+    key : the sum of the hashes of their values and groups.
+    """
+
+    record: Int[np.ndarray, " row"]
+    score: Float[np.ndarray, " row"]
+    least: Float[np.ndarray, " row"]
+    key: np.ndarray
+
+    def where(self, keep: np.ndarray) -> _Rows:
+        """Return some of the rows, or some several times."""
+        return _Rows(*(column[keep] for column in self))
+
+    def added(self, gain: Float[np.ndarray, " row"], hashes: np.ndarray) -> _Rows:
+        """Return the rows with one more field in the set."""
+        return _Rows(self.record, self.score + gain, np.minimum(self.least, gain), self.key + hashes)
+
+
+class _Search(NamedTuple):
+    """What the join looks at.
+
+    Parameters
+    ----------
+    groups : of near values.
+    gain : shape ``(value,)``; of agreement.
+    best : shape ``(value,)``; the most that a value adds, by agreement or by a group.
+    hashes, group_hashes : shape ``(value,)``; numbers that stand for values and for groups.
+    similar : of each field of the join.
+    start : the score of no field.
+    """
+
+    groups: Groups
+    gain: Float[np.ndarray, " value"]
+    best: Float[np.ndarray, " value"]
+    hashes: np.ndarray
+    group_hashes: np.ndarray
+    similar: np.ndarray
+    start: float
+
+    @classmethod
+    def of(cls, groups: Groups, rule: JoinRule, similar: np.ndarray, start: float) -> _Search:
+        """Prepare a search."""
+        gain, of_group = rule.gain.astype(np.float32), groups.gain.astype(np.float32)
+        best = gain.copy()
+        value = np.repeat(np.arange(len(gain)), np.diff(groups.begin))
+        np.maximum.at(best, value, of_group[groups.group])
+        hashes = _value_hashes(2 * len(gain))
+        groups = groups._replace(gain=of_group)
+        return cls(groups, gain, best, hashes[: len(gain)], hashes[len(gain) :], similar, start)
+
+    def entered(
+        self, values: Int[np.ndarray, "join_field record"]
+    ) -> Iterator[tuple[int, Int[np.ndarray, " row"], np.ndarray]]:
+        """Yield, for every set as a number, the records of a block that enter it and their keys."""
+        number = values.shape[1]
+        best = np.where(values >= 0, np.append(self.best, 0)[values], 0)
+        # The most that fields from each one on can add to the score of a record.
+        ahead = np.concatenate([np.cumsum(best[::-1], axis=0)[::-1], np.zeros((1, number), best.dtype)])
+        start = np.full(number, self.start + _ROUNDING, np.float32)
+        rows = _Rows(np.arange(number), start, np.full(number, np.inf, np.float32), np.zeros(number, np.uint64))
+        return self._walk(0, 0, rows, values, ahead)
+
+    def _walk(
+        self, chosen: int, place: int, rows: _Rows, values: np.ndarray, ahead: np.ndarray
+    ) -> Iterator[tuple[int, Int[np.ndarray, " row"], np.ndarray]]:
+        enters = (rows.score > 0) & (rows.score <= rows.least + np.float32(_ROUNDING))
+        if enters.any():
+            yield chosen, rows.record[enters], rows.key[enters]
+        # Where a set passes, no larger one would fail without the field that is added.
+        rows = rows.where(rows.score <= np.float32(_ROUNDING))
+        for more in range(place, len(values)):
+            rows = rows.where(rows.score + ahead[more, rows.record] > 0)
+            if not len(rows.record):
+                return
+            has = rows.where(values[more, rows.record] >= 0)
+            value = values[more, has.record]
+            by_value = has.added(self.gain[value], self.hashes[value])
+            yield from self._walk(chosen | 1 << 2 * more, more + 1, by_value, values, ahead)
+            if self.similar[more]:
+                by_group = self._by_group(has, value)
+                yield from self._walk(chosen | 2 << 2 * more, more + 1, by_group, values, ahead)
+
+    def _by_group(self, rows: _Rows, value: Int[np.ndarray, " row"]) -> _Rows:
+        """Return rows once for each group of their values, with what the group adds."""
+        begin, number = self.groups.begin[value], self.groups.begin[value + 1] - self.groups.begin[value]
+        row = np.repeat(np.arange(len(value)), number)
+        entry = np.arange(len(row)) - np.repeat(np.cumsum(number) - number - begin, number)
+        group = self.groups.group[entry]
+        return rows.where(row).added(self.groups.gain[group], self.group_hashes[group])
