@@ -53,6 +53,7 @@ def run_gibbs(
     -------
     `GenericRun` with the sites that the sampler keeps; it has no stats.
     """
+    real = {} if sampler.lengths is None else sampler.lengths(problem)
     problem = jax.device_put(problem)
     numbers = sum(leaf.size for leaf in jax.tree.leaves(_shapes(sampler, problem))) * chains
     length = int(np.clip(_CHUNK_NUMBERS // max(numbers, 1), 1, _MOST_STEPS_PER_CHUNK))
@@ -74,6 +75,7 @@ def run_gibbs(
         label="Gibbs",
     )
     kept = store.finished(outcome.steps, lambda: _empty(_shapes(sampler, problem), chains))
+    kept |= {site: kept[site][:, :, :length] for site, length in real.items()}
     return GenericRun(kept, {}, outcome.result, outcome.steps, outcome.seconds, outcome.message)
 
 

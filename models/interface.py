@@ -108,6 +108,7 @@ class Gibbs:
         it.
     start_options : ``start_options(options)`` -> options under which that ascent runs, where it knows a simpler kin of
         what is sampled; None takes those of the fit.
+    lengths : ``lengths(problem)`` -> dict of how many first rows of a site are real, on the host, as in `Ascent`.
     """
 
     prepare: Callable[..., Any]
@@ -119,6 +120,7 @@ class Gibbs:
     log_likelihood: Callable[..., Any] | None = None
     informed: Callable[[Any, Any], Any] | None = None
     start_options: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    lengths: Callable[[Any], Mapping[str, int]] | None = None
 
 
 Total = Callable[[Any], Any]

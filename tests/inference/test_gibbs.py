@@ -1,5 +1,7 @@
 """The Gibbs driver on a sampler whose posterior is known, and the promises that every driver makes."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,6 +95,12 @@ def test_a_second_run_of_equal_shapes_compiles_nothing():
     before = len(COMPILED)
     run(seed=3, ratings=RATINGS[::-1] + 1, draws=40, warmup=7)
     assert len(COMPILED) == before
+
+
+def test_padding_of_a_site_is_left_out():
+    rows = dataclasses.replace(SAMPLER, sites=lambda state, problem: {**state, "ratings": problem["ratings"]})
+    cut = run(dataclasses.replace(rows, lengths=lambda problem: {"ratings": len(problem["ratings"]) - 1}), draws=20)
+    np.testing.assert_array_equal(cut.samples["ratings"], run(rows, draws=20).samples["ratings"][:, :, :4])
 
 
 def test_a_number_that_is_not_finite_ends_the_run_at_its_step():

@@ -56,14 +56,14 @@ def log_copy_ratio(
 
 
 def copy_log_weight(
-    log_share: Float[Array, "*axes"], log_ratio: Float[Array, "*axes"], number: Array
-) -> Float[Array, "*axes"]:
+    log_share: Float[Array, "*#axes"], log_ratio: Float[Array, "*#axes"], number: Array
+) -> Array:
     """Return log θ (r^n - 1), minus infinity where no record shows the value.
 
     Parameters
     ----------
     log_share, log_ratio : log θ and log r of values.
-    number : how many records show each, of the same shape.
+    number : how many records show each, of the same shape or one that broadcasts.
     """
     exponent = number * log_ratio
     return log_share + exponent + jnp.log1p(-jnp.exp(-exponent))
@@ -155,27 +155,29 @@ def draw_counts(
     there = own >= 0
     known = there.sum(axis=1, keepdims=True) > 1
 
-    share = value_share[own]
-    number = (own[:, :, None] == own[:, None]).sum(axis=2)
-    weight = copy_log_weight(jnp.log(share), log_copy_ratio(value_share, distortion, field)[own], number)
+    # Logarithms and random numbers are made once for each value and each record: members have room for many more.
+    of_several = jnp.arange(1, largest + 1, dtype=value_share.dtype)
+    log_share, log_ratio = jnp.log(value_share), log_copy_ratio(value_share, distortion, field)
     # A value that several records show is a choice of each of them, with its part of the weight.
-    weight = jnp.where(there, weight - jnp.log(number), -jnp.inf)
+    part = copy_log_weight(log_share[:, None], log_ratio[:, None], of_several) - jnp.log(of_several)
+    number = (own[:, :, None] == own[:, None]).sum(axis=2)
+    weight = jnp.where(there, part[own, number - 1], -jnp.inf)
     chosen = _choose(key_choice, jnp.concatenate([weight, jnp.zeros_like(weight[:, :1])], axis=1))
     free = _draw_values(key_free, value_share, field, (len(members), num_fields))
     true = jnp.take_along_axis(jnp.concatenate([own, free[:, None]], axis=1), chosen[:, None], axis=1)
 
-    miss = distortion * share
-    by_chance = jax.random.uniform(key_miss, own.shape, share.dtype) * (miss + 1 - distortion) < miss
-    distorted = known & there & ((own != true) | by_chance)
+    miss = distortion * value_share[value]
+    by_chance = jax.random.uniform(key_miss, value.shape, miss.dtype) * (miss + 1 - distortion) < miss
+    distorted = known & there & ((own != true) | by_chance[members])
 
     shown = value >= 0
     place = jnp.where(members >= 0, members, len(cluster))
     alone = jnp.ones(value.shape, bool).at[place].set(~known & there, mode="drop")
-    one = jnp.zeros(num_values, share.dtype)
+    one = jnp.zeros(num_values, value_share.dtype)
     for drawn, counted in ((value, alone & shown), (true, known), (own, distorted)):
         one = one.at[jnp.where(counted, drawn, num_values)].add(1, mode="drop")
     missed, hit = distorted.sum(axis=(0, 1)), (known & there & ~distorted).sum(axis=(0, 1))
-    return Counts(one, jnp.stack([missed, hit], axis=1).astype(share.dtype))
+    return Counts(one, jnp.stack([missed, hit], axis=1).astype(value_share.dtype))
 
 
 def _choose(key: Key, log_weight: Float[Array, "cluster choice field"]) -> Int[Array, "cluster field"]:

@@ -36,6 +36,7 @@ from consilience.models.block_linkage.enumeration import size_terms
 from consilience.models.block_linkage.gibbs.hyperparameters import members_by_name
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from consilience.models.block_linkage.join import CandidatePairs
+from consilience.models.rows import padded_rows, padded_size
 
 __all__ = ["PairLayout", "pair_layout", "pieces", "redraw_pairs"]
 
@@ -70,7 +71,8 @@ def pair_layout(pairs: CandidatePairs, num_records: int, width: int | None = Non
     """
     width = max(num_records // _RECORDS_PER_PAIR, 1) if width is None else width
     degree = np.bincount(np.concatenate([pairs.first, pairs.second]), minlength=1)
-    return PairLayout(pieces(pairs, width), int(degree.max()).bit_length())
+    cut = pieces(pairs, width)
+    return PairLayout(padded_rows(cut, padded_size(len(cut)), -1), int(degree.max()).bit_length())
 
 
 def pieces(pairs: CandidatePairs, width: int) -> Int[np.ndarray, "piece width 2"]:

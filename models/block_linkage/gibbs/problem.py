@@ -30,7 +30,7 @@ class State(NamedTuple):
     Parameters
     ----------
     cluster : int32, shape ``(record,)``; Π, each cluster named by the code of its first record.
-    value_share : shape ``(value,)``; θ, adding up to one within a field.
+    value_share : shape ``(value,)``; θ, adding up to one within a field; of padding any number.
     distortion : shape ``(field,)``; b.
     intensity : shape ``()``; m.
     size_share : shape ``(size,)``; μ.
@@ -51,11 +51,13 @@ class LinkProblem:
     Parameters
     ----------
     value : int32, shape ``(record, field)``; codes into the values of all fields, -1 where missing.
-    field : int32, shape ``(value,)``; the field of each value.
+    field : int32, shape ``(value,)``; the field of each value. Those after the last of the last field are padding, and
+        have the number of fields for theirs.
     source : int32, shape ``(record,)``; records of one source are never together. Where all may be, each record has a
         source of its own.
     first_neighbour : int32, shape ``(record + 1,)``; where the neighbours of each record begin.
-    neighbour : int32, shape ``(edge,)``; candidates of each record, increasing; every pair is there twice.
+    neighbour : int32, shape ``(edge,)``; candidates of each record, increasing; every pair is there twice. What follows
+        those of the last record is padding.
     layout : arrays of the form in which links are drawn; see there.
     value_concentration : shape ``()``; of a symmetric Dirichlet distribution of the values of each field.
     distortion : shape ``(field, 2)``; parameters of Beta distributions.

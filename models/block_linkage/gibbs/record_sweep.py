@@ -161,6 +161,8 @@ def _of_values(value_share, distortion, field):
     """Return for each value the factor of a join of two records that have it, and r, how much a copy counts."""
     alike, ratio = np.empty(len(value_share)), np.empty(len(value_share))
     for code in range(len(value_share)):
+        if field[code] == len(distortion):
+            break                                       # padding follows
         rate, share = distortion[field[code]], max(value_share[code], _LEAST)
         alike[code] = min(rate + (1 - rate) * (rate + (1 - rate) / share), _MOST)
         ratio[code] = min(1 + (1 - rate) / (rate * share), _MOST)

@@ -28,8 +28,9 @@ from consilience.models.block_linkage.gibbs.scan import redraw_scan, scan_layout
 from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.priors import Priors, hyperprior
 from consilience.models.interface import Gibbs
+from consilience.models.rows import padded_rows, padded_size
 
-__all__ = ["FORMS", "GIBBS", "VALUE_CONCENTRATION", "prepare", "sites", "start", "sweep", "wide_threshold"]
+__all__ = ["FORMS", "GIBBS", "VALUE_CONCENTRATION", "lengths", "prepare", "sites", "start", "sweep", "wide_threshold"]
 
 _REDRAW = {"compiled": redraw_compiled, "scan": redraw_scan, "pairs": redraw_pairs}
 
@@ -83,11 +84,13 @@ def prepare(
     codes = np.where(data.value >= 0, data.value + data.first_value[:-1, None], -1).T
     dtype = jnp.result_type(float)
     concentration = VALUE_CONCENTRATION if priors.value_share is None else priors.value_share
+    # Padded, so that data of like size share a program.
+    field = np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value))
     return LinkProblem(
         value=np.ascontiguousarray(codes, np.int32),
-        field=np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value)),
+        field=padded_rows(field, padded_size(len(field)), data.num_fields),
         source=np.asarray(data.source if restriction == "across" else np.arange(data.num_records), np.int32),
-        first_neighbour=first_neighbour, neighbour=neighbour,
+        first_neighbour=first_neighbour, neighbour=padded_rows(neighbour, padded_size(len(neighbour))),
         layout=_layout(form, first_neighbour, neighbour, pairs, data.num_records),
         value_concentration=np.asarray(concentration, dtype), distortion=np.asarray(prior.distortion, dtype),
         intensity=np.asarray(prior.intensity, dtype), size_share=np.asarray(prior.size_share, dtype), form=form,
@@ -154,4 +157,9 @@ def sites(state: State, problem: LinkProblem) -> dict[str, Array]:
     return state._asdict()
 
 
-GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites)
+def lengths(problem: LinkProblem) -> dict[str, int]:
+    """Return how many values are no padding."""
+    return {"value_share": int(np.sum(problem.field < len(problem.distortion)))}
+
+
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, lengths=lengths)

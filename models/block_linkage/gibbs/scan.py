@@ -33,6 +33,7 @@ from jax.scipy.special import logsumexp
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.models.block_linkage.gibbs.hyperparameters import copy_log_weight, log_copy_ratio, members_by_name
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
+from consilience.models.rows import padded_size
 
 __all__ = ["ScanLayout", "join_log_factors", "log_normalisers", "log_size_weights", "redraw_scan", "scan_layout"]
 
@@ -56,7 +57,7 @@ def scan_layout(
     """Return the tables, on the host; there is a table of all pairs of records, so they must not be many."""
     degree = np.diff(first_neighbour)
     record = np.repeat(np.arange(len(degree)), degree)
-    table = np.full((len(degree), max(degree.max(initial=0), 1)), -1, np.int32)
+    table = np.full((len(degree), padded_size(int(degree.max(initial=1)))), -1, np.int32)
     table[record, np.arange(len(neighbour)) - first_neighbour[record]] = neighbour
     adjacent = np.zeros((len(degree), len(degree)), bool)
     adjacent[record, neighbour] = True

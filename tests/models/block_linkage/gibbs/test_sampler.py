@@ -19,7 +19,7 @@ from consilience.models.block_linkage.gibbs.scan import redraw_scan, scan_layout
 
 @pytest.fixture(scope="module")
 def records():
-    return simulate(3, num_records=120, num_values=(60, 80, 40, 12), size_share=(0.8, 0.15, 0.05), num_sources=2)[0]
+    return simulate(3, num_records=120, num_values=(61, 83, 40, 12), size_share=(0.8, 0.15, 0.05), num_sources=2)[0]
 
 
 def quietly(records, **settings):
@@ -106,13 +106,23 @@ def test_the_graph(records, make_records):
     assert wide_threshold(make_records(value), 7.0) == 7
     problem = prepare(records, Priors(), wide=5.0, links="scan")
     pairs = wide_pairs(records, threshold=5.0)
-    assert len(problem.neighbour) == 2 * len(pairs.first) < 2 * len(wide_pairs(records, threshold=10.0).first)
+    assert problem.first_neighbour[-1] == 2 * len(pairs.first) < 2 * len(wide_pairs(records, threshold=10.0).first)
     for one, other in zip(pairs.first[:20], pairs.second[:20], strict=True):
         begin, end = problem.first_neighbour[one : one + 2]
         assert other in problem.neighbour[begin:end]
     across = prepare(records, Priors(), restriction="across", links="scan")
     np.testing.assert_array_equal(across.source, records.source)
     assert len(np.unique(problem.source)) == records.num_records
+
+
+def test_data_of_like_size_share_a_program():
+    problems = [
+        prepare(simulate(seed, num_records=200, num_values=(40, 30, 20, 12))[0], Priors(), links="compiled")
+        for seed in (1, 2)
+    ]
+    assert len({int(problem.first_neighbour[-1]) for problem in problems}) == 2, "else the test would tell nothing"
+    shapes = [jax.tree.map(np.shape, dataclasses.asdict(problem)) for problem in problems]
+    assert shapes[0] == shapes[1]
 
 
 def test_no_two_records_of_a_file(records):
