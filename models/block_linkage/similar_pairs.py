@@ -20,28 +20,22 @@ where it is not exact.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.join import (
-    JoinRule,
-    _check_number,
-    _distinct,
-    _lowest,
-    _pairs_of_runs,
-    _shared,
-    _value_hashes,
-)
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.similar import NearGains
+from consilience.models.rows import equal_pairs
 
 __all__ = ["Groups", "find_similar_pairs", "groups_of"]
 
 _BLOCK = 32_768    # records looked at together; some are in several groups
 _ROUNDING = 1e-3   # of scores in single precision; the log odds of the pairs found decide in the end
+_MOST_PAIRS = 100_000_000
 
 
 class Groups(NamedTuple):
@@ -82,7 +76,7 @@ def groups_of(gains: NearGains, counts: Int[np.ndarray, " value"]) -> Groups:
 
 
 def find_similar_pairs(
-    records: Records, rule: JoinRule, gains: NearGains
+    records: Records, rule: Any, gains: NearGains
 ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Return the pairs of records that a rule finds, with near values, sorted, each once.
 
@@ -90,23 +84,49 @@ def find_similar_pairs(
     ------
     UnsupportedRequest : for more pairs than memory holds.
     """
-    bits = np.uint64(max(records.num_records - 1, 1).bit_length())
     values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)[rule.fields]
     counts = np.bincount(values[values >= 0], minlength=records.num_values)
     # A join of its own for each set of missing fields is not made here: slack makes up for one of them.
     lacking = rule.differ[rule.fields][(values < 0).any(axis=1)].min(initial=0)
     search = _Search.of(groups_of(gains, counts), rule, np.asarray(records.similar)[rule.fields], rule.start - lacking)
+    bits = np.uint64(max(records.num_records - 1, 1).bit_length())
     words: dict[int, list[np.ndarray]] = {}
     for begin in range(0, records.num_records, _BLOCK):
         for chosen, record, key in search.entered(values[:, begin : begin + _BLOCK]):
             word = (key & ~_lowest(bits)) | (record + begin).astype(np.uint64)
             words.setdefault(chosen, []).append(word)
-    keys = [_shared(np.concatenate(of_set), bits) for of_set in words.values()]
-    _check_number(keys, bits)
-    nobody = np.zeros(0, np.int32)
-    found = [(nobody, nobody), *(pair for key in keys for pair in _pairs_of_runs(key, bits))]
-    first, second = map(np.concatenate, zip(*found, strict=True))
-    return _distinct(first, second, records.num_records)
+    found, number = [np.zeros(0, np.uint64)], 0
+    for chosen in list(words):
+        found.append(_pairs_of_words(np.concatenate(words.pop(chosen)), bits, _MOST_PAIRS - number))
+        number += len(found[-1])
+    pair = _once(np.concatenate(found))
+    return (pair >> np.uint64(32)).astype(np.int32), (pair & _lowest(np.uint64(32))).astype(np.int32)
+
+
+def _pairs_of_words(words: np.ndarray, bits: np.uint64, most: int) -> np.ndarray:
+    """Return the pairs of records that share a key, each once: the lower record above the other one."""
+    words.sort()
+    key = words >> bits
+    length = np.diff(np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1], [True]])))
+    if int(length @ (length - 1)) // 2 > most:
+        raise UnsupportedRequest(
+            f"more than {_MOST_PAIRS:,} comparisons would be needed; {length.max():,} records nearly agree in all that "
+            "a link takes. Remove exact duplicates first, add fields that tell records apart, or lower the threshold"
+        )
+    record = words & _lowest(bits)
+    found = [record[one] << np.uint64(32) | record[other] for one, other in equal_pairs(key)]
+    return _once(np.concatenate([np.zeros(0, np.uint64), *found]))
+
+
+def _once(pairs: np.ndarray) -> np.ndarray:
+    """Return pairs sorted, each once."""
+    pairs.sort()
+    return pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
+
+
+def _lowest(bits: np.uint64) -> np.uint64:
+    """Return the mask of the lowest bits."""
+    return (np.uint64(1) << bits) - np.uint64(1)
 
 
 class _Rows(NamedTuple):
@@ -156,13 +176,14 @@ class _Search(NamedTuple):
     start: float
 
     @classmethod
-    def of(cls, groups: Groups, rule: JoinRule, similar: np.ndarray, start: float) -> _Search:
+    def of(cls, groups: Groups, rule: Any, similar: np.ndarray, start: float) -> _Search:
         """Prepare a search."""
         gain, of_group = rule.gain.astype(np.float32), groups.gain.astype(np.float32)
         best = gain.copy()
         value = np.repeat(np.arange(len(gain)), np.diff(groups.begin))
         np.maximum.at(best, value, of_group[groups.group])
-        hashes = _value_hashes(2 * len(gain))
+        # The sum of several stands for them together; those with the same sum make pairs that the log odds remove.
+        hashes = np.random.default_rng(0).integers(2**64, size=2 * len(gain), dtype=np.uint64)
         groups = groups._replace(gain=of_group)
         return cls(groups, gain, best, hashes[: len(gain)], hashes[len(gain) :], similar, start)
 
