@@ -11,25 +11,25 @@ which it agrees contain a smallest set that passes. So there are no keys to choo
 Missing values make this inexact: the start counts a missing field as one that differs. `join_rule` says what is added
 to make up for it. Or there is a join for each set of fields that one record or the other of a pair lacks: among the
 records that lack no field but these, by the other fields. Each pair is found by the join of its own set; that is exact,
-and takes longer.
+and takes longer. The search itself is in `hash_ranges`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.codes import check_codes, recode
 from consilience.data.records import Records
 from consilience.data.tables import Problems, choose_columns, read_table
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.hash_ranges import Search, find_pairs, pairs_of_pile
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.rows import equal_pairs
+from consilience.models.block_linkage.workers import Piles, Workers
 
 __all__ = [
     "CandidatePairs",
@@ -42,14 +42,11 @@ __all__ = [
     "prior_log_odds",
 ]
 
-_BLOCK = 65_536             # records or pairs looked at together, so that they stay in the processor's cache
+_BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
 _MOST_FIELDS = 7            # sets of more fields would be more work than the pairs that they save
 _OTHER_FIELDS = 4.0         # log odds that the fields outside the sets are given in advance
 LEAST_DIFFER = -50.0        # a field without distortion has minus infinity, with which there is no reckoning
 _OFTEN_TWO_MISSING = 0.05   # of pairs of records: then slack for one missing field does not do
-_ROUNDING = 1e-3            # of scores in single precision; the log odds of the pairs found decide in the end
-_MOST_PAIRS = 100_000_000   # 32 bytes each
-_HIGHEST_BITS = 17          # of a word, by which words are put into groups before they are sorted
 
 
 class CandidatePairs(NamedTuple):
@@ -160,12 +157,17 @@ def join(
     slack: float | None = None,
     fields: Int[np.ndarray, " join_field"] | None = None,
     exact: bool | None = None,
+    workers: Workers | None = None,
+    hash_ranges: int | None = None,
 ) -> CandidatePairs:
     """Return the pairs with log odds above ``-threshold``: all, or with missing values or many fields nearly all.
 
     Parameters
     ----------
     slack, fields, exact : see `join_rule`.
+    workers : who search, where ``value`` is shared; this process by default.
+    hash_ranges : into how many parts the search is divided, of which one is in memory at a time (of more than four
+        million records; the others are in files). By default one for each 262,144 records. It changes no pair.
 
     Raises
     ------
@@ -177,9 +179,55 @@ def join(
         records, parameters, likelihood, threshold=threshold, slack=slack, fields=fields, exact=exact
     )
     found = likelihood.find_pairs(records, rule, parameters)
-    first, second = _find_pairs(records, rule) if found is None else found
-    pairs = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
-    return pairs.where(pairs.log_odds > -threshold)
+    if found is not None:
+        pairs = pair_log_odds(records.value, *found, parameters, likelihood, records.first_value)
+        return pairs.where(pairs.log_odds > -threshold)
+    if workers is None:
+        with Workers() as alone:
+            alone.share(value=records.value)
+            return _search(records, rule, parameters, likelihood, threshold, alone, hash_ranges)
+    return _search(records, rule, parameters, likelihood, threshold, workers, hash_ranges)
+
+
+def _search(
+    records: Records,
+    rule: JoinRule,
+    parameters: Parameters,
+    likelihood: Likelihood,
+    threshold: float,
+    workers: Workers,
+    hash_ranges: int | None,
+) -> CandidatePairs:
+    search = Search.of(rule, records.first_value, records.num_records, hash_ranges)
+    # Without anything to give back, missing fields are no different from those that differ.
+    lacks = _lacking(records.value[rule.fields], rule.differ[rule.fields] < 0)
+    workers.share(lacks=lacks)
+    pairs = find_pairs(search, lacks, workers)
+    given = (pairs, parameters, likelihood, records.first_value, threshold)
+    parts = [*workers.map(_compared, range(search.num_piles), *given)]
+    return CandidatePairs(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _lacking(value: Int[np.ndarray, "join_field record"], counts: Bool[np.ndarray, " join_field"]) -> np.ndarray:
+    """Return a bit for each of the fields that count and that a record lacks."""
+    lacks = np.zeros(value.shape[1], np.uint8)
+    for place in np.flatnonzero(counts).tolist():
+        lacks |= (value[place] < 0).astype(np.uint8) << np.uint8(place)
+    return lacks
+
+
+def _compared(
+    arrays: Mapping[str, np.ndarray],
+    pile: int,
+    pairs: Piles,
+    parameters: Parameters,
+    likelihood: Likelihood,
+    first_value: Int[np.ndarray, " fields_and_one"],
+    threshold: float,
+) -> CandidatePairs:
+    """Compare the pairs of a pile, and keep those above the threshold."""
+    found = pair_log_odds(arrays["value"], *pairs_of_pile(pairs, pile), parameters, likelihood, first_value)
+    return found.where(found.log_odds > -threshold)
 
 
 def join_rule(

@@ -7,7 +7,9 @@ import pytest
 
 from consilience.data.records import Records, read_records
 from consilience.errors import InputError, UnsupportedRequest
+from consilience.models.block_linkage import hash_ranges
 from consilience.models.block_linkage import join as module
+from consilience.models.block_linkage.hash_ranges import pairs_of_pile
 from consilience.models.block_linkage.join import given_pairs, join, join_rule, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.parameters import Parameters
@@ -119,7 +121,8 @@ def test_blocks_do_not_change_the_pairs(monkeypatch):
     records = simulate(1000)
     parameters = plug_in(records)
     expected = join(records, parameters, HIT_MISS, threshold=6.0)
-    monkeypatch.setattr(module, "_BLOCK", 97)
+    monkeypatch.setattr(hash_ranges, "_BLOCK", 97)
+    monkeypatch.setattr(hash_ranges, "_RECORDS_OF_PIECE", 311)
     assert_same(join(records, parameters, HIT_MISS, threshold=6.0), expected)
 
 
@@ -127,11 +130,14 @@ def test_equal_hashes_of_different_values_do_no_harm(monkeypatch):
     records = simulate(1000)
     parameters = plug_in(records)
     expected = join(records, parameters, HIT_MISS, threshold=6.0)
-    few = np.random.default_rng(1).integers(16, size=records.num_values).astype(np.uint64) << np.uint64(60)
-    monkeypatch.setattr(module, "_value_hashes", lambda num_values: few)
-    candidates = module._find_pairs(records, join_rule(records, parameters, HIT_MISS, threshold=6.0))
-    assert len(candidates[0]) > 2 * len(expected.first)
+    few = np.random.default_rng(1).integers(512, size=records.num_values).astype(np.uint64) << np.uint64(55)
+    monkeypatch.setattr(hash_ranges, "_value_hashes", lambda num_values: few)
+    looked_at = []
+    monkeypatch.setattr(module, "pairs_of_pile", lambda *pile: looked_at.append(pairs_of_pile(*pile)) or looked_at[-1])
     assert_same(join(records, parameters, HIT_MISS, threshold=6.0), expected)
+    ((first, second),) = looked_at
+    assert len(first) > 2 * len(expected.first)
+    assert (first < second).all()
 
 
 @pytest.mark.parametrize("threshold", [2.0, 5.0])
@@ -263,10 +269,3 @@ def test_pairs_of_unknown_records_are_refused():
         given_pairs(records, {"record_a": ["w", "w"], "record_b": ["x", "q"]}, plug_in(records), HIT_MISS)
     with pytest.raises(InputError, match="codes from 0 to 1"):
         given_pairs(records, np.array([[0, 2]]), plug_in(records), HIT_MISS)
-
-
-@pytest.mark.parametrize("number", [0, 1, 2, 1000, 50_000])
-def test_words_are_sorted_whatever_their_highest_bits(number):
-    words = np.random.default_rng(0).integers(2**64, size=number, dtype=np.uint64)
-    words[: number // 2] >>= np.uint64(60)
-    np.testing.assert_array_equal(module._sorted(words), np.sort(words))

@@ -1,0 +1,262 @@
+"""The search of the join: who enters which key, and the pairs that share one, by ranges of hash bits.
+
+A key is a set of fields with values, and stands as a hash of 64 bits, of which the highest are kept above the record in
+one word. Words go to piles by their highest bits, so that equal keys are in one pile, and a pile alone is sorted. The
+pairs of a pile go to piles by their first record, where those that several keys gave are united and compared. Hence no
+more than a pile has to be in memory, and neither the number of piles nor that of processes changes the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Bool, Int
+from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.workers import Piles, Workers
+from consilience.models.rows import equal_pairs
+
+if TYPE_CHECKING:
+    from consilience.models.block_linkage.join import JoinRule
+
+__all__ = ["Search", "find_pairs", "pairs_of_pile"]
+
+_BLOCK = 65_536             # records looked at together, so that they stay in the processor's cache
+_RECORDS_OF_PIECE = 1 << 19  # whose words, some hundred megabytes, are in memory before they go to piles
+_RECORDS_OF_PILE = 1 << 18  # whose words would fill a pile
+_MOST_PILES = 1 << 10
+_RECORDS_IN_MEMORY = 1 << 22  # whose words are kept there, some four hundred megabytes
+_ROUNDING = 1e-3            # of scores in single precision; the log odds of the pairs found decide in the end
+_MOST_PAIRS = 100_000_000   # found, those that several keys give counted as often ...
+_MOST_OF_RECORD = 20        # ... or so many for each record, where that is more
+
+
+class Search(NamedTuple):
+    """What a search is about.
+
+    Parameters
+    ----------
+    rule : which pairs are found.
+    first_value : shape ``(field + 1,)``; where the values of each field begin.
+    num_records : of the records.
+    num_piles : of words, and of pairs; a power of two.
+    """
+
+    rule: JoinRule
+    first_value: Int[np.ndarray, " fields_and_one"]
+    num_records: int
+    num_piles: int
+
+    @classmethod
+    def of(
+        cls, rule: JoinRule, first_value: Int[np.ndarray, " fields_and_one"], num_records: int, num_piles: int | None
+    ) -> Search:
+        """Choose the number of piles by that of the records."""
+        needed = -(-num_records // _RECORDS_OF_PILE) if num_piles is None else num_piles
+        return cls(rule, first_value, num_records, min(1 << max(needed - 1, 0).bit_length(), _MOST_PILES))
+
+    @property
+    def bits(self) -> np.uint64:
+        """How many of the lowest bits of a word hold the record."""
+        return np.uint64(max(self.num_records - 1, 1).bit_length())
+
+    def pile_of_word(self, word: np.ndarray) -> np.ndarray:
+        """Return the pile of a word, by its highest bits."""
+        shift = 64 - (self.num_piles.bit_length() - 1)
+        return (word >> np.uint64(shift)).astype(np.intp) if shift < 64 else np.zeros(len(word), np.intp)
+
+    def pile_of_record(self, record: np.ndarray) -> np.ndarray:
+        """Return the pile of pairs with this first record: piles have equally many records, one after another."""
+        return record // -(-self.num_records // self.num_piles)
+
+
+def find_pairs(search: Search, lacks: np.ndarray, workers: Workers) -> Piles:
+    """Find the pairs of a rule.
+
+    Parameters
+    ----------
+    lacks : shape ``(record,)``; a bit for each field of the rule that a record lacks, where that counts.
+    workers : which share ``value``, of the records, and ``lacks``.
+
+    Returns
+    -------
+    piles : of pairs, uint64, the lower record above the other one; each pair at least once. See `pairs_of_pile`.
+
+    Raises
+    ------
+    UnsupportedRequest : for more pairs than there is room for, as many identical records make.
+    """
+    in_files = search.num_records > _RECORDS_IN_MEMORY
+    pairs, number, most_alike = workers.piles("pairs", in_files=in_files), 0, 0
+    most = max(_MOST_PAIRS, _MOST_OF_RECORD * search.num_records)
+    for lacking in _unions(np.unique(lacks)).tolist():
+        own = search._replace(rule=search.rule.without(np.flatnonzero(lacking >> np.arange(8) & 1)))
+        words = workers.piles(f"words-{lacking}", in_files=in_files)
+        starts = range(0, search.num_records, _RECORDS_OF_PIECE)
+        for _ in workers.map(_write_words, starts, own, lacking, words):
+            pass
+        for found, longest in workers.map(_write_pairs, range(search.num_piles), own, lacking, words, pairs, most):
+            number, most_alike = number + found, max(most_alike, longest)
+            if number > most:
+                raise UnsupportedRequest(
+                    f"more than {most:,} comparisons would be needed; {most_alike:,} records agree in all that a link "
+                    "takes. Remove exact duplicates first, add fields that tell records apart, or lower the threshold"
+                )
+    return pairs
+
+
+def _unions(sets: np.ndarray) -> np.ndarray:
+    """Return the unions of any two sets of bits, each once."""
+    return np.unique(sets[:, None] | sets)
+
+
+# ---- who enters which key ----
+
+
+def _write_words(arrays: Mapping[str, np.ndarray], start: int, search: Search, lacking: int, words: Piles) -> None:
+    """Put the words of some records on piles: of those that lack no field but these."""
+    stop = min(start + _RECORDS_OF_PIECE, search.num_records)
+    lacks = arrays["lacks"][start:stop]
+    among = np.flatnonzero((lacks & ~lacks.dtype.type(lacking)) == 0).astype(np.int32) + np.int32(start)
+    found = _entered_keys(arrays["value"], among, search)
+    _add_sorted(words, np.sort(found), search.pile_of_word)
+
+
+def _add_sorted(piles: Piles, ordered: np.ndarray, pile_of: object) -> None:
+    """Add sorted values to their piles, which are in the same order."""
+    if not len(ordered):
+        return
+    pile = pile_of(ordered)  # type: ignore[operator]
+    starts = np.flatnonzero(np.diff(pile, prepend=-1))
+    for number, values in zip(pile[starts].tolist(), np.split(ordered, starts[1:]), strict=True):
+        piles.add(number, values)
+
+
+def _entered_keys(
+    value: Int[np.ndarray, "field record"], among: Int[np.ndarray, " among"], search: Search
+) -> np.ndarray:
+    """Return who entered which sets of fields: words of the hashed values above and the record below."""
+    rule, first_value = search.rule, search.first_value
+    found = [np.zeros(0, np.uint64)]
+    hashes = _value_hashes(len(rule.gain))
+    spans = [slice(first_value[field], first_value[field + 1]) for field in rule.fields]
+    # The last place of each table is that of a missing value, whose code is -1.
+    gains = [np.append(rule.gain[span], -np.inf).astype(np.float32) for span in spans]
+    values = [np.append(hashes[span], np.uint64(0)) for span in spans]
+    for begin in range(0, len(among), _BLOCK):
+        of_block = among[begin : begin + _BLOCK]
+        first, last = of_block[0], of_block[-1] + 1
+        # A view takes less time than a copy, where no record is left out.
+        part = slice(first, last) if last - first == len(of_block) else of_block
+        columns = [value[field, part] for field in rule.fields]
+        gain = [table[column] for table, column in zip(gains, columns, strict=True)]
+        key = [table[column] for table, column in zip(values, columns, strict=True)]
+        for record, hashed in _entered(gain, key, rule.start + _ROUNDING, len(of_block)):
+            found.append((hashed & ~_lowest(search.bits)) | of_block[record].astype(np.uint64))
+    return np.concatenate(found)
+
+
+def _value_hashes(num_values: int) -> np.ndarray:
+    """Return a number for every value; the sum of several stands for them together.
+
+    Sets of values that happen to have the same sum make pairs that the log odds remove.
+    """
+    return np.random.default_rng(0).integers(2**64, size=num_values, dtype=np.uint64)
+
+
+def _entered(
+    gain: list[np.ndarray], value: list[np.ndarray], start: float, num_records: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield, for every set of fields, the records of a block that enter it and their hashed values."""
+    most = [np.append(of_field, -np.inf).max() for of_field in gain]
+
+    def walk(
+        field: int, score: np.ndarray, least: np.ndarray, key: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        record = np.flatnonzero((score > 0) & (score <= least + np.float32(_ROUNDING)))
+        if len(record):
+            yield record, key[record]
+        highest = score.max(initial=-np.inf)
+        for more in range(field, len(gain)):
+            if highest + sum(most[more:]) > 0:
+                added = gain[more]
+                yield from walk(more + 1, score + added, np.minimum(least, added), key + value[more])
+
+    nothing = np.zeros(num_records, np.float32)
+    yield from walk(0, nothing + np.float32(start), nothing + np.float32(np.inf), np.zeros(num_records, np.uint64))
+
+
+def _lowest(bits: np.uint64) -> np.uint64:
+    """Return the mask of the lowest bits."""
+    return (np.uint64(1) << bits) - np.uint64(1)
+
+
+# ---- who shares a key ----
+
+
+def _write_pairs(
+    arrays: Mapping[str, np.ndarray], pile: int, search: Search, lacking: int, words: Piles, pairs: Piles, most: int
+) -> tuple[int, int]:
+    """Put the pairs that share a key on piles; return how many there are, and how many records share the same one."""
+    ordered = _shared(np.sort(words.take(pile, np.uint64)), search.bits)
+    ordered = _lacking_together(ordered, search.bits, arrays["lacks"], lacking)
+    length = _run_lengths(ordered, search.bits)
+    number, longest = int(length @ (length - 1)) // 2, int(length.max(initial=0))
+    if number > most:
+        return number, longest
+    key, record = ordered >> search.bits, ordered & _lowest(search.bits)
+    found = [np.zeros(0, np.uint64)]
+    for one, other in equal_pairs(key):
+        if lacking:
+            exactly = (arrays["lacks"][record[one]] | arrays["lacks"][record[other]]) == lacking
+            one, other = one[exactly], other[exactly]
+        found.append(record[one] << np.uint64(32) | record[other])
+    _add_sorted(pairs, _distinct(np.concatenate(found)), lambda pair: search.pile_of_record(_ends(pair)[0]))
+    return number, longest
+
+
+def _shared(ordered: np.ndarray, bits: np.uint64) -> np.ndarray:
+    """Leave out, of sorted words, those whose key no other record shares."""
+    key = ordered >> bits
+    same = key[1:] == key[:-1]
+    return ordered[np.append(same, False) | np.append(False, same)] if len(ordered) else ordered
+
+
+def _lacking_together(words: np.ndarray, bits: np.uint64, lacks: np.ndarray, lacking: int) -> np.ndarray:
+    """Leave out the runs of records among which nobody lacks some field of those that are to be lacking."""
+    if not lacking or not len(words):
+        return words
+    length = _run_lengths(words, bits)
+    own = lacks[(words & _lowest(bits)).astype(np.int32)]
+    return words[np.repeat(np.bitwise_or.reduceat(own, np.cumsum(length) - length) == lacking, length)]
+
+
+def _run_lengths(words: np.ndarray, bits: np.uint64) -> Int[np.ndarray, " run"]:
+    """Return how many records share each key."""
+    if not len(words):
+        return np.zeros(0, np.int64)
+    key = words >> bits
+    return np.diff(np.concatenate([[0], np.flatnonzero(key[1:] != key[:-1]) + 1, [len(key)]]))
+
+
+# ---- pairs ----
+
+
+def pairs_of_pile(pairs: Piles, pile: int) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Return the pairs of a pile, sorted, each once: the codes of their records, the lower one first."""
+    first, second = _ends(_distinct(pairs.take(pile, np.uint64)))
+    apart = first != second  # a record that enters two keys of the same hash
+    return first[apart], second[apart]
+
+
+def _ends(pair: np.ndarray) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    return (pair >> np.uint64(32)).astype(np.int32), (pair & _lowest(np.uint64(32))).astype(np.int32)
+
+
+def _distinct(pair: np.ndarray) -> np.ndarray:
+    """Return pairs sorted, each once."""
+    ordered = np.sort(pair)
+    again: Bool[np.ndarray, " pair"] = np.append(False, ordered[1:] == ordered[:-1])[: len(ordered)]
+    return ordered[~again]
