@@ -375,16 +375,29 @@ class Fit:
     def diagnostics(self) -> list[str]:
         """Return what is poor about the run, in words; empty when nothing is."""
         if self.run is None:
-            return self._warnings
+            return [*self._warnings]
         from consilience.inference import posterior
 
         poor = posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
         return poor + self._warnings
 
-    @property
+    @cached_property
     def _warnings(self) -> list[str]:
         """What the member itself finds wrong with the outcome."""
-        return [] if self.member.warnings is None else self.member.warnings(self.posterior, self.data, **self.options)
+        return self._said_by(self.member.warnings)
+
+    @cached_property
+    def _findings(self) -> list[str]:
+        """What else the member has to say of the outcome."""
+        return self._said_by(self.member.findings)
+
+    def _said_by(self, words: Callable[..., list[str]] | None) -> list[str]:
+        """Ask a member for its words, where it has any; it gets the truth where it asks for it."""
+        if words is None:
+            return []
+        asks = "truth" in inspect.signature(words).parameters
+        own: dict[str, Any] = {"truth": lambda: self.truth} if asks else {}
+        return words(self.posterior, self.data, **own, **self.options)
 
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None of members that do not state their factors.
@@ -401,8 +414,7 @@ class Fit:
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the model and the approximation, in words: no fault of the run."""
-        found = [] if self.member.findings is None else self.member.findings(self.posterior, self.data, **self.options)
-        notes = [*self._warnings, *found, *self.attributes.get("advice", [])]
+        notes = [*self._warnings, *self._findings, *self.attributes.get("advice", [])]
         if self.run is not None and self.method == "cavi":
             from consilience.inference import posterior
 
