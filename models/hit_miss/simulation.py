@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
+from scipy import special
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.codes import object_array
@@ -16,6 +17,7 @@ from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.enumeration import conflicts, first_places, pairs_within, set_partitions, together
 from consilience.models.block_linkage.model import Linkable, members_by_size
+from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.hit_miss.priors import Priors, hyperpriors
 from consilience.models.partition import first_members
 
@@ -25,6 +27,7 @@ _LISTED = 8
 """So many records have few enough partitions to list them."""
 
 _MOST_TRIES = 10_000
+_MOST_DRAWN = 1_000_000  # sizes at a time
 
 
 def simulate(
@@ -75,9 +78,9 @@ def simulate(
             "value_share": np.concatenate([generator.dirichlet(np.full(size, priors.value_share)) for size in sizes]),
         }
         if prior == "entities":
-            intensity = generator.gamma(own.intensity[0]) / own.intensity[1]
-            found |= {"size_share": generator.dirichlet(own.size_share), "intensity": np.asarray(intensity)}
-        found["cluster"] = _draw_partition(generator, number, prior, largest, found.get("size_share"))
+            found |= _draw_entities(generator, number, own)
+        else:
+            found["cluster"] = _draw_partition(generator, number, prior, largest)
     else:
         found = {name: np.asarray(value) for name, value in values.items()}
     lost = generator.random((len(sizes), number)) < missing
@@ -111,24 +114,47 @@ class _Sizes:
 
 
 def _draw_partition(
-    generator: np.random.Generator, number: int, prior: str, largest: int, size_share: np.ndarray | None
+    generator: np.random.Generator, number: int, prior: str, largest: int
 ) -> Int[np.ndarray, " record"]:
-    """Draw a partition from its prior, again and again until no cluster has too many records.
-
-    Under "entities" given that there are so many records: sizes are drawn from μ one after another, and the last
-    cluster has what is left, which is the prior but for that one.
-    """
+    """Draw a partition from its prior, again and again until no cluster has too many records."""
     for _ in range(_MOST_TRIES):
-        if prior == "labels":
-            label = generator.integers(number, size=number)
-        elif prior == "partitions":
-            label = generator.integers(_number_of_urns(generator, number), size=number)
-        else:
-            size = 1 + generator.choice(largest, number, p=size_share)
-            label = generator.permutation(np.repeat(np.arange(number), size)[:number])
+        urns = number if prior == "labels" else _number_of_urns(generator, number)
+        label = generator.integers(urns, size=number)
         if np.bincount(label).max() <= largest:
             return first_members(label)
-    raise UnsupportedRequest(
+    raise _hardly_any(number, prior, largest)
+
+
+def _draw_entities(generator: np.random.Generator, number: int, own: Hyperprior) -> dict[str, np.ndarray]:
+    """Draw μ, m and a partition under the prior "entities", given that there are so many records.
+
+    Sizes are drawn from μ, one entity after another, until they make up exactly all records. With m summed out, which
+    is Gamma(a, b), so many entities have a weight in proportion to Γ(a + k) / (k! (1 + b)^k); given k, m is
+    Gamma(a + k, b + 1).
+    """
+    shape, rate = own.intensity
+    entities = np.arange(number + 1)
+    log_weight = special.gammaln(shape + entities) - special.gammaln(entities + 1) - entities * np.log1p(rate)
+    log_weight -= log_weight[1:].max()
+    together = int(np.clip(_MOST_DRAWN // number, 1, 100))
+    for _ in range(-(-_MOST_TRIES // together)):
+        size_share = generator.dirichlet(own.size_share, together)
+        end = np.cumsum(size_share, axis=1)[:, None, :-1]
+        size = 1 + (generator.random((together, number, 1)) > end).sum(axis=2)
+        complete = np.cumsum(size, axis=1) == number
+        num_entities = complete.argmax(axis=1) + 1
+        accepted = complete.any(axis=1) & (np.log(generator.random(together)) < log_weight[num_entities])
+        if accepted.any():
+            one = int(accepted.argmax())
+            label = np.repeat(np.arange(num_entities[one]), size[one, : num_entities[one]])
+            intensity = generator.gamma(shape + num_entities[one]) / (rate + 1)
+            cluster = first_members(generator.permutation(label))
+            return {"size_share": size_share[one], "intensity": np.asarray(intensity), "cluster": cluster}
+    raise _hardly_any(number, "entities", len(own.size_share))
+
+
+def _hardly_any(number: int, prior: str, largest: int) -> UnsupportedRequest:
+    return UnsupportedRequest(
         f"hardly any partition of {number:,} records has no entity of more than {largest} under the prior {prior!r}; "
         "give fewer records or a larger largest="
     )

@@ -1,5 +1,7 @@
 """Hit-miss through the public `fit`: answers, tables, and what it is told."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,10 @@ import consilience as cs
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.partition_scores import num_entities
 from consilience.inference.results import Result
+from consilience.models.block_linkage.gibbs import truth as block_linkage_truth
 from consilience.models.hit_miss import MODEL
-from consilience.models.hit_miss.simulation import simulate
+from consilience.models.hit_miss.priors import Priors, hyperpriors
+from consilience.models.hit_miss.simulation import _draw_entities, simulate
 from consilience.models.hit_miss.tables import name_free
 from consilience.models.partition import DrawnPartitions
 
@@ -90,6 +94,60 @@ def test_what_the_prior_expects_is_said(fitted):
     assert not any("the prior of the partition" in note for note in other.notes())
 
 
+def simulated(**changed):
+    settings = {"num_records": 300, "num_values": (60, 40, 30, 12), "size_share": (0.6, 0.3, 0.1), "seed": 1}
+    return cs.simulate_records(**settings | changed)
+
+
+def test_the_interval_carries_its_label():
+    """As that of block-linkage does: what was linked among, how many links are expected outside, whether it holds."""
+    fitted = cs.fit("hit-miss", simulated(), prior="entities", draws=100, chains=2, warmup=100, progress=False)
+    outside, found = fitted.truth.outside, fitted.truth.components
+    assert outside.number > found.cut[-1] > 0
+    assert outside.share == fitted.truth.found_share < 1
+    basis = f"pairs with log odds above -4 in groups of at most 6, {outside.number:,.1f} links expected outside"
+    assert basis in repr(fitted.num_entities())
+    notes = fitted.notes()
+    assert any(note.startswith("the interval of the number of entities holds if the model does;") for note in notes)
+    assert any(f"expects {outside.number:,.1f} links among the pairs that could not" in note for note in notes)
+    assert any("were cut at their weakest links" in note for note in notes)
+    warned = [one for one in fitted.diagnostics() if "could not be linked" in one]
+    assert bool(warned) == (outside.number > 0.1 * fitted.truth.num_clusters().std())
+    assert all("link by block-linkage with method='gibbs'" in one for one in warned)
+    loss = fitted.table("loss").set_index("quantity")["value"]
+    assert loss["links_outside"] == outside.number
+    assert loss["links_cut"] == found.cut[-1]
+    assert 0 <= loss["disagreement"] < 0.2
+
+
+def test_a_model_that_does_not_hold_is_said():
+    """Every duplicate has exactly one error, which independent errors would not have."""
+    settings = {"prior": "entities", "draws": 60, "chains": 1, "warmup": 60, "progress": False}
+    fitted = cs.fit("hit-miss", simulated(errors="one"), **settings)
+    assert any(one.startswith("the model does not hold for these records") for one in fitted.diagnostics())
+
+
+def test_what_is_told_of_a_fit_is_computed_once(monkeypatch):
+    calls = []
+    for name in ("links_outside", "predictive_check"):
+        right = getattr(block_linkage_truth, name)
+        patched = lambda *given, right=right, name=name, **more: calls.append(name) or right(*given, **more)  # noqa: E731
+        monkeypatch.setattr(block_linkage_truth, name, patched)
+    fitted = cs.fit("hit-miss", simulated(num_records=60), draws=20, chains=1, warmup=10, progress=False)
+    for _ in range(2):
+        fitted.diagnostics()
+        fitted.describe()
+        fitted.table("loss")
+        fitted.num_entities()
+    assert sorted(calls) == ["links_outside", "predictive_check"]
+
+
+def test_a_run_that_ends_before_its_first_draw_says_nothing_of_it(tmp_path):
+    fitted = cs.fit("hit-miss", simulated(num_records=60), time_limit=0.0, checkpoint=tmp_path / "run", progress=False)
+    assert fitted.result is Result.interrupted
+    assert [note for note in fitted.notes() if "interval" in note] == []
+
+
 @pytest.mark.parametrize("prior", ["labels", "partitions", "entities"])
 def test_records_are_drawn_from_the_prior(prior):
     records, values = simulate(3, num_records=40, num_values=(30, 20), missing=0.1, num_sources=2, prior=prior)
@@ -112,6 +170,28 @@ def test_partitions_from_the_prior_are_uniform():
     number = np.array([drawn.count(one) for one in set(drawn)])
     assert len(number) == 15
     assert ((number - 30) ** 2 / 30).sum() < 45  # the chi-square of 14 degrees of freedom is that large once in 24,000
+
+
+def test_partitions_and_sizes_from_the_prior_go_together():
+    """Given two records, with m ~ Exponential(1/2): how probable one entity is, and what m and μ are on average."""
+    own = hyperpriors(Priors(), namedtuple("Sizes", "num_records num_fields")(2, 1), prior="entities", largest=3)
+    assert own.intensity.tolist() == [1, 0.5]
+    drawn = [_draw_entities(np.random.default_rng(seed), 2, own) for seed in range(3000)]
+    together = np.array([one["cluster"][1] == 0 for one in drawn])
+    first, second, _ = own.size_share
+    total = own.size_share.sum()
+    # Of one entity E[m 2! μ₂ exp(-m)], of two E[m² μ₁² exp(-m)].
+    weights = np.array([2 * second / total / 1.5**2, 2 / 1.5**3 * first * (first + 1) / (total * (total + 1))])
+    probability = weights[0] / weights.sum()
+    assert abs(together.mean() - probability) < 5 * np.sqrt(probability * (1 - probability) / 3000)
+    intensity = np.array([one["intensity"] for one in drawn])
+    share = np.array([one["size_share"] for one in drawn])
+    for chosen, number, added in ((together, 1, [0, 1, 0]), (~together, 2, [2, 0, 0])):
+        expected = (1 + number) / 1.5
+        assert abs(intensity[chosen].mean() - expected) < 5 * np.sqrt((1 + number) / 1.5**2 / chosen.sum())
+        mean = (own.size_share + added) / (total + number)
+        error = share[chosen].std(axis=0) / np.sqrt(chosen.sum())
+        assert (np.abs(share[chosen].mean(axis=0) - mean) < 5 * error).all()
 
 
 @pytest.mark.slow

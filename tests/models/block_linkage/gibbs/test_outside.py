@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, links_outside, outside_warning
 from consilience.models.block_linkage.gibbs.problem import wide_pairs
+from consilience.models.block_linkage.model import linkable, members_by_size
 from consilience.models.partition import first_members, pairs_together
 
 
@@ -45,6 +46,35 @@ def test_as_many_as_there_are(missing):
     assert found > 100
     # Both vary as Poisson counts do, the expected one because it follows the links that were found.
     assert abs(found - expected) < 5 * np.sqrt(found + expected)
+
+
+def grouped_in(records, found):
+    """Return clusters of the true pairs in the groups of candidates, and how many true pairs are not in one."""
+    group = np.arange(records.num_records)
+    for members in members_by_size(found):
+        group[np.asarray(members)] = np.asarray(members)[:, :1]
+    entity = np.asarray(records.entity)
+    cluster = first_members(group * (entity.max() + 1) + entity)
+    return cluster, len(pairs_together(entity)) - len(pairs_together(cluster))
+
+
+@pytest.mark.parametrize(("threshold", "is_cut"), [(2.0, False), (6.0, True)])
+def test_what_small_groups_leave_out(threshold, is_cut):
+    """Pairs below the threshold, and those that were cut because groups are too large."""
+    expected, cut, found = 0.0, 0.0, 0
+    for seed in range(6):
+        records, values = simulate(
+            seed, num_records=1500, num_values=(200, 400, 80, 12, 28), distortion=0.05, size_share=(0.75, 0.19, 0.06)
+        )
+        components = linkable(records, threshold=threshold)
+        cluster, outside = grouped_in(records, components)
+        one = links_outside(draws_of(records, values, cluster), records, threshold, components=components)
+        # Numbers of entities, which not every prior draws, are not looked at.
+        without = {site: draws_of(records, values, cluster)[site] for site in ("cluster", "value_share", "distortion")}
+        assert links_outside(without, records, threshold, components=components) == one
+        expected, cut, found = expected + one.number, cut + components.cut[-1], found + outside
+    assert (cut > 20) == is_cut
+    assert abs(found - expected) < 3 * np.sqrt(found + expected)
 
 
 def test_nobody_knows_of_candidates_that_were_given():
