@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Search", "find_pairs", "pairs_of_pile"]
 
-_BLOCK = 65_536             # records looked at together, so that they stay in the processor's cache
-_RECORDS_OF_PIECE = 1 << 19  # whose words, some hundred megabytes, are in memory before they go to piles
-_RECORDS_OF_PILE = 1 << 18  # whose words would fill a pile
+_BLOCK = 65_536             # records looked at together, so that what they take stays in the processor's cache
+_RECORDS_OF_PILE = 1 << 17  # whose words would fill a pile
 _MOST_PILES = 1 << 10
 _RECORDS_IN_MEMORY = 1 << 22  # whose words are kept there, some four hundred megabytes
 _ROUNDING = 1e-3            # of scores in single precision; the log odds of the pairs found decide in the end
@@ -62,14 +61,14 @@ class Search(NamedTuple):
         """How many of the lowest bits of a word hold the record."""
         return np.uint64(max(self.num_records - 1, 1).bit_length())
 
-    def pile_of_word(self, word: np.ndarray) -> np.ndarray:
-        """Return the pile of a word, by its highest bits."""
-        shift = 64 - (self.num_piles.bit_length() - 1)
-        return (word >> np.uint64(shift)).astype(np.intp) if shift < 64 else np.zeros(len(word), np.intp)
+    def first_words(self) -> np.ndarray:
+        """Return where the words of each pile but the first begin: equally many highest bits, one after another."""
+        return np.arange(1, self.num_piles, dtype=np.uint64) << np.uint64(65 - self.num_piles.bit_length())
 
-    def pile_of_record(self, record: np.ndarray) -> np.ndarray:
-        """Return the pile of pairs with this first record: piles have equally many records, one after another."""
-        return record // -(-self.num_records // self.num_piles)
+    def first_pairs(self) -> np.ndarray:
+        """Return where the pairs of each pile but the first begin: equally many first records, one after another."""
+        records = -(-self.num_records // self.num_piles)
+        return np.arange(1, self.num_piles, dtype=np.uint64) * np.uint64(records) << np.uint64(32)
 
 
 def find_pairs(search: Search, lacks: np.ndarray, workers: Workers) -> Piles:
@@ -78,7 +77,7 @@ def find_pairs(search: Search, lacks: np.ndarray, workers: Workers) -> Piles:
     Parameters
     ----------
     lacks : shape ``(record,)``; a bit for each field of the rule that a record lacks, where that counts.
-    workers : which share ``value``, of the records, and ``lacks``.
+    workers : which share ``value``, of the records.
 
     Returns
     -------
@@ -88,13 +87,17 @@ def find_pairs(search: Search, lacks: np.ndarray, workers: Workers) -> Piles:
     ------
     UnsupportedRequest : for more pairs than there is room for, as many identical records make.
     """
+    # The last place of each field is that of a missing value, whose code is -1.
+    last = search.first_value[1:]
+    gain = np.insert(search.rule.gain, last, -np.inf).astype(np.float32)
+    workers.share(lacks=lacks, gain=gain, hash=np.insert(_value_hashes(len(search.rule.gain)), last, np.uint64(0)))
     in_files = search.num_records > _RECORDS_IN_MEMORY
-    pairs, number, most_alike = workers.piles("pairs", in_files=in_files), 0, 0
+    pairs, number, most_alike = workers.piles(in_files=in_files), 0, 0
     most = max(_MOST_PAIRS, _MOST_OF_RECORD * search.num_records)
     for lacking in _unions(np.unique(lacks)).tolist():
         own = search._replace(rule=search.rule.without(np.flatnonzero(lacking >> np.arange(8) & 1)))
-        words = workers.piles(f"words-{lacking}", in_files=in_files)
-        starts = range(0, search.num_records, _RECORDS_OF_PIECE)
+        words = workers.piles(in_files=in_files)
+        starts = range(0, search.num_records, _BLOCK)
         for _ in workers.map(_write_words, starts, own, lacking, words):
             pass
         for found, longest in workers.map(_write_pairs, range(search.num_piles), own, lacking, words, pairs, most):
@@ -117,45 +120,36 @@ def _unions(sets: np.ndarray) -> np.ndarray:
 
 def _write_words(arrays: Mapping[str, np.ndarray], start: int, search: Search, lacking: int, words: Piles) -> None:
     """Put the words of some records on piles: of those that lack no field but these."""
-    stop = min(start + _RECORDS_OF_PIECE, search.num_records)
+    stop = min(start + _BLOCK, search.num_records)
     lacks = arrays["lacks"][start:stop]
     among = np.flatnonzero((lacks & ~lacks.dtype.type(lacking)) == 0).astype(np.int32) + np.int32(start)
-    found = _entered_keys(arrays["value"], among, search)
-    _add_sorted(words, np.sort(found), search.pile_of_word)
+    found = _entered_keys(arrays, among, search)
+    found.sort()
+    _add_sorted(words, found, search.first_words())
 
 
-def _add_sorted(piles: Piles, ordered: np.ndarray, pile_of: object) -> None:
-    """Add sorted values to their piles, which are in the same order."""
-    if not len(ordered):
-        return
-    pile = pile_of(ordered)  # type: ignore[operator]
-    starts = np.flatnonzero(np.diff(pile, prepend=-1))
-    for number, values in zip(pile[starts].tolist(), np.split(ordered, starts[1:]), strict=True):
-        piles.add(number, values)
+def _add_sorted(piles: Piles, ordered: np.ndarray, first: np.ndarray) -> None:
+    """Add sorted values to their piles, given where each but the first begins."""
+    for number, values in enumerate(np.split(ordered, np.searchsorted(ordered, first))):
+        if len(values):
+            piles.add(number, values)
 
 
-def _entered_keys(
-    value: Int[np.ndarray, "field record"], among: Int[np.ndarray, " among"], search: Search
-) -> np.ndarray:
+def _entered_keys(arrays: Mapping[str, np.ndarray], among: Int[np.ndarray, " among"], search: Search) -> np.ndarray:
     """Return who entered which sets of fields: words of the hashed values above and the record below."""
-    rule, first_value = search.rule, search.first_value
-    found = [np.zeros(0, np.uint64)]
-    hashes = _value_hashes(len(rule.gain))
-    spans = [slice(first_value[field], first_value[field + 1]) for field in rule.fields]
-    # The last place of each table is that of a missing value, whose code is -1.
-    gains = [np.append(rule.gain[span], -np.inf).astype(np.float32) for span in spans]
-    values = [np.append(hashes[span], np.uint64(0)) for span in spans]
-    for begin in range(0, len(among), _BLOCK):
-        of_block = among[begin : begin + _BLOCK]
-        first, last = of_block[0], of_block[-1] + 1
-        # A view takes less time than a copy, where no record is left out.
-        part = slice(first, last) if last - first == len(of_block) else of_block
-        columns = [value[field, part] for field in rule.fields]
-        gain = [table[column] for table, column in zip(gains, columns, strict=True)]
-        key = [table[column] for table, column in zip(values, columns, strict=True)]
-        for record, hashed in _entered(gain, key, rule.start + _ROUNDING, len(of_block)):
-            found.append((hashed & ~_lowest(search.bits)) | of_block[record].astype(np.uint64))
-    return np.concatenate(found)
+    rule, value, first = search.rule, arrays["value"], search.first_value + np.arange(len(search.first_value))
+    # A view takes less time than a copy, where no record is left out.
+    every = len(among) and among[-1] - among[0] + 1 == len(among)
+    part = slice(among[0], among[-1] + 1) if every else among
+    gain, key = (
+        [arrays[name][first[field] : first[field + 1]][value[field, part]] for field in rule.fields]
+        for name in ("gain", "hash")
+    )
+    found = [
+        (hashed & ~_lowest(search.bits)) | among[record].astype(np.uint64)
+        for record, hashed in _entered(gain, key, rule.start + _ROUNDING, len(among))
+    ]
+    return np.concatenate([np.zeros(0, np.uint64), *found])
 
 
 def _value_hashes(num_values: int) -> np.ndarray:
@@ -200,7 +194,9 @@ def _write_pairs(
     arrays: Mapping[str, np.ndarray], pile: int, search: Search, lacking: int, words: Piles, pairs: Piles, most: int
 ) -> tuple[int, int]:
     """Put the pairs that share a key on piles; return how many there are, and how many records share the same one."""
-    ordered = _shared(np.sort(words.take(pile, np.uint64)), search.bits)
+    ordered = words.take(pile, np.uint64)
+    ordered.sort()
+    ordered = _shared(ordered, search.bits)
     ordered = _lacking_together(ordered, search.bits, arrays["lacks"], lacking)
     length = _run_lengths(ordered, search.bits)
     number, longest = int(length @ (length - 1)) // 2, int(length.max(initial=0))
@@ -213,7 +209,7 @@ def _write_pairs(
             exactly = (arrays["lacks"][record[one]] | arrays["lacks"][record[other]]) == lacking
             one, other = one[exactly], other[exactly]
         found.append(record[one] << np.uint64(32) | record[other])
-    _add_sorted(pairs, _distinct(np.concatenate(found)), lambda pair: search.pile_of_record(_ends(pair)[0]))
+    _add_sorted(pairs, _distinct(np.concatenate(found)), search.first_pairs())
     return number, longest
 
 

@@ -167,7 +167,7 @@ def join(
     slack, fields, exact : see `join_rule`.
     workers : who search, where ``value`` is shared; this process by default.
     hash_ranges : into how many parts the search is divided, of which one is in memory at a time (of more than four
-        million records; the others are in files). By default one for each 262,144 records. It changes no pair.
+        million records; the others are in files). By default one for each 131,072 records. It changes no pair.
 
     Raises
     ------
@@ -201,7 +201,6 @@ def _search(
     search = Search.of(rule, records.first_value, records.num_records, hash_ranges)
     # Without anything to give back, missing fields are no different from those that differ.
     lacks = _lacking(records.value[rule.fields], rule.differ[rule.fields] < 0)
-    workers.share(lacks=lacks)
     pairs = find_pairs(search, lacks, workers)
     given = (pairs, parameters, likelihood, records.first_value, threshold)
     parts = [*workers.map(_compared, range(search.num_piles), *given)]

@@ -77,9 +77,9 @@ class Workers:
             self._folder = tempfile.TemporaryDirectory(prefix="consilience-")
         return Path(self._folder.name)
 
-    def piles(self, name: str, *, in_files: bool = False) -> Piles:
+    def piles(self, *, in_files: bool = False) -> Piles:
         """Return piles for what pieces find: in memory, where this process is the only one and files are not wanted."""
-        return Piles(self.folder() / name if in_files or self.number > 1 else None)
+        return Piles(self._new_file() if in_files or self.number > 1 else None)
 
     def map(self, function: Callable[..., Any], pieces: Iterable[Any], *given: Any) -> Iterator[Any]:
         """Return ``function(arrays, piece, *given)`` of each piece, in their order.

@@ -13,6 +13,7 @@ from consilience.models.block_linkage.hash_ranges import pairs_of_pile
 from consilience.models.block_linkage.join import given_pairs, join, join_rule, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.workers import Workers
 
 HIT_MISS = LIKELIHOODS["hit-miss"]
 SIX = ((300, 1.0), (800, 0.9), (90, 0.1), (12, 0.0), (28, 0.0), (100, 0.6))
@@ -122,8 +123,29 @@ def test_blocks_do_not_change_the_pairs(monkeypatch):
     parameters = plug_in(records)
     expected = join(records, parameters, HIT_MISS, threshold=6.0)
     monkeypatch.setattr(hash_ranges, "_BLOCK", 97)
-    monkeypatch.setattr(hash_ranges, "_RECORDS_OF_PIECE", 311)
     assert_same(join(records, parameters, HIT_MISS, threshold=6.0), expected)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_ranges_of_hashes_do_not_change_the_pairs(missing, monkeypatch):
+    records = simulate(1000, missing=missing)
+    parameters = plug_in(records)
+    expected = join(records, parameters, HIT_MISS, threshold=6.0, hash_ranges=1)
+    for in_memory in (10_000, 100):
+        monkeypatch.setattr(hash_ranges, "_RECORDS_IN_MEMORY", in_memory)
+        for number in (2, 7, 64):
+            assert_same(join(records, parameters, HIT_MISS, threshold=6.0, hash_ranges=number), expected)
+
+
+def test_processes_do_not_change_the_pairs():
+    records = simulate(1000)
+    parameters = plug_in(records)
+    with Workers(2) as workers:
+        workers.share(value=records.value)
+        for threshold in (6.0, 2.0):
+            expected = join(records, parameters, HIT_MISS, threshold=threshold)
+            assert_same(join(records, parameters, HIT_MISS, threshold=threshold, workers=workers, hash_ranges=4), expected)
+        assert not [path for path in workers.folder().glob("*/*") if path.is_file()]  # every pile was taken
 
 
 def test_equal_hashes_of_different_values_do_no_harm(monkeypatch):
