@@ -23,9 +23,15 @@ import numpy as np
 __all__ = ["Contract", "array", "ids", "size"]
 
 
-def array(**options: Any) -> Any:
-    """Declare a field that JAX sees as a leaf."""
-    return dataclasses.field(metadata={"kind": "array"}, **options)
+def array(*, later: bool = False, **options: Any) -> Any:
+    """Declare a field that JAX sees as a leaf.
+
+    Parameters
+    ----------
+    later : whether fits were saved before there was this field. Where it is ``None`` the data are those of such a fit,
+        and have its fingerprint.
+    """
+    return dataclasses.field(metadata={"kind": "array", "later": later}, **options)
 
 
 def size(*, derived: bool = False) -> Any:
@@ -63,10 +69,15 @@ class Contract:
         return tuple(f.name for f in dataclasses.fields(cls) if f.metadata.get("kind") == kind)
 
     def fingerprint(self) -> str:
-        """Return a SHA-256 of every field, ids included: which data a saved fit belongs to."""
+        """Return a SHA-256 of every field, ids included: which data a saved fit belongs to.
+
+        Fields that came later are left out where they are ``None``, so that earlier fits can be loaded.
+        """
         digest = hashlib.sha256(type(self).__name__.encode())
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
+            if value is None and field.metadata.get("later"):
+                continue
             digest.update(field.name.encode())
             if value is None:
                 digest.update(b"none")

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -346,3 +347,24 @@ def test_a_loaded_fit_knows_its_priors(folder, annotations):
 def test_words_of_a_prior_that_was_expanded_tell_what_it_is():
     priors = member("expert-views").priors(weight=dist.Normal(0.0, 2.0).expand((5, 3)).to_event(2))
     assert "weight: Normal(loc=0.0, scale=2.0) of shape (5, 3)" in describe_priors(priors)
+
+
+# ---- fits of earlier versions ----
+
+
+def test_a_fit_of_records_from_before_some_fields_is_loaded(tmp_path):
+    """It was saved when records had no fields that are compared by similarity."""
+    loaded = cs.load_fit(Path(__file__).with_name("fit_before_similar_fields"))
+    assert loaded.data.similar is None
+    assert loaded.entities()["entity"].tolist() == ["c1", "c2", "c3", "c4", "c1", "c4", "r3", "c2"]
+    assert loaded.num_entities().interval == (5, 6)
+    assert loaded.notes()
+    loaded.save(tmp_path / "again")
+    assert cs.load_fit(tmp_path / "again").entities().equals(loaded.entities())
+
+
+def test_fields_that_came_later_count_where_they_are_there():
+    records = cs.load_fit(Path(__file__).with_name("fit_before_similar_fields")).data
+    others = records.replace(similar=np.array([True, False, False]))
+    assert others.fingerprint() != records.fingerprint()
+    assert records.replace(candidate=np.zeros((1, 2), np.int32)).fingerprint() != records.fingerprint()
