@@ -60,6 +60,8 @@ _ASKED = "asked for"
 _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, options or data, in words."""
 
+_ONE_PROCESS = "'{}' by {} runs in one process; leave out processes=, which block-linkage by em alone takes"
+
 # What each driver is told of the arguments of `fit`; None leaves it the driver's own default.
 _TOLD: dict[str, tuple[str, ...]] = {
     "exact": (),
@@ -87,6 +89,7 @@ def fit(
     max_steps: int | None = None,
     tolerance: float | None = None,
     devices: int | None = None,
+    processes: int | None = None,
     time_limit: float | None = None,
     checkpoint: str | os.PathLike | Checkpoint | None = None,
     resume: bool = False,
@@ -110,6 +113,9 @@ def fit(
         is that of one device, up to rounding. Where several processes share the work (``jax.distributed``) each calls
         `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
+    processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
+        bit of the answer is the same. In a script, call `fit` under ``if __name__ == "__main__":``, as Python asks for
+        where processes are started.
     time_limit : seconds from the call on, after which the run ends with the result ``interrupted``. It is looked at
         between steps: what comes before them, compilation and an ascent at whose end chains start, is counted and not
         cut short, and some steps are always run.
@@ -135,18 +141,19 @@ def fit(
     """
     chosen = as_member(model, truth)
     _check_data(chosen, data)
-    _check_counts(draws=draws, chains=chains, warmup=warmup, devices=1 if devices is None else devices)
+    parts = {"devices": devices, "processes": processes}
+    _check_counts(draws=draws, chains=chains, warmup=warmup, **{name: n for name, n in parts.items() if n is not None})
     priors, options = resolve_priors(chosen, priors, options)
     settings = chosen.checked_options(options)
     method, reason = _choose(chosen, method)
     began = time.perf_counter()
     try:
-        prepared = _prepared(chosen, method, data, priors, settings, devices)
+        prepared = _prepared(chosen, method, data, priors, settings, parts)
     except NotConjugate as problem:
         if reason == _ASKED:
             raise
         reason = f"no {_HAND_WRITTEN.get(method, method)}: {problem}"
-        method, prepared = _otherwise(chosen, method, data, priors, settings, devices)
+        method, prepared = _otherwise(chosen, method, data, priors, settings, parts)
         warnings.warn(f"'{chosen.name}' is fitted by {method}; {reason}", ConsilienceWarning, stacklevel=2)
     limits = {
         "draws": draws, "chains": chains, "warmup": warmup, "max_steps": max_steps, "tolerance": tolerance,
@@ -154,6 +161,8 @@ def fit(
     }  # fmt: skip
     if devices is not None and "devices" not in _TOLD[method]:
         raise UnsupportedRequest(f"'{method}' runs on one device; leave out devices=, or use cavi or em")
+    if processes is not None and not is_direct(chosen, method):
+        raise UnsupportedRequest(_ONE_PROCESS.format(chosen.name, method))
     own = {name: limits[name] for name in _TOLD[method] if limits[name] is not None}
     starts = _starts(chosen, data, priors, settings, seed, chains) if method == "nuts" else {}
     begun = {"start": "draws of CAVI"} if starts else {}
@@ -583,7 +592,7 @@ def _choose(member: Model, method: str) -> tuple[str, str]:
 
 
 def _otherwise(
-    member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any], devices: int | None
+    member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any], parts: dict[str, int | None]
 ) -> tuple[str, Any]:
     """Return the method that takes the place of one that the priors do not allow, with what its driver takes.
 
@@ -592,9 +601,9 @@ def _otherwise(
     """
     if method != "gibbs" and member.gibbs is not None and "gibbs" in member.methods:
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
-            return "gibbs", _prepared(member, "gibbs", data, priors, settings, devices)
+            return "gibbs", _prepared(member, "gibbs", data, priors, settings, parts)
     generic = _generic(member)
-    return generic, _prepared(member, generic, data, priors, settings, devices)
+    return generic, _prepared(member, generic, data, priors, settings, parts)
 
 
 def _generic(member: Model) -> str:
@@ -605,12 +614,12 @@ def _generic(member: Model) -> str:
 
 
 def _prepared(
-    member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any], devices: int | None
+    member: Model, method: str, data: Contract, priors: Any, settings: dict[str, Any], parts: dict[str, int | None]
 ) -> Any:
     """Return the exact posterior, or what the method's driver takes; raises `NotConjugate` before anything is run."""
     if is_direct(member, method):
         direct = getattr(member, method)
-        return direct(data, priors, **settings, **_divided(direct, method, devices))
+        return direct(data, priors, **settings, **_divided(direct, member.name, method, **parts))
     if method in ("cavi", "gibbs", "em"):
         kernel = getattr(member, method)
         return kernel, kernel.prepare(data, priors, **settings)
@@ -619,15 +628,22 @@ def _prepared(
     return member.model, data, priors, settings
 
 
-def _divided(direct: Callable[..., Any], method: str, devices: int | None) -> dict[str, Any]:
-    """Return the mesh for a method that is one function, where devices were asked for."""
-    if devices is None:
-        return {}
-    if "mesh" not in inspect.signature(direct).parameters:
-        raise UnsupportedRequest(f"'{method}' runs on one device; leave out devices=, or use cavi or em")
-    from consilience.inference.sharding import item_mesh
+def _divided(
+    direct: Callable[..., Any], name: str, method: str, *, devices: int | None, processes: int | None
+) -> dict[str, Any]:
+    """Return the mesh and the number of processes for a method that is one function, where they were asked for."""
+    known, given = inspect.signature(direct).parameters, dict[str, Any]()
+    if processes is not None:
+        if "processes" not in known:
+            raise UnsupportedRequest(_ONE_PROCESS.format(name, method))
+        given["processes"] = processes
+    if devices is not None:
+        if "mesh" not in known:
+            raise UnsupportedRequest(f"'{method}' runs on one device; leave out devices=, or use cavi or em")
+        from consilience.inference.sharding import item_mesh
 
-    return {"mesh": item_mesh(devices)}
+        given["mesh"] = item_mesh(devices)
+    return given
 
 
 def is_direct(member: Model, method: str) -> bool:

@@ -21,7 +21,8 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 
 | file | what it holds |
 |---|---|
-| `join` | the candidates: exactly the pairs whose log odds exceed a threshold |
+| `join`, `hash_ranges` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
+| `workers` | pieces of large data: in memory or files, in one process or several |
 | `components` | what they connect, cut where it is too large |
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
@@ -79,16 +80,21 @@ _MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
 _OFTEN_MISSING = 0.2
 _OFTEN_DISTORTED = 0.5
+_OTHER_ERRORS = {
+    False: "try likelihood='error-classes', for records that are copies with no error, one or many",
+    True: "try likelihood='hit-miss', for fields that err independently",
+}
+"""What to try where the model does not hold, by whether its errors have classes."""
 
 
 def estimate(
     data: Records, priors: Priors, *, likelihood: str | Likelihood, restriction: str, threshold: float, largest: int,
-    mesh: Mesh | None = None, **options: Any,
+    mesh: Mesh | None = None, processes: int = 1, **options: Any,
 ) -> Posterior:  # fmt: skip
     """Link records with hyperparameters by EM; see `fit_em`. Candidates are those of the data, where it has some."""
     return fit_em(
         data, priors, likelihood=likelihood, restriction=restriction, threshold=threshold, largest=largest,
-        pairs=data.candidate, mesh=mesh,
+        pairs=data.candidate, mesh=mesh, processes=processes,
     )  # fmt: skip
 
 
@@ -171,7 +177,7 @@ def warnings(posterior: Any, data: Records, *, truth: Callable[[], Any], **optio
         found.append(
             "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
             f"those expected by {float(posterior.disagreement):.2f}): do not trust small probabilities of pairs, nor "
-            "the mean number of entities"
+            f"the mean number of entities; {_OTHER_ERRORS[bool(len(posterior.class_share))]}"
         )
     largest = len(posterior.size_share)
     if posterior.size_share[-1] > _LARGE_SHARE and _expected_of_size(posterior, largest) >= 1:
@@ -181,8 +187,10 @@ def warnings(posterior: Any, data: Records, *, truth: Callable[[], Any], **optio
 
 def _wrong_with_draws(truth: DrawnLinks, data: Records) -> list[str]:
     """Say what is wrong with the outcome of the Gibbs sampler."""
-    found = often_distorted(truth.draws["distortion"].mean(axis=0), data)
-    found += predictive_warning(truth.predictive)
+    with_classes = "class_share" in truth.draws
+    # In records with many errors they are often distorted by definition.
+    found = [] if with_classes else often_distorted(truth.draws["distortion"].mean(axis=0), data)
+    found += predictive_warning(truth.predictive, remedy=_OTHER_ERRORS[with_classes])
     found += outside_warning(truth.outside, float(truth.num_clusters().std()), truth.threshold)
     size_share, counts = truth.draws["size_share"], truth.size_counts()
     largest = size_share.shape[1]

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.special import gammaln
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
-from consilience.errors import UnknownName
+from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage.components import Components, components
 from consilience.models.block_linkage.enumeration import (
     RESTRICTIONS,
@@ -44,6 +45,8 @@ from consilience.models.block_linkage.posterior import Group, Posterior, flatten
 from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
 from consilience.models.block_linkage.similar import for_data
+from consilience.models.block_linkage.workers import Workers
+from consilience.models.rows import row_blocks
 
 __all__ = ["candidates", "fit_em", "log_base", "log_prior", "record_shares", "starting_parameters"]
 
@@ -57,6 +60,7 @@ _MOST_DISAGREEMENT = 0.1  # beyond it, pairs are not as predicted, and completio
 _LEAST_WEIGHT = 50.0  # of the pairs from which that is judged
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
+_PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
 def fit_em(
@@ -71,6 +75,7 @@ def fit_em(
     num_sampled: int = 20_000,
     seed: int = 0,
     mesh: Mesh | None = None,
+    processes: int = 1,
 ) -> Posterior:
     """Link records.
 
@@ -85,15 +90,33 @@ def fit_em(
     num_sampled : components that EM looks at.
     seed : of the sample.
     mesh : devices that enumerate, as `enumerate_blocks` takes them; NumPy where it is left out.
+    processes : that search for pairs and enumerate all components in the end; every bit of the answer is the same for
+        any number of them.
 
     Raises
     ------
     UnknownName : there is no such likelihood or restriction.
+    UnsupportedRequest : for less than one process, and for several ones besides devices.
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
     """
     for name, known in ((likelihood, LIKELIHOODS), (restriction, RESTRICTIONS)):
         if isinstance(name, str) and name not in known:
             raise UnknownName(f"{name!r} is none of {', '.join(known)}")
+    if processes != 1 and mesh is not None:
+        raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
+    with Workers(processes) as workers:
+        workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
+        return _fit(
+            records, priors, likelihood=likelihood, threshold=threshold, largest=largest, restriction=restriction,
+            pairs=pairs, num_sampled=num_sampled, seed=seed, mesh=mesh, workers=workers,
+        )  # fmt: skip
+
+
+def _fit(
+    records: Records, priors: Priors | None, *, likelihood: str | Likelihood, threshold: float, largest: int,
+    restriction: str, pairs: Any, num_sampled: int, seed: int, mesh: Mesh | None, workers: Workers,
+) -> Posterior:  # fmt: skip
+    """Link records; see `fit_em`."""
     parameters = starting_parameters(records, largest)
     chosen = for_data(likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
@@ -104,7 +127,7 @@ def fit_em(
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=pairs is None)
-        found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs)
+        found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs, workers)
         parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
         sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
         em = _Em(records, counts, sample, prior, chosen, rule, mesh)
@@ -112,9 +135,9 @@ def fit_em(
         wide = _for_candidates(parameters)
         if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
             break
-    found = pair_log_odds(records.value, found.first, found.second, wide, chosen, records.first_value)
+    found = _at(found, records, wide, chosen, workers)
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
-    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh)
+    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     alike = Alike(0, 0, 0.0)
     if pairs is None:
@@ -224,11 +247,12 @@ def largest_rise(records: Records, before: Parameters, after: Parameters, likeli
 
 
 def candidates(
-    records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str, pairs: Any
-) -> CandidatePairs:
+    records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str, pairs: Any,
+    workers: Workers | None = None,
+) -> CandidatePairs:  # fmt: skip
     """Join, or take the pairs that were given; leave out what is below the threshold and what may not be together."""
     if pairs is None:
-        found = join(records, parameters, likelihood, threshold=threshold)
+        found = join(records, parameters, likelihood, threshold=threshold, workers=workers)
     else:
         found = given_pairs(records, pairs, parameters, likelihood)
         found = found.where(found.log_odds > -threshold)
@@ -258,8 +282,10 @@ class _Rule(NamedTuple):
 
     def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
         """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
-        if self.join is None or not likelihood.additive:
+        if self.join is None:
             return None
+        if not likelihood.additive:
+            return likelihood.found_share(records, parameters, self.parameters, self.threshold)
         return found_share(
             parameters,
             records.first_value,
@@ -496,6 +522,25 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
     )
 
 
+def _at(
+    found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood, workers: Workers
+) -> CandidatePairs:
+    """Return candidates with their log odds under other hyperparameters."""
+    parts = ((found.first[rows], found.second[rows]) for rows in row_blocks(len(found.first), 1, _PIECE))
+    log_odds = workers.map(_log_odds_of, parts, parameters, likelihood, records.first_value)
+    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]))
+
+
+def _log_odds_of(
+    arrays: Mapping[str, np.ndarray],
+    pairs: tuple[np.ndarray, np.ndarray],
+    parameters: Parameters,
+    likelihood: Likelihood,
+    first_value: Int[np.ndarray, " fields_and_one"],
+) -> Float[np.ndarray, " pair"]:
+    return pair_log_odds(arrays["value"], *pairs, parameters, likelihood, first_value).log_odds
+
+
 def _enumerate_all(
     records: Records,
     parts: Components,
@@ -503,19 +548,32 @@ def _enumerate_all(
     likelihood: Likelihood,
     restriction: str,
     mesh: Mesh | None,
+    workers: Workers,
 ) -> tuple[list[Group], float]:
     """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
-    terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    pieces = [members[rows] for members in parts.members for rows in row_blocks(len(members), 1, _PIECE)]
+    found = workers.map(_enumerate_piece, pieces, parameters, likelihood, restriction, records.first_value, mesh)
+    of_size: dict[int, list[Group]] = {}
     evidence = 0.0
-    groups = []
-    for members in parts.members:
-        if not len(members):
-            continue
-        values = gather_values(records.value, records.first_value, members)
-        conflict = conflicts(records.source, members, restriction)
-        found = enumerate_blocks(
-            values, parameters.value_share, parameters.distortion, terms, likelihood, conflict, mesh=mesh
-        )
-        evidence += float(found.log_evidence.sum(dtype=float))
-        groups.append(Group(members, np.ascontiguousarray(found.partition.T)))
-    return groups, float(evidence)
+    for members, (partition, own) in zip(pieces, found, strict=True):
+        of_size.setdefault(members.shape[1], []).append(Group(members, partition))
+        evidence += own
+    return [Group(*map(np.concatenate, zip(*groups, strict=True))) for groups in of_size.values()], evidence
+
+
+def _enumerate_piece(
+    arrays: Mapping[str, np.ndarray],
+    members: Int[np.ndarray, "component member"],
+    parameters: Parameters,
+    likelihood: Likelihood,
+    restriction: str,
+    first_value: Int[np.ndarray, " fields_and_one"],
+    mesh: Mesh | None,
+) -> tuple[Float[np.ndarray, "component partition"], float]:
+    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence."""
+    terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    found = enumerate_blocks(
+        gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
+        likelihood, conflicts(arrays["source"], members, restriction), mesh=mesh,
+    )  # fmt: skip
+    return np.ascontiguousarray(found.partition.T), float(found.log_evidence.sum(dtype=float))

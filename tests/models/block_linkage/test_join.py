@@ -144,7 +144,8 @@ def test_processes_do_not_change_the_pairs():
         workers.share(value=records.value)
         for threshold in (6.0, 2.0):
             expected = join(records, parameters, HIT_MISS, threshold=threshold)
-            assert_same(join(records, parameters, HIT_MISS, threshold=threshold, workers=workers, hash_ranges=4), expected)
+            found = join(records, parameters, HIT_MISS, threshold=threshold, workers=workers, hash_ranges=4)
+            assert_same(found, expected)
         assert not [path for path in workers.folder().glob("*/*") if path.is_file()]  # every pile was taken
 
 
