@@ -331,6 +331,9 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--threshold", type=float, metavar="X", help="pairs of log odds below -X are left out (4)")
     sub.add_argument("--wide", type=float, metavar="X", help="of gibbs, the same (10, or 12 where values are missing)")
     sub.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
+    sub.add_argument(
+        "--processes", type=int, metavar="N", help="of em, among how many processes large tables are divided (1)"
+    )
     sub.add_argument("--draws", type=int, default=1000, metavar="N", help="draws of partitions (1000)")
     sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same numbers (0)")
     sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help="new folder for tables, report and fit")

@@ -32,7 +32,7 @@ def link(arguments: argparse.Namespace) -> None:
     from consilience.linking import link as link_records
     from consilience.reporting import report
 
-    given = ("likelihood", "restriction", "threshold", "wide", "largest")
+    given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")
     options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
     fitted = link_records(
         arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id, fields=arguments.fields,
