@@ -128,10 +128,10 @@ def _parse(words: list[str]) -> argparse.Namespace:
     if command is None:
         whole.print_help()
         raise SystemExit(ExitCode.usage)
+    arguments.words = words
     if command in _FLAGS:
         given = {option: getattr(arguments, f"option {option}") for option in options}
         arguments.member_options = {name: value for name, value in given.items() if value is not None}
-        arguments.words = words
     return arguments
 
 
@@ -241,7 +241,7 @@ def _add_columns(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--columns", type=_renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
 
 
-def _add_json(sub: argparse.ArgumentParser) -> None:
+def _add_json(sub: argparse._ActionsContainer) -> None:
     sub.add_argument("--json", action="store_true", help="print JSON, with every row")
 
 
@@ -312,33 +312,54 @@ def _typed_fields(text: str) -> list[str] | dict[str, str]:
 
 
 def _build_link(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("files", nargs="+", metavar="FILE", help="tables of records, one or several")
-    sub.add_argument("--id", metavar="COLUMN", help="that names each record (id, record_id or rec_id)")
-    sub.add_argument("--fields", type=_typed_fields, metavar="A,B:date,…", help="columns to compare, with their types")
-    help_ = "columns whose values may be nearly equal: by string (typing errors), number or date"
-    sub.add_argument("--similar", type=_renamed, metavar="A=string,…", help=help_)
-    sub.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
-    sub.add_argument("--missing-values", type=_listed, metavar="NA,…", help="texts that stand for a missing value")
-    sub.add_argument("--pairs", metavar="FILE", help="the pairs that may be linked: record_a, record_b")
-    sub.add_argument(
-        "--method", choices=("auto", "em", "nuts", "gibbs"), default="auto",
-        help="how to infer (em); gibbs gives the number of entities an interval that holds if the model does",
+    reading = sub.add_argument_group("what is read")
+    reading.add_argument("files", nargs="+", metavar="FILE", help="tables of records, one or several")
+    reading.add_argument("--id", metavar="COLUMN", help="that names each record (id, record_id or rec_id)")
+    line = "columns to compare, with their types (all that can tell entities apart)"
+    reading.add_argument("--fields", type=_typed_fields, metavar="A,B:date,…", help=line)
+    line = "columns whose values may be nearly equal: by string (typing errors), number or date"
+    reading.add_argument("--similar", type=_renamed, metavar="A=string,…", help=line)
+    reading.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
+    reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help="texts that stand for a missing value")
+    line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
+    reading.add_argument("--pairs", metavar="FILE", help=line)
+
+    model = sub.add_argument_group("how it is linked")
+    line = (
+        "em is quick (auto takes it); gibbs and nuts take longer, and the interval that gibbs gives for the number of "
+        "entities holds if the model does"
     )
-    likelihoods = ("hit-miss", "dirichlet-multinomial", "error-classes")
-    sub.add_argument("--likelihood", choices=likelihoods, help="of distorted values (hit-miss)")
+    model.add_argument("--method", choices=("auto", "em", "nuts", "gibbs"), default="auto", help=line)
+    line = (
+        "errors in each field by themselves (hit-miss), or by record (error-classes), or values by a distribution of "
+        "the entity's own (hit-miss)"
+    )
+    model.add_argument("--likelihood", choices=("hit-miss", "dirichlet-multinomial", "error-classes"), help=line)
     restrictions = ("none", "across", "within")
-    sub.add_argument("--restriction", choices=restrictions, help="link only between files, or only within (none)")
-    sub.add_argument("--threshold", type=float, metavar="X", help="pairs of log odds below -X are left out (4)")
-    sub.add_argument("--wide", type=float, metavar="X", help="of gibbs, the same (10, or 12 where values are missing)")
-    sub.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
-    sub.add_argument(
-        "--processes", type=int, metavar="N", help="of em, among how many processes large tables are divided (1)"
+    model.add_argument("--restriction", choices=restrictions, help="link only between files, or only within (none)")
+    line = "pairs of records with log odds below -X are left out (4)"
+    model.add_argument("--threshold", type=float, metavar="X", help=line)
+    line = "the threshold of gibbs, in its place (10, or 12 where values are missing)"
+    model.add_argument("--wide", type=float, metavar="X", help=line)
+    line = (
+        "how gibbs draws links: in machine code, which needs numba (compiled), in JAX one record after another, for up "
+        "to some 3,000 (scan), or many at once, for accelerators (pairs); auto takes the best that is there"
     )
-    sub.add_argument("--draws", type=int, default=1000, metavar="N", help="draws of partitions (1000)")
-    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same numbers (0)")
-    sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help="new folder for tables, report and fit")
-    sub.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
-    _add_json(sub)
+    model.add_argument("--links", choices=("auto", "compiled", "scan", "pairs"), help=line)
+    model.add_argument("--processes", type=int, metavar="N", help="go through the data in N processes; em alone (1)")
+    model.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
+    line = "draws of partitions; of gibbs and nuts, of each of 4 chains (1000)"
+    model.add_argument("--draws", type=int, default=1000, metavar="N", help=line)
+    model.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same numbers (0)")
+
+    written = sub.add_argument_group("what is written")
+    line = "new folder for tables, report and fit"
+    written.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
+    written.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
+    line = "go on with the run in that folder, of gibbs or nuts, that was interrupted or killed"
+    written.add_argument("--resume", action="store_true", help=line)
+    written.add_argument("--quiet", action="store_true", help="no progress bar")
+    _add_json(written)
 
 
 def _build_simulate(sub: argparse.ArgumentParser) -> None:

@@ -12,10 +12,8 @@ import difflib
 import inspect
 import itertools
 import math
-import os
-import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +24,7 @@ from consilience.errors import InputError, InputProblem, InputWarning, InvalidFi
 from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
 from consilience.linkage_commands import contract_of, fit_folder, holds_records, read_entities
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
+from consilience.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
 
 if TYPE_CHECKING:
     from consilience.data import ClassMap, Predictions
@@ -87,7 +86,7 @@ def fit(arguments: Arguments) -> int:
     """Fit a model to a file, save the fit, say what was read and found."""
     entry = registry.entry(arguments.model)
     target = _run_folder(arguments)
-    _keep_compiled_programs()
+    keep_compiled_programs()
     # To look at the model's options takes JAX; a file may take longer still to read, and one without options does not.
     given = arguments.member_options
     options = _typed(registry.member(arguments.model), given) if given and not _is_public(arguments.file) else None
@@ -101,7 +100,7 @@ def fit(arguments: Arguments) -> int:
     if arguments.force:
         checkpoint.remove()
     _provide_devices(arguments.devices)
-    with _precision(arguments.x64), _stoppable(target, arguments.words):
+    with _precision(arguments.x64), stoppable(target, arguments.words):
         fitted = cs.fit(
             arguments.model, content, method=arguments.method, draws=arguments.draws, chains=arguments.chains,
             warmup=arguments.warmup, seed=arguments.seed, max_steps=arguments.max_steps, tolerance=arguments.tolerance,
@@ -109,7 +108,7 @@ def fit(arguments: Arguments) -> int:
             progress=False if arguments.quiet else None, **options,
         )  # fmt: skip
     by_hand = fitted.run is not None and "keyboard" in fitted.run.message
-    go_on = _resuming(arguments.words) if fitted.result == "interrupted" else None
+    go_on = command_to_go_on(arguments.words) if fitted.result == "interrupted" else None
     if fitted.run is not None and not fitted.run.has_draws:
         if by_hand:
             raise KeyboardInterrupt(f"go on with: {go_on}")
@@ -125,52 +124,13 @@ def fit(arguments: Arguments) -> int:
 def _run_folder(arguments: Arguments) -> Path:
     """Return the folder to write to; it must be new, unless it is to be replaced or gone on with."""
     target = Path(arguments.output)
-    if arguments.force and arguments.resume:
-        raise UnsupportedRequest("--resume goes on with a run and --force starts it again; give one of them")
     if not holds_fit(target) and not is_free(target):
         raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
-    unfinished = holds_checkpoint(target)
-    if unfinished and not (arguments.resume or arguments.force):
-        raise InvalidFit(
-            f"{target} holds a run that did not end; give --resume to go on with it, or --force to start it again"
-        )
-    if holds_fit(target) and not unfinished and not arguments.force:
+    refuse_unfinished(target, target, resume=arguments.resume, force=arguments.force)
+    if holds_fit(target) and not holds_checkpoint(target) and not arguments.force:
         nothing = " that is complete" if arguments.resume else ""
         raise InvalidFit(f"{target} holds a fit{nothing}; give a new folder, or --force to replace it")
     return target
-
-
-def _resuming(words: list[str]) -> str:
-    """Return the command that goes on with this one."""
-    return shlex.join(["consilience", *(word for word in words if word not in ("--force", "--resume")), "--resume"])
-
-
-@contextlib.contextmanager
-def _stoppable(target: Path, words: list[str]) -> Iterator[None]:
-    """Say how to go on after Ctrl-C outside the loop of the run; leave no empty folder where it could not begin."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if holds_checkpoint(target):
-            raise KeyboardInterrupt(f"go on with: {_resuming(words)}") from None
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            target.rmdir()
-
-
-def _keep_compiled_programs() -> None:
-    """Let JAX keep what it compiles for the next run: most of the time of a small fit is compilation."""
-    if os.environ.get("CONSILIENCE_COMPILATION_CACHE", "").lower() == "off":
-        return
-    from consilience.data.catalogue import cache_folder
-
-    folder = cache_folder() / "compiled"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        # JAX reads these when it is imported; what the user has set stays.
-        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 
 def _read(arguments: Arguments, *contracts: str) -> Any:
@@ -550,10 +510,12 @@ def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     folder, source = fit_folder(arguments.folder), getattr(arguments, "map", None)
     if not holds_fit(folder):
         if holds_checkpoint(folder):
-            raise InvalidFit(f"{folder} holds a run that did not end; go on with it by `consilience fit … --resume`")
+            raise InvalidFit(
+                f"{folder} holds a run that did not end; give its command again, with --resume, to go on with it"
+            )
         what = "has no fit.json; it is not a saved fit" if folder.is_dir() else "is not a folder"
         raise InvalidFit(f"{folder} {what}; give the folder that `consilience fit … -o` wrote")
-    _keep_compiled_programs()
+    keep_compiled_programs()
     listed = source is not None and source.endswith((".txt", ".txt.gz"))
     risk = None if source is None or (listed and not _is_public(source)) else _class_map(source)
     from consilience.inference.saved import load_fit
@@ -583,7 +545,7 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
     found: list[tuple[str, Any]] = []
     files = arguments.predictions
     if files:
-        _keep_compiled_programs()
+        keep_compiled_programs()
     kind = _kind(arguments)
     for source in files:
         if kind == "items":
@@ -740,7 +702,7 @@ def check(arguments: Arguments) -> int:
     reading = [name for name in READING if getattr(arguments, name)]
     if arguments.file is None and reading:
         raise UnsupportedRequest(f"{_flags(reading)} says how to read a file, and none is given")
-    _keep_compiled_programs()
+    keep_compiled_programs()
     content = None if arguments.file is None else _read(arguments, entry.data, *entry.also)
     options = _typed(registry.member(arguments.model), arguments.member_options)
     import consilience as cs
@@ -897,7 +859,7 @@ def cite(arguments: Arguments) -> None:
 
 def demo(arguments: Arguments) -> None:
     """Run the demonstration."""
-    _keep_compiled_programs()
+    keep_compiled_programs()
     from consilience.demo import run
 
     run(Path(arguments.output))

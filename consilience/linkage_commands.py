@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest
-from consilience.inference.run_folder import FIT_TEXT, holds_fit
+from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, holds_checkpoint, holds_fit
 from consilience.printing import json_text, rows_of, table_text, write_columns, write_csv
+from consilience.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -17,37 +19,75 @@ if TYPE_CHECKING:
 
 __all__ = ["are_entities", "contract_of", "fit_folder", "holds_records", "link", "read_entities", "score", "simulate"]
 
+_INTERRUPTED = 130
 _LEAST_CERTAIN = 10
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
-def link(arguments: argparse.Namespace) -> None:
+def link(arguments: argparse.Namespace) -> int:
     """Link the records of files, and write the entities, the pairs, a report and the fit to a folder."""
-    target = Path(arguments.output)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())) and not arguments.force:
-        raise InvalidFit(f"{target} exists; give a new folder, or --force to replace what is in it")
+    target = _link_folder(arguments)
     for source in [*arguments.files, *filter(None, [arguments.pairs])]:
         if not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
+    keep_compiled_programs()
+    from consilience.inference.checkpoints import Checkpoint
     from consilience.linking import link as link_records
+
+    given = ("likelihood", "restriction", "threshold", "wide", "largest", "links", "processes")
+    options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
+    # Kept until all is written: a kill in between must not lose a complete run.
+    run = target / "fit"
+    checkpoint = Checkpoint(run / CHECKPOINT, resume=arguments.resume, keep=True)
+    if arguments.force:
+        checkpoint.remove()
+    try:
+        with stoppable(run, arguments.words):
+            fitted = link_records(
+                arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id,
+                fields=arguments.fields, similar=arguments.similar, entity=arguments.entity,
+                missing_values=arguments.missing_values or (), pairs=arguments.pairs, method=arguments.method,
+                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
+                progress=False if arguments.quiet else None, **options,
+            )  # fmt: skip
+    finally:
+        with contextlib.suppress(OSError):
+            target.rmdir()  # where nothing could begin
+    go_on = command_to_go_on(arguments.words) if fitted.result == "interrupted" else None
+    if fitted.run is not None and not fitted.run.has_draws:
+        if go_on is not None:
+            raise KeyboardInterrupt(f"go on with: {go_on}")
+        raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {fitted.run.message}")
+    _write(fitted, target)
+    if fitted.run is not None and fitted.result.complete:
+        checkpoint.remove()
+    if arguments.json:
+        print(json_text({**_described(fitted, target), **({} if go_on is None else {"resume": go_on})}))
+    else:
+        _print(fitted, target, arguments.files, go_on)
+    return 0 if go_on is None else _INTERRUPTED
+
+
+def _link_folder(arguments: argparse.Namespace) -> Path:
+    """Return the folder to write to; it must be new, unless it is to be replaced or its run gone on with."""
+    target = Path(arguments.output)
+    run = target / "fit"
+    refuse_unfinished(target, run, resume=arguments.resume, force=arguments.force)
+    taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
+    if taken and not (arguments.force or holds_checkpoint(run)):
+        nothing = ", with no run that did not end" if arguments.resume else ""
+        raise InvalidFit(f"{target} exists{nothing}; give a new folder, or --force to replace what is in it")
+    return target
+
+
+def _write(fitted: Fit, target: Path) -> None:
     from consilience.reporting import report
 
-    given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")
-    options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
-    fitted = link_records(
-        arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id, fields=arguments.fields,
-        similar=arguments.similar, entity=arguments.entity, missing_values=arguments.missing_values or (),
-        pairs=arguments.pairs, method=arguments.method, draws=arguments.draws, seed=arguments.seed, **options,
-    )  # fmt: skip
     target.mkdir(parents=True, exist_ok=True)
     for name in ("entities", "pairs"):
         write_columns(fitted.columns(name), target / f"{name}.csv")
     fitted.save(target / "fit")
     report(fitted, path=target / "report.html")
-    if arguments.json:
-        print(json_text(_described(fitted, target)))
-        return
-    _print(fitted, target, arguments.files)
 
 
 def _described(fitted: Fit, target: Path) -> dict[str, Any]:
@@ -64,7 +104,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(fitted: Fit, target: Path, files: list[str]) -> None:
+def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
     from consilience.linkage_page import among
 
     counts = fitted.data.counts
@@ -95,6 +135,8 @@ def _print(fitted: Fit, target: Path, files: list[str]) -> None:
         rows = [dict(zip(review, row, strict=True)) for row in zip(*columns, strict=True)]
         print(f"\nthe most uncertain records\n{table_text(rows, hint='see the report', number=number)}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
+    if go_on is not None:
+        print(f"resume   {go_on}")
 
 
 def simulate(arguments: argparse.Namespace) -> None:
@@ -126,7 +168,8 @@ def _one_or_each(numbers: list[float]) -> float | list[float]:
 def fit_folder(folder: str | Path) -> Path:
     """Return the folder of a fit: of what `link` wrote, the one within."""
     inner = Path(folder) / "fit"
-    return inner if holds_fit(inner) and not holds_fit(Path(folder)) else Path(folder)
+    within = holds_fit(inner) or holds_checkpoint(inner)
+    return inner if within and not holds_fit(Path(folder)) else Path(folder)
 
 
 def contract_of(folder: Path) -> str | None:
