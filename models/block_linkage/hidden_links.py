@@ -4,7 +4,8 @@ Pairs below a threshold are those with many disagreements. The model says how ma
 all the sets of fields in which another record of its entity may agree with it, each with its probability, and see
 whether the pair would be found. Fields that either record lacks can neither agree nor differ.
 
-All of this holds where fields err independently of each other, and only there.
+All of this holds where fields err independently of each other, or by error classes, and only there. With error classes
+a link is that of another record with the head.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def found_share(
 
     Parameters
     ----------
-    parameters : what links look like.
+    parameters : what links look like; with shares of error classes, as these have it.
     threshold : pairs with log odds above minus this are candidates ...
     in_force : ... under these hyperparameters; by default under ``parameters``.
     rule : of the join; counts what it does not find where fields are many.
@@ -71,9 +72,10 @@ def found_share(
     record, other, generator = _looked_at(value.shape[1], _NUM_RECORDS, seed)
     observed = (value[:, record] >= 0) & (value[:, other] >= 0)
     code = np.where(observed, value[:, record] + first_value[:-1, None], 0)
-    agree_term, _ = likelihood.pair_terms(parameters, first_value)
-    of_value = np.minimum(parameters.value_share * np.exp(agree_term), 1)
+    of_value = _agreeing(parameters, first_value, likelihood)
     agree, weight = _sets(np.where(observed, of_value[code], 0), copy.deepcopy(generator))
+    if len(parameters.class_share):
+        agree, weight = _with_few_errors(agree, weight, observed, parameters.class_share)
 
     passes = _log_odds(agree, observed, code, in_force or parameters, likelihood, first_value) > -threshold
     if rule is not None:
@@ -109,6 +111,31 @@ def candidate_loss(parameters: Parameters, found: FoundShare) -> float:
     size = np.arange(1, len(parameters.size_share) + 1)
     links = parameters.intensity * parameters.size_share @ (size * (size - 1) / 2)
     return float(links * (1 - found.share))
+
+
+def _agreeing(
+    parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"], likelihood: Likelihood
+) -> Float[np.ndarray, " value"]:
+    """Return how probably a record has the value of another one of its entity; of error classes, with many errors."""
+    if len(parameters.class_share):
+        miss = np.repeat(parameters.distortion, np.diff(first_value))
+        return 1 - miss + miss * parameters.value_share
+    agree_term, _ = likelihood.pair_terms(parameters, first_value)
+    return np.minimum(parameters.value_share * np.exp(agree_term), 1)
+
+
+def _with_few_errors(
+    agree: Bool[np.ndarray, "field set #record"], weight: Float[np.ndarray, " set #record"],
+    observed: Bool[np.ndarray, "field record"], class_share: Float[np.ndarray, " class"],
+) -> tuple[Bool[np.ndarray, "field any record"], Float[np.ndarray, "any record"]]:  # fmt: skip
+    """Return the sets of records with many errors, and those of all fields and of all but one before them."""
+    num_fields, num_records = observed.shape
+    few = np.concatenate([np.ones((num_fields, 1), bool), ~np.eye(num_fields, dtype=bool)], axis=1)
+    many = np.broadcast_to(agree, (num_fields, agree.shape[1], num_records))
+    # The one error may be in a field that is missing, which shows nowhere.
+    exact = class_share[0] + class_share[1] * (~observed).mean(axis=0)
+    weights = [exact[None], class_share[1] / num_fields * observed, class_share[2] * weight]
+    return np.concatenate([few[:, :, None] & observed[:, None], many], axis=1), np.concatenate(weights)
 
 
 def _sets(

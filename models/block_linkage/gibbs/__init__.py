@@ -5,7 +5,9 @@
 | `problem` | records, the wide graph, the priors |
 | `scan`, `compiled`, `pairs` | links drawn: record by record in JAX, in machine code; many at once, for accelerators |
 | `hyperparameters` | what is drawn given the links |
+| `error_classes`, `error_class_sweep` | both with errors that come together |
 | `sampler` | the two together |
 | `truth` | who is together in the draws |
 | `outside`, `predictive` | links that the graph leaves out; whether the model holds |
+| `error_class_records` | what it would look like if errors came together |
 """

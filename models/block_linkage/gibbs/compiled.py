@@ -16,7 +16,7 @@ weight :math:`m \mu_1`, or join any cluster C of n < S records that holds a neig
           Z_f(C) = 1 + \sum_{v \in C} \theta_{fv} (r_f(v)^{n_v} - 1),
 
 where :math:`n_v` members of C show v. This is the ratio of the weights with and without the record, the common factor
-:math:`\theta_x` left out.
+:math:`\theta_x` left out. With error classes it is that of `error_class_sweep`.
 
 It is a call to the host from a JAX program. Chains that are vectorised run in one thread each.
 """
@@ -74,26 +74,26 @@ def redraw_compiled(key: Key, state: State, problem: LinkProblem) -> Int[Array, 
         jax.ShapeDtypeStruct(state.cluster.shape, jnp.int32),
         (
             jax.random.bits(key, (2,), jnp.uint32),
-            *state,
-            problem.value, problem.field, problem.source, problem.first_neighbour, problem.neighbour,
+            tuple(part for part in state if part is not None),
+            (problem.value, problem.field, problem.source, problem.first_neighbour, problem.neighbour),
         ),
         vmap_method="expand_dims",
     )  # fmt: skip
 
 
-_STATE_AXES, _PROBLEM_AXES = (1, 1, 1, 1, 0, 1), (2, 1, 1, 1, 1)
-"""Of seed, cluster, θ, b, m and μ of one chain; of values, fields, sources and neighbours."""
+_STATE_AXES, _PROBLEM_AXES = (1, 1, 1, 0, 1, 1), (2, 1, 1, 1, 1)
+"""Of cluster, θ, b, m, μ and, with error classes, π of one chain; of values, fields, sources and neighbours."""
 
 
 def _sweep_chains(given: Any) -> Int[np.ndarray, "*chains record"]:
     """Sweep on the host; arrays that all chains share have length one along the axes of chains."""
-    from consilience.models.block_linkage.gibbs.record_sweep import sweep_chains
-
-    arrays = [np.asarray(array) for array in given]
-    axes = _STATE_AXES + _PROBLEM_AXES
+    seed, state, problem = given
+    sweep_chains = _sweep_of(with_classes=len(state) == len(_STATE_AXES))
+    arrays = [np.asarray(array) for array in (seed, *state, *problem)]
+    axes = (1, *_STATE_AXES[: len(state)], *_PROBLEM_AXES)
     leading = [array.shape[: array.ndim - own] for array, own in zip(arrays, axes, strict=True)]
     chains = np.broadcast_shapes(*leading)
-    number, num_state = math.prod(chains), len(_STATE_AXES)
+    number, num_state = math.prod(chains), 1 + len(state)
     one_problem = all(math.prod(own) == 1 for own in leading[num_state:])
     for place, (array, own) in enumerate(zip(arrays, leading, strict=True)):
         rest = array.shape[len(own) :]
@@ -113,3 +113,14 @@ def _sweep_chains(given: Any) -> Int[np.ndarray, "*chains record"]:
         with ThreadPoolExecutor(num_threads) as threads:
             list(threads.map(lambda begin, end: sweep_chains(begin, end, *arrays, swept), bounds[:-1], bounds[1:]))
     return swept.reshape(*chains, -1)
+
+
+def _sweep_of(*, with_classes: bool) -> Any:
+    """Return the machine code of a likelihood, which is compiled, or read from disk, when it is asked for."""
+    if with_classes:
+        from consilience.models.block_linkage.gibbs import error_class_sweep
+
+        return error_class_sweep.sweep_chains
+    from consilience.models.block_linkage.gibbs import record_sweep
+
+    return record_sweep.sweep_chains

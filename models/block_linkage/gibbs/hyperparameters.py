@@ -9,7 +9,7 @@ summed out: its value counts once for θ and says nothing of b, which mixes seve
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ __all__ = [
     "copy_log_weight",
     "draw_counts",
     "draw_fields",
+    "draw_given_counts",
     "draw_hyperparameters",
     "draw_sizes",
     "log_copy_ratio",
@@ -41,10 +42,12 @@ class Counts(NamedTuple):
     value : shape ``(value,)``; how often each was drawn in the shares θ: as true value, by distortion, or as the only
         one of a cluster.
     distorted : shape ``(field, 2)``; how many records of the others are distorted, and how many are not.
+    of_class : shape ``(3,)``; how many records are of each error class, None where there are none.
     """
 
     value: Float[Array, " value"]
     distorted: Float[Array, "field 2"]
+    of_class: Any = None
 
 
 def log_copy_ratio(
@@ -119,13 +122,28 @@ def draw_hyperparameters(
     key_counts, key_rest = jax.random.split(key)
     largest = len(problem.size_share)
     counts = draw_counts(key_counts, cluster, value_share, distortion, problem.value, problem.field, largest=largest)
+    return draw_given_counts(key_rest, cluster, counts, problem)
+
+
+def draw_given_counts(key: Key, cluster: Int[Array, " record"], counts: Counts, problem: LinkProblem) -> State:
+    """Draw θ, b, μ and m, and π where errors have classes, given who is together and what is counted.
+
+    Parameters
+    ----------
+    cluster : each named by its first record.
+    """
     of_fields = _field_shapes(counts, problem.value_concentration, problem.distortion)
     of_sizes = _size_shapes(cluster, problem.size_share, problem.intensity)
+    shapes = [of_fields, of_sizes]
+    if problem.class_share is not None:
+        shapes.append(problem.class_share + counts.of_class)
     # All in one call: gammas are slow to compile.
-    log_gammas = log_gamma(key_rest, jnp.concatenate([of_fields, of_sizes]))
-    value_share, distortion = _fields(log_gammas[: len(of_fields)], problem.field, len(problem.distortion))
-    size_share, intensity = _sizes(log_gammas[len(of_fields) :], problem.intensity)
-    return State(cluster, value_share, distortion, intensity, size_share)
+    log_gammas = log_gamma(key, jnp.concatenate(shapes))
+    fields, sizes, classes = jnp.split(log_gammas, np.cumsum([len(of_fields), len(of_sizes)]))
+    value_share, distortion = _fields(fields, problem.field, len(problem.distortion))
+    size_share, intensity = _sizes(sizes, problem.intensity)
+    class_share = None if problem.class_share is None else _shares(classes)
+    return State(cluster, value_share, distortion, intensity, size_share, class_share)
 
 
 def draw_counts(
@@ -267,6 +285,9 @@ def _sizes(
     log_gammas: Float[Array, " number"], intensity: Float[Array, " 2"]
 ) -> tuple[Float[Array, " size"], Float[Array, ""]]:
     """Return μ and m from logarithms of Gamma variables, as `_size_shapes` orders them."""
-    # A size without entities may have a share that underflows; ratios of shares must stay numbers.
-    share = jnp.maximum(jax.nn.softmax(log_gammas[:-1]), jnp.finfo(log_gammas.dtype).tiny)
-    return share, jnp.exp(log_gammas[-1]) / (intensity[1] + 1)
+    return _shares(log_gammas[:-1]), jnp.exp(log_gammas[-1]) / (intensity[1] + 1)
+
+
+def _shares(log_gammas: Float[Array, " number"]) -> Float[Array, " number"]:
+    # Of what there is nothing the share may underflow; ratios of shares must stay numbers.
+    return jnp.maximum(jax.nn.softmax(log_gammas), jnp.finfo(log_gammas.dtype).tiny)

@@ -46,7 +46,8 @@ def links_outside(
 ) -> LinksOutside:
     """Return what the graph leaves out, on average over some of the draws.
 
-    A link outside is counted as one entity too many, which it is unless a third record connects the two.
+    A link outside is counted as one entity too many, which it is unless a third record connects the two. With error
+    classes, where ``class_share`` is among the sites, the links are those of the other records with the head.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ def links_outside(
     for draw in chosen:
         share = _found(draws, draw, data, threshold, whole=components is None)
         size = np.bincount(draws["cluster"][draw])
-        linked = float((size * (size - 1) // 2).sum())
+        linked = float((np.maximum(size - 1, 0) if "class_share" in draws else size * (size - 1) // 2).sum())
         # Of a graph in which nothing can be found, nothing can be said of what it leaves out.
         number = linked * (1 - share) / share + cut if share > 0 else np.nan
         numbers.append(number)
@@ -82,6 +83,8 @@ def _found(draws: Mapping[str, np.ndarray], draw: int, data: Records, threshold:
     # Numbers of entities, which some priors do not draw, say nothing of what a link looks like.
     share, distortion = (np.asarray(draws[site][draw], float) for site in ("value_share", "distortion"))
     parameters = Parameters(share, distortion, wide.intensity, wide.size_share)
+    if "class_share" in draws:
+        parameters = parameters._replace(class_share=np.asarray(draws["class_share"][draw], float))
     if not whole:
         return found_by_wide(data, parameters, threshold=threshold)
     rule = None if data.num_records <= ALL_PAIRS else join_rule(data, wide, likelihood, threshold=threshold, exact=True)

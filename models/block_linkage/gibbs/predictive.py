@@ -2,7 +2,8 @@
 
 For some draws, the values of all records that are together are drawn anew from the model, given who is together, θ and
 b, with the same values missing. If the model holds, pairs that are together differ in as many fields in the records as
-in what was drawn anew. Lists that were made with exactly one error in every duplicate fail at once.
+in what was drawn anew. Lists that were made with exactly one error in every duplicate fail hit-miss at once, and hold
+under error classes.
 
 References
 ----------
@@ -18,12 +19,14 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
+from consilience.models.block_linkage.gibbs.error_class_records import draw_class_records
 from consilience.models.partition import pairs_together
 
 __all__ = ["PredictiveCheck", "predictive_check", "predictive_finding", "predictive_warning"]
 
 _MOST_DRAWS, _LEAST_DRAWS = 200, 40
 _MOST_RECORDS = 20_000_000  # of all draws
+_OF_ERRORS = ("value_share", "distortion", "class_share")
 _DOES_NOT_HOLD = 0.01  # of the probability of what is as far from the model's expectations
 
 
@@ -66,7 +69,7 @@ def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: in
 
     Parameters
     ----------
-    draws : of the sites, ``(draw, …)``.
+    draws : of the sites, ``(draw, …)``; of error classes where ``class_share`` is among them.
     seed : of the records that are drawn anew.
     """
     generator = np.random.default_rng(seed)
@@ -76,8 +79,8 @@ def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: in
     for draw in np.unique(np.linspace(0, len(draws["distortion"]) - 1, number).astype(int)):
         cluster = np.asarray(draws["cluster"][draw])
         first, second = np.divmod(pairs_together(cluster), len(cluster))
-        share, distortion = (np.asarray(draws[site][draw], float) for site in ("value_share", "distortion"))
-        again = _drawn_again(generator, np.union1d(first, second), cluster, codes, data.first_value, share, distortion)
+        errors = [np.asarray(draws[site][draw], float) for site in _OF_ERRORS if site in draws]
+        again = _drawn_again(generator, np.union1d(first, second), cluster, codes, data.first_value, *errors)
         counts.append([_differing(values, first, second) for values in (codes, again)])
     found = np.array(counts)
     found = found[found[:, 0].sum(axis=1) > 0]
@@ -91,13 +94,18 @@ def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: in
     return PredictiveCheck(drawn, expected, float(np.mean(distance[:, 1] >= distance[:, 0])))
 
 
-def predictive_warning(check: PredictiveCheck) -> list[str]:
-    """Return a warning where the model does not hold."""
+def predictive_warning(check: PredictiveCheck, *, remedy: str = "") -> list[str]:
+    """Return a warning where the model does not hold.
+
+    Parameters
+    ----------
+    remedy : what to try, where there is something.
+    """
     if not check.fails:
         return []
     return [
         "the model does not hold for these records: linked records differ in other numbers of fields than it "
-        f"expects ({check}): do not trust the interval of the number of entities"
+        f"expects ({check}): do not trust the interval of the number of entities{remedy and '; ' + remedy}"
     ]
 
 
@@ -126,10 +134,16 @@ def _drawn_again(
     generator: np.random.Generator, record: Int[np.ndarray, " linked"], cluster: Int[np.ndarray, " record"],
     codes: Int[np.ndarray, "field record"], first_value: Int[np.ndarray, " fields_and_one"],
     share: Float[np.ndarray, " value"], distortion: Float[np.ndarray, " field"],
+    class_share: Float[np.ndarray, " class"] | None = None,
 ) -> Int[np.ndarray, "field record"]:  # fmt: skip
     """Draw the values of some records anew, with the same ones missing."""
     again = codes.copy()
     _, entity = np.unique(cluster[record], return_inverse=True)
+    if class_share is not None:
+        again[:, record] = draw_class_records(
+            generator, entity, codes[:, record], first_value, share, distortion, class_share
+        )
+        return again
     for field, (begin, end) in enumerate(zip(first_value, first_value[1:], strict=False)):
         if end > begin:
             last = np.cumsum(share[begin:end])

@@ -34,6 +34,7 @@ class State(NamedTuple):
     distortion : shape ``(field,)``; b.
     intensity : shape ``()``; m.
     size_share : shape ``(size,)``; μ.
+    class_share : shape ``(3,)``; π of error classes, None where errors have no classes.
     """
 
     cluster: Int[Array, " record"]
@@ -41,6 +42,7 @@ class State(NamedTuple):
     distortion: Float[Array, " field"]
     intensity: Float[Array, ""]
     size_share: Float[Array, " size"]
+    class_share: Any = None
 
 
 @jax.tree_util.register_dataclass
@@ -64,6 +66,7 @@ class LinkProblem:
     intensity : shape ``(2,)``; shape and rate of a Gamma distribution.
     size_share : shape ``(size,)``; parameters of a Dirichlet distribution. Entities have at most so many records.
     form : in which links are drawn; static.
+    class_share : shape ``(3,)``; parameters of the Dirichlet distribution of π, None where the likelihood is hit-miss.
     """
 
     value: Int[Array, "record field"]
@@ -77,6 +80,7 @@ class LinkProblem:
     intensity: Float[Array, " 2"]
     size_share: Float[Array, " size"]
     form: str = dataclasses.field(metadata={"static": True})
+    class_share: Any = None
 
 
 def wide_pairs(records: Records, *, threshold: float, restriction: str = "none") -> CandidatePairs:

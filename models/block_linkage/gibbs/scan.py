@@ -19,10 +19,13 @@ is not full, with the weight
     Z(C) = 1 + \sum_{v \in C} \theta_v (r_v^{n_v} - 1), \qquad r_v = 1 + \frac{1 - b}{b\, \theta_v},
 
 against :math:`m \mu_1` for being alone; fields that it lacks are left out. That is its exact conditional distribution.
+With error classes the ratio of the likelihoods with and without the record takes the place of the product; see
+`error_classes`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -31,6 +34,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from consilience.arrays import Array, Bool, Float, Int, Key
+from consilience.models.block_linkage.gibbs import error_classes
 from consilience.models.block_linkage.gibbs.hyperparameters import copy_log_weight, log_copy_ratio, members_by_name
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from consilience.models.rows import padded_size
@@ -71,20 +75,20 @@ class _Clusters(NamedTuple):
     ----------
     label : shape ``(record,)``; the number of the cluster of each.
     member : shape ``(record, size)``; records of each cluster in any order, -1 where there are fewer.
-    log_normaliser : shape ``(record, field)``; log Z of each.
+    kept : shape ``(record, …)``; what the likelihood keeps of each, as log Z of every field.
     """
 
     label: Any
     member: Any
-    log_normaliser: Any
+    kept: Any
 
-    def put(self, number: Array, row: Array, log_normaliser: Array) -> _Clusters:
+    def put(self, number: Array, row: Array, kept: Array) -> _Clusters:
         """Return the partition with a cluster of these records."""
         place = jnp.where(row >= 0, row, len(self.label))
         return _Clusters(
             self.label.at[place].set(number, mode="drop"),
             self.member.at[number].set(row),
-            self.log_normaliser.at[number].set(log_normaliser),
+            self.kept.at[number].set(kept),
         )
 
 
@@ -102,28 +106,20 @@ def redraw_scan(key: Key, state: State, problem: LinkProblem) -> Int[Array, " re
     """
     layout: ScanLayout = problem.layout
     num_records, degree = layout.neighbour.shape
-    log_share = jnp.log(state.value_share)
-    log_ratio = log_copy_ratio(state.value_share, state.distortion, problem.field)
+    likelihood = (_hit_miss if state.class_share is None else _error_classes)(state, problem)
     log_size = log_size_weights(state.intensity, state.size_share)
-
-    def normalisers(row: Any) -> Array:
-        own = _values(row, problem.value)
-        return log_normalisers(own, log_share[own], log_ratio[own])
 
     def step(clusters: _Clusters, given: tuple[Any, Any, Any]) -> tuple[_Clusters, None]:
         record, neighbour, noise = given
         home, row = clusters.label[record], clusters.member[clusters.label[record]]
         rest = jnp.where(row == record, -1, row)
         rest_number = jnp.where((home == record) & (rest >= 0).any(), rest.max(), home)
-        clusters = clusters.put(rest_number, rest, normalisers(rest))
+        clusters = clusters.put(rest_number, rest, likelihood.kept(rest))
 
         number = clusters.label[neighbour]
         rows = clusters.member[number]
         filled, size = rows >= 0, (rows >= 0).sum(axis=1)
-        factor = join_log_factors(
-            problem.value[record], log_ratio[problem.value[record]], state.distortion, _values(rows, problem.value),
-            clusters.log_normaliser[number],
-        )  # fmt: skip
+        factor = likelihood.join(record, rows, clusters.kept[number])
         allowed = (neighbour >= 0) & (size < rows.shape[1])
         allowed &= ~(filled & (problem.source[rows] == problem.source[record])).any(axis=1)
         # A cluster is there once for each neighbour in it.
@@ -136,14 +132,58 @@ def redraw_scan(key: Key, state: State, problem: LinkProblem) -> Int[Array, " re
 
         row = jnp.where(target == record, -1, clusters.member[target])
         row = row.at[jnp.argmin(row >= 0)].set(record)
-        return clusters.put(target, row, normalisers(row)), None
+        return clusters.put(target, row, likelihood.kept(row)), None
 
     member = members_by_name(state.cluster, len(state.size_share))
-    begun = _Clusters(state.cluster, member, jax.vmap(normalisers)(member))
-    noise = jax.random.gumbel(key, (num_records, degree + 1), log_share.dtype)
+    begun = _Clusters(state.cluster, member, jax.vmap(likelihood.kept)(member))
+    noise = jax.random.gumbel(key, (num_records, degree + 1), state.value_share.dtype)
     record = jnp.arange(num_records, dtype=state.cluster.dtype)
     label = jax.lax.scan(step, begun, (record, layout.neighbour, noise))[0].label
     return jax.ops.segment_min(record, label, num_records)[label]
+
+
+class _Likelihood(NamedTuple):
+    """What a sweep asks of a likelihood.
+
+    Parameters
+    ----------
+    kept : ``kept(row)`` -> what is kept of a cluster of these records, -1 where there are fewer.
+    join : ``join(record, rows, kept)`` -> log likelihood of a record in each of some clusters, relative to it alone.
+    """
+
+    kept: Callable[[Array], Array]
+    join: Callable[[Array, Array, Array], Array]
+
+
+def _hit_miss(state: State, problem: LinkProblem) -> _Likelihood:
+    """Keep log Z of each field."""
+    log_share = jnp.log(state.value_share)
+    log_ratio = log_copy_ratio(state.value_share, state.distortion, problem.field)
+
+    def kept(row: Any) -> Array:
+        own = _values(row, problem.value)
+        return log_normalisers(own, log_share[own], log_ratio[own])
+
+    def join(record: Any, rows: Any, kept: Any) -> Array:
+        own = problem.value[record]
+        return join_log_factors(own, log_ratio[own], state.distortion, _values(rows, problem.value), kept)
+
+    return _Likelihood(kept, join)
+
+
+def _error_classes(state: State, problem: LinkProblem) -> _Likelihood:
+    """Keep the log weight of each member as the head."""
+    share, errors = state.value_share, (state.distortion, state.class_share)
+
+    def kept(row: Any) -> Array:
+        own = _values(row, problem.value)
+        return error_classes.head_log_weights(own, share[own], *errors, row >= 0)
+
+    def join(record: Any, rows: Any, kept: Any) -> Array:
+        own, others = problem.value[record], _values(rows, problem.value)
+        return error_classes.join_log_factors(own, share[own], *errors, others, share[others], kept)
+
+    return _Likelihood(kept, join)
 
 
 def log_size_weights(intensity: Float[Array, ""], size_share: Float[Array, " size"]) -> Float[Array, " members"]:

@@ -58,13 +58,14 @@ class DrawnLinks(DrawnPartitions):
     @property
     def basis(self) -> str:  # type: ignore[override]
         """What the number of entities rests on."""
+        errors = "error classes" if "class_share" in self.draws else "hit-miss errors"
         if np.isnan(self.links_outside):
-            return "hit-miss errors; the pairs given"
+            return f"{errors}; the pairs given"
         graph = f"pairs with log odds above {-self.threshold:g}"
         if self.components is not None:
             sizes = [size for size, number in enumerate(self.components.num_components, 2) if number]
             graph += f" in groups of at most {max(sizes, default=1)}"
-        return f"hit-miss errors; {graph}, {self.links_outside:,.1f} links expected outside"
+        return f"{errors}; {graph}, {self.links_outside:,.1f} links expected outside"
 
 
 def label_free(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """Small linkage problems whose partitions can all be gone through."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -22,9 +23,9 @@ class Small(NamedTuple):
 
 @pytest.fixture
 def small_problem():
-    """Return a function that makes a problem of a few records on a given graph."""
+    """Return a function that makes a problem of a few records on a given graph; with shares, of error classes."""
 
-    def make(edges, value, *, share, distortion, intensity, size_share, source=None):
+    def make(edges, value, *, share, distortion, intensity, size_share, source=None, class_share=None):
         value = np.asarray(value)
         number = len(value)
         source = np.arange(number) if source is None else np.asarray(source)
@@ -35,14 +36,20 @@ def small_problem():
         codes = np.where(value >= 0, value + np.searchsorted(field, np.arange(len(share))), -1)
         share, distortion, size_share = np.concatenate(share), np.asarray(distortion), np.asarray(size_share)
         partition = set_partitions(number)
+        if class_share is None:
+            likelihood = functools.partial(_hit_miss, field=field, share=share, distortion=distortion)
+        else:
+            likelihood = functools.partial(
+                probability_of_classes, field=field, share=share, distortion=distortion, class_share=class_share
+            )
         weight = [
-            _weight(labels, edges, codes, field, share, distortion, intensity, size_share, source)
-            for labels in partition
+            _weight(labels, edges, codes, likelihood, intensity, size_share, source) for labels in partition
         ]
         partition = np.stack([_named(labels) for labels in partition])
         state = State(
             jnp.arange(number, dtype=jnp.int32), *(jnp.asarray(part) for part in (share, distortion)),
             jnp.asarray(intensity), jnp.asarray(size_share),
+            None if class_share is None else jnp.asarray(class_share),
         )  # fmt: skip
         problem = LinkProblem(
             value=jnp.asarray(codes, jnp.int32), field=jnp.asarray(field, jnp.int32),
@@ -50,6 +57,7 @@ def small_problem():
             neighbour=jnp.asarray(pairs[:, 1], jnp.int32), layout=None, value_concentration=jnp.asarray(0.3),
             distortion=jnp.tile(jnp.array([1.0, 9.0]), (len(distortion), 1)), intensity=jnp.array([1.0, 0.1]),
             size_share=jnp.ones(len(size_share)), form="scan",
+            class_share=None if class_share is None else jnp.ones(len(class_share)),
         )  # fmt: skip
         return Small(problem, state, partition, np.array(weight) / np.sum(weight))
 
@@ -61,20 +69,58 @@ def _named(labels):
     return (labels[:, None] == labels[None]).argmax(axis=1).astype(np.int32)
 
 
-def _weight(labels, edges, codes, field, share, distortion, intensity, size_share, source):
+def _weight(labels, edges, codes, likelihood, intensity, size_share, source):
     """Return the probability of a partition and its records, up to a constant, from the definition of the model."""
     weight = 1.0
     for label in range(labels.max() + 1):
         own = np.flatnonzero(labels == label)
         if len(own) > len(size_share) or len(np.unique(source[own])) < len(own) or not _is_connected(own, edges):
             return 0.0
-        weight *= intensity * np.prod(np.arange(1, len(own) + 1)) * size_share[len(own) - 1]
-        for column, rate in enumerate(distortion):
-            values = np.flatnonzero(field == column)
-            shown = codes[own, column][codes[own, column] >= 0]
-            copies = (1 - rate) * (values[:, None] == shown) + rate * share[shown]
-            weight *= share[values] @ np.prod(copies, axis=1)
+        weight *= intensity * np.prod(np.arange(1, len(own) + 1)) * size_share[len(own) - 1] * likelihood(codes[own])
     return weight
+
+
+def _hit_miss(codes, *, field, share, distortion):
+    """Return the probability of the records of an entity: the sum over its true values."""
+    whole = 1.0
+    for column, rate in enumerate(distortion):
+        values = np.flatnonzero(field == column)
+        shown = codes[:, column][codes[:, column] >= 0]
+        copies = (1 - rate) * (values[:, None] == shown) + rate * share[shown]
+        whole *= share[values] @ np.prod(copies, axis=1)
+    return whole
+
+
+def probability_of_classes(codes, *, field, share, distortion, class_share):
+    """Return the probability of the records of an entity: the sum over the head and the classes of the others."""
+    whole = 0.0
+    for place, head in enumerate(codes):
+        one = np.prod(share[head[head >= 0]]) / len(codes)
+        for record in np.delete(codes, place, axis=0):
+            one *= np.dot(class_share, _given_head(record, head, field, share, distortion))
+        whole += one
+    return whole
+
+
+def _given_head(record, head, field, share, distortion):
+    """Return the probability of a record given the head and each class."""
+    apart = np.prod([share[code] for code, true in zip(record, head, strict=True) if true < 0 <= code])
+    both = [column for column in range(len(head)) if min(record[column], head[column]) >= 0]
+    one = 0.0
+    for wrong in range(len(head)):
+        term = 1 / len(head)
+        for column in both:
+            shown, true = record[column], head[column]
+            others = (field == column) & (np.arange(len(field)) != true)
+            of_error = share[shown] / share[others].sum() if others[shown] else 0.0
+            term *= of_error if column == wrong else float(shown == true)
+        one += term
+    exact = float(all(record[column] == head[column] for column in both))
+    many = np.prod([
+        (1 - distortion[column]) * (record[column] == head[column]) + distortion[column] * share[record[column]]
+        for column in both
+    ])  # fmt: skip
+    return apart * np.array([exact, one, many])
 
 
 def _is_connected(own, edges):
