@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,9 @@ SIMULATED = {
     "size_share": (0.75, 0.19, 0.06), "distortion": 0.05,
 }  # fmt: skip
 _MILLION = 1_000_000
+_LARGE = 10_000_000
+_LARGE_PROCESSES = (1, 2)
+_MISSING = 0.1
 
 _RLDATA_FIELDS = ("fname_c1", "lname_c1", "by", "bm", "bd")
 
@@ -63,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--simulated", type=int, nargs="*", default=[10_000, 100_000], metavar="N", help="records (10000 100000)"
     )
-    parser.add_argument("--large", action="store_true", help="a million simulated records as well")
+    parser.add_argument("--large", action="store_true", help="a million simulated records as well, and ten million")
     parser.add_argument("--table", choices=TABLES, help="this table alone, of dirichlet-entity on RLdata500")
     parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
@@ -80,6 +84,8 @@ def run(arguments: argparse.Namespace) -> None:
     sizes = " ".join(map(str, arguments.simulated))
     command = " ".join(["python -m benchmarks linkage", *given, f"--simulated {sizes}", *["--large"] * arguments.large])
     record = Recording("linkage", "Linkage of records", command, arguments.output)
+    if arguments.large:
+        _large(command, arguments.output)
     with tempfile.TemporaryDirectory() as folder:
         sets = _data_sets(record, arguments, Path(folder))
         ours = [_ours(one, likelihood) for one in sets for likelihood in one.likelihoods]
@@ -148,6 +154,21 @@ def _febrl(python: str, folder: Path) -> list[_DataSet]:
     return sets
 
 
+def write_parquet(path: Path, number: int, missing: float = 0.0) -> None:
+    """Write simulated records as a Parquet file with dictionaries of texts, and the entities as whole numbers."""
+    import pyarrow
+    from pyarrow import parquet
+
+    from consilience.models.block_linkage import simulate
+
+    data, _ = simulate(0, num_records=number, missing=missing, **SIMULATED)
+    columns = {"id": pyarrow.array(data.records)}
+    for name, codes in zip(data.fields, data.value, strict=True):
+        indices = pyarrow.array(codes, mask=codes < 0)
+        columns[name] = pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(data.vocabulary(name)))
+    parquet.write_table(pyarrow.table({**columns, "entity": pyarrow.array(data.entity)}), path)
+
+
 def write_simulated(path: Path, number: int, seed: int = 0) -> None:
     """Write simulated records as a CSV file.
 
@@ -173,7 +194,7 @@ _PEERS = Path(__file__).with_name("linkage_peers.py")
 
 
 def _ours(one: _DataSet, likelihood: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.linkage_process", str(one.path), likelihood]
+    command = [sys.executable, "-m", "benchmarks.linkage_process", "small", str(one.path), likelihood]
     return {"data": one.name, "likelihood": likelihood, **_last_line(command)}
 
 
@@ -202,6 +223,79 @@ def _last_line(command: list[str]) -> dict[str, Any]:
     done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
     print(done.stdout.splitlines()[-1], flush=True)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def _process(*words: Any) -> dict[str, Any]:
+    return _last_line([sys.executable, "-m", "benchmarks.linkage_process", *map(str, words)])
+
+
+def _written(path: Path, *given: Any) -> Path:
+    """Write a Parquet file in a process of its own, which takes its memory with it."""
+    call = f"from benchmarks.linkage import write_parquet; write_parquet({path!r}, *{given!r})"
+    subprocess.run([sys.executable, "-c", f"from pathlib import *; {call}"], cwd=Path(__file__).parents[1], check=True)
+    return path
+
+
+# ---- large files ----
+
+
+def _large(command: str, output: Path | None) -> None:
+    """Measure and record what large files take, by themselves: it takes longer than all the rest."""
+    title = "Linkage of large files"
+    record = Recording("linkage-large", title, command, None if output is None else output / "large")
+    with tempfile.TemporaryDirectory() as folder:
+        _ten_million(record, Path(folder))
+        _often_missing(record, Path(folder))
+    record.write()
+
+
+def _ten_million(record: Recording, folder: Path) -> None:
+    path = _written(folder / "large.parquet", _LARGE)
+    rows = []
+    for number in _LARGE_PROCESSES:
+        target = folder / f"linked-{number}"
+        rows.append({"processes": number, **_process("large", path, target, number)})
+        shutil.rmtree(target)
+    same = len({row.pop("answer") for row in rows}) == 1
+    record.section(f"{_LARGE:,} records from Parquet")
+    processes = " and ".join(map(str, _LARGE_PROCESSES))
+    record.say(
+        "What `consilience link FILE.parquet --entity entity --processes N` does, in a fresh process: reading texts "
+        "and ids, the fit, the CSV files of entities and pairs, the saved fit and the page. CPU seconds are of all "
+        "processes, peak memory (MB) after each stage of the one that reads and writes, and of the largest of the "
+        "others. Each process that is started imports the library, some two CPU seconds. Every number of the "
+        f"posterior is {'the same' if same else 'NOT THE SAME'} for {processes} processes. Simulated as the records of "
+        "`linkage`. Other work may have run on the machine: read CPU seconds."
+    )
+    stages = ("read", "fit", "tables", "save", "page")
+    for unit in ("CPU s", "s"):
+        names = [f"{stage}, {unit}" for stage in stages]
+        whole = "CPU s" if unit == "CPU s" else "wall s"
+        record.table(
+            f"large {whole}", [{name: row[name] for name in ("processes", *names, whole)} for row in rows]
+        )
+    peaks = [f"peak after {stage}, MB" for stage in stages]
+    record.table("large memory", [{n: row[n] for n in ("processes", *peaks, "peak of others, MB")} for row in rows])
+    sizes = ("page, kB", "entities.csv, MB", "pairs.csv, MB", "fit, MB")
+    found = ("F1", "MAP", "mean", "corrected", "true", "found share", "disagreement")
+    record.table("large outcome", [{name: rows[0][name] for name in (*found, *sizes)}])
+
+
+def _often_missing(record: Recording, folder: Path) -> None:
+    path = _written(folder / "missing.parquet", _MILLION, _MISSING)
+    rows = [{"join": name, **_process("missing", path, exact)} for name, exact in (("exact", 1), ("quick", 0))]
+    record.section(f"{_MILLION:,} records, {_MISSING:.0%} of all values missing")
+    record.say(
+        "The exact join, which the fit takes by itself where many pairs lack two fields or more, and the quick one, "
+        "which finds pairs that lack one field. 'Candidates' are pairs with log odds above -6 under the starting "
+        "values; 'found share' is what the model expects its candidates to be of all links, and 'corrected' the number "
+        "of entities with the others."
+    )
+    columns = (
+        "join", "candidates", "join, CPU s", "fit, CPU s", "peak, MB", "F1", "MAP", "mean", "corrected", "true",
+        "found share", "disagreement",
+    )  # fmt: skip
+    record.table("missing", [{name: row[name] for name in columns} for row in rows])
 
 
 # ---- what was found, and how fast ----

@@ -1,15 +1,25 @@
 """What the benchmark `linkage` measures of this library in a fresh process: `python -m benchmarks.linkage_process …`.
 
-RECORDS LIKELIHOOD: links a CSV file, and prints seconds by stage, memory, scores and the calibration of pairs.
+`small RECORDS LIKELIHOOD` links a CSV file, and prints seconds by stage, memory, scores and the calibration of pairs.
+`large RECORDS FOLDER PROCESSES` links a Parquet file and writes all that `consilience link` writes. `missing RECORDS
+EXACT` links a Parquet file whose values are missing, with the join that finds every pair (1) or the quick one (0).
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import importlib
 import json
+import resource
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks.speed import peak_memory_mb, timed
 
@@ -63,6 +73,87 @@ def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _large(path: str, folder: str, processes: str) -> dict[str, Any]:
+    """Do what the command does with a file, and time its stages; of other processes the largest memory is told."""
+    began, began_cpu = time.perf_counter(), _cpu_seconds()
+    import consilience as cs
+    from consilience.models import member
+    from consilience.printing import write_columns
+    from consilience.reporting import report
+
+    (cs.read_records, cs.fit, member("block-linkage"))  # imported when they are first used: here
+    target, made = Path(folder), dict[str, Any]()
+    target.mkdir()
+    row: dict[str, Any] = {"import, CPU s": _cpu_seconds() - began_cpu}
+    stages: dict[str, Callable[[], Any]] = {
+        "read": lambda: made.update(records=cs.read_records(path, entity="entity")),
+        "fit": lambda: made.update(fit=cs.fit("block-linkage", made["records"], processes=int(processes))),
+        "tables": lambda: [
+            write_columns(made["fit"].columns(name), target / f"{name}.csv") for name in ("entities", "pairs")
+        ],
+        "save": lambda: made["fit"].save(target / "fit"),
+        "page": lambda: report(made["fit"], path=target / "report.html"),
+    }
+    for stage, call in stages.items():
+        wall, cpu = time.perf_counter(), _cpu_seconds()
+        call()
+        row |= {f"{stage}, s": time.perf_counter() - wall, f"{stage}, CPU s": _cpu_seconds() - cpu}
+        row[f"peak after {stage}, MB"] = peak_memory_mb()
+    row |= {"wall s": time.perf_counter() - began, "CPU s": _cpu_seconds() - began_cpu}
+    row["peak of others, MB"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
+    row |= {f"{name}, MB": _megabytes(target / name) for name in ("entities.csv", "pairs.csv", "fit")}
+    row["page, kB"] = 1000 * _megabytes(target / "report.html")
+    answer = b"".join(np.asarray(values).tobytes() for values in made["fit"].posterior)
+    row["answer"] = hashlib.sha256(answer).hexdigest()
+    return row | _found(made["fit"], made["records"])
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of those that have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def _megabytes(path: Path) -> float:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6
+
+
+def _found(fit: Any, records: Any) -> dict[str, Any]:
+    import consilience as cs
+
+    scores, posterior = cs.score_partition(fit, records), fit.posterior
+    mean, _ = fit.truth.num_clusters_moments()
+    return {
+        "records": records.num_records, "F1": scores.values["pairwise-f1"], "MAP": scores.predicted_entities,
+        "mean": mean, "corrected": fit.truth.corrected_num_clusters(), "true": scores.true_entities,
+        "found share": float(posterior.found_share), "completed": bool(posterior.completed),
+        "disagreement": float(posterior.disagreement),
+    }  # fmt: skip
+
+
+def _missing(path: str, exact: str) -> dict[str, Any]:
+    import consilience as cs
+    from consilience.models.block_linkage import join as module
+
+    em = importlib.import_module("consilience.models.block_linkage.em")
+    records, made = cs.read_records(path, entity="entity"), dict[str, Any]()
+    parameters = em.starting_parameters(records, 6)
+    given = {"threshold": 4.0 + em.SLACK, "exact": bool(int(exact))}
+
+    def join() -> None:
+        made["pairs"] = module.join(records, parameters, em.LIKELIHOODS["hit-miss"], **given)
+
+    _, cpu = timed(join)
+    # A fit chooses between the two joins by itself: here it is told.
+    em.join, em.join_rule = (functools.partial(call, exact=given["exact"]) for call in (module.join, module.join_rule))
+    _, fit_cpu = timed(lambda: made.update(fit=cs.fit("block-linkage", records)))
+    return {
+        "candidates": len(made["pairs"].first), "join, CPU s": cpu, "fit, CPU s": fit_cpu, "peak, MB": peak_memory_mb(),
+        **_found(made["fit"], records),
+    }  # fmt: skip
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    print(json.dumps(_measure(*sys.argv[1:])))
+    kinds: dict[str, Callable[..., dict[str, Any]]] = {"small": _measure, "large": _large, "missing": _missing}
+    print(json.dumps(kinds[sys.argv[1]](*sys.argv[2:])))

@@ -1,3 +1,4 @@
+import importlib
 import sys
 
 import numpy as np
@@ -58,6 +59,31 @@ def test_what_a_process_measures(simulated):
     assert row["low"] <= row["mean"] <= row["high"]
     assert sum(line["pairs"] for line in row["calibration"]) == row["candidates"]
     assert row["process, CPU s"] > row["CPU s"] > row["fit, CPU s"] > 0
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_what_large_files_take(tmp_path):
+    linkage.write_parquet(tmp_path / "records.parquet", 1500)
+    row = linkage_process._large(str(tmp_path / "records.parquet"), str(tmp_path / "linked"), "1")
+    assert {path.name for path in (tmp_path / "linked").iterdir()} == {
+        "entities.csv", "pairs.csv", "fit", "report.html"
+    }
+    stages = ("read", "fit", "tables", "save", "page")
+    assert row["CPU s"] >= sum(row[f"{stage}, CPU s"] for stage in stages) > row["fit, CPU s"] > 0
+    assert 0.9 < row["F1"] <= 1
+    assert row["records"] == 1500
+    assert row["page, kB"] > 10
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_the_quick_join_of_records_with_missing_values_finds_fewer_pairs(tmp_path, monkeypatch):
+    em = importlib.import_module("consilience.models.block_linkage.em")
+    for name in ("join", "join_rule"):
+        monkeypatch.setattr(em, name, getattr(em, name))  # what is replaced comes back
+    linkage.write_parquet(tmp_path / "records.parquet", 1500, 0.1)
+    exact, quick = (linkage_process._missing(str(tmp_path / "records.parquet"), one) for one in ("1", "0"))
+    assert quick["candidates"] < exact["candidates"]
+    assert quick["found share"] < exact["found share"] <= 1
 
 
 @pytest.mark.parametrize(("f1", "seconds", "verdicts"), [(0.97, 3.0, "met"), (0.94, 7.0, "missed")])
