@@ -21,6 +21,7 @@ BENCHMARKS = {
     "spa": "weights of sparse probability of agreement on six crowd sets (Nørregaard and Derczynski 2022, Table 1)",
     "annotators_speed": "speed and memory of crowd models, streamed from Parquet, beside crowd-kit",
     "linkage": "records of the same entity, beside splink; the method of Broderick and Steorts (2014) on RLdata500",
+    "linkage_strings": "records with misspelt names, compared by similarity, beside splink with Jaro–Winkler",
     "coverage": "whether intervals for the number of entities hold it, on simulated records",
     "views": "several clusterings from uncertain experts (Chang and others 2017), beside clusterings of one view",
     "agreement_speed": "speed and memory of agreement of 10⁸ annotations, against krippendorff",

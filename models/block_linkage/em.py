@@ -139,6 +139,9 @@ def _fit(
     parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
+    share = np.nan if seen is None else seen.share
+    if seen is None and pairs is None:
+        share = chosen.found_share(records, wide, found, threshold)
     alike = Alike(0, 0, 0.0)
     if pairs is None:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
@@ -154,7 +157,7 @@ def _fit(
         ),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
-        found_share=np.array(np.nan if seen is None else seen.share),
+        found_share=np.array(share),
         disagreement=np.array(check.disagreement),
         completed=np.array(check.passed),
         cut=np.array(parts.cut, float),
@@ -282,10 +285,8 @@ class _Rule(NamedTuple):
 
     def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
         """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
-        if self.join is None:
+        if self.join is None or not likelihood.additive:
             return None
-        if not likelihood.additive:
-            return likelihood.found_share(records, parameters, self.parameters, self.threshold)
         return found_share(
             parameters,
             records.first_value,

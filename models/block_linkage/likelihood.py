@@ -80,6 +80,18 @@ class Likelihood(ABC):
         """
         return None
 
+    def found_share(self, records: Any, parameters: Parameters, found: Any, threshold: float) -> float:
+        """Return the share of links above the threshold, where not `additive`; nan where nobody knows.
+
+        Parameters
+        ----------
+        records : `Records`.
+        parameters : of the candidates.
+        found : `CandidatePairs`.
+        threshold : candidates have log odds above minus this.
+        """
+        return float("nan")
+
     def log_pairs(
         self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
     ) -> Float[np.ndarray, " pair"]:

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_array
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters
@@ -99,11 +99,13 @@ class NearGains(NamedTuple):
     Parameters
     ----------
     near : codes of values, shape ``(near, 2)``.
+    nearest : shape ``(near,)``; whether they are at most 1 apart.
     of_pair : shape ``(near,)``; where the two records have these.
-    of_two : shape ``(value,)``; where both have values near this one.
+    of_two : shape ``(value,)``; where both have values at most 1 away from this one.
     """
 
     near: Int[np.ndarray, "near 2"]
+    nearest: Bool[np.ndarray, " near"]
     of_pair: Float[np.ndarray, " near"]
     of_two: Float[np.ndarray, " value"]
 
@@ -191,6 +193,13 @@ class SimilarHitMiss(HitMiss):
 
         return find_similar_pairs(records, rule, self.at_most(parameters))
 
+    def found_share(self, records: Any, parameters: Parameters, found: Any, threshold: float) -> float:
+        """Return the share of links among the candidates: see `similar_links`."""
+        from consilience.models.block_linkage.similar_links import share_of_links_found  # which imports the join
+
+        values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
+        return share_of_links_found(values, self, parameters, found, threshold)
+
     def at_most(self, parameters: Parameters) -> NearGains:
         """Return what near values add at most to the log odds of a pair, beyond values that are far apart."""
         _, differ = self.pair_terms(parameters, self.first_value)
@@ -204,27 +213,34 @@ class SimilarHitMiss(HitMiss):
         ratio = (1 + self.excess) * miss[one] * (1 - miss[one])
         once = ratio * (1 / self.normaliser[one] + 1 / self.normaliser[other])
         gain = np.log(once + both) - alone[one] - alone[other] - differ[one]
-        highest = np.exp(DECAY * (BEYOND - 1))
-        of_two = miss**2 * self.value_share * (highest / self.normaliser) ** 2
-        return NearGains(self.near, gain, np.log1p(of_two * np.exp(-differ)))
+        of_nearest = np.exp(DECAY * (BEYOND - 1))
+        of_two = miss**2 * self.value_share * (of_nearest / self.normaliser) ** 2
+        nearest = self.excess + 1 > 0.99 * of_nearest
+        return NearGains(self.near, nearest, gain, np.log1p(of_two * np.exp(-differ)))
 
     def log_pairs(
         self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
     ) -> Float[np.ndarray, " pair"]:
         """Return the log likelihood of pairs of records: the same as of components of two, without their candidates."""
+        return self.field_terms(values, parameters).sum(0)
+
+    def field_terms(
+        self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
+    ) -> Float[np.ndarray, "field pair"]:
+        """Return what each field adds to the log likelihood of pairs of records."""
         observed: Any = (values >= 0).all(0)
-        total = np.zeros(values.shape[2])
+        terms = np.zeros(values.shape[1:])
         agree, differ = super().pair_terms(parameters, self.first_value)
         for field, (one, other) in enumerate(values.transpose(1, 0, 2)):
             if field not in self.fields:
-                total += np.where(observed[field], np.where(one == other, agree[one], differ[field]), 0)
+                terms[field] = np.where(observed[field], np.where(one == other, agree[one], differ[field]), 0)
                 continue
             both = np.flatnonzero(observed[field])
             key = np.minimum(one, other)[both].astype(np.int64) * len(self.value_share) + np.maximum(one, other)[both]
             distinct, place = np.unique(key, return_inverse=True)
             lower, higher = np.divmod(distinct, len(self.value_share))
-            total[both] += self._log_field(field, lower, higher, parameters.distortion[field])[place]
-        return total
+            terms[field, both] = self._log_field(field, lower, higher, parameters.distortion[field])[place]
+        return terms
 
     def _log_field(
         self, field: int, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"], miss: float
@@ -271,7 +287,7 @@ class SimilarHitMiss(HitMiss):
         self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
     ) -> Float[np.ndarray, " pair"]:
         """Look the excess of pairs of values up; zero where they are not near."""
-        return self._excess_matrix()[one, other]
+        return self._excess_matrix()[one, other] if len(one) else np.zeros(0)
 
     def _excess_matrix(self) -> csr_array:
         return self.neighbours.matrix(self.of_neighbour)

@@ -9,12 +9,13 @@ its pairs does.
 
 So the join has two ways to look at such a field, by value and by group, and a record enters a set of both where its
 score passes the threshold, and would no longer pass without the least gain. As in `join`, every pair above the
-threshold shares a set that both enter, however many of its fields are near. Values in one group need not be near each
-other; the log odds of the pairs decide.
+threshold shares a set that both enter, but for those below. Values in one group need not be near each other; the log
+odds of the pairs decide.
 
-Left out are pairs that need more than the terms of single near pairs: of values that are not near each other, but both
-near a third one which is rarer than they are. And with missing values, pairs that lack two fields or more, as in `join`
-where it is not exact.
+Left out are pairs of which two fields are near and not both at most 1 apart; of values that are not near each other,
+but both near a third one, which adds to their log odds too; and, with missing values, pairs that lack two fields or
+more, as in `join` where it is not exact. `similar_links` says how many links the threshold hides, and a test how many
+are lost besides.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ _MOST_PAIRS = 100_000_000
 
 
 class Groups(NamedTuple):
-    """Groups of values that are near.
+    """Groups of values that are near, each called by the value that all others in it are near.
 
     Parameters
     ----------
     begin : shape ``(value + 1,)``; where the groups of each value begin.
-    group : shape ``(entry,)``; groups, called by the value that all others in it are near.
+    group : shape ``(entry,)``.
     gain : shape ``(value,)``; what a pair of records in a group has at most, beyond values that are far apart.
     """
 
@@ -53,24 +54,36 @@ class Groups(NamedTuple):
     gain: Float[np.ndarray, " value"]
 
 
-def groups_of(gains: NearGains, counts: Int[np.ndarray, " value"]) -> Groups:
+def groups_of(gains: NearGains, counts: Int[np.ndarray, " value"]) -> tuple[Groups, Groups]:
     """Put near values into groups, each pair into that of the more common one.
 
     Parameters
     ----------
     counts : how many records have each value.
+
+    Returns
+    -------
+    nearest, further : those of values at most 1 apart, and of the others.
     """
-    number = len(counts)
     one, other = gains.near.T
     first = (counts[one] > counts[other]) | ((counts[one] == counts[other]) & (one < other))
     centre, member = np.where(first, one, other), np.where(first, other, one)
+    nearest, further = (
+        _groups(centre[level], member[level], gains.of_pair[level], len(counts))
+        for level in (gains.nearest, ~gains.nearest)
+    )
+    several = np.bincount(centre[gains.nearest], minlength=len(counts)) > 1
+    return nearest._replace(gain=np.maximum(nearest.gain, np.where(several, gains.of_two, 0))), further
+
+
+def _groups(
+    centre: Int[np.ndarray, " near"], member: Int[np.ndarray, " near"], of_pair: Float[np.ndarray, " near"],
+    number: int,
+) -> Groups:  # fmt: skip
     gain = np.zeros(number)
-    np.maximum.at(gain, centre, gains.of_pair)
-    several = np.bincount(centre, minlength=number) > 1
-    gain = np.where(several, np.maximum(gain, gains.of_two), gain)
-    useful = gain[centre] > 0
-    own = np.unique(centre[useful])
-    index = np.concatenate([member[useful], own]), np.concatenate([centre[useful], own])
+    np.maximum.at(gain, centre, of_pair)
+    own = np.unique(centre)
+    index = np.concatenate([member, own]), np.concatenate([centre, own])
     matrix = csr_array((np.ones(len(index[0]), bool), index), shape=(number, number))
     return Groups(matrix.indptr, matrix.indices, gain)
 
@@ -84,11 +97,13 @@ def find_similar_pairs(
     ------
     UnsupportedRequest : for more pairs than memory holds.
     """
-    values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)[rule.fields]
+    # Similar fields last: then few records are left that have to be looked at in several groups.
+    fields = rule.fields[np.argsort(np.asarray(records.similar)[rule.fields], kind="stable")]
+    values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)[fields]
     counts = np.bincount(values[values >= 0], minlength=records.num_values)
     # A join of its own for each set of missing fields is not made here: slack makes up for one of them.
-    lacking = rule.differ[rule.fields][(values < 0).any(axis=1)].min(initial=0)
-    search = _Search.of(groups_of(gains, counts), rule, np.asarray(records.similar)[rule.fields], rule.start - lacking)
+    lacking = rule.differ[fields][(values < 0).any(axis=1)].min(initial=0)
+    search = _Search.of(groups_of(gains, counts), rule.gain, np.asarray(records.similar)[fields], rule.start - lacking)
     bits = np.uint64(max(records.num_records - 1, 1).bit_length())
     words: dict[int, list[np.ndarray]] = {}
     for begin in range(0, records.num_records, _BLOCK):
@@ -159,38 +174,40 @@ class _Search(NamedTuple):
 
     Parameters
     ----------
-    groups : of near values.
+    groups : of near values, the nearest and those further apart.
     gain : shape ``(value,)``; of agreement.
     best : shape ``(value,)``; the most that a value adds, by agreement or by a group.
-    hashes, group_hashes : shape ``(value,)``; numbers that stand for values and for groups.
+    hashes : shape ``(value,)``; a number that stands for a value, or for the group called by it.
     similar : of each field of the join.
     start : the score of no field.
     """
 
-    groups: Groups
+    groups: tuple[Groups, Groups]
     gain: Float[np.ndarray, " value"]
     best: Float[np.ndarray, " value"]
     hashes: np.ndarray
-    group_hashes: np.ndarray
     similar: np.ndarray
     start: float
 
     @classmethod
-    def of(cls, groups: Groups, rule: Any, similar: np.ndarray, start: float) -> _Search:
+    def of(cls, groups: tuple[Groups, Groups], gain: np.ndarray, similar: np.ndarray, start: float) -> _Search:
         """Prepare a search."""
-        gain, of_group = rule.gain.astype(np.float32), groups.gain.astype(np.float32)
-        best = gain.copy()
-        value = np.repeat(np.arange(len(gain)), np.diff(groups.begin))
-        np.maximum.at(best, value, of_group[groups.group])
+        best = gain.astype(np.float32)
+        for level in groups:
+            value = np.repeat(np.arange(len(gain)), np.diff(level.begin))
+            np.maximum.at(best, value, level.gain[level.group].astype(np.float32))
         # The sum of several stands for them together; those with the same sum make pairs that the log odds remove.
-        hashes = np.random.default_rng(0).integers(2**64, size=2 * len(gain), dtype=np.uint64)
-        groups = groups._replace(gain=of_group)
-        return cls(groups, gain, best, hashes[: len(gain)], hashes[len(gain) :], similar, start)
+        hashes = np.random.default_rng(0).integers(2**64, size=len(gain), dtype=np.uint64)
+        return cls(groups, gain.astype(np.float32), best, hashes, similar, start)
 
     def entered(
         self, values: Int[np.ndarray, "join_field record"]
     ) -> Iterator[tuple[int, Int[np.ndarray, " row"], np.ndarray]]:
-        """Yield, for every set as a number, the records of a block that enter it and their keys."""
+        """Yield, for every set as a number, the records of a block that enter it and their keys.
+
+        The number has two bits for each field: 0 where it is in no set, 1 by value, 2 by the nearest, 3 by the further
+        groups.
+        """
         number = values.shape[1]
         best = np.where(values >= 0, np.append(self.best, 0)[values], 0)
         # The most that fields from each one on can add to the score of a record.
@@ -215,14 +232,22 @@ class _Search(NamedTuple):
             value = values[more, has.record]
             by_value = has.added(self.gain[value], self.hashes[value])
             yield from self._walk(chosen | 1 << 2 * more, more + 1, by_value, values, ahead)
-            if self.similar[more]:
-                by_group = self._by_group(has, value)
-                yield from self._walk(chosen | 2 << 2 * more, more + 1, by_group, values, ahead)
+            for mode in _modes(chosen) if self.similar[more] else ():
+                by_group = self._by_group(has, value, self.groups[mode - 2])
+                yield from self._walk(chosen | mode << 2 * more, more + 1, by_group, values, ahead)
 
-    def _by_group(self, rows: _Rows, value: Int[np.ndarray, " row"]) -> _Rows:
+    def _by_group(self, rows: _Rows, value: Int[np.ndarray, " row"], groups: Groups) -> _Rows:
         """Return rows once for each group of their values, with what the group adds."""
-        begin, number = self.groups.begin[value], self.groups.begin[value + 1] - self.groups.begin[value]
+        begin, number = groups.begin[value], groups.begin[value + 1] - groups.begin[value]
         row = np.repeat(np.arange(len(value)), number)
         entry = np.arange(len(row)) - np.repeat(np.cumsum(number) - number - begin, number)
-        group = self.groups.group[entry]
-        return rows.where(row).added(self.groups.gain[group], self.group_hashes[group])
+        group = groups.group[entry]
+        return rows.where(row).added(groups.gain[group].astype(np.float32), self.hashes[group])
+
+
+def _modes(chosen: int) -> tuple[int, ...]:
+    """Return by which groups a field may join a set: of several near fields, all have to be nearest."""
+    modes = {chosen >> place & 3 for place in range(0, chosen.bit_length(), 2)}
+    if 3 in modes:
+        return ()
+    return (2,) if 2 in modes else (2, 3)
