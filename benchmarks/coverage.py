@@ -3,7 +3,8 @@
 Records with known entities are simulated again and again and linked. A nominal 95 % interval should hold the true
 number in 95 % of the sets, and the true number should lie anywhere among the draws with equal probability. `gibbs` is
 beside the interval of EM, which takes its hyperparameters for known and its candidates for all there are. Some records
-break the model: there no interval is honest that does not know it, and the predictive check should say so.
+break the model: there no interval is honest that does not know it, and the predictive check should say so. Each
+likelihood (``--likelihoods``) is the model of some of the records, and wrong for others.
 
 A set takes seconds. Each is kept in ``sets.jsonl`` as soon as it is done, and the sets of the same commit that are
 there are not computed again.
@@ -24,7 +25,7 @@ from scipy import stats
 
 from benchmarks.recording import RESULTS, Recording, machine
 
-__all__ = ["SETTINGS", "add_arguments", "measure", "run", "summary"]
+__all__ = ["LIKELIHOODS", "SETTINGS", "add_arguments", "measure", "run", "summary"]
 
 _FIVE = {"num_values": (200, 400, 80, 12, 28), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0)}
 _SIX = {"num_values": (300, 800, 90, 12, 28, 100), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0, 0.6)}
@@ -38,7 +39,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "one error in every duplicate": {**_FIVE, "size_share": (0.9, 0.1), "distortion": 0.05, "errors": "one"},
     "a quarter moves": {**_FIVE, **_SIZES, "moves": 0.25, "moving_fields": ("field_4", "field_5")},
 }
-"""Options of `simulate_records`. The last two break the model: errors that exclude, or that come with, each other."""
+"""Options of `simulate_records`. The last two break the model: errors that exclude, or that come with, each other.
+Of hit-miss, that is; where every duplicate has one error, it is the likelihood of error classes that holds."""
+
+LIKELIHOODS = ("hit-miss", "error-classes")
 
 _LEVEL = 0.95
 _CHAINS, _WARMUP = 2, 200
@@ -50,12 +54,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--records", type=int, default=2000, metavar="N", help="records of a data set (2000)")
     parser.add_argument("--draws", type=int, default=700, metavar="N", help=f"of each of {_CHAINS} chains (700)")
     parser.add_argument("--kinds", nargs="+", choices=SETTINGS, default=list(SETTINGS), metavar="KIND")
+    parser.add_argument(
+        "--likelihoods", nargs="+", choices=LIKELIHOODS, default=list(LIKELIHOODS), metavar="NAME",
+        help=f"of the fits: {', '.join(LIKELIHOODS)}; both",
+    )  # fmt: skip
     parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/coverage by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     sizes = f"--sets {arguments.sets} --records {arguments.records} --draws {arguments.draws}"
+    if arguments.likelihoods != list(LIKELIHOODS):
+        sizes += f" --likelihoods {' '.join(arguments.likelihoods)}"
     record = Recording(
         "coverage", "Intervals for the number of entities", f"python -m benchmarks coverage {sizes}", arguments.output
     )
@@ -70,17 +80,21 @@ def run(arguments: argparse.Namespace) -> None:
         f"{arguments.draws} draws after {_WARMUP} sweeps; 'ESS' is the effective number of draws of the number of "
         "entities, and CPU seconds include compilation where a set has a new shape."
     )
-    record.table("summary", [summary(kind, rows) for kind in arguments.kinds if _of(kind, rows)])
+    found = [(kind, likelihood, _of(rows, kind, likelihood)) for kind, likelihood in _pairs(arguments)]
+    record.table("summary", [summary(kind, likelihood, own) for kind, likelihood, own in found if own])
     record.write()
 
 
-def measure(kind: str, seed: int, *, records: int = 2000, draws: int = 700) -> dict[str, Any]:
+def measure(
+    kind: str, seed: int, *, likelihood: str = "hit-miss", records: int = 2000, draws: int = 700
+) -> dict[str, Any]:
     """Simulate and link one data set.
 
     Parameters
     ----------
     kind : a name in `SETTINGS`.
     seed : of the records, and of the draws.
+    likelihood : of the fits, a name in `LIKELIHOODS`.
     records, draws : how many records, and how many draws of each chain.
 
     Returns
@@ -88,7 +102,6 @@ def measure(kind: str, seed: int, *, records: int = 2000, draws: int = 700) -> d
     Row with the true number of entities and what Gibbs sampling and EM say of it.
     """
     import consilience as cs
-    from consilience.models.block_linkage.gibbs.predictive import predictive_check
 
     data = cs.simulate_records(records, seed=seed, **SETTINGS[kind])
     true = int(np.asarray(data.entity).max()) + 1
@@ -96,34 +109,34 @@ def measure(kind: str, seed: int, *, records: int = 2000, draws: int = 700) -> d
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = cs.fit(
-            "block-linkage", data, method="gibbs", draws=draws, chains=_CHAINS, warmup=_WARMUP, seed=seed,
-            progress=False,
+            "block-linkage", data, method="gibbs", likelihood=likelihood, draws=draws, chains=_CHAINS, warmup=_WARMUP,
+            seed=seed, progress=False,
         )  # fmt: skip
         seconds = time.process_time() - began
-        plug_in = cs.fit("block-linkage", data, method="em", seed=seed)
+        plug_in = cs.fit("block-linkage", data, method="em", likelihood=likelihood, seed=seed)
     count, by_em = fit.num_entities(), plug_in.num_entities()
     drawn = np.asarray(count.draws)
     random = np.random.default_rng(seed)
     rank = (np.sum(drawn < true) + random.random() * (1 + np.sum(drawn == true))) / (len(drawn) + 1)
     low, high = np.quantile(drawn, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    draws_of = {site: np.concatenate(list(values)) for site, values in fit.samples().items()}
     mixing = fit.summary().set_index("quantity").loc["num_entities"]
     return {
-        "kind": kind, "seed": seed, "true": true, "mean": float(drawn.mean()), "sd": float(drawn.std()),
+        "kind": kind, "likelihood": likelihood, "seed": seed, "true": true,
+        "mean": float(drawn.mean()), "sd": float(drawn.std()),
         "low": float(low), "high": float(high), "rank": float(rank),
         "ESS": float(mixing["ess_bulk"]), "R-hat": float(mixing["r_hat"]),
-        "outside": float(fit.truth.links_outside), "p": predictive_check(draws_of, data).p_value,
+        "outside": float(fit.truth.links_outside), "p": fit.truth.predictive.p_value,
         "CPU s": seconds,
         "EM mean": float(by_em.value), "EM low": float(by_em.interval[0]), "EM high": float(by_em.interval[1]),
     }  # fmt: skip
 
 
-def summary(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how often the intervals of a kind of data hold, and how they err."""
-    of = {name: np.array([row[name] for row in _of(kind, rows)]) for name in rows[0] if name != "kind"}
+def summary(kind: str, likelihood: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how often the intervals of a kind of data hold under a likelihood, and how they err, from their rows."""
+    of = {name: np.array([row[name] for row in rows]) for name in rows[0] if name not in ("kind", "likelihood")}
     error = of["mean"] - of["true"]
     return {
-        "data": kind, "sets": len(error),
+        "data": kind, "likelihood": likelihood, "sets": len(error),
         "Gibbs: hold": _held(of, ""), "error": _with_error(error), "sd of the error": float(error.std(ddof=1)),
         "mean sd": float(of["sd"].mean()), "uniform": float(stats.kstest(of["rank"], "uniform").pvalue),
         "outside": float(of["outside"].mean()), "model refused": float((of["p"] < 0.01).mean()),
@@ -132,8 +145,13 @@ def summary(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _of(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [row for row in rows if row["kind"] == kind]
+def _pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """Return the kinds of data, each with all likelihoods."""
+    return [(kind, likelihood) for kind in arguments.kinds for likelihood in arguments.likelihoods]
+
+
+def _of(rows: list[dict[str, Any]], kind: str, likelihood: str) -> list[dict[str, Any]]:
+    return [row for row in rows if (row["kind"], row["likelihood"]) == (kind, likelihood)]
 
 
 def _held(of: dict[str, np.ndarray], method: str) -> float:
@@ -149,17 +167,22 @@ def _rows(path: Path, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]
     made_by = {"records": arguments.records, "draws": arguments.draws, "commit": machine()["commit"]}
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    known = {(row["kind"], row["seed"]): row for row in map(json.loads, lines) if made_by.items() <= row.items()}
+    # Sets that were recorded before there was a choice are of hit-miss.
+    done = [{"likelihood": "hit-miss"} | row for row in map(json.loads, lines)]
+    known = {(row["kind"], row["likelihood"], row["seed"]): row for row in done if made_by.items() <= row.items()}
     with path.open("a", encoding="utf-8") as stream:
-        for kind in arguments.kinds:
+        for kind, likelihood in _pairs(arguments):
             for seed in range(arguments.sets):
-                if (kind, seed) not in known:
-                    row = measure(kind, seed, records=arguments.records, draws=arguments.draws) | made_by
+                own = kind, likelihood, seed
+                if own not in known:
+                    row = measure(
+                        kind, seed, likelihood=likelihood, records=arguments.records, draws=arguments.draws
+                    ) | made_by
                     stream.write(json.dumps(row) + "\n")
                     stream.flush()
                     print(
-                        f"{kind}, set {seed}: {row['true']:,} in [{row['low']:,.0f}, {row['high']:,.0f}], "
-                        f"{row['CPU s']:.1f} CPU s", flush=True,
+                        f"{kind}, {likelihood}, set {seed}: {row['true']:,} in [{row['low']:,.0f}, "
+                        f"{row['high']:,.0f}], {row['CPU s']:.1f} CPU s", flush=True,
                     )  # fmt: skip
-                    known[kind, seed] = row
-                yield known[kind, seed]
+                    known[own] = row
+                yield known[own]
