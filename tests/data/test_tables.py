@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from consilience.data import read_annotations
-from consilience.data.tables import choose_columns, read_table
+from consilience.data.tables import all_columns, choose_columns, read_table
 from consilience.errors import InputError, UnknownName
 
 ROWS = [("01", "w1", "yes"), ("1", "w2", "NA"), ("ünï, \"x\"", "w1", "null"), ("01", "w3", "None")]
@@ -117,6 +117,16 @@ def test_parquet_keeps_large_integers_with_missing_neighbours(tmp_path):
     with pytest.warns(match="1 rows without a label"):
         annotations = read_annotations(tmp_path / "a.parquet", missing="drop")
     assert annotations.items.tolist() == annotations.labels.tolist() == [str(large)]
+
+
+def test_whole_numbers_are_texts_in_the_order_of_their_appearance():
+    table = read_table({"id": [3, -1, None, 3, 2**70]}, all_columns)
+    codes, names = table.texts("id", required=True)
+    assert names == ["3", "-1", str(2**70)]
+    assert codes.tolist() == [0, 1, -1, 0, 2]
+    assert [problem.message for problem in table.problems.found] == ["the id is empty"]
+    codes, names = read_table({"id": [10, 9, 10]}, all_columns).texts("id", required=True)
+    assert (codes.tolist(), names) == ([0, 1, 0], ["10", "9"])
 
 
 def test_numbers_of_a_frame_become_their_text():

@@ -14,6 +14,8 @@ DRAWS = np.array([[7, 7, 2, 2], [5, 5, 5, 1], [3, 3, 0, 0], [1, 2, 3, 3]])
 
 def test_clusters_are_named_by_their_first_record():
     assert first_members(np.array([4, 9, 4, 0])).tolist() == [0, 1, 0, 3]
+    assert first_members(np.array([-4, 2**40, -4, 0])).tolist() == [0, 1, 0, 3]
+    assert first_members(np.zeros(0, np.int32)).tolist() == []
     expected = [[0, 0, 2, 2], [0, 0, 0, 3], [0, 0, 2, 2], [0, 1, 2, 2]]
     assert DrawnPartitions(DRAWS).clusters().tolist() == expected
     assert DrawnPartitions(DRAWS).clusters(slice(1, 3)).tolist() == expected[1:3]
