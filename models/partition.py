@@ -265,9 +265,9 @@ def first_members(cluster: Int[np.ndarray, " record"]) -> Int[np.ndarray, " reco
     """Name every cluster by the code of its first record, int32."""
     number = len(cluster)
     if number and cluster.min() >= 0 and cluster.max() < _MOST_PER_RECORD * number:
-        first = np.empty(int(cluster.max()) + 1, np.int32)
-        first[cluster[::-1]] = np.arange(number - 1, -1, -1, dtype=np.int32)  # the last one that is written stays
-        return first[cluster]
+        of_label = np.empty(int(cluster.max()) + 1, np.int32)
+        of_label[cluster[::-1]] = np.arange(number - 1, -1, -1, dtype=np.int32)  # the last one that is written stays
+        return of_label[cluster]
     _, first, place = np.unique(cluster, return_index=True, return_inverse=True)
     return first[place].astype(np.int32)
 
