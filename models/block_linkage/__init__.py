@@ -277,11 +277,16 @@ def _joined_by(posterior: Posterior, data: Records, likelihood: Any) -> list[str
 def _left_out(posterior: Posterior, data: Records) -> list[str]:
     """Say how many links the candidates leave out."""
     if np.isnan(posterior.found_share) and data.candidate is None:
-        return ["how many links are not among the candidates is not known with this likelihood, or similar fields"]
+        return ["how many links are not among the candidates is not known with this likelihood"]
     if np.isnan(posterior.found_share):
         return ["the candidates were given: how many links are not among them is not known"]
     if posterior.links_nothing():
         return []  # the model learned nothing from which to expect links
+    if data.similar is not None and np.any(data.similar):
+        return [
+            f"by how the linked records differ, {float(posterior.found_share):.1%} of all links are among the "
+            "candidates: the number of entities is not corrected for the others"
+        ]
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
     if not posterior.completed:
         why = "too few linked pairs have all fields to tell whether it fits"

@@ -132,7 +132,8 @@ class SimilarHitMiss(HitMiss):
         self.first_value, self.near, self.value_share = data.first_value, data.near, value_share
         # By how much the weight of a value that is near exceeds that of one that is not; the latter has weight θ.
         self.excess = xp.exp(DECAY * (BEYOND - data.distance)) - 1
-        self.neighbours = self.of_neighbour = None
+        self.neighbours: Any = None
+        self.of_neighbour: Any = None
         if xp is np:
             self.neighbours = _Neighbours.of(self.near, len(value_share))
             self.of_neighbour = self.excess[self.neighbours.pair]
@@ -144,7 +145,7 @@ class SimilarHitMiss(HitMiss):
         self.around = xp.stack(
             [self._sums_over_near((1 + self.excess) ** count - 1, weight, xp).T for count in range(_MOST_RECORDS + 1)]
         )
-        self.twice = self._repeated_distortions() if xp is np else None
+        self.twice: Any = self._repeated_distortions() if xp is np else None
 
     def _sums_over_near(self, excess: Any, weight: Any, xp: Any) -> Any:
         """Return the sums, of every value, over those near it: of the excess of both times weights ``(value, …)``."""
@@ -416,7 +417,7 @@ class SimilarHitMiss(HitMiss):
         rest = self.others.astype(share.dtype)[subsets.number, field]
         counted = xp.ones_like(joint)
         for record, value in enumerate(own):
-            count, last = subsets.count[:, record], subsets.last[:, record]
+            count, last = subsets.alike[:, record], subsets.last[:, record]
             around = self.around[count, subsets.number, value].astype(share.dtype)
             rest = rest + xp.where(last, around, 0)
             counted = counted + xp.where(last[:, None], ratio[None, :, record] ** count[:, None] - 1, 0)
@@ -430,12 +431,12 @@ class _Subsets(NamedTuple):
     Parameters
     ----------
     number : ``(subset, field, component)``; how many records have the field.
-    count : ``(subset, record, field, component)``; how many have the value of this one.
+    alike : ``(subset, record, field, component)``; how many have the value of this one.
     last : of the same shape; whether this one is the last that has its value.
     """
 
     number: Int[Array, "subset field component"]
-    count: Int[Array, "subset member field component"]
+    alike: Int[Array, "subset member field component"]
     last: Any
 
     @classmethod

@@ -233,7 +233,10 @@ class _Search(NamedTuple):
             by_value = has.added(self.gain[value], self.hashes[value])
             yield from self._walk(chosen | 1 << 2 * more, more + 1, by_value, values, ahead)
             for mode in _modes(chosen) if self.similar[more] else ():
-                by_group = self._by_group(has, value, self.groups[mode - 2])
+                groups = self.groups[mode - 2]
+                # Before they are looked at several times: those that can still pass.
+                can = has.score + groups.gain.max(initial=0) + ahead[more + 1, has.record] > 0
+                by_group = self._by_group(has.where(can), value[can], groups)
                 yield from self._walk(chosen | mode << 2 * more, more + 1, by_group, values, ahead)
 
     def _by_group(self, rows: _Rows, value: Int[np.ndarray, " row"], groups: Groups) -> _Rows:

@@ -3,6 +3,11 @@
 import csv
 import html
 import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -13,6 +18,7 @@ import pytest
 import consilience as cs
 from consilience.cli import main
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
+from consilience.inference import gibbs
 from consilience.linkage_figures import calibration
 from consilience.linkage_page import _groups
 from consilience.models.block_linkage import simulate
@@ -301,6 +307,8 @@ def test_what_scoring_refuses(folder, systems, monkeypatch, capsys, words, messa
         (["link", "file_1.csv", "--id", "person", "-o", "new"], "there is no column 'person'"),
         (["link", "file_1.csv", "--fields", "nome", "-o", "new"], "no source has this column"),
         (["link", "file_1.csv", "--pairs", "none.csv", "-o", "new"], "there is no such file"),
+        (["link", "file_1.csv", "--resume", "--force", "-o", "new"], "give one of them"),
+        (["link", "file_1.csv", "--resume", "-o", "out"], "exists, with no run that did not end"),
     ],
 )
 def test_what_the_command_refuses(folder, monkeypatch, capsys, words, message):
@@ -309,3 +317,98 @@ def test_what_the_command_refuses(folder, monkeypatch, capsys, words, message):
     assert main(words) == 1
     assert message in capsys.readouterr().err
     assert not (folder / "new").exists()
+
+
+# ---- runs that are stopped ----
+
+_GIBBS = ["--method", "gibbs", "--links", "scan", "--draws", "30", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Return the file of a few records, and the folder of a run on it that nothing stopped."""
+    path = tmp_path_factory.mktemp("records")
+    simulated = cs.simulate_records(num_entities=30, num_values=(20, 15, 6), seed=1)
+    cs.write_records(simulated, path / "records.csv")
+    assert main(["link", str(path / "records.csv"), "-o", str(path / "whole"), *_GIBBS]) in (0, 3)
+    return path
+
+
+def assert_same_run(one, other):
+    first, second = (cs.load_fit(folder / "fit") for folder in (one, other))
+    assert first.options["links"] == "scan"
+    for site, draws in first.posterior.items():
+        assert draws.tobytes() == second.posterior[site].tobytes()
+    for name in ("entities.csv", "pairs.csv"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    assert not (other / "fit" / "checkpoint").exists()
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.parametrize("last_step", [100, 510])
+def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(records, tmp_path, capsys, monkeypatch, last_step):
+    """In the warm-up of 500 sweeps nothing is written but the checkpoint; after it, what was drawn."""
+    words = ["link", str(records / "records.csv"), "-o", str(tmp_path / "linked"), *_GIBBS]
+    original = gibbs.run_gibbs
+
+    def stopping(*given, **options):
+        def interrupt(steps, _):
+            if steps >= last_step:
+                raise KeyboardInterrupt
+
+        return original(*given, **options | {"progress": interrupt})
+
+    with monkeypatch.context() as patch:
+        patch.setattr("consilience.inference.gibbs.run_gibbs", stopping)
+        assert main(words) == 130
+    shown = capsys.readouterr()
+    said = shown.err.partition("go on with: ")[2] if last_step < 500 else shown.out.partition("resume   ")[2]
+    command = shlex.split(said)
+    assert command == ["consilience", *words, "--resume"]
+    assert (tmp_path / "linked" / "entities.csv").exists() == (last_step > 500)
+    assert main(words) == 1
+    assert "holds a run that did not end; give --resume to go on with it" in capsys.readouterr().err
+    assert main(command[1:]) in (0, 3)
+    assert_same_run(records / "whole", tmp_path / "linked")
+    assert main(command[1:]) == 1
+    assert "with no run that did not end" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+def test_a_process_that_is_stopped_goes_on_to_the_same_bits(records, tmp_path, number):
+    words = ["link", str(records / "records.csv"), "-o", str(tmp_path / "linked"), *_GIBBS]
+    # A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
+    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([sys.executable, "-m", "consilience", *words], stderr=subprocess.PIPE)
+    signal.signal(signal.SIGINT, earlier)
+    while process.poll() is None and not (tmp_path / "linked/fit/checkpoint/checkpoint.json").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.Signals[number])
+    errors = process.communicate()[1].decode()
+    assert process.returncode == (-signal.SIGKILL if number == "SIGKILL" else 130), errors
+    assert main([*words, "--resume"]) in (0, 3)
+    assert_same_run(records / "whole", tmp_path / "linked")
+
+
+def test_a_run_that_is_killed_while_results_are_written_loses_nothing(records, tmp_path, monkeypatch):
+    words = ["link", str(records / "records.csv"), "-o", str(tmp_path / "linked"), *_GIBBS]
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*given, **options):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("consilience.reporting.report", killed)
+        with pytest.raises(Killed):
+            main(words)
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sweeps = []
+        patch.setattr("consilience.inference.loop._leading_true", lambda flags: sweeps.append(flags) or len(flags))
+        assert main([*words, "--resume"]) in (0, 3)
+        assert not sweeps  # the run was complete
+    assert_same_run(records / "whole", tmp_path / "linked")

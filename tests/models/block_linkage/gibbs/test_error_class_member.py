@@ -1,0 +1,158 @@
+"""Error classes as an option of the sampler: through fit, refused, what it says of itself, and its checks."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+import consilience as cs
+from consilience.errors import DiagnosticWarning, UnsupportedRequest
+from consilience.models.block_linkage import Priors
+from consilience.models.block_linkage.error_classes import ErrorClasses
+from consilience.models.block_linkage.gibbs.error_class_records import draw_class_records
+from consilience.models.block_linkage.gibbs.outside import links_outside
+from consilience.models.block_linkage.gibbs.predictive import predictive_check
+from consilience.models.block_linkage.gibbs.problem import wide_pairs
+from consilience.models.block_linkage.gibbs.sampler import prepare, start, sweep
+from consilience.models.partition import first_members, pairs_together
+
+
+@pytest.fixture(scope="module")
+def copied():
+    """Return records of which every duplicate has exactly one error."""
+    return cs.simulate_records(
+        250, num_values=(60, 80, 40, 12), size_share=(0.75, 0.25), distortion=0.05, errors="one", seed=4
+    )
+
+
+def quietly(records, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiagnosticWarning)
+        return cs.fit("block-linkage", records, method="gibbs", chains=2, **{"warmup": 100, "draws": 250} | settings)
+
+
+@pytest.fixture(scope="module")
+def fitted(copied):
+    pytest.importorskip("numba")
+    return quietly(copied, likelihood="error-classes")
+
+
+def test_sites_label_and_tables(fitted, copied):
+    assert fitted.posterior["class_share"].shape == (2, 250, 3)
+    np.testing.assert_allclose(fitted.posterior["class_share"].sum(axis=-1), 1, rtol=1e-5)
+    assert fitted.posterior["class_share"][..., 1].mean() > 0.7
+    count = fitted.num_entities()
+    assert count.basis.startswith("error classes; pairs with log odds above -10")
+    assert "class_share[error_class=1]" in fitted.summary()["quantity"].tolist()
+    for name in ("entities", "fields", "loss", "canonical"):
+        assert len(fitted.table(name)), name
+    true = len(np.unique(copied.entity))
+    assert count.interval[0] <= true <= count.interval[1]
+
+
+def test_the_check_says_which_likelihood_to_try(fitted, copied):
+    """Quiet under error classes; under hit-miss it names these."""
+    assert not fitted.truth.predictive.fails
+    assert not any("does not hold" in note for note in fitted.notes())
+    wrong = quietly(copied)
+    (said,) = [note for note in wrong.notes() if "the model does not hold" in note]
+    assert "try likelihood='error-classes'" in said
+
+
+def test_what_it_takes(copied):
+    with pytest.raises(UnsupportedRequest, match="'pairs' with likelihood='hit-miss' only; with error classes take"):
+        prepare(copied, Priors(), likelihood="error-classes", links="pairs")
+    problem = prepare(copied, Priors(), likelihood=ErrorClasses(), links="scan")
+    np.testing.assert_array_equal(problem.distortion, [[2, 4]] * 4)
+    np.testing.assert_array_equal(problem.class_share, [1, 1, 1])
+    plain = prepare(copied, Priors(), links="scan")
+    assert plain.class_share is None
+    np.testing.assert_array_equal(plain.neighbour, problem.neighbour)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_a_sweep_in_both_precisions(copied, double):
+    with jax.enable_x64(double):
+        problem = jax.device_put(prepare(copied, Priors(), likelihood="error-classes", links="scan"))
+        state = start(jax.random.key(0), problem)
+        after = jax.jit(sweep)(jax.random.key(1), state, problem)
+    for values, before in zip(after, state, strict=True):
+        assert values.dtype == before.dtype
+        assert np.isfinite(values[: copied.num_values] if values.ndim else values).all()
+    assert after.class_share.dtype == (np.float64 if double else np.float32)
+
+
+# ---- records drawn anew ----
+
+SHARE = np.array([0.5, 0.3, 0.2, 0.6, 0.4])
+FIRST, RATE, CLASSES = np.array([0, 3, 5]), np.array([0.3, 0.7]), np.array([0.2, 0.5, 0.3])
+
+
+@pytest.mark.parametrize("lost", [(), ((0, 0),), ((1, 1),)], ids=["all", "of one record", "of the other"])
+def test_records_are_as_probable_as_the_likelihood_says(lost):
+    """All pairs of records, drawn and by the formula."""
+    number = 60_000
+    shown = np.zeros((2, 2 * number), int)
+    for field, place in lost:
+        shown[field, place::2] = -1
+    entity = np.repeat(np.arange(number), 2)
+    drawn = draw_class_records(np.random.default_rng(0), entity, shown, FIRST, SHARE, RATE, CLASSES)
+    first, second = drawn[:, ::2], drawn[:, 1::2]
+    kinds, counts = np.unique(np.concatenate([first, second]), axis=1, return_counts=True)
+    values = kinds.reshape(2, 2, -1)                  # record, field, kind
+    table = np.append(SHARE, 1)
+    together = ErrorClasses(CLASSES).log_marginals(values, table[values], RATE, np)[3]
+    exact = np.exp(together) * table[values].prod(axis=(0, 1))
+    np.testing.assert_allclose(exact.sum(), 1, atol=1e-9)
+    assert (np.abs(counts / number - exact) < 5 * np.sqrt(exact * (1 - exact) / number)).all()
+
+
+def records_of_classes(make_records, seed, *, number=1200, num_values=(100, 80, 40, 12, 20), missing=0.0):
+    """Return records of entities of one or two, and what they were drawn from."""
+    generator = np.random.default_rng(seed)
+    size = generator.choice([1, 2], number, p=[0.7, 0.3])
+    entity = np.repeat(np.arange(number), size)[:number]
+    share = np.concatenate([generator.dirichlet(np.ones(values)) for values in num_values])
+    first = np.cumsum((0, *num_values))
+    rate, classes = np.full(len(num_values), 0.5), np.array([0.2, 0.4, 0.4])
+    shown = -(generator.random((len(num_values), number)) < missing).astype(int)
+    value = draw_class_records(generator, entity, shown, first, share, rate, classes)
+    used = [np.unique(row[row >= 0]) for row in value]
+    records = make_records(value, entity=entity)
+    return records, {"value_share": share[np.concatenate(used)], "distortion": rate, "class_share": classes}
+
+
+def test_as_many_links_outside_as_there_are(make_records):
+    expected, found = 0.0, 0
+    for seed, missing in enumerate((0.0, 0.1, 0.0, 0.1)):
+        records, values = records_of_classes(make_records, seed, missing=missing)
+        pairs = wide_pairs(records, threshold=8.0)
+        same = records.entity[pairs.first] == records.entity[pairs.second]
+        number = records.num_records
+        graph = coo_array((np.ones(same.sum()), (pairs.first[same], pairs.second[same])), shape=(number, number))
+        cluster = first_members(connected_components(graph, directed=False)[1])
+        draws = {site: np.asarray(value)[None] for site, value in (values | {"cluster": cluster}).items()}
+        expected += links_outside(draws, records, 8.0).number
+        found += len(pairs_together(np.asarray(records.entity))) - int(same.sum())
+    assert found > 30
+    assert abs(found - expected) < 5 * np.sqrt(found + expected)
+
+
+def test_p_values_where_the_model_holds_and_where_it_does_not(make_records):
+    """Under error classes as any others; under hit-miss, at its best with as many errors, it says so."""
+    held, refused = [], 0
+    for seed in range(30):
+        records, values = records_of_classes(make_records, seed, number=300, num_values=(60, 40, 30, 12))
+        cluster = first_members(np.asarray(records.entity))
+        one = values | {"cluster": cluster}
+        draws = {site: np.broadcast_to(value, (100, *np.shape(value))) for site, value in one.items()}
+        held.append(predictive_check(draws, records, seed=seed).p_value)
+        del draws["class_share"]
+        draws["distortion"] = np.full((100, 4), 0.18)
+        refused += predictive_check(draws, records, seed=seed).fails
+    assert np.mean(np.array(held) < 0.05) < 0.3
+    assert 0.25 < np.mean(held) < 0.75
+    assert refused >= 5
