@@ -112,6 +112,7 @@ def _in_flags(text: str) -> str:
     flags = re.sub(r"\bresume=True\b", "--resume", flags)
     flags = re.sub(r"\bcolumns=\{'(\w+)': …\}", r"--columns \1=…", flags)
     flags = re.sub(r"\b(id|entity|restriction)='([^']+)'", r"--\1 \2", flags)
+    flags = re.sub(r"\bthe option (threshold|largest|wide|views)\b", r"--\1", flags)
     flags = re.sub(r"\bmissing_values=(?=[ ,;.)…]|$)", "--missing-values", flags)
     return re.sub(r"\b(labels|classes|fields|similar|entity)=(?=[ ,;.)…]|$)", r"--\1", flags)
 

@@ -319,6 +319,15 @@ def test_what_the_command_refuses(folder, monkeypatch, capsys, words, message):
     assert not (folder / "new").exists()
 
 
+def test_a_warning_names_the_flag_that_helps(tmp_path, capsys):
+    """Of Gibbs sampling on a graph that is too narrow."""
+    simulated = cs.simulate_records(num_entities=60, num_values=(40, 30, 12), distortion=0.2, size_share=(0.6, 0.4))
+    cs.write_records(simulated, tmp_path / "records.csv")
+    words = ["link", str(tmp_path / "records.csv"), "--method", "gibbs", "--links", "scan", "--wide", "1"]
+    assert main([*words, "--draws", "20", "--quiet", "-o", str(tmp_path / "linked")]) == 3
+    assert "raise --wide, now 1\n" in capsys.readouterr().err
+
+
 # ---- runs that are stopped ----
 
 _GIBBS = ["--method", "gibbs", "--links", "scan", "--draws", "30", "--quiet"]
