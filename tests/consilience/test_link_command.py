@@ -383,8 +383,9 @@ def test_ctrl_c_keeps_what_was_drawn_and_says_how_to_go_on(records, tmp_path, ca
     assert "with no run that did not end" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("number", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGINT"])
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_a_process_that_is_stopped_goes_on_to_the_same_bits(records, tmp_path, number):
     words = ["link", str(records / "records.csv"), "-o", str(tmp_path / "linked"), *_GIBBS]
