@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.errors import DiagnosticWarning
+from consilience.errors import DiagnosticWarning, UnsupportedRequest
 from consilience.models.block_linkage import prepared, simulate
 from consilience.models.block_linkage.enumeration import pairs_within
 from consilience.models.block_linkage.model import enumerate_linkable
@@ -237,3 +237,18 @@ def test_nuts_finds_the_entities_too(records, fitted):
     assert len(drawn.canonical())
     assert drawn.fields()["distortion"].between(0, 1).all()
     assert cs.score_partition(drawn, records)["pairwise-f1"] > 0.7
+
+
+def test_processes_are_of_em_alone(records):
+    with pytest.raises(UnsupportedRequest, match="'block-linkage' by nuts runs in one process"):
+        cs.fit("block-linkage", records, method="nuts", processes=2)
+    with pytest.raises(UnsupportedRequest, match="processes is 0"):
+        cs.fit("block-linkage", records, processes=0)
+
+
+def test_columns_are_those_of_a_table(fitted):
+    table, columns, codes = fitted.pairs(), fitted.columns("pairs"), fitted.columns("pairs", codes=True)
+    assert list(columns) == list(table.columns)
+    for name, values in columns.items():
+        assert values.tolist() == table[name].tolist()
+    np.testing.assert_array_equal(fitted.data.records[codes["record_a"]], columns["record_a"])
