@@ -16,12 +16,13 @@ import pandas
 import pytest
 
 import consilience as cs
-from consilience.cli import main
+from consilience.cli import _in_flags, main
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
 from consilience.inference import gibbs
 from consilience.linkage_figures import calibration
 from consilience.linkage_page import _groups
 from consilience.models.block_linkage import simulate
+from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.partition import Pairs
 
 PEOPLE = {
@@ -319,13 +320,8 @@ def test_what_the_command_refuses(folder, monkeypatch, capsys, words, message):
     assert not (folder / "new").exists()
 
 
-def test_a_warning_names_the_flag_that_helps(tmp_path, capsys):
-    """Of Gibbs sampling on a graph that is too narrow."""
-    simulated = cs.simulate_records(num_entities=60, num_values=(40, 30, 12), distortion=0.2, size_share=(0.6, 0.4))
-    cs.write_records(simulated, tmp_path / "records.csv")
-    words = ["link", str(tmp_path / "records.csv"), "--method", "gibbs", "--links", "scan", "--wide", "1"]
-    assert main([*words, "--draws", "20", "--quiet", "-o", str(tmp_path / "linked")]) == 3
-    assert "raise --wide, now 1\n" in capsys.readouterr().err
+def test_a_warning_names_the_flag_that_helps():
+    assert _in_flags(outside_warning(LinksOutside(3.0, 0.9), 1.0, 8.0)[0]).endswith("; raise --wide, now 8")
 
 
 # ---- runs that are stopped ----
