@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         for number in [*arguments.simulated, *[_MILLION] * arguments.large]:
             path = Path(folder) / f"{number}.csv"
             write_simulated(path, number)
-            for mode in ("similar", "equality"):
+            for mode in ("typo", "string", "equality"):
                 command_line = [sys.executable, "-m", "benchmarks.linkage_strings", str(path), mode]
                 rows.append({"records": number, "system": f"block-linkage, {mode}", **_last_line(command_line)})
             if arguments.splink:
@@ -97,7 +97,7 @@ def _last_line(command: list[str]) -> dict[str, Any]:
 
 
 def _measure(path: str, mode: str) -> dict[str, Any]:
-    """Link a CSV file, the names compared by similarity or not; in a process of its own."""
+    """Link a CSV file, the names compared by a kind of similarity or for equality; in a process of its own."""
     began, began_cpu = time.perf_counter(), time.process_time()
     import pandas
 
@@ -110,7 +110,7 @@ def _measure(path: str, mode: str) -> dict[str, Any]:
     frame = pandas.read_csv(path, dtype=str, usecols=lambda column: column != "entity")
     stages = {
         "read": lambda: made.update(records=cs.read_records(frame)),
-        "near names": lambda: made.update(records=with_similar(made["records"], dict.fromkeys(_NAMES, "string"))),
+        "near names": lambda: made.update(records=with_similar(made["records"], dict.fromkeys(_NAMES, mode))),
         "fit": lambda: made.update(fit=cs.fit("block-linkage", made["records"])),
         "outputs": lambda: made.update(pairs=made["fit"].truth.pairs(), estimate=made["fit"].truth.estimate()),
     }
@@ -130,6 +130,7 @@ def _measure(path: str, mode: str) -> dict[str, Any]:
         "candidates": len(pairs.first), "found, expected": float(posterior.found_share),
         "found": _share_found(pairs, entity), "calibration": _calibration(tuple(pairs), entity),
         "near names": 0 if made["records"].near is None else len(made["records"].near),
+        "log evidence": float(posterior.evidence[-1]),
     }  # fmt: skip
 
 
@@ -203,8 +204,9 @@ def _write(record: Recording, rows: list[dict[str, Any]]) -> None:
         "Simulated: "
         + "; ".join(f"{name.replace('_', ' ')} {value}" for name, value in SIMULATED.items())
         + ". Two names that are misspelt by one letter where they are distorted, a year, a month, a day and a place "
-        "that are then another one. Errors are independent. `block-linkage, similar` compares the names as "
-        "`similar={…: 'string'}` does, `equality` compares all fields for equality."
+        "that are then another one. Errors are independent. `block-linkage, typo` compares the names as "
+        "`similar={…: 'typo'}` does, for errors that are hardly anything but typing errors, `string` as "
+        "`similar={…: 'string'}`; `equality` compares all fields for equality. The evidence says which fits."
     )
     versions = sorted({row["version"] for row in rows if "version" in row})
     if versions:
@@ -245,8 +247,11 @@ def _write(record: Recording, rows: list[dict[str, Any]]) -> None:
         digits=2,
     )
     record.section("Links among the candidates")
-    record.say("The share of links that `block-linkage` expects among its candidates, and the share that is.")
-    found = ("near names", "found, expected", "found")
+    record.say(
+        "The share of links that `block-linkage` expects among its candidates, the share that is in its components, "
+        "and the log evidence, by which one would choose."
+    )
+    found = ("near names", "found, expected", "found", "log evidence")
     record.table("found", [{key: row[key] for key in (*keys, *found)} for row in ours], digits=4)
     record.section("Calibration of pairs")
     record.say("Pairs by their probability: how many, its mean, and the share that is of one entity.")

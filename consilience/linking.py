@@ -69,7 +69,8 @@ def link(
         record, or nearly so, where records that share a value agree in nothing else. Fields are compared for equality:
         of numbers, of dates in whatever unambiguous form, and of texts in any case.
     similar : a dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs
-        ``pip install 'consilience[strings]'``), "number" or "date"; for example ``{"name": "string"}``.
+        ``pip install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
+        ``{"name": "string"}``.
     entity : a column with the known entity, for evaluation; it is not compared.
     missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
     pairs : a table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the

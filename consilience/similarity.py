@@ -3,10 +3,11 @@
 | kind | how far apart two values are |
 |---|---|
 | `string` | typing errors: letters left out, put in, replaced, or swapped with the next; in any case |
+| `typo` | the same, less 4: hardly anything but typing errors distorts the values |
 | `number` | the difference |
 | `date` | 1: a day, or one in the year, month or day, or day and month swapped; 2: another year, month or day |
 
-Values further apart than `FURTHEST`, and texts that are no number or date, are not near.
+All others count as 4 apart: values further apart than `FURTHEST`, and texts that are no number or date.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.rows import equal_pairs
 from consilience.similar_texts import near_texts, num_near
 
-__all__ = ["FURTHEST", "SIMILAR_KINDS", "check_kinds", "with_similar"]
+__all__ = ["FURTHEST", "ONLY_NEAR", "SIMILAR_KINDS", "check_kinds", "with_similar"]
 
 FURTHEST = 2
 """Values at most so far apart are near."""
+
+ONLY_NEAR = 4.0
+"""By so much are near values nearer where hardly anything else is a distortion: the others are 8 apart, as it were."""
 
 _MOST_NEAR = 200  # others that are near a value, on the average
 _MOST_PAIRS = 20_000_000  # of near texts, some 60 bytes each while records are linked
@@ -39,7 +43,7 @@ def with_similar(records: Records, kinds: Mapping[str, str]) -> Records:
 
     Parameters
     ----------
-    kinds : of these fields: "string", "number" or "date".
+    kinds : of these fields: "string", "typo", "number" or "date".
 
     Raises
     ------
@@ -102,6 +106,11 @@ def _near_strings(texts: list[str]) -> _Near:
     return near_texts(texts, furthest)
 
 
+def _near_typos(texts: list[str]) -> _Near:
+    first, second, distance = _near_strings(texts)
+    return first, second, distance - ONLY_NEAR
+
+
 def _near_numbers(texts: list[str]) -> _Near:
     read = [number_of(text) for text in texts]
     known = np.array([place for place, number in enumerate(read) if number is not None], int)
@@ -148,5 +157,5 @@ def _joined(found: list[_Near]) -> _Near:
     return first, second, distance
 
 
-SIMILAR_KINDS = {"string": _near_strings, "number": _near_numbers, "date": _near_dates}
+SIMILAR_KINDS = {"string": _near_strings, "typo": _near_typos, "number": _near_numbers, "date": _near_dates}
 """How values may be similar, each with the function that finds those that are near."""

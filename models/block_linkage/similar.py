@@ -34,6 +34,7 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters
+from consilience.similarity import ONLY_NEAR
 
 __all__ = ["BEYOND", "DECAY", "Candidates", "NearGains", "SimilarHitMiss", "for_data", "is_known"]
 
@@ -45,6 +46,7 @@ BEYOND = 4.0
 
 _MOST_RECORDS = 8   # of a component
 _MOST_SHARED = 8    # values near two different ones of a component that are gone through
+_ROUNDING = 1e-6
 _ENTRIES = 1 << 22  # of sparse matrices, so many at a time
 
 
@@ -214,9 +216,12 @@ class SimilarHitMiss(HitMiss):
         ratio = (1 + self.excess) * miss[one] * (1 - miss[one])
         once = ratio * (1 / self.normaliser[one] + 1 / self.normaliser[other])
         gain = np.log(once + both) - alone[one] - alone[other] - differ[one]
-        of_nearest = np.exp(DECAY * (BEYOND - 1))
-        of_two = miss**2 * self.value_share * (of_nearest / self.normaliser) ** 2
-        nearest = self.excess + 1 > 0.99 * of_nearest
+        distance = BEYOND - np.log1p(self.excess) / DECAY
+        nearest = np.where(distance < 0, distance + ONLY_NEAR, distance) <= 1 + _ROUNDING
+        highest = np.zeros(len(alone))
+        for value in (one, other):
+            np.maximum.at(highest, value, self.excess)
+        of_two = miss**2 * self.value_share * (highest / self.normaliser) ** 2
         return NearGains(self.near, nearest, gain, np.log1p(of_two * np.exp(-differ)))
 
     def log_pairs(
@@ -404,25 +409,32 @@ class SimilarHitMiss(HitMiss):
         weight = xp.where(there, table[candidates.value], 0)
         inverse = xp.where(there, 1 / self.normaliser[candidates.value], 0).astype(share.dtype)
         ratio = candidates.ratio.astype(share.dtype)
-        joint = weight[None]
-        for record in range(len(own)):
-            factor = xp.where(
-                candidates.value == own[record], (1 - miss) / share[record], miss * ratio[:, record] * inverse
-            )
-            factor = xp.where(own[record] >= 0, factor, 1)
-            joint = xp.concatenate([joint, joint * factor])
+        observed = own >= 0
+        given = [
+            xp.where(candidates.value == value, (1 - miss) / common, miss * ratio[:, record] * inverse)
+            for record, (value, common) in enumerate(zip(own, share, strict=True))
+        ]
+        total = (weight * _products(given, observed, xp)).sum(1)
+        # What all other values add: those of the field, and those near each value, without the candidates.
         subsets = _Subsets.of(own, xp)
-        # What all other values add for so many records.
-        field = np.arange(own.shape[1])[:, None]
-        rest = self.others.astype(share.dtype)[subsets.number, field]
-        counted = xp.ones_like(joint)
+        rest = self.others.astype(share.dtype)[subsets.number, np.arange(own.shape[1])[:, None]]
+        alone = counted = _products([inverse] * len(own), observed, xp)
         for record, value in enumerate(own):
-            count, last = subsets.alike[:, record], subsets.last[:, record]
-            around = self.around[count, subsets.number, value].astype(share.dtype)
+            last = subsets.last[:, record]
+            around = self.around[subsets.alike[:, record], subsets.number, value].astype(share.dtype)
             rest = rest + xp.where(last, around, 0)
-            counted = counted + xp.where(last[:, None], ratio[None, :, record] ** count[:, None] - 1, 0)
-        rest = rest - (weight * inverse ** subsets.number[:, None] * counted).sum(1)
-        return joint.sum(1) + miss**subsets.number * xp.maximum(rest, 0)
+            near = [xp.where(value == other, ratio[:, record] * inverse, inverse) for other in own]
+            counted = counted + xp.where(last[:, None], _products(near, observed, xp) - alone, 0)
+        rest = rest - (weight * counted).sum(1)
+        return total + miss**subsets.number * xp.maximum(rest, 0)
+
+
+def _products(factors: list[Any], observed: Any, xp: Any) -> Float[Array, "subset candidate field component"]:
+    """Return the products of the factors of every subset's records, those that have the field."""
+    product = xp.ones_like(factors[0])[None]
+    for factor, has in zip(factors, observed, strict=True):
+        product = xp.concatenate([product, product * xp.where(has, factor, 1)])
+    return product
 
 
 class _Subsets(NamedTuple):

@@ -12,7 +12,9 @@ score passes the threshold, and would no longer pass without the least gain. As 
 threshold shares a set that both enter, but for those below. Values in one group need not be near each other; the log
 odds of the pairs decide.
 
-Left out are pairs of which two fields are near and not both at most 1 apart; of values that are not near each other,
+Left out are pairs of which two fields are near and not both at most 1 apart; where the vocabulary is so dense that most
+values are near many others by chance, pairs with a field more than 1 apart, unless a third value is at most 1 from both
+and the most common of them; of values that are not near each other,
 but both near a third one, which adds to their log odds too; and, with missing values, pairs that lack two fields or
 more, as in `join` where it is not exact. `similar_links` says how many links the threshold hides, and a test how many
 are lost besides.
@@ -35,6 +37,7 @@ from consilience.models.rows import equal_pairs
 __all__ = ["Groups", "find_similar_pairs", "groups_of"]
 
 _BLOCK = 32_768    # records looked at together; some are in several groups
+_MOST_FURTHER = 4  # groups of values more than 1 apart that a value is in, on the average
 _ROUNDING = 1e-3   # of scores in single precision; the log odds of the pairs found decide in the end
 _MOST_PAIRS = 100_000_000
 
@@ -63,7 +66,7 @@ def groups_of(gains: NearGains, counts: Int[np.ndarray, " value"]) -> tuple[Grou
 
     Returns
     -------
-    nearest, further : those of values at most 1 apart, and of the others.
+    nearest, further : those of values at most 1 apart, and of the others: none where there are very many.
     """
     one, other = gains.near.T
     first = (counts[one] > counts[other]) | ((counts[one] == counts[other]) & (one < other))
@@ -72,6 +75,9 @@ def groups_of(gains: NearGains, counts: Int[np.ndarray, " value"]) -> tuple[Grou
         _groups(centre[level], member[level], gains.of_pair[level], len(counts))
         for level in (gains.nearest, ~gains.nearest)
     )
+    if len(further.group) > _MOST_FURTHER * len(counts):
+        # Of so many pairs nearly all are near by chance, and most of the others meet in a group of their true value.
+        further = _groups(centre[:0], member[:0], gains.of_pair[:0], len(counts))
     several = np.bincount(centre[gains.nearest], minlength=len(counts)) > 1
     return nearest._replace(gain=np.maximum(nearest.gain, np.where(several, gains.of_two, 0))), further
 

@@ -14,12 +14,12 @@ from benchmarks.recording import Recording
 def rows(tmp_path_factory):
     path = tmp_path_factory.mktemp("strings") / "simulated.csv"
     linkage_strings.write_simulated(path, 1500)
-    return {mode: linkage_strings._measure(str(path), mode) for mode in ("similar", "equality")}
+    return {mode: linkage_strings._measure(str(path), mode) for mode in ("typo", "equality")}
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_names_are_compared_by_similarity_or_not(rows):
-    similar, equality = rows["similar"], rows["equality"]
+    similar, equality = rows["typo"], rows["equality"]
     assert similar["near names"] > 0 == equality["near names"]
     assert similar["found"] > equality["found"]
     assert similar["R, own"] >= equality["R, own"]
@@ -34,7 +34,7 @@ def test_what_is_recorded(rows, tmp_path):
     record = Recording("linkage-strings", "Misspelt names", "python -m benchmarks linkage_strings", tmp_path)
     linkage_strings._write(record, [{"records": 1500, "system": mode, **row} for mode, row in rows.items()])
     text = (tmp_path / "results.md").read_text()
-    assert "| 1,500 | similar |" in text
+    assert "| 1,500 | typo |" in text
     assert "splink" not in text.split("Measured")[0]
 
 

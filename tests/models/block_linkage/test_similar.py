@@ -17,6 +17,7 @@ from consilience.cli import main
 from consilience.data import read_records
 from consilience.errors import DiagnosticWarning, InputError, UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import similar as similar_model
+from consilience.models.block_linkage import similar_pairs
 from consilience.models.block_linkage.em import fit_em, log_base, record_shares
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
@@ -41,9 +42,9 @@ PEOPLE = {
 }
 
 
-@pytest.fixture
-def people():
-    return with_similar(read_records(PEOPLE), {"name": "string", "born": "number"})
+@pytest.fixture(params=["string", "typo"])
+def people(request):
+    return with_similar(read_records(PEOPLE), {"name": request.param, "born": "number"})
 
 
 def distortions(records, field, miss):
@@ -197,6 +198,29 @@ def test_similarity_finds_more_of_what_is_misspelt(misspelt):
     assert scores[1][0] > scores[0][0] - 0.02
 
 
+def test_where_only_typing_errors_distort_names_saying_so_is_better():
+    records = simulate_records(
+        4000, num_values=(3000, 4000, 60, 12), distortion=0.08, size_share=(0.7, 0.3), typos=["field_1", "field_2"],
+        seed=6,
+    )  # fmt: skip
+    fits = [fit_em(with_similar(records, dict.fromkeys(("field_1", "field_2"), kind))) for kind in ("string", "typo")]
+    assert fits[1].evidence[-1] > fits[0].evidence[-1] + 50
+    scores = [_scores(posterior, records.entity) for posterior in fits]
+    f1 = [2 / (1 / precision + 1 / recall) for precision, recall in scores]
+    assert f1[1] > f1[0] + 0.005
+
+
+def test_very_dense_vocabularies_have_the_nearest_groups_alone(misspelt, monkeypatch):
+    records = misspelt[1]
+    parameters = fit_em(records).parameters()
+    monkeypatch.setattr(similar_pairs, "_MOST_FURTHER", 0)
+    every, found = all_pairs_and_found(records, parameters, 4.0)
+    keys = [one.first.astype(int) * records.num_records + one.second for one in (every, found)]
+    weight = 1 / (1 + np.exp(-every.log_odds))
+    lost = weight[~np.isin(keys[0], keys[1])].sum()
+    assert 0 < lost < 5e-3 * weight.sum()
+
+
 def test_the_first_phase_raises_the_evidence(misspelt):
     posterior = fit_em(misspelt[1], num_sampled=10**9)
     assert (np.diff(posterior.evidence[: int(posterior.first_phase)]) >= 0).all()
@@ -320,6 +344,12 @@ def test_texts_are_near_by_typing_errors():
     }  # fmt: skip
 
 
+def test_where_only_typing_errors_are_to_be_expected_near_texts_are_nearer():
+    texts = ["Vogt", "Voght", "Votg", "Vogel", "Meier"]
+    strings, typos = near(texts, "string"), near(texts, "typo")
+    assert typos == {pair: errors - 4 for pair, errors in strings.items()}
+
+
 def test_numbers_are_near_by_their_difference():
     assert near(["40", "41", "42.5", "60", "none", "62"], "number") == {
         ("40", "41"): 1, ("41", "42.5"): 1.5, ("60", "62"): 2,
@@ -374,13 +404,13 @@ def test_the_command_takes_similar_fields(tmp_path, capsys):
     main(words)
     assert "but by similarity name (string), born (number)" in capsys.readouterr().out
     assert main([*words[:5], "name=sound", *words[6:], "--force"]) == 1
-    assert "string, number, date" in capsys.readouterr().err
+    assert "string, typo, number, date" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("similar", "error", "words"),
     [
-        ({"name": "sound"}, UnknownName, "string, number, date"),
+        ({"name": "sound"}, UnknownName, "string, typo, number, date"),
         ({"street": "string"}, InputError, "there are name, city, born"),
     ],
 )
