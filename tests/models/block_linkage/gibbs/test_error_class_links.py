@@ -151,7 +151,7 @@ ERRORS = {
 }  # fmt: skip
 
 
-FEW = {"num_chains": 4000, "sweeps": 2}
+FEW = {"num_chains": 2000, "sweeps": 2}
 
 
 @pytest.fixture

@@ -146,7 +146,7 @@ def test_a_sweep_in_both_precisions(records, double):
         problem = jax.device_put(prepare(records, Priors(), links="scan"))
         state = start(jax.random.key(0), problem)
         after = jax.jit(sweep)(jax.random.key(1), state, problem)
-    for values, type_ in zip(after, jax.tree.leaves(state), strict=True):
+    for values, type_ in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True):
         assert values.dtype == type_.dtype
         assert np.isfinite(values).all()
     assert after.distortion.dtype == (np.float64 if double else np.float32)
