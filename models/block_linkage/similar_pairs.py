@@ -12,12 +12,15 @@ score passes the threshold, and would no longer pass without the least gain. As 
 threshold shares a set that both enter, but for those below. Values in one group need not be near each other; the log
 odds of the pairs decide.
 
-Left out are pairs of which two fields are near and not both at most 1 apart; where the vocabulary is so dense that most
-values are near many others by chance, pairs with a field more than 1 apart, unless a third value is at most 1 from both
-and the most common of them; of values that are not near each other,
-but both near a third one, which adds to their log odds too; and, with missing values, pairs that lack two fields or
-more, as in `join` where it is not exact. `similar_links` says how many links the threshold hides, and a test how many
-are lost besides.
+Left out are
+
+- pairs of which two fields are near and not both at most 1 apart;
+- where records and values that are near them by chance are very many, pairs with a field more than 1 apart, unless a
+  third value, more common than both, is at most 1 from either, as the true name is of two that are misspelt;
+- pairs of values that are not near each other, but both near a third one, which adds to their log odds too;
+- with missing values, pairs that lack two fields or more, as in `join` where it is not exact.
+
+`similar_links` says how many links the threshold hides, and tests how many are lost besides.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from consilience.models.rows import equal_pairs
 __all__ = ["Groups", "find_similar_pairs", "groups_of"]
 
 _BLOCK = 32_768    # records looked at together; some are in several groups
-_MOST_FURTHER = 4  # groups of values more than 1 apart that a value is in, on the average
+_MOST_FURTHER = 500_000  # records in groups of values more than 1 apart, each counted for each group
 _ROUNDING = 1e-3   # of scores in single precision; the log odds of the pairs found decide in the end
 _MOST_PAIRS = 100_000_000
 
@@ -75,7 +78,7 @@ def groups_of(gains: NearGains, counts: Int[np.ndarray, " value"]) -> tuple[Grou
         _groups(centre[level], member[level], gains.of_pair[level], len(counts))
         for level in (gains.nearest, ~gains.nearest)
     )
-    if len(further.group) > _MOST_FURTHER * len(counts):
+    if counts @ np.diff(further.begin) > _MOST_FURTHER:
         # Of so many pairs nearly all are near by chance, and most of the others meet in a group of their true value.
         further = _groups(centre[:0], member[:0], gains.of_pair[:0], len(counts))
     several = np.bincount(centre[gains.nearest], minlength=len(counts)) > 1
