@@ -57,8 +57,8 @@ from consilience.models.interface import Model, Option
 
 __all__ = ["MODEL", "Priors", "model", "simulate", "truth"]
 
+_OTHER_MODEL = "try block-linkage with likelihood='error-classes', whose records have no error, one or many"
 _REMEDY = "link by block-linkage with method='gibbs', which cuts no groups, or raise the option threshold"
-
 
 
 def truth(
@@ -119,7 +119,7 @@ def warnings(posterior: Any, data: Records, *, truth: Callable[[], Any], **optio
     found = often_distorted(draws.mean(axis=0), data)
     if "cluster" not in posterior:
         return found
-    found += predictive_warning(truth().predictive)
+    found += predictive_warning(truth().predictive, remedy=_OTHER_MODEL)
     deviation = float(truth().num_clusters().std())
     return found + outside_warning(truth().outside, deviation, truth().threshold, remedy=_REMEDY)
 

@@ -124,7 +124,8 @@ def test_a_model_that_does_not_hold_is_said():
     """Every duplicate has exactly one error, which independent errors would not have."""
     settings = {"prior": "entities", "draws": 60, "chains": 1, "warmup": 60, "progress": False}
     fitted = cs.fit("hit-miss", simulated(errors="one"), **settings)
-    assert any(one.startswith("the model does not hold for these records") for one in fitted.diagnostics())
+    (warned,) = (one for one in fitted.diagnostics() if one.startswith("the model does not hold for these records"))
+    assert "try block-linkage with likelihood='error-classes'" in warned
 
 
 def test_what_is_told_of_a_fit_is_computed_once(monkeypatch):
