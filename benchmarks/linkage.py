@@ -262,8 +262,8 @@ def _ten_million(record: Recording, folder: Path) -> None:
     record.say(
         "What `consilience link FILE.parquet --entity entity --processes N` does, in a fresh process: reading texts "
         "and ids, the fit, the CSV files of entities and pairs, the saved fit and the page. CPU seconds are of all "
-        "processes, peak memory (MB) after each stage of the one that reads and writes, and of the largest of the "
-        "others. Each process that is started imports the library, some two CPU seconds. Every number of the "
+        "processes, peak memory (MB) after each stage of the one that reads and writes. Each process that is started "
+        "imports the library, some two CPU seconds. Every number of the "
         f"posterior is {'the same' if same else 'NOT THE SAME'} for {processes} processes. Simulated as the records of "
         "`linkage`. Other work may have run on the machine: read CPU seconds."
     )
@@ -275,7 +275,7 @@ def _ten_million(record: Recording, folder: Path) -> None:
             f"large {whole}", [{name: row[name] for name in ("processes", *names, whole)} for row in rows]
         )
     peaks = [f"peak after {stage}, MB" for stage in stages]
-    record.table("large memory", [{n: row[n] for n in ("processes", *peaks, "peak of others, MB")} for row in rows])
+    record.table("large memory", [{name: row[name] for name in ("processes", *peaks)} for row in rows])
     sizes = ("page, kB", "entities.csv, MB", "pairs.csv, MB", "fit, MB")
     found = ("F1", "MAP", "mean", "corrected", "true", "found share", "disagreement")
     record.table("large outcome", [{name: rows[0][name] for name in (*found, *sizes)}])

@@ -74,7 +74,7 @@ def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:
 
 
 def _large(path: str, folder: str, processes: str) -> dict[str, Any]:
-    """Do what the command does with a file, and time its stages; of other processes the largest memory is told."""
+    """Do what the command does with a file, and time its stages."""
     began, began_cpu = time.perf_counter(), _cpu_seconds()
     import consilience as cs
     from consilience.models import member
@@ -100,7 +100,6 @@ def _large(path: str, folder: str, processes: str) -> dict[str, Any]:
         row |= {f"{stage}, s": time.perf_counter() - wall, f"{stage}, CPU s": _cpu_seconds() - cpu}
         row[f"peak after {stage}, MB"] = peak_memory_mb()
     row |= {"wall s": time.perf_counter() - began, "CPU s": _cpu_seconds() - began_cpu}
-    row["peak of others, MB"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
     row |= {f"{name}, MB": _megabytes(target / name) for name in ("entities.csv", "pairs.csv", "fit")}
     row["page, kB"] = 1000 * _megabytes(target / "report.html")
     answer = b"".join(np.asarray(values).tobytes() for values in made["fit"].posterior)
