@@ -81,8 +81,8 @@ def link(
     method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
         alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
-    options : of the model `block-linkage`: likelihood, restriction, threshold, largest; and ``devices`` and
-        ``processes`` of `fit`.
+    options : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide, links; and ``devices``,
+        ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------
