@@ -198,7 +198,7 @@ def test_partitions_and_sizes_from_the_prior_go_together():
 @pytest.mark.slow
 @pytest.mark.parametrize("moves", ["blocks", "split-merge"])
 def test_the_checks_of_a_sampler_pass(moves):
-    found = cs.check("hit-miss", draws=1000, replications=2000 if moves == "blocks" else 200, moves=moves)
+    found = cs.check("hit-miss", draws=300, replications=200, moves=moves)
     assert found.passed, found
 
 
