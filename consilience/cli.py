@@ -318,7 +318,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     reading.add_argument("--id", metavar="COLUMN", help="that names each record (id, record_id or rec_id)")
     line = "columns to compare, with their types (all that can tell entities apart)"
     reading.add_argument("--fields", type=_typed_fields, metavar="A,B:date,…", help=line)
-    line = "columns whose values may be nearly equal: by string (typing errors), number or date"
+    line = "columns whose values may be nearly equal: by string (typing errors), typo (no others), number or date"
     reading.add_argument("--similar", type=_renamed, metavar="A=string,…", help=line)
     reading.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
     reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help="texts that stand for a missing value")
