@@ -151,7 +151,8 @@ ERRORS = {
 }  # fmt: skip
 
 
-FEW = {"num_chains": 2000, "sweeps": 2}
+QUICK = ("the record is never the head", "heads do not share the probability", "heads are not weighed anew")
+FEW = {"num_chains": 4000, "sweeps": 2}
 
 
 @pytest.fixture
@@ -163,7 +164,9 @@ def telling(small_problem):
     return small_problem(edges, value, **{**FIXED, "share": share}, size_share=SIZES)
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize(
+    "error", [error if error in QUICK else pytest.param(error, marks=pytest.mark.slow) for error in ERRORS]
+)
 def test_errors_are_found(error, telling, assert_leaves_invariant, monkeypatch):
     monkeypatch.setattr(error_class_sweep, "sweep_chains", with_error(*ERRORS[error]))
     with pytest.raises((AssertionError, KeyError)):
