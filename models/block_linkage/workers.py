@@ -15,6 +15,7 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -87,16 +88,31 @@ class Workers:
         Parameters
         ----------
         function : of a module, so that other processes find it.
+
+        Raises
+        ------
+        UnsupportedRequest : a process ended before its work was done.
         """
         if self._processes is None:
             return (function(self._arrays, piece, *given) for piece in pieces)
         path = self._new_file()
         path.write_bytes(pickle.dumps((function, given)))
-        return self._processes.map(functools.partial(_of_piece, path, tuple(self._files.items())), pieces)
+        return _complete(self._processes.map(functools.partial(_of_piece, path, tuple(self._files.items())), pieces))
 
     def _new_file(self) -> Path:
         self._number_of_files += 1
         return self.folder() / str(self._number_of_files)
+
+
+def _complete(answers: Iterator[Any]) -> Iterator[Any]:
+    """Return the answers; say in plain words what is the matter where a process is lost."""
+    try:
+        yield from answers
+    except BrokenProcessPool as problem:
+        raise UnsupportedRequest(
+            "a process ended before its work was done: for want of memory, or because a script asks for processes= "
+            'outside of `if __name__ == "__main__":`, where Python has them start it anew'
+        ) from problem
 
 
 def _of_piece(path: Path, files: tuple[tuple[str, Path], ...], piece: Any) -> Any:

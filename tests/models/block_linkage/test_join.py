@@ -137,6 +137,7 @@ def test_ranges_of_hashes_do_not_change_the_pairs(missing, monkeypatch):
             assert_same(join(records, parameters, HIT_MISS, threshold=6.0, hash_ranges=number), expected)
 
 
+@pytest.mark.slow
 def test_processes_do_not_change_the_pairs():
     records = simulate(1000)
     parameters = plug_in(records)

@@ -1,5 +1,6 @@
 """Pieces and piles: the same from one process and from several, from memory and from files."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,10 @@ def refused(arrays, piece):
     raise UnsupportedRequest("too many")
 
 
+def killed(arrays, piece):
+    os._exit(1)
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_answers_come_in_the_order_of_the_pieces(number, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[3])  # other processes import this file, and take this path over
@@ -36,6 +41,9 @@ def test_answers_come_in_the_order_of_the_pieces(number, monkeypatch):
         assert len(piles.take(1, float)) == 0
         with pytest.raises(UnsupportedRequest, match="too many"):
             list(workers.map(refused, [1]))
+        if number > 1:
+            with pytest.raises(UnsupportedRequest, match="a process ended before its work was done"):
+                list(workers.map(killed, [1]))
         folder = workers.folder()
     assert not folder.exists()
 
