@@ -20,16 +20,14 @@ from consilience.comparison import date_of, number_of
 from consilience.data.records import Records
 from consilience.data.tables import warn_input
 from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.models.block_linkage.similar import ONLY_NEAR
 from consilience.models.rows import equal_pairs
 from consilience.similar_texts import near_texts, num_near
 
-__all__ = ["FURTHEST", "ONLY_NEAR", "SIMILAR_KINDS", "check_kinds", "with_similar"]
+__all__ = ["FURTHEST", "SIMILAR_KINDS", "check_kinds", "with_similar"]
 
 FURTHEST = 2
 """Values at most so far apart are near."""
-
-ONLY_NEAR = 4.0
-"""By so much are near values nearer where hardly anything else is a distortion: the others are 8 apart, as it were."""
 
 _MOST_NEAR = 200  # others that are near a value, on the average
 _MOST_PAIRS = 20_000_000  # of near texts, some 60 bytes each while records are linked

@@ -34,15 +34,17 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.similarity import ONLY_NEAR
 
-__all__ = ["BEYOND", "DECAY", "Candidates", "NearGains", "SimilarHitMiss", "for_data", "is_known"]
+__all__ = ["BEYOND", "DECAY", "ONLY_NEAR", "Candidates", "NearGains", "SimilarHitMiss", "for_data", "is_known"]
 
 DECAY = 2.0
 """By so much a distortion is less probable, in the logarithm, for each unit of distance."""
 
 BEYOND = 4.0
 """The distance of values that are not near."""
+
+ONLY_NEAR = 4.0
+"""By so much are near values nearer where hardly anything else is a distortion: as if the others were 8 apart."""
 
 _MOST_RECORDS = 8   # of a component
 _MOST_SHARED = 8    # values near two different ones of a component that are gone through
