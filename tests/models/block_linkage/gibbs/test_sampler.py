@@ -89,7 +89,7 @@ def test_a_saved_fit_is_the_same(fitted, tmp_path):
 
 
 def test_what_it_takes(records):
-    with pytest.raises(UnsupportedRequest, match="or heads and error classes, which the likelihood 'dirichlet-multinomial' does not have"):
+    with pytest.raises(UnsupportedRequest, match="error classes, which the likelihood 'dirichlet-multinomial'"):
         prepare(records, Priors(), likelihood="dirichlet-multinomial")
     from numpyro import distributions as dist
 
