@@ -89,7 +89,7 @@ def _large(path: str, folder: str, processes: str) -> dict[str, Any]:
         "read": lambda: made.update(records=cs.read_records(path, entity="entity")),
         "fit": lambda: made.update(fit=cs.fit("block-linkage", made["records"], processes=int(processes))),
         "tables": lambda: [
-            write_columns(made["fit"].columns(name), target / f"{name}.csv") for name in ("entities", "pairs")
+            write_columns(made["fit"].table_columns(name), target / f"{name}.csv") for name in ("entities", "pairs")
         ],
         "save": lambda: made["fit"].save(target / "fit"),
         "page": lambda: report(made["fit"], path=target / "report.html"),

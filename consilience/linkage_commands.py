@@ -85,7 +85,7 @@ def _write(fitted: Fit, target: Path) -> None:
 
     target.mkdir(parents=True, exist_ok=True)
     for name in ("entities", "pairs"):
-        write_columns(fitted.columns(name), target / f"{name}.csv")
+        write_columns(fitted.table_columns(name), target / f"{name}.csv")
     fitted.save(target / "fit")
     report(fitted, path=target / "report.html")
 
@@ -129,7 +129,7 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
     for note in fitted.notes():
         if note not in said:
             print(f"note     {note}")
-    review = fitted.columns("review")
+    review = fitted.table_columns("review")
     if number := len(review["record"]):
         columns = (values[:_LEAST_CERTAIN].tolist() for values in review.values())
         rows = [dict(zip(review, row, strict=True)) for row in zip(*columns, strict=True)]

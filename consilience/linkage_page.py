@@ -135,7 +135,7 @@ def _uncertain(fit: Any) -> Section | None:
     """Show the records that are least certain, each with those that it may belong to, field by field."""
     import pandas
 
-    doubtful = fit.columns("review", codes=True)["record"]
+    doubtful = fit.table_columns("review", codes=True)["record"]
     if not len(doubtful):
         return None
     data = fit.data

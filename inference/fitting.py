@@ -349,9 +349,9 @@ class Fit:
         """
         import pandas
 
-        return pandas.DataFrame(self.columns(name, **choice))
+        return pandas.DataFrame(self.table_columns(name, **choice))
 
-    def columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:
+    def table_columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:
         """Return a table as `table` does, as arrays, which takes a fraction of the time where rows are many.
 
         Parameters

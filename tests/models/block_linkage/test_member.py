@@ -247,7 +247,7 @@ def test_processes_are_of_em_alone(records):
 
 
 def test_columns_are_those_of_a_table(fitted):
-    table, columns, codes = fitted.pairs(), fitted.columns("pairs"), fitted.columns("pairs", codes=True)
+    table, columns, codes = fitted.pairs(), fitted.table_columns("pairs"), fitted.table_columns("pairs", codes=True)
     assert list(columns) == list(table.columns)
     for name, values in columns.items():
         assert values.tolist() == table[name].tolist()
