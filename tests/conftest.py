@@ -1,6 +1,7 @@
 """What every test shares: tests on outside data are deselected where it is not at hand, and the summary says so."""
 
 import gc
+import importlib.metadata
 import os
 import sys
 from pathlib import Path
@@ -27,6 +28,11 @@ def pytest_configure(config):
         os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
         if "jax" in sys.modules:
             sys.modules["jax"].config.update("jax_disable_most_optimizations", True)
+        # Its older way to compile loops takes half the time. XLA ends the process for an option that it does not know,
+        # so that this is for the versions that were looked at.
+        version = tuple(int(part) for part in importlib.metadata.version("jaxlib").split(".")[:2])
+        if (0, 8) <= version <= (0, 12):
+            os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 
 def pytest_collection_modifyitems(config, items):

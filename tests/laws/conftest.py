@@ -39,6 +39,15 @@ LONG = {
     "test_the_density_under_transformations[mpa]",
     "test_the_density_under_transformations[yes-no]",
     "test_simulated_data_can_be_fitted[plackett-luce]",
+    "test_gibbs_and_nuts_agree[mpa]",
+    "test_exact_posterior_and_nuts_agree[normal-inverse-gamma]",
+    "test_degenerate_data[mpa-an annotator who says one thing]",
+    "test_degenerate_data[mpa-an unseen class]",
+    "test_degenerate_data[plackett-luce-an annotator who says one thing]",
+    "test_degenerate_data[plackett-luce-an unseen class]",
+    "test_the_density_under_transformations[dawid-skene]",
+    "test_simulated_data_can_be_fitted[mpa]",
+    "test_simulated_records_can_be_fitted[hit-miss]",
 }
 
 

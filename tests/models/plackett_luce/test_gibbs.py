@@ -119,7 +119,7 @@ def assert_by_importance(share, case, reliability=1.0, num_draws=200_000):
 # ---- exact posteriors ----
 
 
-@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("x64", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_exact_means(x64):
     """All on four classes; where fewer are meant, the other has the weight of one class."""
     renamed = [[[3, 1], [0]], [[1]]]  # P1
@@ -178,6 +178,7 @@ def test_the_rate_has_no_part():
 # ---- importance sampling ----
 
 
+@pytest.mark.slow
 def test_unnamed_classes_in_one_weight_or_each_in_its_own():
     """A report of one block of everything says nothing, but names every class."""
     everything = [list(range(8))]
@@ -188,6 +189,7 @@ def test_unnamed_classes_in_one_weight_or_each_in_its_own():
     assert not share[5:, ..., -1].any()
 
 
+@pytest.mark.slow
 def test_copies_of_reports_with_ties():
     share = copies_of_posteriors([P2, P3], 6, reliability=3.0)
     assert_by_importance(share[0], P2, reliability=3.0, num_draws=800_000)

@@ -82,7 +82,7 @@ def joint_test(seed, reports, change=None, sweeps=right_sweeps, reliability=1.0)
     )
 
 
-@pytest.mark.parametrize("reports", [FEW, ALIKE], ids=["few", "alike"])
+@pytest.mark.parametrize("reports", [FEW, pytest.param(ALIKE, marks=pytest.mark.slow)], ids=["few", "alike"])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_sampler_passes(seed, reports):
     assert joint_test(seed, reports).largest < 4.5
