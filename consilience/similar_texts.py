@@ -111,8 +111,7 @@ def _batches(
         if size > _PAIRS:
             yield _sorted_once(np.concatenate(waiting))
             waiting, size = [], 0
-    if waiting:
-        yield _sorted_once(np.concatenate(waiting))
+    yield _sorted_once(np.concatenate(waiting))
 
 
 def _sorted_once(keys: Int[np.ndarray, " key"]) -> Int[np.ndarray, " key"]:

@@ -6,10 +6,15 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 _FOLDERS = {"public_data": "CONSILIENCE_DATA", "oracles": "CONSILIENCE_ORACLES"}
 _LEFT_OUT = pytest.StashKey[list[str]]()
+
+# The first call of a test compiles, and a busy machine takes its time: how long an example takes says nothing.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 
 def _at_hand(variable):
