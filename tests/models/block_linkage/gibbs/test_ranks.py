@@ -4,47 +4,62 @@ Everything is drawn from the priors of the sampler, given the number of records;
 the posterior, and its rank among these is uniform (Talts et al. 2018). Links are between any two records.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
+from consilience.models.block_linkage.gibbs.error_class_records import draw_class_records
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from consilience.models.block_linkage.gibbs.sampler import sweep
 
 NUMBER, SETS, DRAWS, THINNING = 120, 60, 49, 6
 VALUES = (60, 40, 20, 12, 8)
 FIELD = np.repeat(np.arange(len(VALUES)), VALUES).astype(np.int32)
+BEGIN = np.cumsum((0, *VALUES))
 PRIOR = {
     "value_concentration": np.array(1.0), "distortion": np.tile([3.0, 37.0], (len(VALUES), 1)),
     "intensity": np.array([20.0, 0.25]), "size_share": np.array([10.0, 4.0, 1.5, 0.5]),
 }  # fmt: skip
+PRIOR_OF_CLASSES = PRIOR | {"distortion": np.tile([2.0, 4.0], (len(VALUES), 1)), "class_share": np.ones(3)}
 
 
-def drawn_from_the_prior(generator):
+def drawn_from_the_prior(generator, prior):
     """Return hyperparameters and partition, and records, given how many records there are."""
     while True:
-        intensity = generator.gamma(PRIOR["intensity"][0], 1 / PRIOR["intensity"][1])
-        size_share = generator.dirichlet(PRIOR["size_share"])
+        intensity = generator.gamma(prior["intensity"][0], 1 / prior["intensity"][1])
+        size_share = generator.dirichlet(prior["size_share"])
         sizes = generator.choice(len(size_share), generator.poisson(intensity), p=size_share) + 1
         if sizes.sum() == NUMBER:
             break
     entity = generator.permutation(np.repeat(np.arange(len(sizes)), sizes))
     cluster = (entity[:, None] == entity).argmax(axis=1).astype(np.int32)
-    share = [generator.dirichlet(np.ones(values)) for values in VALUES]
-    distortion = generator.beta(*PRIOR["distortion"].T)
+    share = np.concatenate([generator.dirichlet(np.ones(values)) for values in VALUES])
+    state = State(cluster, share, generator.beta(*prior["distortion"].T), np.array(intensity), size_share)
+    if "class_share" not in prior:
+        return state, hit_miss_records(generator, state)
+    state = state._replace(class_share=generator.dirichlet(prior["class_share"]))
+    shown = -(generator.random((len(VALUES), NUMBER)) < 0.05).astype(np.int32)
+    value = draw_class_records(generator, entity, shown, BEGIN, share, state.distortion, state.class_share)
+    return state, value.T
+
+
+def hit_miss_records(generator, state):
     value = np.empty((NUMBER, len(VALUES)), np.int32)
-    for field, begin in enumerate(np.cumsum((0, *VALUES))[:-1]):
-        true, other = begin + generator.choice(VALUES[field], (2, NUMBER), p=share[field])
-        value[:, field] = np.where(generator.random(NUMBER) < distortion[field], other, true[cluster])
-    return State(cluster, np.concatenate(share), distortion, np.array(intensity), size_share), value
+    for field, (begin, end) in enumerate(itertools.pairwise(BEGIN)):
+        share = state.value_share[begin:end]
+        true, other = begin + generator.choice(VALUES[field], (2, NUMBER), p=share)
+        value[:, field] = np.where(generator.random(NUMBER) < state.distortion[field], other, true[state.cluster])
+    return value
 
 
 def numbers_of(state):
     number = (state.cluster == jnp.arange(NUMBER)).sum()
     parts = [number[None], state.intensity[None], state.size_share[:2], state.distortion, state.value_share[:2]]
-    return jnp.concatenate(parts)
+    return jnp.concatenate(parts if state.class_share is None else [*parts, state.class_share])
 
 
 @jax.jit
@@ -61,7 +76,8 @@ def drawn(key, state, problem):
 
 
 @pytest.mark.slow
-def test_ranks_are_uniform():
+@pytest.mark.parametrize("prior", [PRIOR, PRIOR_OF_CLASSES], ids=["hit-miss", "error-classes"])
+def test_ranks_are_uniform(prior):
     pytest.importorskip("numba")
     generator = np.random.default_rng(0)
     every = np.arange(NUMBER)
@@ -70,10 +86,10 @@ def test_ranks_are_uniform():
     ranks, covered = [], []
     with jax.enable_x64(True):
         for number in range(SETS):
-            state, value = drawn_from_the_prior(generator)
+            state, value = drawn_from_the_prior(generator, prior)
             problem = LinkProblem(
                 value=value, field=FIELD, source=every.astype(np.int32), first_neighbour=first, neighbour=neighbour,
-                layout=None, form="compiled", **PRIOR,
+                layout=None, form="compiled", **prior,
             )  # fmt: skip
             true = np.asarray(numbers_of(jax.tree.map(jnp.asarray, state)))
             draws = np.asarray(drawn(jax.random.key(number), state, problem))
