@@ -102,8 +102,9 @@ def run(arguments: argparse.Namespace) -> None:
         record.section("Intervals of accuracies")
         record.say(
             "Intervals of the sensitivity and specificity of ten experts, protocol own: the share of 90 % and of 95 % "
-            "intervals that hold the true accuracy. The true accuracies are from .7 to .9, or drawn from the prior of "
-            "the fit. Beta(10, 1) is the paper's prior, of mean .91 and the weight of eleven answers. Learned: the "
+            "intervals that hold the true accuracy. Drawn are the answers, of accuracies from .7 to .9 and the two "
+            "views of three-clusters; the accuracies too, from the prior of the fit; or everything, views and clusters "
+            "included. Beta(10, 1) is the paper's prior, of mean .91 and the weight of eleven answers. Learned: the "
             "Beta distribution that makes the answers of all experts most probable."
         )
         record.table("coverage", list(coverage(arguments.seeds)))

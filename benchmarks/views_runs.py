@@ -5,10 +5,11 @@ Each returns rows for a table.
 
 from __future__ import annotations
 
+import functools
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -37,6 +38,13 @@ RESTARTS = (
 _LEARNING_ROUNDS = 4
 
 _OWN: Any = Priors()
+
+_ASCENT = "coordinate ascent"
+
+_CHAINS = {"chains": 2, "warmup": 500, "draws": 500}
+
+_Intervals = tuple[np.ndarray, Callable[[float], Any]]
+"""Means of all accuracies, and what returns bounds for a level."""
 
 
 def restarts(number: int = 40) -> Iterator[dict[str, Any]]:
@@ -72,30 +80,39 @@ def restarts(number: int = 40) -> Iterator[dict[str, Any]]:
 def coverage(seeds: int, numbers: tuple[int, ...] = (300, 60, 25)) -> Iterator[dict[str, Any]]:
     """Yield how often intervals hold the accuracies, for each number of pairs of either kind.
 
-    Of accuracies that are given, under the prior of `Priors`, the paper's, and one that is learned: the Beta
-    distribution that makes the answers of all experts most probable, given who says what of pairs as the fit before has
-    it; a handful of fits in turn. Of accuracies that are drawn from the prior of `Priors`, under that.
+    Of accuracies that are given, by coordinate ascent under the prior of `Priors`, the paper's, and one that is
+    learned: the Beta distribution that makes the answers of all experts most probable, given who says what of pairs as
+    the fit before has it; a handful of fits in turn. Of accuracies that are drawn from the prior of `Priors`, with the
+    same views, and of data of which everything is drawn from the prior: under that prior. And by Gibbs sampling.
     """
     for number in numbers:
-        rows: dict[tuple[str, str], list[dict[str, float]]] = {}
+        rows: dict[tuple[str, str, str], list[dict[str, float]]] = {}
         for seed in range(seeds):
-            for accuracies, prior, covered in _fits_of_accuracies(seed, number):
-                rows.setdefault((accuracies, prior), []).append(covered)
-        for (accuracies, prior), found in rows.items():
+            for *setting, covered in _fits_of_accuracies(seed, number):
+                rows.setdefault(tuple(setting), []).append(covered)
+        for (drawn, prior, method), found in rows.items():
             means = {key: float(np.mean([row[key] for row in found])) for key in found[0]}
             yield {
-                "pairs": 2 * number, "accuracies": accuracies, "prior": prior, "intervals": 20 * seeds, **means,
+                "pairs": 2 * number, "drawn": drawn, "prior": prior, "method": method, "intervals": 20 * seeds, **means,
             }  # fmt: skip
 
 
-def _fits_of_accuracies(seed: int, number: int) -> Iterator[tuple[str, str, dict[str, float]]]:
-    data, truth = _judged(seed, number)
-    paper, _ = fitted(data, 3, priors=PAPER_PRIORS)
-    yield "given", "default", _covered(fitted(data, 3)[0], truth)
-    yield "given", "Beta(10, 1), the paper's", _covered(paper, truth)
-    yield "given", "learned", _covered(_with_learned_priors(paper, data), truth)
-    data, truth = _judged(seed, number, *_drawn_accuracies(seed))
-    yield "drawn", "default", _covered(fitted(data, 3)[0], truth)
+def _fits_of_accuracies(seed: int, number: int) -> Iterator[tuple[str, str, str, dict[str, float]]]:
+    """Yield what was drawn, the prior, the method, and what `_covered` returns."""
+    given = _judged(seed, number)
+    paper, _ = fitted(given[0], 3, priors=PAPER_PRIORS)
+    yield "answers", "Beta(10, 1), the paper's", _ASCENT, _covered(_factor_intervals(paper), given[1])
+    learned = _with_learned_priors(paper, given[0])
+    yield "answers", "learned", _ASCENT, _covered(_factor_intervals(learned), given[1])
+    for drawn, (data, truth) in (
+        ("answers", given),
+        ("accuracies and answers", _judged(seed, number, *_drawn_accuracies(seed))),
+        ("everything", _drawn_from_the_prior(seed, number)),
+    ):
+        fit, _ = fitted(data, 3)
+        yield drawn, "default", _ASCENT, _covered(_factor_intervals(fit), truth)
+        fit, _ = fitted(data, 3, method="gibbs", **_CHAINS)
+        yield drawn, "default", "Gibbs sampling", _covered(_drawn_intervals(fit), truth)
 
 
 def _judged(seed: int, number: int, sensitivity: Any = None, specificity: Any = None) -> tuple[Constraints, np.ndarray]:
@@ -116,18 +133,37 @@ def _drawn_accuracies(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return sensitivity, specificity
 
 
+def _drawn_from_the_prior(seed: int, number: int) -> tuple[Constraints, np.ndarray]:
+    """Return answers of ten experts of whom, and of views and clusters, everything is drawn, and their accuracies."""
+    data, values = simulate(
+        jax.random.key(seed), num_items=600, num_experts=10, num_pairs=2 * number, num_features=6, clusters=3
+    )
+    return data, np.concatenate([values["sensitivity"], values["specificity"]])
+
+
 def _priors(sensitivity: Any, specificity: Any) -> Priors:
     return Priors(sensitivity=dist.Beta(*sensitivity), specificity=dist.Beta(*specificity))
 
 
-def _covered(fit: Any, truth: np.ndarray) -> dict[str, float]:
+def _covered(intervals: _Intervals, truth: np.ndarray) -> dict[str, float]:
+    mean, interval_at = intervals
+    held = {
+        f"{level:.0%} hold": float(views.interval_coverage(*interval_at(level), truth).covered.mean())
+        for level in (0.9, 0.95)
+    }
+    low, high = interval_at(0.9)
+    return {**held, "90% width": float((high - low).mean()), "bias": float((mean - truth).mean())}
+
+
+def _factor_intervals(fit: Any) -> _Intervals:
     parameters = _beta_parameters(fit)
-    held = {}
-    for level in (0.9, 0.95):
-        interval = views.beta_interval(parameters, level)
-        held[f"{level:.0%} hold"] = float(views.interval_coverage(*interval, truth).covered.mean())
-    bias = parameters[:, 0] / parameters.sum(axis=1) - truth
-    return {**held, "bias": float(bias.mean())}
+    return parameters[:, 0] / parameters.sum(axis=1), functools.partial(views.beta_interval, parameters)
+
+
+def _drawn_intervals(fit: Any) -> _Intervals:
+    samples = fit.samples()
+    draws = np.concatenate([samples[site] for site in ("sensitivity", "specificity")], axis=2).reshape(-1, 20)
+    return draws.mean(axis=0), lambda level: np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
 
 
 def _beta_parameters(fit: Any) -> np.ndarray:
