@@ -90,6 +90,9 @@ def coverage(seeds: int, numbers: tuple[int, ...] = (300, 60, 25)) -> Iterator[d
         for seed in range(seeds):
             for *setting, covered in _fits_of_accuracies(seed, number):
                 rows.setdefault(tuple(setting), []).append(covered)
+            # Every data set has programs of its own, and the memory for machine code is not without end.
+            jax.clear_caches()
+            print(f"{2 * number} pairs an expert, set {seed}", flush=True)
         for (drawn, prior, method), found in rows.items():
             means = {key: float(np.mean([row[key] for row in found])) for key in found[0]}
             yield {
