@@ -115,7 +115,7 @@ class Priors:
     intensity : of the expected number of entities, a single number; `SomeEntities` by default.
     value_share : concentration of a symmetric Dirichlet distribution of the values of each field, for methods that
         sample. None by default: EM and NUTS fix the values at their shares among the records, and Gibbs sampling draws
-        them under a concentration of .3.
+        them under the concentration of each field that makes its values most probable.
     """
 
     distortion: dist.Distribution | Callable[[Any], dist.Distribution] = RareDistortion()

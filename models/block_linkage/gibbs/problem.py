@@ -61,7 +61,8 @@ class LinkProblem:
     neighbour : int32, shape ``(edge,)``; candidates of each record, increasing; every pair is there twice. What follows
         those of the last record is padding.
     layout : arrays of the form in which links are drawn; see there.
-    value_concentration : shape ``()``; of a symmetric Dirichlet distribution of the values of each field.
+    value_concentration : shape ``()`` or ``(value,)``; parameters of the Dirichlet distributions of the values of each
+        field.
     distortion : shape ``(field, 2)``; parameters of Beta distributions.
     intensity : shape ``(2,)``; shape and rate of a Gamma distribution.
     size_share : shape ``(size,)``; parameters of a Dirichlet distribution. Entities have at most so many records.
@@ -75,7 +76,7 @@ class LinkProblem:
     first_neighbour: Int[Array, " records_and_one"]
     neighbour: Int[Array, " edge"]
     layout: Any
-    value_concentration: Float[Array, ""]
+    value_concentration: Float[Array, "*value"]
     distortion: Float[Array, "field 2"]
     intensity: Float[Array, " 2"]
     size_share: Float[Array, " size"]

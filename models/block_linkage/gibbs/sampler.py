@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import coo_array
 
-from consilience.arrays import Array, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
@@ -29,6 +29,7 @@ from consilience.models.block_linkage.gibbs.hyperparameters import draw_hyperpar
 from consilience.models.block_linkage.gibbs.pairs import pair_layout, redraw_pairs
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.scan import redraw_scan, scan_layout
+from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
 from consilience.models.block_linkage.priors import Priors, hyperprior
@@ -36,15 +37,12 @@ from consilience.models.block_linkage.similar import for_data
 from consilience.models.interface import Gibbs
 from consilience.models.rows import padded_rows, padded_size
 
-__all__ = ["FORMS", "GIBBS", "VALUE_CONCENTRATION", "lengths", "prepare", "sites", "start", "sweep", "wide_threshold"]
+__all__ = ["FORMS", "GIBBS", "lengths", "prepare", "sites", "start", "sweep", "wide_threshold"]
 
 _REDRAW = {"compiled": redraw_compiled, "scan": redraw_scan, "pairs": redraw_pairs}
 
 FORMS = ("auto", *_REDRAW)
 """In which links are drawn."""
-
-VALUE_CONCENTRATION = 0.3
-"""Of the Dirichlet distribution of the values of a field, where the priors give none."""
 
 _WIDE = 10.0            # a threshold of 14 gives the same, 8 costs a sixth of a standard deviation of the number
 _WIDE_IF_MISSING = 12.0
@@ -88,7 +86,6 @@ def prepare(
     form = _form(links, data.num_records, with_classes)
     codes = np.where(data.value >= 0, data.value + data.first_value[:-1, None], -1).T
     dtype = jnp.result_type(float)
-    concentration = VALUE_CONCENTRATION if priors.value_share is None else priors.value_share
     # Padded, so that data of like size share a program.
     field = np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value))
     return LinkProblem(
@@ -97,8 +94,9 @@ def prepare(
         source=np.asarray(data.source if restriction == "across" else np.arange(data.num_records), np.int32),
         first_neighbour=first_neighbour, neighbour=padded_rows(neighbour, padded_size(len(neighbour))),
         layout=_layout(form, first_neighbour, neighbour, pairs, data.num_records),
-        value_concentration=np.asarray(concentration, dtype), distortion=np.asarray(prior.distortion, dtype),
-        intensity=np.asarray(prior.intensity, dtype), size_share=np.asarray(prior.size_share, dtype), form=form,
+        value_concentration=_value_concentration(data, priors).astype(dtype),
+        distortion=np.asarray(prior.distortion, dtype), intensity=np.asarray(prior.intensity, dtype),
+        size_share=np.asarray(prior.size_share, dtype), form=form,
         class_share=np.asarray(CLASS_PRIOR, dtype) if with_classes else None,
     )  # fmt: skip
 
@@ -112,6 +110,14 @@ def _drawn(likelihood: str | Likelihood, data: Records) -> Likelihood:
             "does not have; take likelihood='hit-miss' or 'error-classes', or method='em' or 'nuts'"
         )
     return chosen
+
+
+def _value_concentration(data: Records, priors: Priors) -> Float[np.ndarray, " *value"]:
+    """Return one number for all values, or one for each and for padding."""
+    if priors.value_share is not None:
+        return np.asarray(priors.value_share, float)
+    learned = most_probable_concentration(np.asarray(data.value), np.asarray(data.first_value))
+    return padded_rows(learned, padded_size(len(learned)), 1)
 
 
 def wide_threshold(data: Records, wide: float = 0.0) -> float:

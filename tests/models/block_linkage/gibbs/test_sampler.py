@@ -15,6 +15,7 @@ from consilience.models.block_linkage.gibbs.hyperparameters import Counts, draw_
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.sampler import prepare, start, sweep, wide_threshold
 from consilience.models.block_linkage.gibbs.scan import redraw_scan, scan_layout
+from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +136,11 @@ def test_no_two_records_of_a_file(records):
 
 
 def test_priors_of_values(records):
-    """None stands for a concentration of .3; a number is taken as it is."""
-    assert prepare(records, Priors(), links="scan").value_concentration == np.float32(0.3)
+    """None stands for the most probable concentration of each field; a number is taken as it is."""
+    learned = most_probable_concentration(np.asarray(records.value), np.asarray(records.first_value))
+    found = prepare(records, Priors(), links="scan").value_concentration
+    np.testing.assert_allclose(found[: len(learned)], learned, rtol=1e-6)
+    assert (found > 0).all()
     assert prepare(records, Priors(value_share=2.0), links="scan").value_concentration == 2.0
 
 
