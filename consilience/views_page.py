@@ -135,6 +135,8 @@ def _reliability(fit: Any, frame: Any) -> Section:
     )
     spammers = frame["expert"][frame["spammer"]].tolist()
     blocks: list[Any] = [words, weight]
+    if fit.method == "cavi":
+        blocks.insert(1, "These are intervals of coordinate ascent, which are too narrow: method gibbs has wider ones.")
     if spammers:
         named = ", ".join(map(str, spammers[:10])) + (", …" if len(spammers) > 10 else "")
         blocks.append(

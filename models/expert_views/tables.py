@@ -54,7 +54,8 @@ def views(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.
 def experts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
     """Table of the experts: the view of each, and how accurate each is, with 95 % intervals.
 
-    The prior's mean stands beside each accuracy: with few answers the one is drawn to the other. ``weight`` is the
+    Intervals of coordinate ascent are too narrow; those of Gibbs sampling hold where the model does. The prior's mean
+    stands beside each accuracy: with few answers the one is drawn to the other. ``weight`` is the
     log odds, in nats, of an answer that is right in both kinds of pairs, with a 95 % interval. A ``spammer`` is an
     expert of whom sensitivity and specificity add up to less than 1.1 with a probability above one half. Under
     ``experts="spammer"`` there are ``knowledge``, how probably an expert knows the answer, and ``guess``, how probably

@@ -238,6 +238,12 @@ def test_every_expert_has_intervals(fit):
         assert (value <= ends[1]).all()
 
 
+def test_intervals_that_are_too_narrow_are_said_to_be(fit):
+    title = "How reliable each expert is"
+    assert "too narrow: method gibbs" in words(section(views_sections(fit), title))
+    assert "too narrow" not in words(section(views_sections(sampled(fit)), title))
+
+
 def test_prior_that_is_not_known_is_not_drawn(fit):
     own = fitted(fit.data, fit.posterior, 3, 2, priors=Priors(sensitivity=BetaPrior(2.0, 2.0)))
     loaded = fitted(fit.data, fit.posterior, 3, 2)
