@@ -4,7 +4,6 @@ A process has the devices that it was started with, so that these tests start pr
 """
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -55,10 +54,9 @@ _FITS = [["dawid-skene", "cavi"], ["dawid-skene", "em"], ["mace", "cavi"], ["mac
 
 
 def _start(**arguments):
-    environment = {**os.environ, "XLA_FLAGS": ""}
     return subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, json.dumps(arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env=environment,
+        text=True,
     )  # fmt: skip
 
 

@@ -159,7 +159,6 @@ def test_devices_find_what_one_finds(x64, tolerance):
     folder = os.path.dirname(__file__)
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, folder, str(x64)], capture_output=True, text=True, timeout=300,
-        env={**os.environ, "XLA_FLAGS": ""},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.split("FOUND", 1)[1])
