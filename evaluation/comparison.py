@@ -229,7 +229,8 @@ def _sums(truth: Truth, ranked: list[np.ndarray], metric: Metric, kept: np.ndarr
         total += weight.sum(axis=0, dtype=float)
         equal += scores.sum(axis=1, dtype=float)
         mean = scores.mean(axis=2)
-        items += mean.astype(float) @ weight
+        # No matrix product: BLAS rounds the last rows in another way, and systems that are alike would not tie.
+        items += np.einsum("si,id->sd", mean, weight, dtype=float)
         both += np.einsum("sid,id->sd", np.broadcast_to(scores, (*scores.shape[:2], replicates)), weight)
     return {"truth": equal / kept.sum(), "both": both / total, "items": items / total}
 
