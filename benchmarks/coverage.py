@@ -64,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     sizes = f"--sets {arguments.sets} --records {arguments.records} --draws {arguments.draws}"
+    if arguments.kinds != list(SETTINGS):
+        sizes += " --kinds " + " ".join(f'"{kind}"' for kind in arguments.kinds)
     if arguments.likelihoods != list(LIKELIHOODS):
         sizes += f" --likelihoods {' '.join(arguments.likelihoods)}"
     record = Recording(

@@ -46,12 +46,17 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """Return the commit of the checkout; "-dirty" says that files were changed since."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude", "*"]
+    """Return the commit of the checkout; "-dirty" says that files were changed since, other than results themselves."""
     try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+        commit = _git("rev-parse", "--short", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", f":(exclude){RESULTS}")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=RESULTS.parent, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

@@ -1,10 +1,12 @@
 import json
 import math
+import subprocess
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import recording
 from benchmarks.recording import Recording, machine, markdown_table
 
 
@@ -22,6 +24,24 @@ def test_machine_says_where_and_with_what():
     found = machine()
     assert found["cores"] >= 1
     assert all(found[name] for name in ("date", "processor", "python", "jax", "numpyro", "commit"))
+
+
+def test_results_do_not_make_the_commit_that_made_them_dirty(tmp_path, monkeypatch):
+    results = tmp_path / "benchmarks/results"
+    results.mkdir(parents=True)
+    (results / "sets.jsonl").write_text("first\n")
+    (tmp_path / "code.py").write_text("one = 1\n")
+    committing = ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "all"]
+    for words in (["init", "-q"], ["add", "-A"], committing):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(recording, "RESULTS", results)
+    commit = machine()["commit"]
+    assert commit != "unknown"
+    assert not commit.endswith("dirty")
+    (results / "sets.jsonl").write_text("first\nsecond\n")
+    assert machine()["commit"] == commit
+    (tmp_path / "code.py").write_text("one = 2\n")
+    assert machine()["commit"] == f"{commit}-dirty"
 
 
 def test_recording_writes_text_numbers_and_figures(tmp_path):
