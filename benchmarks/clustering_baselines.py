@@ -1,8 +1,10 @@
 r"""What `benchmarks views` is compared with: clusterings of items from pairs that experts judged, one view at a time.
 
 Each takes the answers of experts who are known to judge the same view, `of_experts`, and the right number of clusters.
-Only `meta_clustering` looks for the groups of experts. All are written from their papers, since packages that have them
-do not run on current versions of what they need, or refuse answers that contradict each other, as those of people do.
+Only `meta_clustering` looks for the groups of experts. Features are taken as they stand: standardise them first. The
+methods are written from their papers, since packages that have them do not run on current versions of what they need,
+or refuse answers that contradict each other, as those of people do; k-means, spectral clustering and logistic
+regression are the few lines that these need.
 
 * `itml`: a metric under which items that are together are near and others far (Davis and others 2007), then k-means.
 * `mpc_k_means`: k-means that pays for pairs that it breaks, and learns a metric (Bilenko and others 2004).

@@ -135,8 +135,8 @@ def truth_of(fit: Any) -> Truth:
     check_one_partition(truth)
     if isinstance(truth, PartitionTruth):
         raise UnsupportedRequest(
-            "the truth of this fit is which records are of one entity, and no item has a class; "
-            "evaluate a partition (read_partition), or count entities (num_entities)"
+            "this truth is a partition, of records into entities or of items into clusters, and no item has a class; "
+            "evaluate a partition (read_partition), or look at its pairs(), which says how sure each of them is"
         )
     return truth
 

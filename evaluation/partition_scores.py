@@ -167,7 +167,8 @@ def check_one_partition(truth: Any) -> None:
     if hasattr(truth, "partition_of_expert"):
         raise UnsupportedRequest(
             "the truth of this fit is several partitions of the items, one for each view; take one of them, "
-            "fit.partition(view) or fit.partition_of_expert(expert), in the place of the fit"
+            "fit.partition(view) or fit.partition_of_expert(expert), in the place of the fit, to score it; how sure it "
+            "is that items are together says fit.together(item_a, item_b, view=…)"
         )
 
 

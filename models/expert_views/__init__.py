@@ -77,7 +77,14 @@ from consilience.models.expert_views.cavi import CAVI, Posterior
 from consilience.models.expert_views.gibbs import GIBBS
 from consilience.models.expert_views.judgements import judged_items
 from consilience.models.expert_views.model import FORMS, model, prepared
-from consilience.models.expert_views.priors import EXPERTS, PAPER_PRIORS, BetaPrior, Priors, site_parameters
+from consilience.models.expert_views.priors import (
+    EXPERTS,
+    PAPER_PRIORS,
+    BetaPrior,
+    Priors,
+    expert_sites,
+    site_parameters,
+)
 from consilience.models.expert_views.simulation import simulate
 from consilience.models.expert_views.tables import (
     contradictions,
@@ -116,7 +123,11 @@ _CLOSE = 3.0    # Nats within which another grouping is worth a word: a twentiet
 
 def draw(posterior: Posterior, data: Constraints, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
     """Return draws of all sites from the independent factors that coordinate ascent ended with."""
-    return _drawn(key, Posterior(*(jnp.asarray(values, jnp.result_type(float)) for values in posterior)), num_draws)
+    values = Posterior(*(jnp.asarray(values, jnp.result_type(float)) for values in posterior))
+    sites = _drawn(key, values, num_draws)
+    if options.get("experts") == "symmetric":
+        sites["specificity"] = sites["sensitivity"]  # one accuracy, of both kinds of pairs
+    return sites
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -161,11 +172,11 @@ def notes(data: Constraints, priors: Priors, *, experts: str = "two-coin", **opt
             "specificity is little more than the prior's"
         )
     few = int((number < _FEW_ANSWERS).sum())
-    pull = _prior_in_words(data, priors)
+    pull = _prior_in_words(expert_sites(experts)[0], data, priors)
     if few and pull:
         found.append(
-            f"{few} of {data.num_experts} experts gave fewer than {_FEW_ANSWERS} answers, and the prior of accuracies "
-            f"({pull}) draws theirs to its mean"
+            f"{few} of {data.num_experts} experts gave fewer than {_FEW_ANSWERS} answers, and the prior of "
+            f"{'knowledge' if experts == 'spammer' else 'accuracies'} ({pull}) draws theirs to its mean"
         )
     constant = int((np.ptp(np.asarray(data.feature), axis=0) == 0).sum()) if data.num_features else 0
     if constant:
@@ -173,10 +184,10 @@ def notes(data: Constraints, priors: Priors, *, experts: str = "two-coin", **opt
     return found
 
 
-def _prior_in_words(data: Constraints, priors: Priors) -> str:
-    """Return mean and weight of the prior of sensitivity; nothing where it is no Beta distribution."""
+def _prior_in_words(site: str, data: Constraints, priors: Priors) -> str:
+    """Return mean and weight of the prior of a site; nothing where it is no Beta distribution."""
     try:
-        a, b = site_parameters("sensitivity", priors, data).mean(axis=0)
+        a, b = site_parameters(site, priors, data).mean(axis=0)
     except NotConjugate:
         return ""
     return f"mean {a / (a + b):.2f}, the weight of {a + b:.3g} answers"

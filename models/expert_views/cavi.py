@@ -419,7 +419,11 @@ def _widened(
     wrong: Float[Array, "draw expert view"], phi: Float[Array, "expert view"], prior: Float[Array, "expert 2"],
     problem: Problem,
 ) -> Float[Array, "expert own 2"]:  # fmt: skip
-    """Return Beta parameters with the mean of a factor and the variance of a mixture over draws and views."""
+    """Return Beta parameters with the mean of a factor and the variance of a mixture over draws and views.
+
+    The mixture has a mean of its own, so that under weak priors no Beta distribution may have these moments; then it
+    is the widest that weighs as much as the prior, or one answer.
+    """
     cells = prior[:, None] + jnp.stack([right, wrong], axis=-1)
     weight = jnp.broadcast_to(phi / len(cells), cells.shape[:-1])
     if problem.settings.per_view:
@@ -432,7 +436,8 @@ def _widened(
     of_all = (weight * mean).sum(axes, keepdims=True)
     variance = (weight * (mean * (1 - mean) / (total + 1) + (mean - of_all) ** 2)).sum(axes).reshape(factor.shape[:-1])
     share = factor / factor.sum(-1, keepdims=True)
-    return share * (share.prod(-1) / variance - 1)[..., None]
+    least = jnp.minimum(prior.sum(-1), 1.0).reshape(-1, *[1] * (variance.ndim - 1))
+    return share * jnp.maximum(share.prod(-1) / variance - 1, least)[..., None]
 
 
 def lengths(problem: Problem) -> dict[str, int]:

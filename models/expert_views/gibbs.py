@@ -35,7 +35,6 @@ import numpyro.distributions as dist
 from numpyro.distributions import biject_to
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.errors import UnsupportedRequest
 from consilience.models.expert_views.judgements import Judgements, judgements
 from consilience.models.expert_views.likelihood import (
     Answering,
@@ -49,6 +48,7 @@ from consilience.models.expert_views.likelihood import (
 from consilience.models.expert_views.priors import (
     Priors,
     check_clusters,
+    check_logits,
     expert_sites,
     linear,
     link_of,
@@ -72,7 +72,6 @@ _SPAMMER_ROUNDS = 16
 by little, and a round costs little."""
 
 _PRIOR_DRAWS = 32
-_MOST_CLUSTERS = np.iinfo(np.int8).max
 
 
 class LogBeta(NamedTuple):
@@ -202,18 +201,19 @@ def prepare(
     Raises
     ------
     NotConjugate : the prior of a site of the experts is no Beta distribution.
-    InvalidPrior : a prior has another shape.
-    UnsupportedRequest : there are more clusters than judged items.
+    InvalidPrior : the prior of a site has another shape, or the link returns logits of another one.
+    UnsupportedRequest : there are more clusters than judged items, or than `check_clusters` allows.
     """
-    if clusters > _MOST_CLUSTERS:
-        raise UnsupportedRequest(f"clusters is {clusters}; the Gibbs sampler takes {_MOST_CLUSTERS} at most")
     judged, _ = judgements(data, bool(standardize))
     check_clusters(clusters, len(judged.item))
     sites = expert_sites(experts)
     prior = np.stack([site_parameters(site, priors, data) for site in sites], axis=1)
     of_one_view = weight_prior(priors, data, judged.feature.shape[1], clusters)
+    link = _link(priors, of_one_view, judged.feature)
+    returned = jax.eval_shape(lambda weight: link.logits(weight, judged.feature), jnp.zeros(of_one_view.event_shape))
+    check_logits(returned.shape, (len(judged.item), clusters))
     problem = Problem(
-        judged, prior, np.asarray(priors.concentration, float), _link(priors, of_one_view, judged.feature), None,
+        judged, prior, np.asarray(priors.concentration, float), link, None,
         experts=experts, views=num_views(views, data.num_experts), clusters=clusters,
     )  # fmt: skip
     return _typed(problem)

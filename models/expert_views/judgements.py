@@ -66,7 +66,7 @@ class Judgements(NamedTuple):
 
 
 class Standard(NamedTuple):
-    """Mean and standard deviation by which features are standardised, shape ``(feature,)``."""
+    """Mean and standard deviation by which features are standardised, shape ``(feature,)``; 0 of a constant one."""
 
     mean: Float[np.ndarray, " feature"]
     scale: Float[np.ndarray, " feature"]
@@ -128,20 +128,24 @@ def _distinct(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def standard_of(feature: Float[np.ndarray, "item feature"], standardize: bool = True) -> Standard:
-    """Return mean and standard deviation of the columns.
+    """Return mean and standard deviation of the columns, or 0 and 1 where features are to stay as they are.
 
-    A constant column has scale 1 and becomes zeros, so that it costs nothing and says nothing.
+    A constant column has scale 0 either way.
     """
-    if not standardize or len(feature) == 0:
+    if len(feature) == 0:
         return Standard(np.zeros(feature.shape[1]), np.ones(feature.shape[1]))
     constant = np.ptp(feature, axis=0) == 0
-    mean = np.where(constant, feature[0], feature.mean(axis=0))
-    return Standard(mean, np.where(constant, 1.0, feature.std(axis=0)))
+    mean, scale = (feature.mean(axis=0), feature.std(axis=0)) if standardize else (0.0, 1.0)
+    return Standard(np.where(constant, feature[0], mean), np.where(constant, 0.0, scale))
 
 
 def standardised(feature: Float[np.ndarray, "item feature"], standard: Standard) -> Float[np.ndarray, "item column"]:
-    """Return standardised features, and a last column of ones."""
-    feature = (np.asarray(feature, float) - standard.mean) / standard.scale
+    """Return standardised features, and a last column of ones.
+
+    What was constant becomes zeros, of new items too: of what another value of it means, nothing was learned.
+    """
+    feature = np.asarray(feature, float) - standard.mean
+    feature = np.divide(feature, standard.scale, out=np.zeros_like(feature), where=standard.scale > 0)
     return np.concatenate([feature, np.ones((len(feature), 1))], axis=1)
 
 

@@ -40,6 +40,7 @@ from consilience.models.expert_views.priors import (
     EXPERTS,
     Priors,
     check_clusters,
+    check_logits,
     expert_prior,
     expert_sites,
     link_of,
@@ -72,8 +73,8 @@ def prepared(
     if cluster == "exact":
         raise UnsupportedRequest(
             "nuts and svi cannot draw the clusters, which judgements tie together; take method='gibbs' for this model, "
-            "or cluster='pair' for another one, in which every judgement draws the clusters of its items anew "
-            "(cluster='enumerate' sums over all clusters of a handful of items)"
+            "with Beta priors of the experts, or cluster='pair' for another one, in which every judgement draws the "
+            "clusters of its items anew (cluster='enumerate' sums over all clusters of a handful of items)"
         )
     found = judgements(data, bool(standardize))[0]
     check_clusters(clusters, len(found.item))
@@ -116,6 +117,7 @@ def model(
     of_view = weight_prior(priors, data, judged.feature.shape[1], clusters)
     weight = numpyro.sample("weight", of_view.expand((views,)).to_event(1))
     logits = _logits(priors, weight, judged)
+    check_logits(logits.shape[1:], (len(judged.item), clusters))
     if cluster == "exact":
         with numpyro.plate("expert", num_experts):
             view_of_expert = numpyro.sample("view_of_expert", dist.Categorical(logits=log_weight))

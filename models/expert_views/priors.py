@@ -23,12 +23,14 @@ from consilience.models.interface import checked_prior
 
 __all__ = [
     "EXPERTS",
+    "MOST_CLUSTERS",
     "PAPER_PRIORS",
     "BetaParameters",
     "BetaPrior",
     "Priors",
     "beta_parameters",
     "check_clusters",
+    "check_logits",
     "expert_prior",
     "expert_sites",
     "linear",
@@ -37,6 +39,9 @@ __all__ = [
     "site_parameters",
     "weight_prior",
 ]
+
+MOST_CLUSTERS = int(np.iinfo(np.int8).max)
+"""Of a view: the numbers of clusters are kept in a byte for each item and draw."""
 
 EXPERTS = {
     "two-coin": ("sensitivity", "specificity"),
@@ -137,16 +142,36 @@ def num_views(views: int, num_experts: int) -> int:
 
 
 def check_clusters(clusters: int, num_judged: int) -> None:
-    """Refuse more clusters than there are items to be in them.
+    """Refuse more clusters than there are items to be in them, or than their numbers have room for.
 
     Raises
     ------
-    UnsupportedRequest : there are more clusters than judged items.
+    UnsupportedRequest : there are more clusters than judged items, or more than 127.
     """
+    if clusters > MOST_CLUSTERS:
+        raise UnsupportedRequest(f"clusters is {clusters}; a view may have {MOST_CLUSTERS} of them at most")
     if clusters > num_judged:
         raise UnsupportedRequest(
             f"clusters is {clusters}, and experts judged {num_judged} items; give {num_judged} clusters of a view at "
             "most"
+        )
+
+
+def check_logits(shape: tuple[int, ...], wanted: tuple[int, int]) -> None:
+    """Refuse a link of one's own that returns logits of another shape.
+
+    Parameters
+    ----------
+    shape, wanted : of what it returned for one view, and of what it should return: items and clusters.
+
+    Raises
+    ------
+    InvalidPrior : they differ.
+    """
+    if tuple(shape) != wanted:
+        raise InvalidPrior(
+            f"logits(weight, feature) returned shape {tuple(shape)} for {wanted[0]} items and {wanted[1]} clusters; "
+            f"return {wanted}, a logit for each cluster of each item"
         )
 
 

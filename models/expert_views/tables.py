@@ -82,7 +82,7 @@ def same_view(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str,
             f"{truth.num_experts:,} experts have too many pairs for a table; ask for some by fit.truth.same_view(a, b)"
         )
     one, other = np.triu_indices(truth.num_experts, 1)
-    return {"expert_a": one, "expert_b": other, "probability": truth.same_view(one, other)}
+    return {"expert_a": one, "expert_b": other, "probability": truth.same_view_probability(one, other)}
 
 
 def view_sizes(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
@@ -109,13 +109,11 @@ def contradictions(
     is to ask again: what another answer of the best expert of the view would tell of that, in nats.
     """
     expert, item_a, item_b, answer = (np.asarray(one) for one in (data.expert, data.item_a, data.item_b, data.together))
-    pair, place = np.unique(item_a.astype(np.int64) * truth.num_items + item_b, return_inverse=True)
-    of_views = truth.pair_probability(*np.divmod(pair, truth.num_items))
-    own = of_views[place]
-    together = (truth.view_probability[expert] * own).sum(axis=1)
+    own = truth.pair_probability(item_a, item_b, expert)  # and the expert has the view
+    together = own.sum(axis=1)
     sensitivity, specificity = _accuracies(posterior, truth)
-    says_together = own * sensitivity[expert] + (1 - own) * (1 - specificity[expert])
-    probability = (truth.view_probability[expert] * says_together).sum(axis=1)
+    says_together = own * sensitivity[expert] + (truth.view_probability[expert] - own) * (1 - specificity[expert])
+    probability = says_together.sum(axis=1)
     probability = np.where(answer == 1, probability, 1 - probability)
     order = np.argsort(probability, kind="stable")
     against = np.where(answer == 1, together < 0.5, together > 0.5)
@@ -125,7 +123,8 @@ def contradictions(
     for one in np.unique(view):
         rows = view == one
         accuracy = (part[truth.view_probability.argmax(axis=1) == one, one] for part in (sensitivity, specificity))
-        gain[rows] = information(own[order][rows, one][:, None], *accuracy).max(axis=1)
+        pairs = truth.pair_probability(item_a[order][rows], item_b[order][rows])
+        gain[rows] = information(pairs[:, one, None], *accuracy).max(axis=1)
     return {
         "expert": expert[order], "item_a": item_a[order], "item_b": item_b[order],
         "answer": np.where(answer[order] == 1, "together", "apart").astype(object), "probability": probability[order],
@@ -317,18 +316,23 @@ def _weight(posterior: Any, view: Int[np.ndarray, " expert"]) -> tuple[np.ndarra
     """Return mean and interval of the log odds of an answer that is right in both kinds of pairs."""
     one, two = (_of_view(posterior, site, view) for site in ("sensitivity", "specificity"))
     if not isinstance(posterior, Posterior):
-        odds = sum(special.logit(np.clip(values, 1e-12, 1 - 1e-12)) for values in (one, two))
+        odds = _log_odds(one) + _log_odds(two)
         lower, upper = np.quantile(odds, _INTERVAL, axis=0)
         return odds.mean(axis=0), lower, upper
     mean = sum(special.digamma(values[:, 0]) - special.digamma(values[:, 1]) for values in (one, two))
     level, same = (np.arange(_FEW_POINTS) + 0.5) / _FEW_POINTS, _symmetric(posterior)
     bounds = []
     for rows in np.array_split(np.arange(len(one)), len(one) // _MOST_ROWS + 1):
-        odds = [special.logit(special.betaincinv(part[rows, :1], part[rows, 1:], level)) for part in (one, two)]
-        sums = 2 * odds[0] if same else (odds[0][:, :, None] + odds[1][:, None]).reshape(len(rows), -1)
+        of_one, of_two = (_log_odds(special.betaincinv(part[rows, :1], part[rows, 1:], level)) for part in (one, two))
+        sums = 2 * of_one if same else (of_one[:, :, None] + of_two[:, None]).reshape(len(rows), -1)
         bounds.append(np.quantile(sums, _INTERVAL, axis=1))
     lower, upper = np.concatenate(bounds, axis=1)
     return mean, lower, upper
+
+
+def _log_odds(probability: np.ndarray) -> np.ndarray:
+    """Return log odds, finite also of what rounding made certain."""
+    return np.asarray(special.logit(np.clip(probability, 1e-12, 1 - 1e-12)))
 
 
 def _useless(posterior: Any, view: Int[np.ndarray, " expert"]) -> np.ndarray:
@@ -336,6 +340,8 @@ def _useless(posterior: Any, view: Int[np.ndarray, " expert"]) -> np.ndarray:
     one, two = (_of_view(posterior, site, view) for site in ("sensitivity", "specificity"))
     if not isinstance(posterior, Posterior):
         return np.asarray((one + two < 1 + _SPAMMER).mean(axis=0))
+    if _symmetric(posterior):
+        return np.asarray(special.betainc(*one.T, (1 + _SPAMMER) / 2))
     level = (np.arange(_POINTS) + 0.5) / _POINTS
     sensitivity = special.betaincinv(one[:, :1], one[:, 1:], level)
     least = np.clip(1 + _SPAMMER - sensitivity, 0, 1)

@@ -211,8 +211,10 @@ class ViewsTruth(ABC):
         """Return how probably items that nobody judged are in each cluster, from standardised features."""
 
     @abstractmethod
-    def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
-        """Return how probably two experts have the same view, pair by pair; experts by id or code."""
+    def same_view_probability(
+        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, " pair"]:
+        """Return how probably two experts, by their codes, have the same view, pair by pair."""
 
     @property
     @abstractmethod
@@ -232,16 +234,20 @@ class ViewsTruth(ABC):
         """Return how probably some items are in each cluster of one view, given the weights of each draw."""
 
     @abstractmethod
+    def _has_view(self, draws: slice, view: int, expert: Int[np.ndarray, " pair"] | None) -> Any:
+        """Return whether each expert has a view in each draw, or how probably; 1 where there are no experts."""
+
+    @abstractmethod
     def _both_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
     ) -> Float[np.ndarray, "pair view"]:
-        """Return how probably two judged items, by their places, are together in each view."""
+        """Return what `pair_probability` does, of two judged items by their places."""
 
     @abstractmethod
     def _one_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
     ) -> Float[np.ndarray, "pair view"]:
-        """Return how probably a judged item, by its place, and a silent one are together in each view."""
+        """Return what `pair_probability` does, of a judged item and a silent one by their places."""
 
     # ---- what follows from it ----
 
@@ -303,7 +309,7 @@ class ViewsTruth(ABC):
 
     def partition_of_expert(self, expert: Any) -> ViewPartition:
         """Return the partition of the items that an expert, by id or code, has in mind: over all views it may be."""
-        return ViewPartition(self, expert=int(self._codes(expert, self.experts, "expert")[0]))
+        return ViewPartition(self, expert=self._expert_code(expert))
 
     def together(
         self, item_a: Any, item_b: Any, *, view: int | None = None, expert: Any = None
@@ -312,27 +318,44 @@ class ViewsTruth(ABC):
 
         Parameters
         ----------
-        item_a, item_b : ids or codes, one or many; one goes with each of many.
+        item_a, item_b : ids or codes, one or many; one goes with each of many. Whole numbers are codes, in the order
+            of `items`, unless ids are whole numbers themselves.
         view, expert : one of them. Of an expert all views that may be his count, as probably as they are.
+
+        Raises
+        ------
+        UnknownName : there is no such item, view or expert.
+        UnsupportedRequest : neither a view nor an expert is given, or lists have different lengths.
         """
         if (view is None) == (expert is None):
             raise UnsupportedRequest("say in which view two items may be together: give view= or expert=")
         a, b = self._paired_codes(item_a, item_b, self.items, "item")
-        of_views = self.pair_probability(a, b)
         if view is not None:
-            return of_views[:, self._checked_view(view)]
-        return of_views @ self.view_probability[self._codes(expert, self.experts, "expert")[0]]
+            return self.pair_probability(a, b)[:, self._checked_view(view)]
+        code = self._expert_code(expert)
+        return np.asarray(self.pair_probability(a, b, np.full(len(a), code)).sum(axis=1))
+
+    def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
+        """Return how probably two experts have the same view, pair by pair; ids or codes, as `together` takes them."""
+        return self.same_view_probability(*self._paired_codes(expert, other, self.experts, "expert"))
 
     def pair_probability(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None = None
     ) -> Float[np.ndarray, "pair view"]:
-        """Return how probably items, by their codes, are together in each view."""
+        """Return how probably items, by their codes, are together in each view.
+
+        Parameters
+        ----------
+        a, b : the items.
+        expert : where it is given, how probably they are together in each view and it is that of this expert; over all
+            views these add up to how probably they are together in what he has in mind.
+        """
         place = np.zeros(self.num_items, int)
         place[self.judged], place[self.silent] = np.arange(len(self.judged)), np.arange(len(self.silent))
         is_silent = np.zeros(self.num_items, bool)
         is_silent[self.silent] = True
         a, b = np.where(is_silent[a], b, a), np.where(is_silent[a], a, b)  # a judged one first
-        found = np.ones((len(a), self.most_views))
+        found = np.ones((len(a), self.most_views)) if expert is None else self.view_probability[expert]
         for kind, measure in (
             (~is_silent[b], self._both_judged),
             (~is_silent[a] & is_silent[b], self._one_judged),
@@ -341,10 +364,12 @@ class ViewsTruth(ABC):
             rows = np.flatnonzero(kind & (a != b))
             for part in row_blocks(len(rows), self.most_views * self.most_clusters, _BLOCK):
                 own = rows[part]
-                found[own] = measure(place[a[own]], place[b[own]])
+                found[own] = measure(place[a[own]], place[b[own]], None if expert is None else expert[own])
         return found
 
-    def _both_silent(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+    def _both_silent(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
+    ) -> Float[np.ndarray, "pair view"]:
         """Return how probably two silent items, by their places, are together: over the same draws of the weights."""
         items, ends = np.unique(np.concatenate([a, b]), return_inverse=True)
         first, second = ends.reshape(2, -1)
@@ -353,7 +378,8 @@ class ViewsTruth(ABC):
             draw = np.arange(self.num_draws)[draws]
             for view in range(self.most_views):
                 probability = self._silent_probability(draw, np.full(len(draw), view), items)
-                total[:, view] += np.einsum("dpk,dpk->p", probability[:, first], probability[:, second])
+                same = np.einsum("dpk,dpk->dp", probability[:, first], probability[:, second])
+                total[:, view] += (same * self._has_view(draws, view, expert)).sum(axis=0)
         return total / self.num_draws
 
     def _checked_view(self, view: int) -> int:
@@ -365,7 +391,8 @@ class ViewsTruth(ABC):
         self, asked: Any, other: Any, names: Any, what: str
     ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
         """Return the codes of both sides of pairs; a single id goes with each of the other side."""
-        one, two = (self._codes(side, names, what) for side in (asked, other))
+        number = self.num_items if what == "item" else self.num_experts
+        one, two = (_codes(side, names, number, what) for side in (asked, other))
         if np.ndim(asked) and np.ndim(other) and len(one) != len(two):
             raise UnsupportedRequest(
                 f"{len(one)} {what}s and {len(two)} {what}s are no pairs; give two lists of one length, or one {what} "
@@ -374,17 +401,8 @@ class ViewsTruth(ABC):
         first, second = np.broadcast_arrays(one, two)
         return first, second
 
-    @staticmethod
-    def _codes(asked: Any, names: Any, what: str) -> Int[np.ndarray, " asked"]:
-        """Return the codes of ids; whole numbers are codes already."""
-        given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
-        if given.dtype.kind in "iu":
-            return given
-        code = {name: number for number, name in enumerate([] if names is None else names)}
-        unknown = [one for one in given.tolist() if one not in code]
-        if unknown:
-            raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
-        return np.array([code[one] for one in given.tolist()], int)
+    def _expert_code(self, expert: Any) -> int:
+        return int(_codes(expert, self.experts, self.num_experts, "expert")[0])
 
 
 class ApproximateViews(ViewsTruth):
@@ -427,11 +445,12 @@ class ApproximateViews(ViewsTruth):
         """Return how probably items are in each cluster, by a rule of `prediction`."""
         return expected_memberships(*self._weights, feature, rule)
 
-    def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
+    def same_view_probability(
+        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts have the same view, exactly."""
-        one, two = self._paired_codes(expert, other, self.experts, "expert")
-        probability = (self.view_probability[one] * self.view_probability[two]).sum(axis=1)
-        return np.where(one == two, 1.0, probability)
+        probability = (self.view_probability[one] * self.view_probability[other]).sum(axis=1)
+        return np.where(one == other, 1.0, probability)
 
     @functools.cached_property
     def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
@@ -460,11 +479,26 @@ class ApproximateViews(ViewsTruth):
     def _weights(self) -> tuple[Float[np.ndarray, "view column cluster"], Float[np.ndarray, "view column cluster"]]:
         return np.asarray(self.posterior.weight_mean, float), np.asarray(self.posterior.weight_variance, float)
 
-    def _both_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
-        return np.asarray((self.judged_probability[a] * self.judged_probability[b]).sum(axis=2))
+    def _has_view(self, draws: slice, view: int, expert: Int[np.ndarray, " pair"] | None) -> Any:
+        return 1.0 if expert is None else self.view_probability[expert, view]
 
-    def _one_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
-        return np.asarray((self.judged_probability[a] * self.cluster_probability[self.silent[b]]).sum(axis=2))
+    def _both_judged(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
+    ) -> Float[np.ndarray, "pair view"]:
+        return self._jointly(self.judged_probability[a], self.judged_probability[b], expert)
+
+    def _one_judged(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
+    ) -> Float[np.ndarray, "pair view"]:
+        return self._jointly(self.judged_probability[a], self.cluster_probability[self.silent[b]], expert)
+
+    def _jointly(
+        self, one: Float[np.ndarray, "pair view cluster"], other: Float[np.ndarray, "pair view cluster"],
+        expert: Int[np.ndarray, " pair"] | None,
+    ) -> Float[np.ndarray, "pair view"]:  # fmt: skip
+        """Return how probably two items are together, and experts have each view: independently, as the factors are."""
+        together = (one * other).sum(axis=2)
+        return np.asarray(together if expert is None else together * self.view_probability[expert])
 
 
 class DrawnViews(ViewsTruth):
@@ -523,10 +557,11 @@ class DrawnViews(ViewsTruth):
         """Return how probably items are in each cluster, averaged over the draws; there is no other rule for these."""
         return drawn_memberships(self._weight, self._place, feature, self._checked_link())
 
-    def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
+    def same_view_probability(
+        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
+    ) -> Float[np.ndarray, " pair"]:
         """Return the share of the draws in which two experts have the same view."""
-        one, two = self._paired_codes(expert, other, self.experts, "expert")
-        return np.asarray((self._expert[:, one] == self._expert[:, two]).mean(axis=0))
+        return np.asarray((self._expert[:, one] == self._expert[:, other]).mean(axis=0))
 
     @functools.cached_property
     def judged_probability(self) -> Float[np.ndarray, "judged view cluster"]:
@@ -545,14 +580,23 @@ class DrawnViews(ViewsTruth):
         probability = memberships(self._weight[draw, view], self._silent_feature[item], self._checked_link())
         return np.take_along_axis(probability, self._place[draw, view][:, None], axis=2)
 
-    def _both_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+    def _has_view(self, draws: slice, view: int, expert: Int[np.ndarray, " pair"] | None) -> Any:
+        return 1 if expert is None else self._expert[draws][:, expert] == view
+
+    def _both_judged(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
+    ) -> Float[np.ndarray, "pair view"]:
         total = np.zeros((len(a), self.most_views))
         for draws in row_blocks(self.num_draws, len(a) * self.most_views, _BLOCK):
-            of_draws = self._cluster[draws]
-            total += (of_draws[:, :, a] == of_draws[:, :, b]).sum(axis=0).T
+            for view in range(self.most_views):
+                of_draws = self._cluster[draws, view]
+                same = of_draws[:, a] == of_draws[:, b]
+                total[:, view] += (same * self._has_view(draws, view, expert)).sum(axis=0)
         return total / self.num_draws
 
-    def _one_judged(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair view"]:
+    def _one_judged(
+        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
+    ) -> Float[np.ndarray, "pair view"]:
         total = np.zeros((len(a), self.most_views))
         items, place = np.unique(b, return_inverse=True)
         for draws in row_blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters, _BLOCK):
@@ -560,7 +604,8 @@ class DrawnViews(ViewsTruth):
             for view in range(self.most_views):
                 probability = self._silent_probability(draw, np.full(len(draw), view), items)
                 own = self._cluster[draws, view][:, a].astype(np.intp)
-                total[:, view] += np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0].sum(axis=0)
+                same = np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0]
+                total[:, view] += (same * self._has_view(draws, view, expert)).sum(axis=0)
         return total / self.num_draws
 
     def _checked_link(self) -> Callable[[Any, Any], Any]:
@@ -598,19 +643,54 @@ class ViewPartition(PartitionTruth):
                 "together(items_a, items_b, view=… or expert=…), or score the partition, which takes no pairs"
             )
         first, second = np.triu_indices(self.num_records, 1)
-        of_views = self.views.pair_probability(first, second)
-        probability = of_views @ self._weight
+        if self.expert is None:
+            probability = self.views.pair_probability(first, second)[:, self.view]
+        else:
+            of_views = self.views.pair_probability(first, second, np.full(len(first), self.expert))
+            probability = of_views.sum(axis=1)
         return Pairs(first.astype(np.int32), second.astype(np.int32), probability)
 
     def estimate(self) -> Int[np.ndarray, " record"]:
         """Return the consensus: each item in its most probable cluster, of an expert in his most probable view."""
-        return first_members(self.views.consensus(int(self._weight.argmax())))
+        view = self.view
+        if view is None:
+            view = int(self.views.view_probability[self.expert].argmax())
+        return first_members(self.views.consensus(view))
 
-    @property
-    def _weight(self) -> Float[np.ndarray, " view"]:
-        if self.expert is not None:
-            return self.views.view_probability[self.expert]
-        return (np.arange(self.views.most_views) == self.view).astype(float)
+
+# Ids ------------------------------------------------------------------------------------------------------------------
+
+
+def _codes(asked: Any, names: Any, number: int, what: str) -> Int[np.ndarray, " asked"]:
+    """Return the codes of ids; whole numbers are codes already, unless ids are whole numbers themselves.
+
+    Parameters
+    ----------
+    names : ids in code order, or None.
+    number : of the codes.
+    what : which ids they are, for the error.
+    """
+    given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
+    whole = given.dtype.kind in "iu"
+    texts = list(range(number) if names is None else names)
+    if whole and not (names is not None and any(_is_whole(name) for name in texts)):
+        unknown = given[(given < 0) | (given >= number)].tolist()
+        if unknown:
+            raise UnknownName(
+                f"there is no {what} {', '.join(map(str, unknown[:10]))}; codes are 0 to {number - 1}"
+            )
+        return given
+    # Ids that are read from a file are texts.
+    code = {str(name): place for place, name in enumerate(texts)}
+    wanted = [str(one) for one in given.tolist()]
+    unknown = [one for one, text in zip(given.tolist(), wanted, strict=True) if text not in code]
+    if unknown:
+        raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
+    return np.array([code[text] for text in wanted], int)
+
+
+def _is_whole(name: Any) -> bool:
+    return str(name).lstrip("-").isdecimal()
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------

@@ -170,6 +170,14 @@ def test_accuracies_are_a_mixture_over_clusters_and_views(monkeypatch, experts):
         np.testing.assert_allclose(variance, expected[..., 1] - expected[..., 0] ** 2, rtol=0.05)
 
 
+def test_accuracies_under_weak_priors_stay_beta_distributions():
+    # The factor's mean with the mixture's variance: half of the draws say that all answers were right, half that none.
+    factor, prior = jnp.array([[[4.0, 0.2]]]), jnp.array([[0.1, 0.1]])
+    right, wrong = (jnp.array([[[3.0]], [[0.0]]]), jnp.array([[[0.0]], [[3.0]]]))
+    found = np.asarray(cavi._widened(factor, right, wrong, jnp.ones((1, 1)), prior, worked_problem()))
+    np.testing.assert_allclose(found, [[[0.2 * 4 / 4.2, 0.2 * 0.2 / 4.2]]])
+
+
 def test_sure_clusters_and_views_give_the_marginal_likelihood_of_the_experts():
     problem = worked_problem()
     labels = {

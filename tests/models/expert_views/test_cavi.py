@@ -230,6 +230,8 @@ def test_priors_and_experts_for_which_there_are_no_updates_are_refused():
         CAVI.prepare(data, Priors(), **SMALL, experts="spammer")
     with pytest.raises(UnsupportedRequest, match="two-coin"):
         CAVI.prepare(data, Priors(), **SMALL, experts="liars")
+    with pytest.raises(UnsupportedRequest, match="clusters is 128; a view may have 127 of them at most"):
+        CAVI.prepare(data, Priors(), **SMALL | {"clusters": 128})
 
 
 @pytest.mark.slow

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from numpyro import handlers
 from scipy.special import betaln
 
 from consilience.data.constraints import Constraints
-from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.inference import fitting
 from consilience.models.expert_views import MODEL, gibbs
 from consilience.models.expert_views.likelihood import pairs_together, together_counts
@@ -98,6 +99,15 @@ def own_link(weight, feature):
 
 
 OWN_PRIORS = Priors(logits=own_link, weight=dist.Gamma(2.0, 2.0))
+
+
+def test_a_link_with_logits_of_another_shape_is_refused():
+    wrong = Priors(logits=lambda weight, feature: own_link(weight, feature)[:, :1], weight=OWN_PRIORS.weight)
+    said = r"returned shape \(4, 1\) for 4 items and 2 clusters; return \(4, 2\)"
+    with pytest.raises(InvalidPrior, match=said):
+        gibbs.prepare(DATA, wrong, **OPTIONS)
+    with pytest.raises(InvalidPrior, match=said), handlers.seed(rng_seed=0):
+        MODEL.model(DATA, wrong, **OPTIONS)
 
 
 def integrated_own():

@@ -60,9 +60,12 @@ def test_items_that_nobody_spoke_about_are_left_out_but_scale_the_features():
 def test_features_as_they_are_and_constant_ones():
     feature = np.array([[0.1, 1.0], [0.1, 5.0], [0.1, 3.0]])
     standard = standard_of(feature)
-    assert standard.scale[0] == 1
-    np.testing.assert_array_equal(standardised(feature, standard)[:, 0], 0)
-    np.testing.assert_array_equal(standardised(feature, standard_of(feature, False))[:, :2], feature)
+    as_they_are = standard_of(feature, False)
+    np.testing.assert_array_equal(standardised(feature, as_they_are)[:, 1], feature[:, 1])
+    for found in (standard, as_they_are):
+        assert found.scale[0] == 0
+        # Of new items too, whatever value they have: nothing was learned of it.
+        np.testing.assert_array_equal(standardised(feature + [[0.0, 0.0], [1.0, 0.0], [9.0, 0.0]], found)[:, 0], 0)
     assert standardised(np.empty((3, 0)), standard_of(np.empty((3, 0)))).tolist() == [[1.0]] * 3
 
 

@@ -76,11 +76,20 @@ def test_accuracies_per_view_are_those_of_the_own_view(constraints, posterior, v
     np.testing.assert_allclose(found, [30 / 33, 12 / 14, 11 / 15, 7 / 14])
 
 
+def test_accuracies_that_nearly_nothing_is_known_of_have_finite_weights(constraints, posterior, views):
+    vague = posterior._replace(sensitivity=np.full((4, 2), 0.02), specificity=np.full((4, 2), 0.03))
+    table = tables.experts(vague, constraints, views)
+    assert all(np.isfinite(table[column]).all() for column in ("weight", "weight_lower", "weight_upper"))
+
+
 def test_priors_of_other_kinds(constraints, posterior, sites):
     own = Priors(sensitivity=BetaPrior(3.0, 1.0))
     alike = posterior._replace(specificity=posterior.sensitivity)
     symmetric = truth(alike, constraints, key=jax.random.key(0), num_draws=2, clusters=3, priors=own)
-    np.testing.assert_allclose(tables.experts(alike, constraints, symmetric)["specificity_prior"], 0.75)
+    table = tables.experts(alike, constraints, symmetric)
+    np.testing.assert_allclose(table["specificity_prior"], 0.75)
+    # One accuracy stands for both, so that twice its value is to be above 1.1.
+    np.testing.assert_allclose(table["spammer_probability"], stats.beta.cdf(0.55, *posterior.sensitivity.T))
     guessing = {**sites[1], "knowledge": sites[1]["sensitivity"], "guess": sites[1]["specificity"]}
     of_spammers = truth(guessing, constraints, key=jax.random.key(0), num_draws=2, clusters=3, priors=Priors())
     table = tables.experts(guessing, constraints, of_spammers)
@@ -272,6 +281,8 @@ def test_what_is_said_of_a_fit(constraints, posterior):
     assert any("2 of 8 items are in no pair" in note for note in notes)
     assert any("fewer than 50 answers" in note and "mean 0.67, the weight of 4.5 answers" in note for note in notes)
     assert not any("one kind only" in note for note in notes)
+    spammers = MODEL.notes(constraints, Priors(knowledge=BetaPrior(1.0, 9.0)), clusters=3, experts="spammer")
+    assert any("the prior of knowledge (mean 0.10, the weight of 10 answers)" in note for note in spammers)
     same = constraints.replace(together=np.ones(24, np.int32), feature=np.ones((8, 2)))
     assert any("4 of 4 experts gave answers of one kind only" in note for note in MODEL.notes(same, Priors()))
     assert any("2 of 2 features are constant" in note for note in MODEL.notes(same, Priors()))
@@ -296,3 +307,5 @@ def test_draws_of_all_sites(constraints, posterior):
         assert (np.abs(np.asarray(draws[site]).mean(axis=0) - a / (a + b)) < 5 * error).all()
     error = np.sqrt(posterior.weight_variance / num)
     assert (np.abs(np.asarray(draws["weight"]).mean(axis=0) - posterior.weight_mean) < 5 * error).all()
+    symmetric = MODEL.draw(posterior, constraints, key=jax.random.key(0), num_draws=5, experts="symmetric")
+    np.testing.assert_array_equal(symmetric["sensitivity"], symmetric["specificity"])

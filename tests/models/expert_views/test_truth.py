@@ -184,6 +184,11 @@ def test_what_cannot_be_asked(views, monkeypatch):
         views.partition_of_expert("eve")
     with pytest.raises(UnknownName, match="the data have no item 'z'"):
         views.together("a", "z", view=0)
+    for wrong in (-1, 8):
+        with pytest.raises(UnknownName, match="codes are 0 to 7"):
+            views.together(0, wrong, view=0)
+    with pytest.raises(UnknownName, match="codes are 0 to 3"):
+        views.together(0, 1, expert=99)
 
 
 def test_precision_of_the_posterior_does_not_matter(views, constraints, posterior):
@@ -208,6 +213,39 @@ def test_stored_draws(drawn, sites):
     np.testing.assert_allclose(of_views.T[order], share.mean(axis=0))
     np.testing.assert_allclose(drawn.same_view(0, 3), same[:, 0, 3].mean())
     assert (drawn.num_views() == [len(set(row)) for row in clean["view_of_expert"].tolist()]).all()
+
+
+def test_pairs_of_an_expert_follow_his_view_draw_by_draw(drawn):
+    # Which view an expert has depends on what the clusters are: a product of both probabilities would be wrong.
+    a, b = PAIRS.T
+    for expert in range(4):
+        partition = drawn.partition_of_expert(expert)
+        found = partition.pairs().probability
+        clusters = partition.clusters()
+        share = (clusters[:, a] == clusters[:, b]).mean(axis=0)
+        judged = (a < 6) & (b < 6)
+        np.testing.assert_allclose(found[judged], share[judged], atol=1e-12)
+        assert np.abs(found - share).max() < 5 * 0.5 / np.sqrt(60)
+        np.testing.assert_allclose(drawn.together(a, b, expert=expert), found)
+        # Of silent items: over the draws, from the weights of the view that is his in each.
+        view, silent = drawn.views_of_experts()[:, expert], np.arange(2)
+        probability = drawn._silent_probability(np.arange(60), view, silent)
+        own = drawn.clusters(view).astype(int)
+        np.testing.assert_allclose(
+            drawn.together(0, 7, expert=expert), np.mean(probability[np.arange(60), 1, own[:, 0]])
+        )
+        np.testing.assert_allclose(
+            drawn.together(6, 7, expert=expert), np.mean((probability[:, 0] * probability[:, 1]).sum(axis=1))
+        )
+
+
+@pytest.mark.parametrize("ids", [list(range(101, 109)), [str(number) for number in range(101, 109)]])
+def test_whole_numbers_are_ids_where_ids_are_whole_numbers(posterior, constraints, views, ids):
+    found = made(posterior, constraints.replace(items=ids))
+    np.testing.assert_array_equal(found.together(102, [101, "104"], view=0), views.together(1, [0, 3], view=0))
+    for wrong in (1, "1", -101):
+        with pytest.raises(UnknownName, match="no item"):
+            found.together(wrong, 102, view=0)
 
 
 def test_draws_do_not_depend_on_how_they_were_numbered(drawn, constraints, sites):
