@@ -286,8 +286,14 @@ class Fit:
             return self.posterior
         drawn = _flat_draws(self.posterior)
         if any(len(values) == 0 for values in drawn.values()):
-            raise UnsupportedRequest("the run ended before its first draw; go on with it, or give it more time")
+            raise UnsupportedRequest(self._without_draws())
         return drawn
+
+    def _without_draws(self) -> str:
+        """Say why there are no draws."""
+        if self.result is Result.nonfinite:
+            return "the run met numbers that are not finite before its first draw; look at its priors and its data"
+        return "the run ended before its first draw; go on with it, or give it more time"
 
     def samples(self, draws: int | None = None) -> dict[str, np.ndarray]:
         """Return draws of the model's sites, each ``(chain, draw, …)``.

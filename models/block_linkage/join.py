@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
+_BITS = 64                  # of a set of fields
 _MOST_FIELDS = 7            # sets of more fields would be more work than the pairs that they save
 _OTHER_FIELDS = 4.0         # log odds that the fields outside the sets are given in advance
 LEAST_DIFFER = -50.0        # a field without distortion has minus infinity, with which there is no reckoning
@@ -107,7 +108,13 @@ def pair_log_odds(
     likelihood: Likelihood,
     first_value: Int[np.ndarray, " fields_and_one"],
 ) -> CandidatePairs:
-    """Compare pairs of records; all are returned, in the order given."""
+    """Compare pairs of records; all are returned, in the order given.
+
+    Raises
+    ------
+    UnsupportedRequest : there are more than 64 fields.
+    """
+    _check_fields(len(value))
     likelihood = likelihood.at(parameters)
     agree_term, differ_term = likelihood.pair_terms(parameters, first_value)
     agree, observed = np.zeros((2, len(first)), np.uint64)
@@ -128,6 +135,12 @@ def pair_log_odds(
             agree[part] |= same * bit
             observed[part] |= both * bit
     return CandidatePairs(first, second, agree, observed, log_odds)
+
+
+def _check_fields(number: int) -> None:
+    """Refuse more fields than there are bits for where a pair agrees."""
+    if number > _BITS:
+        raise UnsupportedRequest(f"records with {number} fields; at most {_BITS} can be compared")
 
 
 def _add_log_pairs(
@@ -173,8 +186,7 @@ def join(
     ------
     UnsupportedRequest : for more pairs than memory holds, as many identical records make, and for more than 64 fields.
     """
-    if records.num_fields > 64:
-        raise UnsupportedRequest(f"records with {records.num_fields} fields; at most 64 can be compared")
+    _check_fields(records.num_fields)
     rule = join_rule(
         records, parameters, likelihood, threshold=threshold, slack=slack, fields=fields, exact=exact
     )

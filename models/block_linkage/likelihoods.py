@@ -42,12 +42,19 @@ class HitMiss(Likelihood):
         other = xp.maximum(1 - weight.sum(0), 0)
         joint = xp.concatenate([weight, other[None]])[None]
         miss = distortion[:, None]
+        log_scale = xp.zeros_like(share[:1])
         same_or_other = xp.concatenate([same, xp.zeros_like(same[:, :1])], 1)
         for record in range(len(values)):
             factor = xp.where(same_or_other[record], miss + (1 - miss) / share[record], miss)
             factor = xp.where(observed[record], factor, 1)
-            joint = xp.concatenate([joint, joint * factor])
-        return xp.log(joint.sum(1)).sum(1)
+            larger = joint * factor
+            if share.dtype.itemsize < 8:
+                # In single precision the product over a handful of records with the same rare value overflows.
+                largest = larger.max(1)
+                larger = larger / largest[:, None]
+                log_scale = xp.concatenate([log_scale, log_scale + xp.log(largest)])
+            joint = xp.concatenate([joint, larger])
+        return (xp.log(joint.sum(1)) + log_scale).sum(1)
 
 
 class DirichletMultinomial(Likelihood):
@@ -66,16 +73,16 @@ class DirichletMultinomial(Likelihood):
         num_records = len(values)
         same, observed = _same_value(values)
         concentration = (differing(distortion) / (1 - differing(distortion)))[:, None]
-        ratio = xp.ones_like(share[:1])
+        log_ratio = xp.zeros_like(share[:1])
         equal = xp.zeros((num_records, 1, *share.shape[1:]), share.dtype)
-        number = xp.zeros_like(ratio)
+        number = xp.zeros_like(log_ratio)
         for record in range(num_records):
             own = share[record]
             factor = (concentration * own + equal[record]) / ((concentration + number) * own)
-            ratio = xp.concatenate([ratio, ratio * xp.where(observed[record], factor, 1)])
+            log_ratio = xp.concatenate([log_ratio, log_ratio + xp.where(observed[record], xp.log(factor), 0)])
             equal = xp.concatenate([equal, equal + same[:, record, None].astype(share.dtype)], 1)
             number = xp.concatenate([number, number + observed[record].astype(share.dtype)])
-        return xp.log(ratio).sum(1)
+        return log_ratio.sum(1)
 
 
 def _same_value(values: Int[Array, "member field component"]) -> tuple[Array, Array]:

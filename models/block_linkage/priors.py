@@ -116,12 +116,32 @@ class Priors:
     value_share : concentration of a symmetric Dirichlet distribution of the values of each field, for methods that
         sample. None by default: EM and NUTS fix the values at their shares among the records, and Gibbs sampling draws
         them under the concentration of each field that makes its values most probable.
+
+    Raises
+    ------
+    InvalidPrior : the concentration is no positive number.
     """
 
     distortion: dist.Distribution | Callable[[Any], dist.Distribution] = RareDistortion()
     size_share: dist.Distribution | Callable[..., dist.Distribution] = FewRecords()
     intensity: dist.Distribution | Callable[[Any], dist.Distribution] = SomeEntities()
-    value_share: float | None = None
+    value_share: Any = None
+
+    def __post_init__(self) -> None:
+        if self.value_share is not None:
+            check_concentration(self.value_share)
+
+
+def check_concentration(value_share: Any) -> None:
+    """Refuse a concentration of the values that is no positive finite number.
+
+    Raises
+    ------
+    InvalidPrior : it is none.
+    """
+    given = np.asarray(value_share)
+    if given.dtype.kind not in "iuf" or given.shape != () or not 0 < given < np.inf:
+        raise InvalidPrior(f"value_share is {value_share!r}; give a positive finite number")
 
 
 class Hyperprior(NamedTuple):

@@ -19,6 +19,7 @@ from consilience.models.partition import PartitionTruth
 __all__ = ["entities", "fields", "hyperparameters", "loss", "pairs", "patterns", "review"]
 
 _DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
+_FEW_SOURCES = 4    # of which all sets are listed
 _MOST_SOURCES = 62  # bits of a set of them
 
 
@@ -86,13 +87,21 @@ def fields(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np
 
 
 def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of how many entities have records in exactly these sources, with central 95 % of the draws."""
+    """Table of how many entities have records in exactly these sources, with central 95 % of the draws.
+
+    Of few sources all sets are there, of many those that some draw has.
+    """
     names = np.asarray(data.sources, object)
     if len(names) > _MOST_SOURCES:
         raise UnsupportedRequest(f"sets of {len(names)} sources; of at most {_MOST_SOURCES} they are counted")
     known, drawn = truth.clusters_by_source(np.asarray(data.source))
-    shown = drawn.any(axis=0)
-    known, drawn = known[shown], drawn[:, shown]
+    found = drawn.any(axis=0)
+    known, drawn = known[found], drawn[:, found]
+    if len(names) <= _FEW_SOURCES:
+        every = np.arange(1, 2 ** len(names))
+        of_every = np.zeros((len(drawn), len(every)), drawn.dtype)
+        of_every[:, known - 1] = drawn
+        known, drawn = every, of_every
     lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
     words = [" + ".join(names[np.flatnonzero(pattern >> np.arange(len(names)) & 1)]) for pattern in known]
     return {"sources": np.array(words, object), "entities": drawn.mean(axis=0), "lower": lower, "upper": upper}

@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.errors import InvalidPrior
 from consilience.models.block_linkage import priors as of_linkage
-from consilience.models.block_linkage.priors import Hyperprior, hyperprior
+from consilience.models.block_linkage.priors import Hyperprior, check_concentration, hyperprior
 
 __all__ = ["PARTITION_PRIORS", "Priors", "equal_sizes", "hyperpriors"]
 
@@ -52,14 +51,17 @@ class Priors(of_linkage.Priors):
     value_share: Any = 1.0
 
     def __post_init__(self) -> None:
-        given = np.asarray(self.value_share)
-        if given.dtype.kind not in "iuf" or given.shape != () or not 0 < given < np.inf:
-            raise InvalidPrior(f"value_share is {self.value_share!r}; give a positive finite number")
+        check_concentration(self.value_share)
 
 
 def equal_sizes(largest: int) -> Float[np.ndarray, " size"]:
-    """Return the μ under which, with m = 1, every cluster of up to so many records has the weight one."""
-    return 1 / np.cumprod(np.arange(1, largest + 1), dtype=float)
+    """Return the μ under which, with m = 1, every partition into clusters of up to so many records is as likely.
+
+    A cluster of s records has the weight m s! μ_s: c^s for μ_s = c^s / s!, and every partition of N records c^N. Any c
+    would do; with this one, that of Stirling's formula, single precision holds all of them.
+    """
+    size = np.arange(1, largest + 1)
+    return np.asarray(np.cumprod(max(1.0, largest / np.e) / size))
 
 
 def hyperpriors(priors: Priors, data: object, *, prior: str, largest: int) -> Hyperprior:

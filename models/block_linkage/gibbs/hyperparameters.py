@@ -254,9 +254,9 @@ def _fields(
 def shares_within_fields(
     log_weight: Float[Array, " value"], field: Int[Array, " value"], num_fields: int
 ) -> Float[Array, " value"]:
-    """Return the weights as shares of those of the same field."""
-    weight = jnp.exp(log_weight - jax.ops.segment_max(log_weight, field, num_fields)[field])
-    return weight / jax.ops.segment_sum(weight, field, num_fields)[field]
+    """Return the weights as shares of those of the same field; padding is of the field after the last one."""
+    weight = jnp.exp(log_weight - jax.ops.segment_max(log_weight, field, num_fields + 1)[field])
+    return weight / jax.ops.segment_sum(weight, field, num_fields + 1)[field]
 
 
 def draw_sizes(

@@ -12,6 +12,7 @@ hit-miss under both likelihoods.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from scipy.sparse import coo_array
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.records import Records
-from consilience.errors import UnsupportedRequest
+from consilience.errors import ConsilienceWarning, UnsupportedRequest
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.gibbs.compiled import is_compiled_available, redraw_compiled
 from consilience.models.block_linkage.gibbs.error_classes import draw_class_hyperparameters
@@ -46,6 +47,7 @@ FORMS = ("auto", *_REDRAW)
 
 _WIDE = 10.0            # a threshold of 14 gives the same, 8 costs a sixth of a standard deviation of the number
 _WIDE_IF_MISSING = 12.0
+_QUICK = 500            # records for which any form is quick
 _MOST_SCANNED = 3000    # records for which `scan` is not too slow
 _START_DISTORTION = 0.05
 _START_DISTORTION_OF_MANY = 0.3
@@ -146,9 +148,18 @@ def _form(links: str, num_records: int, with_classes: bool) -> str:
         )
     if links != "auto":
         return links
-    if is_compiled_available() and jax.default_backend() == "cpu":
+    on_cpu = jax.default_backend() == "cpu"
+    if is_compiled_available() and on_cpu:
         return "compiled"
-    return "scan" if num_records <= _MOST_SCANNED else "pairs"
+    form = "scan" if num_records <= _MOST_SCANNED else "pairs"
+    if on_cpu and num_records > _QUICK:
+        warnings.warn(
+            f"links are drawn by JAX, in the form '{form}', many times slower than by machine code, since numba is not "
+            "installed: pip install 'consilience[compiled]'",
+            ConsilienceWarning,
+            stacklevel=2,
+        )
+    return form
 
 
 def _layout(
@@ -169,7 +180,7 @@ def start(key: Key, problem: LinkProblem) -> State:
     dtype = problem.value_concentration.dtype
     number = jnp.zeros(len(problem.field), dtype).at[problem.value].add(problem.value >= 0)
     number = jnp.maximum(number, jnp.finfo(dtype).eps)
-    share = number / jax.ops.segment_sum(number, problem.field, num_fields)[problem.field]
+    share = number / jax.ops.segment_sum(number, problem.field, num_fields + 1)[problem.field]  # padding is the last
     noise = _START_SPREAD * jax.random.normal(key, (num_fields,), dtype)
     sizes = _START_LARGER ** jnp.arange(len(problem.size_share), dtype=dtype)
     begun = State(

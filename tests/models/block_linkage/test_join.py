@@ -272,6 +272,9 @@ def test_more_fields_than_bits_are_refused():
     records = as_records(np.zeros((65, 2), np.int32), [1] * 65)
     with pytest.raises(UnsupportedRequest, match="65 fields"):
         join(records, plug_in(records), HIT_MISS, threshold=5.0)
+    first, second = np.array([[0], [1]], np.int32)
+    with pytest.raises(UnsupportedRequest, match="65 fields"):
+        pair_log_odds(records.value, first, second, plug_in(records), HIT_MISS, records.first_value)
 
 
 def test_pairs_of_the_user_are_compared_once_whatever_their_odds():

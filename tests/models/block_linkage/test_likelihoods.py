@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import gammaln
@@ -46,6 +47,18 @@ def test_hit_miss_is_the_sum_over_true_values_and_distortions(values, distortion
     for subset in range(2 ** len(values)):
         chosen = [value for place, value in enumerate(values) if subset >> place & 1]
         assert np.isclose(probability[subset], summed(chosen, SHARE, distortion), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["hit-miss", "dirichlet-multinomial"])
+def test_single_precision_holds_many_records_of_a_rare_value(name):
+    # The product over seven records of a value of share 1e-8 is 1e48.
+    values = np.array([[0] * 7, [0, 0, 0, 1, 1, 1, 2]]).T[:, :, None]
+    share = np.array([1e-8, 1e-7, 0.3])[values]
+    expected = LIKELIHOODS[name].log_marginals(values, share, np.array([0.02, 0.05]), np)
+    single = [jnp.asarray(one, jnp.float32) for one in (share, [0.02, 0.05])]
+    found = LIKELIHOODS[name].log_marginals(jnp.asarray(values), *single, jnp)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
 
 
 def test_worked_numbers_of_the_dirichlet_multinomial():

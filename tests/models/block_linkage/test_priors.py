@@ -61,3 +61,9 @@ def test_link_takes_priors():
         warnings.simplefilter("ignore", DiagnosticWarning)
         fit = cs.link(TABLE, priors=Priors(distortion=RareDistortion(a=[1, 7e6], b=[9, 3e6])), draws=10)
     assert fit.posterior.distortion[1] == pytest.approx(0.7, abs=1e-3)
+
+
+@pytest.mark.parametrize("value", [-1.0, 0, np.inf, "x", [1.0, 2.0]])
+def test_a_concentration_of_values_that_is_no_positive_number_is_refused(value):
+    with pytest.raises(InvalidPrior, match="value_share is .*; give a positive finite number"):
+        Priors(value_share=value)

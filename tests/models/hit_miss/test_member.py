@@ -44,6 +44,9 @@ def test_entities_by_file_are_those_counted_by_hand(fitted):
     assert found == pytest.approx({
         "a": 2, "b": 2 / 3, "a + b": 1 / 3, "c": 5 / 3, "a + c": 1 / 3, "b + c": 2 / 3, "a + b + c": 1 / 3,
     })  # fmt: skip
+    apart = MODEL.tables["patterns"](None, fitted.data, DrawnPartitions(np.arange(8)[None]))
+    assert len(apart["sources"]) == 7  # sets that no entity has are there too
+    assert apart["entities"][list(apart["sources"]).index("a + b + c")] == 0
     drawn = fitted.patterns()
     assert drawn["entities"].sum() == pytest.approx(num_entities(fitted).value)
     assert (drawn["lower"] <= drawn["upper"]).all()
@@ -198,7 +201,7 @@ def test_partitions_and_sizes_from_the_prior_go_together():
 @pytest.mark.slow
 @pytest.mark.parametrize("moves", ["blocks", "split-merge"])
 def test_the_checks_of_a_sampler_pass(moves):
-    found = cs.check("hit-miss", draws=300, replications=200, moves=moves)
+    found = cs.check("hit-miss", draws=1000, replications=200, moves=moves)
     assert found.passed, found
 
 

@@ -11,10 +11,11 @@ from numpyro.infer.util import log_density as joint_density
 from scipy.special import gammaln
 
 from consilience.errors import InvalidPrior, NotConjugate
+from consilience.models.block_linkage.enumeration import size_terms
 from consilience.models.hit_miss.links import draw_all_links, log_sum_over_links
 from consilience.models.hit_miss.marginal import log_marginals, shown
 from consilience.models.hit_miss.model import log_records, model
-from consilience.models.hit_miss.priors import Priors, hyperpriors
+from consilience.models.hit_miss.priors import Priors, equal_sizes, hyperpriors
 
 pytestmark = pytest.mark.usefixtures("double_precision")
 
@@ -32,6 +33,12 @@ def test_hit_miss_marginals_are_those_worked_by_hand():
     relative = relative_marginals(inside, value, share, np.array([0.1]), np.zeros(3, int))
     alone = np.where(inside, share[value[:, 0]], 1).prod(axis=1)
     np.testing.assert_allclose(np.exp(relative) * alone, [0.1, 0.0829, 0.0114, 0.005028], rtol=1e-10)
+
+
+@pytest.mark.parametrize("largest", [1, 6, 40, 120])
+def test_sizes_of_every_partition_weigh_the_same_in_single_precision(largest):
+    terms = size_terms(jnp.ones((), jnp.float32), jnp.asarray(equal_sizes(largest), jnp.float32), largest, jnp)
+    np.testing.assert_allclose(terms, 0, atol=1e-3)
 
 
 def test_marginals_of_sets_leave_other_records_and_missing_values_out():

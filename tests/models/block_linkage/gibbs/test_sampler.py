@@ -1,6 +1,7 @@
 """The sampler as a method of the member: through fit, in every form, refused, saved, and what it says of itself."""
 
 import dataclasses
+import importlib.util
 import warnings
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.errors import DiagnosticWarning, NotConjugate, UnsupportedRequest
+from consilience.errors import ConsilienceWarning, DiagnosticWarning, NotConjugate, UnsupportedRequest
 from consilience.models.block_linkage import MODEL, Priors, simulate
 from consilience.models.block_linkage.gibbs.hyperparameters import Counts, draw_fields, draw_hyperparameters
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
@@ -32,6 +33,26 @@ def quietly(records, **settings):
 @pytest.fixture(scope="module")
 def fitted(records):
     return quietly(records, draws=300, chains=2)
+
+
+@pytest.mark.parametrize("empty", [0, 3])
+def test_a_field_that_is_empty_in_every_record_changes_nothing(records, empty):
+    value = np.asarray(records.value).copy()
+    value[empty] = -1
+    size = np.diff(records.first_value)
+    size[empty] = 0
+    without = records.replace(value=value, first_value=np.append(0, np.cumsum(size)), num_values=int(size.sum()))
+    found = quietly(without, draws=20, warmup=20, chains=2)
+    assert all(np.isfinite(values).all() for values in found.posterior.values())
+    assert found.num_entities().value > 0
+
+
+def test_without_numba_the_slower_form_is_not_taken_in_silence(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for number, form in ((600, "scan"), (3100, "pairs")):
+        many = simulate(3, num_records=number, num_values=(61, 83, 40, 12))[0]
+        with pytest.warns(ConsilienceWarning, match=rf"in the form '{form}'.*pip install 'consilience\[compiled\]'"):
+            assert prepare(many, Priors()).form == form
 
 
 def test_sites_and_truth(fitted, records):
