@@ -165,6 +165,12 @@ def _listed(names: list[str], what: str) -> str:
     return f"{_counted(len(names), what)} ({shown})"
 
 
+def _places(table: Table, chosen: np.ndarray) -> str:
+    """Return which rows are chosen, the first of them by name."""
+    places = [table.place(row) for row in np.flatnonzero(chosen)[: _SHOWN + 1].tolist()]
+    return ", ".join(places[:_SHOWN]) + (", …" if len(places) > _SHOWN else "")
+
+
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
@@ -181,7 +187,7 @@ def _keep_repeated(
 ) -> np.ndarray:
     pair_again = repeated(expert, a, b)
     same_again = repeated(expert, a, b, together)
-    contradictory = int((pair_again & ~same_again).sum())
+    contradictory = pair_again & ~same_again
     if duplicates == "error":
         message = "the expert has given this answer to the pair already"
         table.flag(same_again, "answer", message, "delete the row, or pass duplicates='first'")
@@ -189,10 +195,13 @@ def _keep_repeated(
         done = "counted once" if duplicates == "first" else "all counted"
         number = int(same_again.sum())
         repeat = f"{_counted(number, 'row')} repeat{'s' if number == 1 else ''}"
-        warn_input(f"{repeat} an expert's answer to a pair; {done} (duplicates={duplicates!r})")
-    if contradictory and not table.problems.found:
-        contradict = f"{_counted(contradictory, 'row')} contradict{'s' if contradictory == 1 else ''}"
-        warn_input(f"{contradict} an expert's earlier answer to the same pair; both were kept")
+        where = _places(table, same_again)
+        warn_input(f"{repeat} an expert's answer to a pair; {done} (duplicates={duplicates!r}): {where}")
+    if contradictory.any() and not table.problems.found:
+        number = int(contradictory.sum())
+        contradict = f"{_counted(number, 'row')} contradict{'s' if number == 1 else ''}"
+        where = _places(table, contradictory)
+        warn_input(f"{contradict} an expert's earlier answer to the same pair; both were kept: {where}")
     return ~same_again if duplicates == "first" else np.ones(table.num_rows, bool)
 
 
