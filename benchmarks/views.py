@@ -17,6 +17,7 @@ import argparse
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from benchmarks import clustering_baselines as baselines
@@ -25,9 +26,6 @@ from benchmarks.views_authors import RECORDED, run_authors, scored
 from benchmarks.views_data import DATA, PACKAGED, Known, load
 from benchmarks.views_runs import coverage, restarts, scale
 from benchmarks.views_scores import (
-    FROM_FEATURES,
-    META,
-    OURS,
     calibration,
     fitted,
     held_out,
@@ -211,27 +209,39 @@ def _sweeps(record: Recording, arguments: argparse.Namespace) -> None:
     record.section("Sweeps")
     record.say(
         "Three clusters, protocol own. One thing is changed at a time from ten experts with accuracies from .7 to .9 "
-        "and 60 + 60 pairs each: the accuracy of all, the number of pairs of either kind, the number of experts."
+        "and 60 + 60 pairs each: the accuracy of all, the number of pairs of either kind, the number of experts. Then "
+        "the scores of answers that were held out, and how far the probability that two items are together is from the "
+        "share that is, over random pairs of judged items."
     )
     settings: list[tuple[str, float, dict[str, Any]]] = [
         *(("accuracy", value, {"sensitivity": value}) for value in _ACCURACIES),
         *(("pairs", value, {"num_together": value, "num_apart": value}) for value in _PAIRS),
         *(("experts", value, _experts(value)) for value in _EXPERTS),
     ]
-    rows = []
+    rows: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
     for sweep, value, changed in settings:
+        of_pairs = []
         for seed in range(arguments.seeds):
             known = load("three-clusters", seed)
             options = {"num_together": 60, "num_apart": 60, "protocol": "own", "seed": seed} | changed
             data, experts = simulate_experts(known.label, known.feature, **options)
             set_ = {"sweep": sweep, "value": value, "seed": seed}
-            others = single_views(known, data, experts, seed, ["ITML"])
-            keep = (OURS, FROM_FEATURES, META, "ITML, groups known")
-            found = [row for row in (*ours(known, data, experts, seed)[0], *others) if row["method"] in keep]
-            rows += [set_ | row for row in found]
+            of_ours, fit = ours(known, data, experts, seed)
+            others = single_views(known, data, experts, seed, arguments.methods)
+            rows += [set_ | row for row in (*of_ours, *others)]
+            answers += [set_ | row for row in held_out(known, data, experts, seed)]
+            of_pairs.append(calibration(known, fit, experts, seed))
+            jax.clear_caches()  # every data set has programs of its own
+        bins = reliability_of_pairs(*(np.concatenate(part) for part in zip(*of_pairs, strict=True)))
+        pairs.append({"sweep": sweep, "value": value, "pairs": int(bins.number.sum()), "mean distance": bins.error})
         print(f"{sweep} {value} done", flush=True)
     record.data("sweeps-sets", rows)
+    record.data("sweeps-answers-sets", answers)
     record.table("sweeps", _means(rows, ["sweep", "value", "method"]))
+    record.table("sweeps-answers", _means(answers, ["sweep", "value", "probability"]))
+    record.table("sweeps-pairs", pairs)
 
 
 def _experts(number: int) -> dict[str, Any]:

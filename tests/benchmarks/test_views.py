@@ -110,8 +110,10 @@ def test_the_authors_weights_are_scored_by_our_bound(known, judged):
 @pytest.mark.slow
 def test_tables_are_written(tmp_path, monkeypatch, known):
     monkeypatch.setattr(views, "load", lambda name, seed=0: known)
+    for name, values in (("_ACCURACIES", (0.85,)), ("_PAIRS", ()), ("_EXPERTS", ())):
+        monkeypatch.setattr(views, name, values)
     arguments = SimpleNamespace(
-        seeds=1, data=["three-clusters"], protocols=["own"], methods=["ITML"], sweeps=False, restarts=False,
+        seeds=1, data=["three-clusters"], protocols=["own"], methods=["ITML"], sweeps=True, restarts=False,
         coverage=False, scale=None, authors=None, python2=None, output=tmp_path,
     )  # fmt: skip
     views.run(arguments)
@@ -122,4 +124,7 @@ def test_tables_are_written(tmp_path, monkeypatch, known):
     log_score = {row["probability"]: row["log score"] for row in tables["three-clusters-answers-sets"]}
     assert log_score["own share"] < log_score[views_scores.OURS] <= 0
     assert sum(row["pairs"] for row in tables["three-clusters-pairs"]) > 10_000
+    assert {row["method"] for row in tables["sweeps-sets"]} >= {views_scores.OURS, "ITML, groups known"}
+    assert {row["value"] for row in tables["sweeps-answers-sets"]} == {0.85}
+    assert 0 < tables["sweeps-pairs"][0]["mean distance"] < 0.2
     assert "That was another run" in (tmp_path / "results.md").read_text()
