@@ -2,13 +2,13 @@
 
 `python -m benchmarks linkage [--peer PYTHON] [--splink PYTHON] [--large] [--table NAME]`. Entities are found by
 `block-linkage` and scored against the known ones. The tables `paper-cavi` and `a-window` show what the coordinate
-ascent of Broderick and Steorts (2014), `dirichlet-entity`, does on RLdata500: the paper itself measures nothing.
+ascent of Broderick and Steorts (2014), `dirichlet-entity`, does on RLdata500: the paper itself measures nothing. The
+tables `smered` and `fields` set all models of records beside each other, and fields by equality and by similarity.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.linkage_methods import compare_fields, compare_models
+from benchmarks.linkage_process import last_line, run_process
 from benchmarks.recording import Recording
 from consilience.errors import DataUnavailable
 
@@ -34,6 +36,7 @@ _MILLION = 1_000_000
 _LARGE = 10_000_000
 _LARGE_PROCESSES = (1, 2)
 _MISSING = 0.1
+_BESIDE = 10_000
 
 _RLDATA_FIELDS = ("fname_c1", "lname_c1", "by", "bm", "bd")
 
@@ -68,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--simulated", type=int, nargs="*", default=[10_000, 100_000], metavar="N", help="records (10000 100000)"
     )
     parser.add_argument("--large", action="store_true", help="a million simulated records as well, and ten million")
-    parser.add_argument("--table", choices=TABLES, help="this table alone, of dirichlet-entity on RLdata500")
+    parser.add_argument("--table", choices=TABLES, help="this table alone")
     parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
@@ -194,8 +197,7 @@ _PEERS = Path(__file__).with_name("linkage_peers.py")
 
 
 def _ours(one: _DataSet, likelihood: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.linkage_process", "small", str(one.path), likelihood]
-    return {"data": one.name, "likelihood": likelihood, **_last_line(command)}
+    return {"data": one.name, "likelihood": likelihood, **run_process("small", one.path, likelihood)}
 
 
 def _theirs(one: _DataSet, python: str) -> dict[str, Any]:
@@ -207,7 +209,7 @@ def _theirs(one: _DataSet, python: str) -> dict[str, Any]:
     clusters = one.path.with_suffix(".npz")
     command = [python, "-I", str(_PEERS), "splink", str(one.path), str(clusters), *map(str, _THRESHOLDS)]
     try:
-        row = _last_line(command)
+        row = last_line(command)
     except subprocess.CalledProcessError as error:
         print(f"splink failed on {one.name}: {error}", flush=True)
         return {"data": one.name, "failed": f"exit status {error.returncode}"}
@@ -217,16 +219,6 @@ def _theirs(one: _DataSet, python: str) -> dict[str, Any]:
             scores = cs.score_partition(found[str(threshold)], entity)
             row[f"F1 at {threshold}"] = scores.values["pairwise-f1"]
     return {"data": one.name, "failed": "", **row}
-
-
-def _last_line(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
-    print(done.stdout.splitlines()[-1], flush=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def _process(*words: Any) -> dict[str, Any]:
-    return _last_line([sys.executable, "-m", "benchmarks.linkage_process", *map(str, words)])
 
 
 def _written(path: Path, *given: Any) -> Path:
@@ -254,7 +246,7 @@ def _ten_million(record: Recording, folder: Path) -> None:
     rows = []
     for number in _LARGE_PROCESSES:
         target = folder / f"linked-{number}"
-        rows.append({"processes": number, **_process("large", path, target, number)})
+        rows.append({"processes": number, **run_process("large", path, target, number)})
         shutil.rmtree(target)
     same = len({row.pop("answer") for row in rows}) == 1
     record.section(f"{_LARGE:,} records from Parquet")
@@ -283,7 +275,7 @@ def _ten_million(record: Recording, folder: Path) -> None:
 
 def _often_missing(record: Recording, folder: Path) -> None:
     path = _written(folder / "missing.parquet", _MILLION, _MISSING)
-    rows = [{"join": name, **_process("missing", path, exact)} for name, exact in (("exact", 1), ("quick", 0))]
+    rows = [{"join": name, **run_process("missing", path, exact)} for name, exact in (("exact", 1), ("quick", 0))]
     record.section(f"{_MILLION:,} records, {_MISSING:.0%} of all values missing")
     record.say(
         "The exact join, which the fit takes by itself where many pairs lack two fields or more, and the quick one, "
@@ -481,13 +473,39 @@ def _ascent(records: Any, support: str, start: str, concentration: float, seed: 
 def _five_fields(path: Path | None) -> Any:
     import consilience as cs
 
+    return cs.read_records(_existing(path), id="rec_id", entity="ent_id", fields=_RLDATA_FIELDS, missing_values=("NA",))
+
+
+def _existing(path: Path | None) -> Path:
     if path is None:
         raise DataUnavailable("RLdata500.csv is not there: give it by --rldata FILE")
-    return cs.read_records(path, id="rec_id", entity="ent_id", fields=_RLDATA_FIELDS, missing_values=("NA",))
+    return path
 
 
-TABLES: dict[str, Callable[[Recording, Path | None], None]] = {"paper-cavi": _paper_cavi, "a-window": _a_window}
+# ---- models and likelihoods beside each other ----
+
+
+def _smered(record: Recording, rldata: Path | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        public, simulated = Path(folder) / "RLdata500.csv", Path(folder) / "simulated.csv"
+        _write_rldata(_existing(rldata), public)
+        write_simulated(simulated, _BESIDE)
+        compare_models(record, {"RLdata500": public, f"simulated {_BESIDE:,}": simulated})
+
+
+def _fields(record: Recording, rldata: Path | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "RLdata500.csv"
+        _write_rldata(_existing(rldata), path)
+        compare_fields(record, path)
+
+
+TABLES: dict[str, Callable[[Recording, Path | None], None]] = {
+    "paper-cavi": _paper_cavi, "a-window": _a_window, "smered": _smered, "fields": _fields,
+}  # fmt: skip
 TITLES = {
+    "smered": "Models of records beside each other",
+    "fields": "Fields by equality and by similarity",
     "paper-cavi": "Coordinate ascent of Broderick and Steorts (2014) on RLdata500",
     "a-window": "The concentrations for which coordinate ascent links records",
 }

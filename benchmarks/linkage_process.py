@@ -3,6 +3,7 @@
 `small RECORDS LIKELIHOOD` links a CSV file, and prints seconds by stage, memory, scores and the calibration of pairs.
 `large RECORDS FOLDER PROCESSES` links a Parquet file and writes all that `consilience link` writes. `missing RECORDS
 EXACT` links a Parquet file whose values are missing, with the join that finds every pair (1) or the quick one (0).
+`method RECORDS MODEL OPTIONS` fits any model of records to a CSV file.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import functools
 import hashlib
 import importlib
 import json
+import math
 import resource
+import subprocess
 import sys
 import time
 import warnings
@@ -23,7 +26,26 @@ import numpy as np
 
 from benchmarks.speed import peak_memory_mb, timed
 
-__all__: list[str] = []
+__all__ = ["last_line", "run_process"]
+
+_SHORT = {"P": "precision", "R": "recall", "F1": "f1"}
+
+
+def run_process(*words: Any) -> dict[str, Any]:
+    """Return what this module measures in a fresh process.
+
+    Parameters
+    ----------
+    words : what to do, and with what; see the module.
+    """
+    return last_line([sys.executable, "-m", "benchmarks.linkage_process", *map(str, words)])
+
+
+def last_line(command: list[str]) -> dict[str, Any]:
+    """Run a command from the folder of the checkout, and return the JSON object on the last line that it prints."""
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
+    print(done.stdout.splitlines()[-1], flush=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def _measure(path: str, likelihood: str) -> dict[str, Any]:
@@ -152,7 +174,36 @@ def _missing(path: str, exact: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _method(path: str, model: str, options: str) -> dict[str, Any]:
+    """Fit a model with options (JSON); ``similar`` among them says which fields are compared by similarity."""
+    import consilience as cs
+    from consilience.similarity import with_similar
+
+    settings = json.loads(options)
+    records = with_similar(cs.read_records(path, id="id", entity="entity"), settings.pop("similar", {}))
+    made: dict[str, Any] = {}
+    _, cpu = timed(lambda: made.update(fit=cs.fit(model, records, progress=False, **settings)))
+    fit = made["fit"]
+    scores, interval = cs.score_partition(fit, records), (math.nan, math.nan)
+    mean = number = evidence = math.nan
+    if model != "dirichlet-entity":
+        count = cs.num_entities(fit)
+        mean, interval = count.value, count.interval
+    if fit.method == "gibbs":
+        number = float(fit.summary().set_index("quantity").loc["num_entities", "ess_bulk"])
+    elif fit.method == "em":
+        evidence = float(fit.elbo[-1])
+    return {
+        **{short: scores.values[f"pairwise-{name}"] for short, name in _SHORT.items()},
+        "MAP": scores.predicted_entities, "mean": mean, "2.5 %": float(interval[0]), "97.5 %": float(interval[1]),
+        "true": scores.true_entities, "log evidence": evidence, "CPU s": cpu, "peak, MB": peak_memory_mb(),
+        "ESS": number, "CPU s for 1,000 effective draws": 1000 * cpu / number,
+    }  # fmt: skip
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    kinds: dict[str, Callable[..., dict[str, Any]]] = {"small": _measure, "large": _large, "missing": _missing}
+    kinds: dict[str, Callable[..., dict[str, Any]]] = {
+        "small": _measure, "large": _large, "missing": _missing, "method": _method,
+    }  # fmt: skip
     print(json.dumps(kinds[sys.argv[1]](*sys.argv[2:])))

@@ -1,4 +1,5 @@
 import importlib
+import json
 import sys
 
 import numpy as np
@@ -112,3 +113,20 @@ def test_a_small_concentration_freezes_the_ascent(simulated, support):
 def test_tables_need_the_records(tmp_path):
     with pytest.raises(cs.errors.DataUnavailable, match="--rldata"):
         linkage.TABLES["a-window"](Recording("linkage", "Linkage", "…", tmp_path), None)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("dirichlet-entity", {"support": "anchored", "start": "records", "concentration": 0.25}),
+        ("block-linkage", {"method": "em", "similar": {"field_1": "string"}}),
+        ("hit-miss", {"prior": "entities", "draws": 30, "warmup": 20, "chains": 2}),
+    ],
+)
+def test_any_model_of_records_is_measured(simulated, model, options):
+    row = linkage_process._method(str(simulated), model, json.dumps(options))
+    assert 0.8 < row["F1"] <= 1
+    assert (row["2.5 %"] <= row["mean"] <= row["97.5 %"]) == (model != "dirichlet-entity")
+    assert np.isfinite(row["log evidence"]) == (model == "block-linkage")
+    assert (row["ESS"] > 0) == (model == "hit-miss")
