@@ -1,6 +1,6 @@
 """Clustering views from uncertain experts (Chang et al. 2017) against clusterings of one view and meta clustering.
 
-`python -m benchmarks views [--sweeps] [--restarts] [--coverage] [--scale] [--authors CHECKOUT --python2 INTERPRETER]`.
+`python -m benchmarks views [--sweeps [NAME …]] [--restarts] [--coverage] [--scale] [--authors CHECKOUT --python2 INTERPRETER]`.
 
 Experts are simulated, since no public data have several people judge pairs of items whose views are known: 600 items of
 two views in features of their own, ten experts with accuracies from .7 to .9. Which pairs they judge is one of three
@@ -42,6 +42,7 @@ __all__ = ["add_arguments", "run"]
 _ACCURACIES = (0.55, 0.65, 0.75, 0.85, 0.95)
 _PAIRS = (25, 60, 100, 200, 300)
 _EXPERTS = (4, 10, 20, 40)
+_SWEEPS = ("accuracy", "pairs", "experts")
 
 _STATED = {
     "three-clusters": "two views of three clusters, 2 + 2 features and 2 of noise",
@@ -61,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--protocols", nargs="+", choices=PROTOCOLS, default=PROTOCOLS, metavar="NAME")
     parser.add_argument("--methods", nargs="*", choices=baselines.METHODS, default=list(baselines.METHODS),
                         metavar="NAME", help="of one view; SemiCrowd takes most of the time")  # fmt: skip
-    parser.add_argument("--sweeps", action="store_true", help="accuracies, numbers of pairs and of experts")
+    parser.add_argument("--sweeps", nargs="*", choices=_SWEEPS, metavar="NAME",
+                        help=f"what is changed, one thing at a time: {', '.join(_SWEEPS)}; by default all")  # fmt: skip
     parser.add_argument("--restarts", action="store_true", help="how many restarts find the best bound")
     parser.add_argument("--coverage", action="store_true", help="intervals of the experts' accuracies")
     parser.add_argument(
@@ -85,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     for name in arguments.data:
         _known_views(record, name, arguments)
         record.write()  # hours of work: nothing is lost when the next part is interrupted
-    if arguments.sweeps:
+    if arguments.sweeps is not None:
         _sweeps(record, arguments)
         record.write()
     if arguments.restarts:
@@ -125,7 +127,8 @@ def _command(arguments: argparse.Namespace) -> str:
     words += [f"--data {' '.join(arguments.data)}"] if arguments.data != ["three-clusters"] else []
     words += [f"--protocols {' '.join(arguments.protocols)}"] if set(arguments.protocols) != set(PROTOCOLS) else []
     words += [f"--methods {' '.join(arguments.methods)}"] if set(arguments.methods) != set(baselines.METHODS) else []
-    words += [f"--{name}" for name in ("sweeps", "restarts", "coverage") if getattr(arguments, name)]
+    words += [f"--{name}" for name in ("restarts", "coverage") if getattr(arguments, name)]
+    words += [" ".join(["--sweeps", *arguments.sweeps])] if arguments.sweeps is not None else []
     words += [" ".join(["--scale", *map(str, arguments.scale)])] if arguments.scale is not None else []
     return " ".join([*words, "--authors CHECKOUT --python2 INTERPRETER"] if arguments.authors else words)
 
@@ -221,7 +224,8 @@ def _sweeps(record: Recording, arguments: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
-    for sweep, value, changed in settings:
+    chosen = [one for one in settings if one[0] in (arguments.sweeps or _SWEEPS)]
+    for sweep, value, changed in chosen:
         of_pairs = []
         for seed in range(arguments.seeds):
             known = load("three-clusters", seed)
@@ -233,7 +237,7 @@ def _sweeps(record: Recording, arguments: argparse.Namespace) -> None:
             rows += [set_ | row for row in (*of_ours, *others)]
             answers += [set_ | row for row in held_out(known, data, experts, seed)]
             of_pairs.append(calibration(known, fit, experts, seed))
-            jax.clear_caches()  # every data set has programs of its own
+        jax.clear_caches()  # the next sets have programs of their own
         bins = reliability_of_pairs(*(np.concatenate(part) for part in zip(*of_pairs, strict=True)))
         pairs.append({"sweep": sweep, "value": value, "pairs": int(bins.number.sum()), "mean distance": bins.error})
         print(f"{sweep} {value} done", flush=True)
