@@ -1,6 +1,7 @@
 """Clustering views from uncertain experts (Chang et al. 2017) against clusterings of one view and meta clustering.
 
-`python -m benchmarks views [--sweeps [NAME …]] [--restarts] [--coverage] [--scale] [--authors CHECKOUT --python2 INTERPRETER]`.
+`python -m benchmarks views [--sweeps [NAME …]] [--restarts] [--coverage] [--scale]` and `[--authors CHECKOUT --python2
+INTERPRETER]`.
 
 Experts are simulated, since no public data have several people judge pairs of items whose views are known: 600 items of
 two views in features of their own, ten experts with accuracies from .7 to .9. Which pairs they judge is one of three
