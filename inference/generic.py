@@ -8,6 +8,7 @@ be kept under it and a second fit compiles nothing.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
@@ -163,6 +164,14 @@ def nonfinite_start(model: Callable, data: Any, values: Mapping[str, Any]) -> No
     )
 
 
+def _memory() -> float:
+    """Return how many bytes of memory the machine has; infinite where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return np.inf
+
+
 class DrawStore:
     """Collects draws from `run_chunks` into arrays of their final size and order, also those that a checkpoint stored.
 
@@ -177,10 +186,26 @@ class DrawStore:
         self.arrays: Any = None
 
     def __call__(self, output: Any, start: int) -> None:
-        """Take rows of shape ``(step, chain, ...)`` whose first step is `start`."""
+        """Take rows of shape ``(step, chain, ...)`` whose first step is `start`.
+
+        Raises
+        ------
+        UnsupportedRequest : all draws together are larger than the memory of the machine.
+        """
         if self.arrays is None:
+            self._check_memory(output)
             self.arrays = jax.tree.map(self._empty, output)
         jax.tree.map(lambda array, rows: self._put(array, rows, start), self.arrays, output)
+
+    def _check_memory(self, output: Any) -> None:
+        """Refuse draws that can never fit, before hours were spent on the first of them."""
+        needed = self.num_draws * sum(rows.nbytes // len(rows) for rows in jax.tree.leaves(output))
+        there = _memory()
+        if needed > there:
+            raise UnsupportedRequest(
+                f"the draws take {needed / 1e9:,.1f} GB, and this machine has {there / 1e9:,.1f} GB of memory: ask for "
+                "fewer draws or chains"
+            )
 
     def _empty(self, rows: np.ndarray) -> np.ndarray:
         return np.empty((rows.shape[1], self.num_draws, *rows.shape[2:]), rows.dtype)

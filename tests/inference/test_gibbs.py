@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from consilience.errors import UnsupportedRequest
+from consilience.inference import generic
 from consilience.inference.diagnostics import ess_mean, r_hat
 from consilience.inference.gibbs import run_gibbs
 from consilience.inference.results import Result
@@ -50,6 +52,13 @@ SAMPLER = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites)
 def run(sampler=SAMPLER, seed=0, ratings=RATINGS, **settings):
     problem = sampler.prepare(ratings, None)
     return run_gibbs(sampler, problem, key=jax.random.key(seed), **{"draws": 2000, "warmup": 100, **settings})
+
+
+def test_draws_that_no_memory_holds_are_refused_at_once(monkeypatch):
+    monkeypatch.setattr(generic, "_memory", lambda: 40e3)
+    run(draws=1000)  # four chains of two numbers in single precision
+    with pytest.raises(UnsupportedRequest, match=r"the draws take .* GB, and this machine has .*: ask for fewer draws"):
+        run(draws=1000, chains=8)
 
 
 @pytest.mark.parametrize("x64", [False, True])
