@@ -1,5 +1,6 @@
 """The sampler of clusterings in views against the posterior by brute force: all clusters and views of four items."""
 
+import dataclasses
 import itertools
 from types import SimpleNamespace
 
@@ -98,7 +99,7 @@ def own_link(weight, feature):
     return jnp.stack([score, jnp.zeros_like(score)], axis=-1)
 
 
-OWN_PRIORS = Priors(logits=own_link, weight=dist.Gamma(2.0, 2.0))
+OWN_PRIORS = dataclasses.replace(PAPER_PRIORS, logits=own_link, weight=dist.Gamma(2.0, 2.0))
 
 
 def test_a_link_with_logits_of_another_shape_is_refused():
