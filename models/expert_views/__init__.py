@@ -224,6 +224,15 @@ def warnings(posterior: Any, data: Constraints, **options: Any) -> list[str]:
             "the answers told nothing of the clusters: every item is as probably in each of them; give features that "
             "tell items apart, more answers, or method='gibbs'"
         )
+        return found
+    leading = probability.argmax(axis=-1)
+    whole = used[(leading == leading[0]).all(axis=0)]
+    if len(whole):
+        views = f"view {whole[0]}" if len(whole) == 1 else f"views {', '.join(map(str, whole))}"
+        found.append(
+            f"in {views} every item is in one cluster, as experts who guess make it: coordinate ascent is then surer "
+            "than it may be that items are together; compare method='gibbs'"
+        )
     return found
 
 

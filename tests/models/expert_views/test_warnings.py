@@ -5,6 +5,7 @@ import numpy as np
 from consilience.models.expert_views import MODEL
 
 DISAGREE, NOTHING = "with another grouping of the experts", "told nothing of the clusters"
+WHOLE = "every item is in one cluster, as experts who guess make it"
 
 
 def said(posterior, constraints, words):
@@ -25,3 +26,16 @@ def test_answers_that_told_nothing(constraints, posterior):
     assert not said(posterior, constraints, NOTHING)
     flat = posterior._replace(cluster_probability=np.full((6, 2, 3), 1 / 3))
     assert len(said(flat, constraints, NOTHING)) == 1
+    assert not said(flat, constraints, WHOLE)
+
+
+def test_a_view_whose_items_are_all_in_one_cluster(constraints, posterior):
+    assert not said(posterior, constraints, WHOLE)
+    probability = posterior.cluster_probability.copy()
+    probability[:, 1] = [0.98, 0.01, 0.01]
+    found = said(posterior._replace(cluster_probability=probability), constraints, WHOLE)
+    assert len(found) == 1
+    assert found[0].startswith("in view 1 every item")
+    probability[:, 0] = [0.01, 0.98, 0.01]
+    both = said(posterior._replace(cluster_probability=probability), constraints, WHOLE)
+    assert both[0].startswith("in views 0, 1 every item")
