@@ -228,9 +228,9 @@ def warnings(posterior: Any, data: Constraints, **options: Any) -> list[str]:
     leading = probability.argmax(axis=-1)
     whole = used[(leading == leading[0]).all(axis=0)]
     if len(whole):
-        views = f"view {whole[0]}" if len(whole) == 1 else f"views {', '.join(map(str, whole))}"
+        where = f"view {whole[0]}" if len(whole) == 1 else f"views {', '.join(map(str, whole))}"
         found.append(
-            f"in {views} every item is in one cluster, as experts who guess make it: coordinate ascent is then surer "
+            f"in {where} every item is in one cluster, as experts who guess make it: coordinate ascent is then surer "
             "than it may be that items are together; compare method='gibbs'"
         )
     return found
