@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.recording import Recording
-from benchmarks.speed import peak_memory_mb, timed
+from benchmarks.speed import last_line, peak_memory_mb, timed
 from consilience.errors import UnsupportedRequest
 
 __all__ = ["add_arguments", "run", "simulate"]
@@ -165,9 +165,7 @@ def _summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _in_own_process(python: str, *words: str) -> dict[str, Any]:
-    command = [python, "-m", "benchmarks.agreement_speed", *words]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line([python, "-m", "benchmarks.agreement_speed", *words])
 
 
 # ---- what runs in processes of its own ----

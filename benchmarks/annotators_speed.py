@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.recording import Recording
-from benchmarks.speed import peak_memory_mb, timed
+from benchmarks.speed import last_line, peak_memory_mb, timed
 
 __all__ = ["add_arguments", "run", "simulate"]
 
@@ -143,7 +143,7 @@ def _raced(one: Race, truth: np.ndarray, peer: str | None, folder: Path) -> dict
     if peer is None:
         return row
     words = (str(folder / "annotations.csv"), one.peer, str(ours["steps"]), str(folder / "theirs.csv"))
-    theirs = _last_line([peer, "-W", "ignore", "-c", _PEER, *words])
+    theirs = last_line([peer, "-W", "ignore", "-c", _PEER, *words])
     of_step = theirs["seconds"] / theirs["steps"]
     own = of_step * theirs["own steps"] * one.restarts
     other = _labels(folder / "theirs.csv")
@@ -264,12 +264,7 @@ def _accuracy(labels: np.ndarray, truth: np.ndarray) -> float:
 
 
 def _in_own_process(*words: str) -> dict[str, Any]:
-    return _last_line([sys.executable, "-m", "benchmarks.annotators_speed", *words])
-
-
-def _last_line(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line([sys.executable, "-m", "benchmarks.annotators_speed", *words])
 
 
 def _measure_race(member: str, method: str, folder: Path) -> dict[str, Any]:

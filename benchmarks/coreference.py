@@ -33,6 +33,7 @@ from benchmarks.official_scorer import (
     write_random,
 )
 from benchmarks.recording import Recording
+from benchmarks.speed import last_line
 from consilience.coreference_commands import read_key
 from consilience.data.conll import Chains, read_conll
 from consilience.data.conll_writer import write_conll
@@ -235,7 +236,7 @@ def _measure(name: str, response: Chains, folder: Path, arguments: argparse.Name
 def _scorch(peer: str, key: Chains, response: Chains, folder: Path, repeats: int) -> dict[str, Any]:
     path = folder / "documents.json"
     path.write_text(json.dumps(_documents(key, response)))
-    runs = [_last_line([peer, "-c", _PEER, str(path), json.dumps(SCORCH)]) for _ in range(repeats)]
+    runs = [last_line([peer, "-c", _PEER, str(path), json.dumps(SCORCH)]) for _ in range(repeats)]
     seconds = {metric: float(np.median([one["seconds"][metric] for one in runs])) for metric in SCORCH}
     print("scorch", json.dumps(seconds), flush=True)
     return runs[0] | {"seconds": seconds, "reading": float(np.median([one["reading"] for one in runs]))}
@@ -430,9 +431,4 @@ def _check(record: Recording, perl: Path, number: int, seed: int) -> None:
 
 
 def _in_own_process(*words: str) -> dict[str, Any]:
-    return _last_line([sys.executable, "-m", "benchmarks.coreference_process", *words])
-
-
-def _last_line(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line([sys.executable, "-m", "benchmarks.coreference_process", *words])

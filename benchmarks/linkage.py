@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.linkage_methods import compare_fields, compare_models
-from benchmarks.linkage_process import last_line, run_process
+from benchmarks.linkage_methods import RLDATA_FIELDS, compare_fields, compare_models
+from benchmarks.linkage_process import run_process
 from benchmarks.recording import Recording
+from benchmarks.speed import last_line
 from consilience.errors import DataUnavailable
 
 __all__ = ["SIMULATED", "add_arguments", "run", "write_simulated"]
@@ -37,8 +38,6 @@ _LARGE = 10_000_000
 _LARGE_PROCESSES = (1, 2)
 _MISSING = 0.1
 _BESIDE = 10_000
-
-_RLDATA_FIELDS = ("fname_c1", "lname_c1", "by", "bm", "bd")
 
 # Splink's clusters are made at each; its best F1 is that of the best of them.
 _THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
@@ -141,7 +140,7 @@ def _write_rldata(source: Path, path: Path) -> None:
 
     frame = pandas.read_csv(source, dtype=str)
     frame = frame.rename(columns={"rec_id": "id", "ent_id": "entity"})
-    frame[["id", *_RLDATA_FIELDS, "entity"]].to_csv(path, index=False)
+    frame[["id", *RLDATA_FIELDS, "entity"]].to_csv(path, index=False)
 
 
 def _febrl(python: str, folder: Path) -> list[_DataSet]:
@@ -209,7 +208,7 @@ def _theirs(one: _DataSet, python: str) -> dict[str, Any]:
     clusters = one.path.with_suffix(".npz")
     command = [python, "-I", str(_PEERS), "splink", str(one.path), str(clusters), *map(str, _THRESHOLDS)]
     try:
-        row = last_line(command)
+        row = last_line(command, echo=True)
     except subprocess.CalledProcessError as error:
         print(f"splink failed on {one.name}: {error}", flush=True)
         return {"data": one.name, "failed": f"exit status {error.returncode}"}
@@ -473,7 +472,7 @@ def _ascent(records: Any, support: str, start: str, concentration: float, seed: 
 def _five_fields(path: Path | None) -> Any:
     import consilience as cs
 
-    return cs.read_records(_existing(path), id="rec_id", entity="ent_id", fields=_RLDATA_FIELDS, missing_values=("NA",))
+    return cs.read_records(_existing(path), id="rec_id", entity="ent_id", fields=RLDATA_FIELDS, missing_values=("NA",))
 
 
 def _existing(path: Path | None) -> Path:

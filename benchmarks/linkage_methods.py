@@ -15,7 +15,10 @@ from typing import Any
 from benchmarks.linkage_process import run_process
 from benchmarks.recording import Recording
 
-__all__ = ["compare_fields", "compare_models"]
+__all__ = ["RLDATA_FIELDS", "compare_fields", "compare_models"]
+
+RLDATA_FIELDS = ("fname_c1", "lname_c1", "by", "bm", "bd")
+"""All but the second parts of names, which are mostly empty."""
 
 _GIBBS = {"draws": 700, "warmup": 200, "chains": 2}
 _METHODS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -34,13 +37,13 @@ _METHODS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 _MOST_DENSE = 2000  # records: an entity for each of them takes memory and time in the square of their number
 
-_NAMES, _ALL = ("fname_c1", "lname_c1"), ("fname_c1", "lname_c1", "by", "bm", "bd")
+_NAMES, _DATE = RLDATA_FIELDS[:2], RLDATA_FIELDS[2:]
 _FIELDS = {
     "all by equality": {}, "names as texts": dict.fromkeys(_NAMES, "string"),
     "names as texts, parts of the date as numbers": {
-        **dict.fromkeys(_NAMES, "string"), **dict.fromkeys(_ALL[2:], "number"),
+        **dict.fromkeys(_NAMES, "string"), **dict.fromkeys(_DATE, "number"),
     },
-    "all as texts": dict.fromkeys(_ALL, "string"),
+    "all as texts": dict.fromkeys(RLDATA_FIELDS, "string"),
 }  # fmt: skip
 
 

@@ -14,7 +14,6 @@ import importlib
 import json
 import math
 import resource
-import subprocess
 import sys
 import time
 import warnings
@@ -24,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed import peak_memory_mb, timed
+from benchmarks.speed import last_line, peak_memory_mb, timed
 
-__all__ = ["last_line", "run_process"]
+__all__ = ["run_process"]
 
 _SHORT = {"P": "precision", "R": "recall", "F1": "f1"}
 
@@ -38,14 +37,7 @@ def run_process(*words: Any) -> dict[str, Any]:
     ----------
     words : what to do, and with what; see the module.
     """
-    return last_line([sys.executable, "-m", "benchmarks.linkage_process", *map(str, words)])
-
-
-def last_line(command: list[str]) -> dict[str, Any]:
-    """Run a command from the folder of the checkout, and return the JSON object on the last line that it prints."""
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
-    print(done.stdout.splitlines()[-1], flush=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line([sys.executable, "-m", "benchmarks.linkage_process", *map(str, words)], echo=True)
 
 
 def _measure(path: str, likelihood: str) -> dict[str, Any]:

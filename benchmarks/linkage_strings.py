@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.recording import Recording
-from benchmarks.speed import peak_memory_mb, timed
+from benchmarks.speed import last_line, peak_memory_mb, timed
 
 __all__ = ["SIMULATED", "add_arguments", "run", "write_simulated"]
 
@@ -63,7 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
             write_simulated(path, number)
             for mode in ("typo", "string", "equality"):
                 command_line = [sys.executable, "-m", "benchmarks.linkage_strings", str(path), mode]
-                rows.append({"records": number, "system": f"block-linkage, {mode}", **_last_line(command_line)})
+                row = last_line(command_line, echo=True)
+                rows.append({"records": number, "system": f"block-linkage, {mode}", **row})
             if arguments.splink:
                 rows.append({"records": number, "system": "splink, Jaro–Winkler", **_splink(arguments.splink, path)})
     _write(record, rows)
@@ -85,12 +85,6 @@ def write_simulated(path: Path, number: int, seed: int = 0) -> None:
     data, _ = simulate(seed, num_records=number, **SIMULATED)
     columns = {"id": data.records, **{field: data.column(field) for field in data.fields}}
     pandas.DataFrame({**columns, "entity": data.entities[data.entity]}).to_csv(path, index=False)
-
-
-def _last_line(command: list[str]) -> dict[str, Any]:
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
-    print(done.stdout.splitlines()[-1], flush=True)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 # ---- the systems ----
@@ -139,7 +133,7 @@ def _splink(python: str, path: Path) -> dict[str, Any]:
     clusters = path.with_suffix(".npz")
     thresholds = list(map(str, _THRESHOLDS))
     command = [python, "-I", str(_PEERS), "splink-names", str(len(_NAMES)), str(path), str(clusters), *thresholds]
-    row, entity = _last_line(command), _entities(path)
+    row, entity = last_line(command, echo=True), _entities(path)
     with np.load(clusters) as found:
         by_threshold = {threshold: found[str(threshold)] for threshold in _THRESHOLDS}
         pairs = found["first"].astype(int), found["second"].astype(int), found["probability"]

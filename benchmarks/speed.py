@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["measure", "peak_memory_mb", "timed"]
+__all__ = ["last_line", "measure", "peak_memory_mb", "timed"]
 
 _RELIABILITY = 30.0
 _DRAWS = 1000
@@ -30,6 +30,21 @@ def measure() -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.speed"]
     done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def last_line(command: list[str], *, echo: bool = False) -> dict[str, Any]:
+    """Run a command from the root of the checkout, and return the JSON object on the last line that it prints.
+
+    Parameters
+    ----------
+    command : the program and its words.
+    echo : whether to print that line too.
+    """
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
+    line = done.stdout.splitlines()[-1]
+    if echo:
+        print(line, flush=True)
+    return json.loads(line)
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, float]:

@@ -34,6 +34,7 @@ from benchmarks.views_scores import (
     ours,
     single_views,
 )
+from consilience.data import Constraints
 from consilience.evaluation.views import reliability_of_pairs, view_of_truth
 from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.simulation import PROTOCOLS, Experts, simulate_experts
@@ -148,12 +149,11 @@ def _known_views(record: Recording, name: str, arguments: argparse.Namespace) ->
             known = load(name, seed)
             data, experts = simulate_experts(known.label, known.feature, protocol=protocol, seed=seed)
             set_ = {"protocol": protocol, "seed": seed}
-            of_ours, fit = ours(known, data, experts, seed)
-            others = single_views(known, data, experts, seed, arguments.methods)
-            rows += [set_ | row for row in (*of_ours, *others)]
-            answers += [set_ | row for row in held_out(known, data, experts, seed)]
-            pairs[protocol].append(calibration(known, fit, experts, seed))
-            print(f"{name}, {protocol}, seed {seed}: NMI {_first_view(of_ours)}", flush=True)
+            found = _measured(known, data, experts, set_, arguments.methods)
+            rows += found.rows
+            answers += found.answers
+            pairs[protocol].append(found.pairs)
+            print(f"{name}, {protocol}, seed {seed}: NMI {_first_view(found.rows)}", flush=True)
     record.data(f"{name}-sets", rows)
     record.data(f"{name}-answers-sets", answers)
     record.table(name, _means(rows, ["protocol", "method"]))
@@ -168,6 +168,25 @@ def _known_views(record: Recording, name: str, arguments: argparse.Namespace) ->
         "them that is; all seeds. The error is the mean distance of the two over pairs."
     )
     record.table(f"{name}-pairs", [row for protocol, found in pairs.items() for row in _reliability(protocol, found)])
+
+
+class _Measured(NamedTuple):
+    """What is measured of one data set: rows of labels, rows of answers that were held out, pairs for calibration."""
+
+    rows: list[dict[str, Any]]
+    answers: list[dict[str, Any]]
+    pairs: tuple[np.ndarray, np.ndarray]
+
+
+def _measured(
+    known: Known, data: Constraints, experts: Experts, set_: dict[str, Any], methods: list[str]
+) -> _Measured:
+    """Measure one data set; its rows begin with what it is, ``seed`` among that."""
+    seed = set_["seed"]
+    of_ours, fit = ours(known, data, experts, seed)
+    rows = [set_ | row for row in (*of_ours, *single_views(known, data, experts, seed, methods))]
+    answers = [set_ | row for row in held_out(known, data, experts, seed)]
+    return _Measured(rows, answers, calibration(known, fit, experts, seed))
 
 
 def _first_view(rows: list[dict[str, Any]]) -> str:
@@ -233,11 +252,10 @@ def _sweeps(record: Recording, arguments: argparse.Namespace) -> None:
             options = {"num_together": 60, "num_apart": 60, "protocol": "own", "seed": seed} | changed
             data, experts = simulate_experts(known.label, known.feature, **options)
             set_ = {"sweep": sweep, "value": value, "seed": seed}
-            of_ours, fit = ours(known, data, experts, seed)
-            others = single_views(known, data, experts, seed, arguments.methods)
-            rows += [set_ | row for row in (*of_ours, *others)]
-            answers += [set_ | row for row in held_out(known, data, experts, seed)]
-            of_pairs.append(calibration(known, fit, experts, seed))
+            found = _measured(known, data, experts, set_, arguments.methods)
+            rows += found.rows
+            answers += found.answers
+            of_pairs.append(found.pairs)
         jax.clear_caches()  # the next sets have programs of their own
         bins = reliability_of_pairs(*(np.concatenate(part) for part in zip(*of_pairs, strict=True)))
         pairs.append({"sweep": sweep, "value": value, "pairs": int(bins.number.sum()), "mean distance": bins.error})

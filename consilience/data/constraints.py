@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -161,14 +161,18 @@ def _warn_of_constant(values: np.ndarray, names: list[str]) -> None:
 
 
 def _listed(names: list[str], what: str) -> str:
-    shown = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
-    return f"{_counted(len(names), what)} ({shown})"
+    return f"{_counted(len(names), what)} ({_first_of(map(repr, names[: _SHOWN + 1]))})"
 
 
 def _places(table: Table, chosen: np.ndarray) -> str:
     """Return which rows are chosen, the first of them by name."""
-    places = [table.place(row) for row in np.flatnonzero(chosen)[: _SHOWN + 1].tolist()]
-    return ", ".join(places[:_SHOWN]) + (", …" if len(places) > _SHOWN else "")
+    return _first_of(map(table.place, np.flatnonzero(chosen)[: _SHOWN + 1].tolist()))
+
+
+def _first_of(texts: Iterable[str]) -> str:
+    """Return the first few texts in a line, and whether there are more."""
+    whole = list(texts)
+    return ", ".join(whole[:_SHOWN]) + (", …" if len(whole) > _SHOWN else "")
 
 
 def _counted(number: int, what: str) -> str:

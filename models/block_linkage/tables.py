@@ -95,13 +95,14 @@ def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     if len(names) > _MOST_SOURCES:
         raise UnsupportedRequest(f"sets of {len(names)} sources; of at most {_MOST_SOURCES} they are counted")
     known, drawn = truth.clusters_by_source(np.asarray(data.source))
-    found = drawn.any(axis=0)
-    known, drawn = known[found], drawn[:, found]
     if len(names) <= _FEW_SOURCES:
         every = np.arange(1, 2 ** len(names))
         of_every = np.zeros((len(drawn), len(every)), drawn.dtype)
         of_every[:, known - 1] = drawn
         known, drawn = every, of_every
+    else:
+        found = drawn.any(axis=0)
+        known, drawn = known[found], drawn[:, found]
     lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
     words = [" + ".join(names[np.flatnonzero(pattern >> np.arange(len(names)) & 1)]) for pattern in known]
     return {"sources": np.array(words, object), "entities": drawn.mean(axis=0), "lower": lower, "upper": upper}

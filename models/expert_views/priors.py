@@ -23,7 +23,6 @@ from consilience.models.interface import checked_prior
 
 __all__ = [
     "EXPERTS",
-    "MOST_CLUSTERS",
     "PAPER_PRIORS",
     "BetaParameters",
     "BetaPrior",
@@ -40,7 +39,7 @@ __all__ = [
     "weight_prior",
 ]
 
-MOST_CLUSTERS = int(np.iinfo(np.int8).max)
+_MOST_CLUSTERS = int(np.iinfo(np.int8).max)
 """Of a view: the numbers of clusters are kept in a byte for each item and draw."""
 
 EXPERTS = {
@@ -148,8 +147,8 @@ def check_clusters(clusters: int, num_judged: int) -> None:
     ------
     UnsupportedRequest : there are more clusters than judged items, or more than 127.
     """
-    if clusters > MOST_CLUSTERS:
-        raise UnsupportedRequest(f"clusters is {clusters}; a view may have {MOST_CLUSTERS} of them at most")
+    if clusters > _MOST_CLUSTERS:
+        raise UnsupportedRequest(f"clusters is {clusters}; a view may have {_MOST_CLUSTERS} of them at most")
     if clusters > num_judged:
         raise UnsupportedRequest(
             f"clusters is {clusters}, and experts judged {num_judged} items; give {num_judged} clusters of a view at "

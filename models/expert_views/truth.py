@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.expert_views.canonical import (
@@ -671,17 +672,13 @@ def _codes(asked: Any, names: Any, number: int, what: str) -> Int[np.ndarray, " 
     what : which ids they are, for the error.
     """
     given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
-    whole = given.dtype.kind in "iu"
-    texts = list(range(number) if names is None else names)
-    if whole and not (names is not None and any(_is_whole(name) for name in texts)):
+    if given.dtype.kind in "iu" and (names is None or not any(map(_is_whole, names))):
         unknown = given[(given < 0) | (given >= number)].tolist()
         if unknown:
-            raise UnknownName(
-                f"there is no {what} {', '.join(map(str, unknown[:10]))}; codes are 0 to {number - 1}"
-            )
+            raise UnknownName(f"there is no {what} {', '.join(map(str, unknown[:10]))}; codes are 0 to {number - 1}")
         return given
     # Ids that are read from a file are texts.
-    code = {str(name): place for place, name in enumerate(texts)}
+    code = {name: place for place, name in enumerate(names_or_codes(names, number, what))}
     wanted = [str(one) for one in given.tolist()]
     unknown = [one for one, text in zip(given.tolist(), wanted, strict=True) if text not in code]
     if unknown:
