@@ -8,8 +8,6 @@ import sys
 
 from consilience.errors import ConsilienceError
 
-__all__ = ["main"]
-
 BENCHMARKS = {
     "dermatology": "differential diagnoses of 1,947 cases (Stutz and others 2023): certainty, risk, agreement, speed",
     "plackett_luce": "speed of the Plackett-Luce sampler, against the authors' from a checkout of theirs",
@@ -24,6 +22,7 @@ BENCHMARKS = {
     "linkage_strings": "records with misspelt names, compared by similarity, beside splink with Jaro–Winkler",
     "coverage": "whether intervals for the number of entities hold it, on simulated records",
     "views": "several clusterings from uncertain experts (Chang and others 2017), beside clusterings of one view",
+    "waiting": "what a user waits for after a fit: certainty, report; as a share of the fit",
     "agreement_speed": "speed and memory of agreement of 10⁸ annotations, against krippendorff",
 }
 

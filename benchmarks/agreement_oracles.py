@@ -22,8 +22,6 @@ from consilience.data import Annotations
 from consilience.evaluation.agreement.coefficients import Coefficient, coefficients
 from consilience.evaluation.agreement.counts import LabelCounts
 
-__all__ = ["add_arguments", "run"]
-
 CROWDS = ("crowd-cf", "crowd-cf-amt", "crowd-ms", "crowd-sp", "crowd-sp-amt", "crowd-zencrowd-in")
 
 # Krippendorff's reliability data: one line a coder, one column a unit, 0 where a coder did not look.

@@ -24,8 +24,6 @@ from benchmarks.recording import Recording
 from benchmarks.speed import last_line, peak_memory_mb, timed
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["add_arguments", "run", "simulate"]
-
 _PER_ITEM, _NUM_LABELS = 5, 5
 _DESIGNS = ("equal", "ragged")
 

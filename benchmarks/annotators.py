@@ -27,9 +27,7 @@ import consilience as cs
 from benchmarks.recording import Recording
 from consilience import models
 from consilience.data import Annotations, Mentions
-from consilience.models.truth import LabelProbabilities, Truth
-
-__all__ = ["add_arguments", "probabilities", "run"]
+from consilience.models.truth.classes import ClassTruth, marginals
 
 SETS = ("snow2008-rte", "snow2008-temporal", "snow2008-wsd", "crowd-cf", "crowd-cf-amt", "crowd-ms", "crowd-sp",
         "crowd-sp-amt", "crowd-zencrowd-in")  # fmt: skip
@@ -159,14 +157,11 @@ def run(arguments: argparse.Namespace) -> None:
     record.write()
 
 
-def probabilities(truth: Truth) -> np.ndarray:
+def probabilities(truth: ClassTruth) -> np.ndarray:
     """Return the probability of each label, ``(item, class)``: exact where it is known, else the share of draws."""
-    if isinstance(truth, LabelProbabilities):
-        dense = np.zeros((truth.num_items, truth.num_classes))
-        dense[truth.entries.item, truth.entries.class_] = truth.probability
-        return dense
-    blocks = truth.grouped(np.arange(truth.num_classes), truth.num_classes)
-    return np.concatenate([np.asarray(block.values)[: block.num_items].mean(axis=1) for block in blocks])
+    found, dense = marginals(truth), np.zeros((truth.num_units, truth.num_classes))
+    dense[found.unit, found.code] = found.probability
+    return dense
 
 
 def _mentions() -> Mentions | None:

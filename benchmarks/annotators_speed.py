@@ -22,8 +22,6 @@ import numpy as np
 from benchmarks.recording import Recording
 from benchmarks.speed import last_line, peak_memory_mb, timed
 
-__all__ = ["add_arguments", "run", "simulate"]
-
 _PER_ITEM, _NUM_ANNOTATORS = 5, 1000
 _PREVALENCE = (0.35, 0.25, 0.2, 0.12, 0.08)
 _ROW_GROUP = 1 << 20
@@ -320,7 +318,7 @@ def _measure_large(member: str, folder: Path) -> dict[str, Any]:
         "read, wall s": read_wall, "read, CPU s": read_cpu, "fit, wall s": fit_wall, "fit, CPU s": fit_cpu,
         "steps": steps, "decisions": decisions, "sweep, s": sweep, "ns": sweep / decisions * 1e9,
         "table, MB": number * _BYTES / 1e6, "peak of reading, MB": after_reading, "peak, MB": peak,
-        "accuracy": _accuracy(made["fit"].truth.leading()["label"], of_items),
+        "accuracy": _accuracy(made["fit"].truth.estimate(), of_items),
     }  # fmt: skip
 
 

@@ -30,22 +30,6 @@ from consilience.arrays import Float, Int
 from consilience.data import Constraints
 from consilience.evaluation.partitions import contingency, score
 
-__all__ = [
-    "METHODS",
-    "agreement_rate",
-    "by_clusterings",
-    "cspa",
-    "itml",
-    "k_means",
-    "kappa",
-    "logistic_regression",
-    "majority",
-    "meta_clustering",
-    "mpc_k_means",
-    "of_experts",
-    "semi_crowd",
-]
-
 _STARTS = 10
 _PASSES = 3
 _FEWEST_SHARED = 20

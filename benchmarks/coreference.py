@@ -38,10 +38,8 @@ from consilience.coreference_commands import read_key
 from consilience.data.conll import Chains, read_conll
 from consilience.data.conll_writer import write_conll
 from consilience.errors import InputWarning, UnsupportedRequest
-from consilience.evaluation.coreference import share
+from consilience.evaluation.chains import share
 from consilience.evaluation.coreference_scores import CoreferenceScores, score_coreference
-
-__all__ = ["add_arguments", "apart", "perturbed", "run"]
 
 SCORCH = {"muc": "muc", "b3": "b_cubed", "ceafe": "ceaf_e", "ceafm": "ceaf_m", "blanc": "blanc"}
 """The functions of scorch."""

@@ -25,8 +25,6 @@ from scipy import stats
 
 from benchmarks.recording import RESULTS, Recording, machine
 
-__all__ = ["LIKELIHOODS", "SETTINGS", "add_arguments", "measure", "run", "summary"]
-
 _FIVE = {"num_values": (200, 400, 80, 12, 28), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0)}
 _SIX = {"num_values": (300, 800, 90, 12, 28, 100), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0, 0.6)}
 _SIZES = {"size_share": (0.75, 0.19, 0.06), "distortion": 0.05}

@@ -23,10 +23,7 @@ from benchmarks.left_out import evaluate_left_out, leave_out
 from benchmarks.recording import Recording
 from consilience.data import ClassMap, Predictions, Rankings
 from consilience.errors import InputError, InputProblem
-from consilience.evaluation.adjustment import align
-from consilience.evaluation.metrics import resolve
-
-__all__ = ["MODELS", "PRINTED", "VARIANTS", "add_arguments", "only", "read_scores", "run"]
+from consilience.evaluation.classes import align, resolve
 
 METRICS = ("top-1", "top-3", "set-2", "set-3", "average-overlap-3", "kendall-3", "footrule-3")
 TITLE = "Evaluating AI systems under uncertain ground truth: dermatology"
@@ -230,9 +227,9 @@ def _measure(
         variant,
         reliability,
         fit,
-        tuple(cs.certainty(fit, top=(1, 2, 3)).values()),
-        cs.certainty(fit, classes_to=risk),
-        cs.certainty(fit, classes_to=risk, by="sum"),
+        tuple(cs.certainty(fit, top=(1, 2, 3), exact=False).values()),
+        cs.certainty(fit, classes_to=risk, exact=False),
+        cs.certainty(fit, classes_to=risk, by="sum", exact=False),
         cs.expected_risk(fit, risk),
         cs.certainty(fit, exact=True) if exact else None,
         cs.certainty(fit, classes_to=risk, exact=True) if exact else None,
@@ -377,13 +374,13 @@ def _printed_cases(record: Recording, settings: list[Setting], cases: Rankings) 
         long_settings = {"reliability": setting.reliability, "draws": 10_000}
         long_run = cs.fit(variant.model, printed, **long_settings) if variant.chains else None
         for number, (case, system) in enumerate(PRINTED):
-            score = cs.evaluate(setting.fit, predictions[system], metric="top-3", missing="drop")
+            score = cs.evaluate(setting.fit, predictions[system], metric="top-3", missing="drop", exact=False)
             ranked, _ = align(setting.fit.truth, predictions[system], missing="drop", unknown="error")
             position = int(np.flatnonzero(cases.items == case)[0])
             if long_run is None:
                 exact = exact_accuracy(setting.fit.truth, ranked)[position]
             else:
-                long_score = cs.evaluate(long_run, predictions[system], metric="top-3", missing="drop")
+                long_score = cs.evaluate(long_run, predictions[system], metric="top-3", missing="drop", exact=False)
                 exact = long_score.items[int(np.flatnonzero(printed.items == case)[0])]
             rows.append({
                 "model": name, "case": case, "prediction": system, "paper": variant.paper[number],
@@ -441,7 +438,7 @@ def _systems(record: Recording, settings: list[Setting], systems: dict[str, Pred
     scored, rows = {}, []
     for setting in settings:
         for name, predictions in systems.items():
-            scores = cs.evaluate(setting.fit, predictions, metric=metrics)
+            scores = cs.evaluate(setting.fit, predictions, metric=metrics, exact=False)
             rows += [{**setting.label, "system": name, "metric": key, **one.row()} for key, one in scores.items()]
             scored[setting.variant, setting.reliability, name] = scores
     record.say("The scores that were given, on the released cases (the paper: 1,939 cases).")
@@ -450,7 +447,7 @@ def _systems(record: Recording, settings: list[Setting], systems: dict[str, Pred
         for row in rows
     ], digits=4)  # fmt: skip
     for variant, setting in _medium(settings).items():
-        comparison = cs.compare(setting.fit, systems, metric="top-3")
+        comparison = cs.compare(setting.fit, systems, metric="top-3", exact=False)
         record.say(f"Leaderboard by UA top-3 accuracy, {variant}, reliability {setting.reliability:g}:")
         record.table(f"leaderboard-{variant}", comparison.table.to_dict("records"), digits=4)
         record.figure(f"leaderboard-{variant}", figures.leaderboard(comparison), f"Leaderboard, {variant}")

@@ -13,22 +13,6 @@ from consilience import figures
 from consilience.data import ClassMap, Rankings
 from consilience.drawing import STYLE
 
-__all__ = [
-    "annotators_per_case",
-    "by_risk",
-    "certainty_by_reliability",
-    "conditions_per_case",
-    "figure_7",
-    "figure_8",
-    "figure_12",
-    "figure_13",
-    "figure_14",
-    "leaderboard",
-    "metrics_by_reliability",
-    "printed_cases",
-    "sorted_beside",
-]
-
 _RISKS = {"low": "#009E73", "medium": "#E69F00", "high": "#D55E00"}
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 
@@ -69,7 +53,7 @@ def conditions_per_case(cases: Rankings) -> np.ndarray:
 
 def by_risk(cases: Rankings, risk: ClassMap, weights: str) -> dict[str, np.ndarray]:
     """Return which cases have which risk, that of the top class under inverse rank normalisation."""
-    top = cs.fit("irn", cases, weights=weights).truth.leading()["label"]
+    top = cs.fit("irn", cases, weights=weights).truth.estimate()
     of_case = np.asarray(risk.align(cases.classes).group)[top]
     return {name: of_case == number for number, name in enumerate(_RISKS)}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["exact_accuracy"]
+from consilience.models.truth import Ranked
 
 
 def exact_accuracy(truth: Any, ranked: np.ndarray) -> np.ndarray:
@@ -21,9 +21,9 @@ def exact_accuracy(truth: Any, ranked: np.ndarray) -> np.ndarray:
     -------
     float64, shape ``(item,)``.
     """
-    probability, entries = truth.top_probabilities(), truth.entries
+    probability, entries = truth.exact(Ranked(1)), truth.entries
     cell = entries.item * truth.num_classes + entries.class_
-    predicted = np.arange(truth.num_items)[:, None] * truth.num_classes + ranked
+    predicted = np.arange(truth.num_units)[:, None] * truth.num_classes + ranked
     place = np.minimum(np.searchsorted(cell, predicted), len(cell) - 1)
-    leads = np.where(cell[place] == predicted, probability.entry[place], probability.unnamed[:, None])
+    leads = np.where(cell[place] == predicted, probability.probability[place], probability.unnamed[:, None])
     return np.where(ranked >= 0, leads, 0.0).sum(axis=1)

@@ -16,12 +16,10 @@ import jax
 import numpy as np
 
 from consilience.data import Predictions, Rankings
-from consilience.evaluation.adjustment import point_scores
-from consilience.evaluation.metrics import Metric
+from consilience.evaluation.classes import Metric, standard_scores
 from consilience.evaluation.scores import Score
-from consilience.models.truth import Truth, pad
-
-__all__ = ["LeftOut", "evaluate_left_out", "leave_out"]
+from consilience.models.truth import Ranked, Truth
+from consilience.models.truth.classes import pad
 
 # Lists are padded to as many positions at least, so that every metric up to this depth can read them.
 _WIDTH = 3
@@ -102,22 +100,22 @@ def evaluate_left_out(truth: Truth, left_out: LeftOut, metrics: Sequence[Metric]
     reports = np.bincount(left_out.case, minlength=len(left_out.cases))
     share = 1 / reports[left_out.case]
     num_cases = np.count_nonzero(reports)
-    means = {metric.name: np.zeros(truth.num_items) for metric in metrics}
+    means = {metric.name: np.zeros(truth.num_units) for metric in metrics}
     draws = {metric.name: np.zeros(truth.num_draws) for metric in metrics}
-    for block in truth.ranked(max(metric.truth_depth for metric in metrics)):
-        predicted = pad(left_out.ranked[block.items], block.values.shape[0], -1)
+    for block in truth.blocks(Ranked(max(metric.truth_depth for metric in metrics))):
+        predicted = pad(left_out.ranked[block.units], block.values.shape[0], -1)
         for metric in metrics:
             leading = block.values[:, :, : metric.truth_depth]
             scores = np.asarray(_score(metric.score, leading, predicted[:, : metric.prediction_depth]))
-            means[metric.name][block.items] = scores[: block.num_items].mean(axis=1)
-            draws[metric.name] += share[block.items] @ scores[: block.num_items]
+            means[metric.name][block.units] = scores[: block.num_units].mean(axis=1)
+            draws[metric.name] += share[block.units] @ scores[: block.num_units]
 
     def by_case(items: np.ndarray) -> np.ndarray:
         total = np.bincount(left_out.case, share * items, len(left_out.cases))
         return np.where(reports > 0, total, np.nan)
 
     def point(metric: Metric) -> float | None:
-        scores = point_scores(truth, left_out.ranked, metric)
+        scores = standard_scores(truth, left_out.ranked, metric)
         return None if scores is None else float(np.nanmean(by_case(scores)))
 
     return {

@@ -27,8 +27,6 @@ from benchmarks.recording import Recording
 from benchmarks.speed import last_line
 from consilience.errors import DataUnavailable
 
-__all__ = ["SIMULATED", "add_arguments", "run", "write_simulated"]
-
 SIMULATED = {
     "num_values": (300, 800, 90, 12, 28, 100), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0, 0.6),
     "size_share": (0.75, 0.19, 0.06), "distortion": 0.05,

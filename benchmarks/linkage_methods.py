@@ -15,8 +15,6 @@ from typing import Any
 from benchmarks.linkage_process import run_process
 from benchmarks.recording import Recording
 
-__all__ = ["RLDATA_FIELDS", "compare_fields", "compare_models"]
-
 RLDATA_FIELDS = ("fname_c1", "lname_c1", "by", "bm", "bd")
 """All but the second parts of names, which are mostly empty."""
 

@@ -18,8 +18,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-__all__: list[str] = []
-
 # Agreement of two records of one entity in a field, by which a careful user would choose blocking keys beforehand.
 _AGREEMENT = 0.9
 _MOST_KEYS = 12

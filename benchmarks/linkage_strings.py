@@ -24,8 +24,6 @@ import numpy as np
 from benchmarks.recording import Recording
 from benchmarks.speed import last_line, peak_memory_mb, timed
 
-__all__ = ["SIMULATED", "add_arguments", "run", "write_simulated"]
-
 SIMULATED = {
     "num_values": (20_000, 50_000, 90, 12, 28, 500), "exponent": (1.0, 0.9, 0.1, 0.0, 0.0, 0.8),
     "size_share": (0.75, 0.19, 0.06), "distortion": 0.05, "typos": (True, True, False, False, False, False),

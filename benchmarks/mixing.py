@@ -13,8 +13,6 @@ from consilience.data import Rankings
 from consilience.errors import DiagnosticWarning
 from consilience.models.plackett_luce import Priors
 
-__all__ = ["mixing", "prior_of_unnamed_classes"]
-
 _CHAINS = 4
 _GOAL = 1.01
 
@@ -68,9 +66,9 @@ def prior_of_unnamed_classes(record: Recording, cases: Rankings, seed: int) -> N
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DiagnosticWarning)
                 fit = cs.fit("plackett-luce", cases, reliability=reliability, draws=250, seed=seed, **settings)
-            top = cs.certainty(fit, top=(1, 2, 3))
+            top = cs.certainty(fit, top=(1, 2, 3), exact=False)
             rows.append({
-                "reliability": reliability, "prior": name, "share of unnamed": float(fit.posterior["other"].mean()),
+                "reliability": reliability, "prior": name, "share of unnamed": float(fit.posterior.other.mean()),
                 **{f"top-{number}": score.value for number, score in top.items()},
                 "cases below 0.99": int((top[1].items < 0.99).sum()),
             })  # fmt: skip

@@ -31,11 +31,11 @@ from benchmarks.recording import Recording
 from consilience.coreference_commands import read_key
 from consilience.data import Annotations, Mentions
 from consilience.data.conll import Chains
-from consilience.evaluation.chains import follow_links
-from consilience.evaluation.coreference import CONLL, conll, overlap, score
+from consilience.evaluation.chains import CONLL, conll, score
+from consilience.evaluation.overlap import overlap
 from consilience.models.mpa.scenarios import SCENARIOS, simulate_mentions
-
-__all__ = ["METHODS", "Measured", "add_arguments", "by_recency", "chain_scores", "measured", "run"]
+from consilience.models.truth import leading
+from consilience.models.truth.chains import follow_links
 
 STAND_IN = Path(__file__).parent / "pd_like_profiles.csv"
 
@@ -89,7 +89,7 @@ class Measured(NamedTuple):
 def majority_vote(mentions: Mentions) -> Iterator[Measured]:
     """Yield the round that has most mentions right, and all ten with the accuracy that is expected."""
     fit = _fit("majority-vote", mentions.to_annotations(), draws=10)
-    label = np.concatenate([np.asarray(block.values)[: block.num_items] for block in fit.truth.labels()]).T
+    label = np.concatenate([block.real for block in fit.truth.labels()]).T
     rounds = mentions.label_codes().antecedent[label]
     right = (rounds == mentions.gold_antecedent).mean(axis=1)
     best = int(right.argmax())
@@ -102,7 +102,7 @@ def mention_pairs(name: str, **options: Any) -> Callable[[Mentions], Iterator[Me
 
     def measure(mentions: Mentions) -> Iterator[Measured]:
         fit = _fit("mpa", mentions, draws=DRAWS, **options)
-        label = np.asarray(fit.truth.leading()["label"])
+        label = np.asarray(leading(fit.truth)["label"])
         yield _measured(name, mentions.label_codes().antecedent[label], mentions)._replace(fit=fit)
 
     return measure

@@ -16,12 +16,11 @@ import numpy as np
 
 from consilience.data import Mentions
 from consilience.data.conll import Chains
-from consilience.evaluation.chains import NEW, follow_links
-from consilience.evaluation.coreference_adjusted import sums_over_draws
-from consilience.evaluation.coreference_scores import score_coreference, value_of
-from consilience.evaluation.silver import drawn_links, silver_chains, spans_of
-
-__all__ = ["SILVER", "SYSTEM", "calibration", "coverage", "coverage_means", "system_links"]
+from consilience.evaluation.chains import spans_of, value_of
+from consilience.evaluation.coreference_scores import score_coreference
+from consilience.evaluation.registry import METRICS
+from consilience.evaluation.silver import silver_chains
+from consilience.models.truth.chains import NEW, follow_links
 
 SILVER, SYSTEM = "silver chains", "system"
 """The responses: chains of the fit's own most probable links, and chains that do not come from the crowd."""
@@ -70,17 +69,25 @@ def coverage(fit: Any, seed: int) -> list[dict[str, Any]]:
     responses = {SILVER: silver_chains(fit).to_chains(), SYSTEM: system}
     rows = []
     for singletons in (False, True):
-        found = sums_over_draws(fit, list(responses.values()), ("conll",), singletons=singletons)
-        for (name, response), draws in zip(responses.items(), found.draws, strict=True):
-            rows.append({"response": name, "singletons": singletons, **_covered(truth, response, draws, singletons)})
+        for name, response in responses.items():
+            drawn = _drawn_scores(fit, response, singletons)
+            rows.append({"response": name, "singletons": singletons, **_covered(truth, response, *drawn, singletons)})
     return rows
 
 
-def _covered(truth: Chains, response: Chains, draws: dict[str, np.ndarray], singletons: bool) -> dict[str, Any]:
+def _drawn_scores(fit: Any, response: Chains, singletons: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the CoNLL score of all documents ``(draw,)`` and of each ``(draw, document)`` over draws of the chains."""
+    scoring = METRICS["chains"](fit.truth.read_as("chains"), [response], ["conll"], singletons=singletons)
+    sums = np.concatenate([block.values for block in scoring.blocks()], axis=3)
+    return scoring.value("conll", sums.sum(axis=2))[0], scoring.value("conll", sums)[0].T
+
+
+def _covered(
+    truth: Chains, response: Chains, whole: np.ndarray, of_documents: np.ndarray, singletons: bool
+) -> dict[str, Any]:
     true = score_coreference(truth, response, singletons=singletons)
-    whole = value_of("conll", {metric: values.sum(axis=-1) for metric, values in draws.items()})
     low, high = np.quantile(whole, _INTERVAL)
-    of_documents, true_of_documents = value_of("conll", draws), value_of("conll", true.sums)
+    true_of_documents = value_of("conll", true.sums)
     lows, highs = np.quantile(of_documents, _INTERVAL, axis=0)
     below, above = true_of_documents < lows, true_of_documents > highs
     return {
@@ -100,15 +107,15 @@ def calibration(fit: Any) -> dict[str, float]:
     is the smaller the more the mentions of long entities are scattered. Of draws these are means.
     """
     mentions: Mentions = fit.data
-    leading = fit.truth.leading()
+    lead, chains = fit.truth.lead, fit.truth.read_as("chains")
     labels = mentions.label_codes()
     links = {
-        "true": np.asarray(mentions.gold_antecedent)[None], "silver": labels.antecedent[leading["label"]][None],
-        "draws": drawn_links(fit),
+        "true": np.asarray(mentions.gold_antecedent)[None], "silver": labels.antecedent[lead.label][None],
+        "draws": chains.links[chains.drawn],
     }  # fmt: skip
     return {
-        "labels right": 100 * float((leading["label"] == labels.gold).mean()),
-        "mean probability": 100 * float(leading["probability"].mean()),
+        "labels right": 100 * float((lead.label == labels.gold).mean()),
+        "mean probability": 100 * float(lead.probability.mean()),
         **{f"shared, {name}": 100 * _shared(of) for name, of in links.items()},
         **{f"squares, {name}": _squares(follow_links(of)) for name, of in links.items()},
     }

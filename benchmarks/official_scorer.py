@@ -17,8 +17,6 @@ import numpy as np
 from consilience.data.conll import read_conll
 from consilience.evaluation.coreference_scores import score_coreference
 
-__all__ = ["CUT", "OFFICIAL", "OfficialScore", "different", "official_score", "random_document", "write_random"]
-
 OFFICIAL = {"muc": "muc", "b3": "bcub", "ceafe": "ceafe", "ceafm": "ceafm", "blanc": "blanc"}
 """Our names of the scores that it has, and its own."""
 

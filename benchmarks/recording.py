@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RESULTS", "Recording", "machine", "markdown_table"]
-
 RESULTS = Path(__file__).parent / "results"
 
 _PACKAGES = ("jax", "jaxlib", "numpyro", "numpy", "scipy", "pandas")

@@ -38,8 +38,6 @@ from consilience.evaluation.agreement.weighting import (
     weight_function,
 )
 
-__all__ = ["BySize", "CrowdSet", "Growth", "Orders", "add_arguments", "grow", "read_set", "run", "under_schemes"]
-
 NAMES = ("crowd-cf", "crowd-cf-amt", "crowd-ms", "crowd-sp", "crowd-sp-amt", "crowd-zencrowd-in")
 
 _FLAT, _M1 = SCHEMES.index("flat"), SCHEMES.index("annotations_m1")

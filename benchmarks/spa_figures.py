@@ -12,19 +12,6 @@ from consilience.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLIO
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import SCHEMES, rho, weight_function
 
-__all__ = [
-    "ClassWeights",
-    "class_weights",
-    "figure_4",
-    "figure_5",
-    "figure_6",
-    "figure_7",
-    "figure_8",
-    "figure_9",
-    "figure_10",
-    "figure_11",
-]
-
 # `inv_var` lies on `edge`: drawn on top of it with gaps.
 _LINES: dict[str, dict[str, Any]] = {
     "flat": {"color": INK},

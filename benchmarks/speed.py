@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["last_line", "measure", "peak_memory_mb", "timed"]
+import numpy as np
 
 _RELIABILITY = 30.0
 _DRAWS = 1000
@@ -70,7 +70,7 @@ def _main() -> None:
 
     def one_reliability() -> None:
         fit = cs.fit("prirn", cases, reliability=_RELIABILITY, draws=_DRAWS)
-        cs.certainty(fit, top=(1, 2, 3))
+        cs.certainty(fit, top=(1, 2, 3), exact=False)
 
     measured["first_call_seconds"], measured["first_call_cpu_seconds"] = timed(one_reliability)
     warm = sorted((timed(one_reliability) for _ in range(_REPEATS)), key=lambda seconds: seconds[1])
@@ -78,13 +78,20 @@ def _main() -> None:
     measured["warm_cpu_seconds_fastest"] = warm[0][1]
     measured["peak_memory_mb"] = peak_memory_mb()
     truth = cs.fit("prirn", cases, reliability=_RELIABILITY, draws=_DRAWS).truth
-    passes = [timed(lambda: [block.values.block_until_ready() for block in truth.ranked(3)]) for _ in range(_REPEATS)]
+    passes = [timed(lambda: _one_pass(truth)) for _ in range(_REPEATS)]
     passes.sort(key=lambda seconds: seconds[1])
     measured["one_pass_seconds"], measured["one_pass_cpu_seconds"] = passes[_REPEATS // 2]
     measured["peer_cpu_seconds_per_draw"] = _peer(cases)
     measured["peer_cpu_seconds_extrapolated"] = measured["peer_cpu_seconds_per_draw"] * _DRAWS
     measured["peer_ratio"] = measured["peer_cpu_seconds_extrapolated"] / measured["warm_cpu_seconds"]
     print(json.dumps(measured))
+
+
+def _one_pass(truth: Any) -> None:
+    from consilience.models.truth import Ranked
+
+    for block in truth.blocks(Ranked(3)):
+        np.asarray(block.values)
 
 
 def peak_memory_mb() -> float:

@@ -39,8 +39,6 @@ from consilience.evaluation.views import reliability_of_pairs, view_of_truth
 from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.simulation import PROTOCOLS, Experts, simulate_experts
 
-__all__ = ["add_arguments", "run"]
-
 _ACCURACIES = (0.55, 0.65, 0.75, 0.85, 0.95)
 _PAIRS = (25, 60, 100, 200, 300)
 _EXPERTS = (4, 10, 20, 40)
@@ -294,7 +292,7 @@ def _authors(record: Recording, arguments: argparse.Namespace) -> None:
         for _ in range(2):  # the first one compiles
             fit, own_seconds = fitted(data, 3, priors=PAPER_PRIORS, **options)
         truth = fit.truth
-        predicted = truth.memberships(truth.standard(known.feature)).argmax(axis=2)
+        predicted = truth.memberships(truth.standardised(known.feature)).argmax(axis=2)
         bounds = np.asarray(fit.posterior.restart_bound, float)
         races.append(_Race(name, bounds, own_seconds, predicted.T, truth.view_probability))
     record.say(

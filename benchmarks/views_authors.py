@@ -18,13 +18,11 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data import Constraints
+from consilience.models.expert_views import MODEL, PAPER_PRIORS
 from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.cavi import CAVI
-from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.problem import Problem, Q
 from consilience.models.expert_views.updates import agreement, logits, update_tilt
-
-__all__ = ["RECORDED", "Starts", "run_authors", "scored"]
 
 RECORDED = (
     "Not run here (`--authors CHECKOUT --python2 INTERPRETER`). On data of the same size their program took 2.2 to 3.3 "
@@ -106,7 +104,8 @@ def scored(data: Constraints, found: Starts) -> tuple[Float[np.ndarray, " start"
     """Return our pruned bound of each of their starts, and the labels that its mean weights give all items."""
     number, num_experts, views = found.phi.shape
     with jax.enable_x64(True):
-        problem = CAVI.prepare(data, PAPER_PRIORS, clusters=found.mean.shape[-1], views=views, restarts=number)
+        chosen = {"clusters": found.mean.shape[-1], "views": views, "restarts": number}
+        problem = CAVI.prepare(MODEL.resolve(data, PAPER_PRIORS, chosen))
         # Accuracies and sticks are the best ones given the rest, whatever they are here.
         accuracies, phi = jnp.ones((number, num_experts, 1, 2)), jnp.asarray(found.phi)
         mean, variance = jnp.asarray(found.mean), jnp.maximum(jnp.asarray(found.sd) ** 2, 1e-12)

@@ -14,8 +14,6 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.models.expert_views.simulation import Clusterings, k_views, three_clusters
 
-__all__ = ["DATA", "Known", "PACKAGED", "load"]
-
 _COMPONENTS = 20
 _LEFT, _RIGHT = (0, 1, 2, 3), (4, 6, 7, 9)
 

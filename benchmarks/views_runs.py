@@ -22,12 +22,10 @@ from benchmarks.views_scores import fitted
 from consilience.data import Constraints
 from consilience.evaluation import views
 from consilience.evaluation.partitions import contingency, score
+from consilience.models.expert_views import MODEL, PAPER_PRIORS, Priors, simulate
 from consilience.models.expert_views.cavi import CAVI, WARM_UP_STEPS
-from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
-from consilience.models.expert_views.simulation import simulate, simulate_experts
+from consilience.models.expert_views.simulation import simulate_experts
 from consilience.models.expert_views.updates import sweep
-
-__all__ = ["coverage", "restarts", "scale"]
 
 RESTARTS = (
     ("three-clusters", "group", 300), ("three-clusters", "all", 300), ("three-clusters", "own", 60),
@@ -230,7 +228,8 @@ def scale(
 
 
 def _seconds_of_a_sweep(data: Constraints, number: int) -> float:
-    problem = jax.device_put(CAVI.prepare(data, Priors(), clusters=5, views=10, restarts=number))
+    chosen = {"clusters": 5, "views": 10, "restarts": number}
+    problem = jax.device_put(CAVI.prepare(MODEL.resolve(data, None, chosen)))
     q = jax.jit(CAVI.start)(jax.random.key(0), problem).q
     step = jax.jit(lambda q, problem: sweep(q, problem)[0])
     seconds = []

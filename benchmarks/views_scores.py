@@ -21,8 +21,6 @@ from consilience.evaluation import views
 from consilience.evaluation.partitions import contingency, score
 from consilience.models.expert_views.simulation import Experts
 
-__all__ = ["FROM_FEATURES", "META", "OURS", "calibration", "fitted", "held_out", "one_view", "ours", "single_views"]
-
 OURS, FROM_FEATURES = "expert-views", "expert-views, from features"
 META = "meta clustering + ITML"
 
@@ -47,7 +45,7 @@ def ours(known: Known, data: Constraints, experts: Experts, seed: int) -> tuple[
     own = views.view_of_truth(truth.view_probability, experts.view_of_expert)
     seen = truth.cluster_probability.argmax(axis=2)
     seen[truth.silent] = -1
-    predicted = truth.memberships(truth.standard(known.feature)).argmax(axis=2)
+    predicted = truth.memberships(truth.standardised(known.feature)).argmax(axis=2)
     grouping = views.grouping_scores(
         truth.view_probability.argmax(axis=1)[None], views.same_view(truth.view_probability), experts.view_of_expert
     )
@@ -125,7 +123,7 @@ def held_out(known: Known, data: Constraints, experts: Experts, seed: int) -> It
     fit, _ = fitted(trained, max(known.clusters), seed)
     truth, pair, expert = fit.truth, (rest.item_a, rest.item_b), rest.expert
     accuracies = [_means(getattr(fit.posterior, site)) for site in ("sensitivity", "specificity")]
-    feature = truth.memberships(truth.standard(known.feature))
+    feature = truth.memberships(truth.standardised(known.feature))
     in_truth = (known.label[:, pair[0]] == known.label[:, pair[1]]).T.astype(float)
     view = np.eye(len(known.label))[experts.view_of_expert]
     probabilities = {

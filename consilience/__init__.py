@@ -12,7 +12,6 @@ Names are looked up when they are first used: importing this package imports nei
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 from consilience._version import __version__
@@ -31,7 +30,7 @@ _HOME = {
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),
     "consilience.evaluation.comparison": ("Comparison", "compare"),
     "consilience.evaluation.coreference_scores": ("CoreferenceScores", "score_coreference"),
-    "consilience.evaluation.metrics": ("Metric",),
+    "consilience.evaluation.classes": ("Metric",),
     "consilience.evaluation.partition_scores": (
         "PartitionScores", "entity_probability", "expected_scores", "num_entities", "score_partition",
     ),
@@ -49,13 +48,6 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *_MODULE_OF]
-
-
-# JAX has a thread for each processor. A program that calls Python, such as the record sweep of linkage, keeps one, and
-# the arrays of the call are copied by another; where there is one alone, it would wait for itself forever. JAX reads
-# this when it is first used.
-if hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) == 1:
-    os.environ.setdefault("PJRT_NPROC", "2")
 
 
 def __getattr__(name: str) -> Any:

@@ -20,10 +20,8 @@ from consilience.drawing import (
 )
 from consilience.evaluation.agreement import PosteriorAgreement
 
-__all__ = ["agreement_by_name", "annotator_matrix", "learning_curve", "monitoring", "predictive_check"]
-
 # A matrix of more annotators cannot be read; those who share most items with others are drawn.
-_MOST_ANNOTATORS = 30
+MOST_ANNOTATORS = 30
 
 
 @styled
@@ -59,7 +57,8 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    pairs : data frame of `Agreement.pairs`: ``annotator_a, annotator_b, items, agreement``.
+    pairs : data frame of `Agreement.pairs`: ``annotator_a, annotator_b, items, agreement``; of those who share most
+        items, or of all.
     ax : axes to draw into.
     """
     import matplotlib
@@ -67,7 +66,7 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     both = np.concatenate([pairs["annotator_a"].to_numpy(object), pairs["annotator_b"].to_numpy(object)])
     names, code = np.unique(both.astype(str), return_inverse=True)
     shared = np.bincount(code, np.tile(pairs["items"], 2), len(names))
-    kept = np.sort(np.argsort(-shared, kind="stable")[:_MOST_ANNOTATORS])
+    kept = np.sort(np.argsort(-shared, kind="stable")[:MOST_ANNOTATORS])
     place = np.full(len(names), -1)
     place[kept] = np.arange(len(kept))
     first, second = place[code[: len(pairs)]], place[code[len(pairs) :]]
@@ -82,7 +81,8 @@ def annotator_matrix(pairs: Any, ax: Any = None) -> Any:
     ax.set_yticks(range(len(kept)), labels)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    which = f"the {len(kept)} of {len(names)} annotators who share most items" if len(kept) < len(names) else ""
+    total = pairs.attrs.get("annotators", len(names))
+    which = f"the {len(kept)} of {total} annotators who share most items" if len(kept) < total else ""
     ax.set(title="Agreement of every two annotators" + (f":\n{which}" if which else ""))
     ax.figure.colorbar(image, ax=ax, shrink=0.7, label="share of common items with equal labels")
     return ax

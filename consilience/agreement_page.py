@@ -11,8 +11,6 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement, PosteriorAgreement
 from consilience.pages import Section
 
-__all__ = ["agreement_lead", "agreement_sections", "predictive_section"]
-
 # A page shows so many rows of a table; the library and the command have them all.
 _MOST_ROWS = 30
 
@@ -71,10 +69,10 @@ def _labels(found: Agreement) -> Section:
 
 def _annotators(found: Agreement) -> Section | None:
     try:
-        annotators, pairs = found.annotators(), found.pairs()
+        annotators, pairs = found.annotators(), found.pairs(most=agreement_figures.MOST_ANNOTATORS)
     except UnsupportedRequest:
         return None
-    if not len(pairs):
+    if not (annotators["pairs"] > 0).any():
         return None
     busiest = annotators[annotators["pairs"] > 0].sort_values("pairs", ascending=False, kind="stable")
     ordered = _first(busiest).sort_values("agreement", kind="stable")
@@ -87,10 +85,12 @@ def _annotators(found: Agreement) -> Section | None:
         f"For these annotators the standard error is {spread.item_sd:.4f}; for annotators like these it is "
         f"{spread.sd:.4f}, from {spread.num_annotators:,} of them."
     )
-    drawn = [
-        agreement_figures.agreement_by_name(ordered, "annotator", "agreement", "Agreement of annotators, lowest first"),
-        agreement_figures.annotator_matrix(pairs),
-    ]
+    title = "Agreement of annotators, lowest first"
+    drawn = [agreement_figures.agreement_by_name(ordered, "annotator", "agreement", title)]
+    if len(pairs):
+        drawn.append(agreement_figures.annotator_matrix(pairs))
+    else:
+        random += " Those who share most items with others share none with each other, so no matrix of them is drawn."
     rest = _left_out(busiest, "annotators, with fewer annotations,")
     return Section("Annotators", [words, random, _words(ordered, found), *rest, drawn])
 

@@ -30,8 +30,6 @@ from consilience.drawing import (
     styled,
 )
 
-__all__ = ["probability_matrix", "reliability", "sensitivity_scatter"]
-
 # A scatter of more annotators shows the intervals of so many: those who annotated most.
 _MOST_INTERVALS = 20
 

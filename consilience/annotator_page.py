@@ -14,8 +14,6 @@ from consilience.inference.fitting import Fit
 from consilience.models.truth import Truth
 from consilience.pages import Section
 
-__all__ = ["annotator_sections", "next_label_sections", "shown_annotators"]
-
 # A figure shows so many annotators, a page so many confusion matrices of single ones.
 _MOST_ANNOTATORS, _MOST_MATRICES, _MOST_GUESSERS = 40, 6, 12
 
@@ -27,7 +25,7 @@ _MOST_ITEMS = 25
 
 def annotator_sections(fit: Fit) -> list[Section]:
     """Return the sections on the annotators that the tables of the model allow; none where it has no such tables."""
-    if "annotators" not in fit.member.tables:
+    if "annotators" not in fit.member.table_names:
         return []
     frame = fit.table("annotators")
     if "accuracy" in frame:
@@ -36,9 +34,9 @@ def annotator_sections(fit: Fit) -> list[Section]:
         parts = [_profiles(frame)]
     else:
         return []
-    if {"crowd", "confusion"} <= set(fit.member.tables):
+    if {"crowd", "confusion"} <= set(fit.member.table_names):
         parts.append(_confusion(fit, frame))
-    if "guesses" in fit.member.tables:
+    if "guesses" in fit.member.table_names:
         parts.append(_guesses(fit, frame))
     return parts
 
@@ -99,7 +97,8 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
         series = {"accuracy": "accuracy", "competence (knows the label)": "competence"}
     else:
         series = {"accuracy": "accuracy"}
-    chance = 1 / fit.truth.num_classes
+    truth: Any = fit.truth
+    chance = 1 / truth.num_classes
     shown = shown_annotators(frame, "accuracy", ("accuracy_lower", "accuracy_upper"), "annotations")
     drawn = annotator_figures.reliability(shown, "Accuracy of each annotator", series, chance=chance)
     blocks = [_accuracy_words(fit, frame, chance), *_left_out(frame, shown, "annotations"), drawn]
@@ -107,7 +106,7 @@ def _accuracy(fit: Fit, frame: Any) -> Section:
 
 
 def _accuracy_words(fit: Fit, frame: Any, chance: float) -> str:
-    if fit.member.name == "majority-vote":
+    if fit.member.density is None:  # a vote, of annotators of whom nothing is modelled
         words = (
             "Accuracy is how often the annotator gave the label that won the vote, or the gold label where the fit "
             "used it. The annotator's own vote is part of the vote, so this is too high where few annotate an item."
@@ -124,7 +123,7 @@ def _accuracy_words(fit: Fit, frame: Any, chance: float) -> str:
         words += (
             f" Intervals hold 95 %. Of {len(frame):,} annotators {above:,} are clearly better than guessing at random "
             f"({chance:.2f}), and {below:,} clearly worse"
-            + ("; the model turns round what they say." if below and "confusion" in fit.member.tables else ".")
+            + ("; the model turns round what they say." if below and "confusion" in fit.member.table_names else ".")
         )
     if "competence" in frame:
         words += (
@@ -181,7 +180,8 @@ def _confusion(fit: Fit, frame: Any) -> Section:
         "true label stands how many annotations of such items there are, as far as one knows; where each annotator "
         "has few of them, the prior speaks."
     )
-    if fit.truth.num_classes > _MOST_CLASSES:
+    truth: Any = fit.truth
+    if truth.num_classes > _MOST_CLASSES:
         wrong = crowd[crowd["class"] != crowd["label"]]
         often = (wrong["annotations"] * wrong["probability"]).rename("expected_annotations")
         order = often.sort_values(ascending=False, kind="stable").index[:_MOST_CONFUSIONS]

@@ -32,4 +32,3 @@ else:
 
         Bool = Float = Int = _Unchecked
 
-__all__ = ["Array", "Bool", "Float", "Int", "Key"]

@@ -7,11 +7,10 @@ from typing import Any
 
 from consilience.data import Chains, Mentions
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.coreference_adjusted import evaluate_chains
+from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.silver import silver_chains
+from consilience.models.truth import CHAINS
 from consilience.pages import Section
-
-__all__ = ["ambiguity_sections", "chain_score_sections", "split_systems"]
 
 _METRICS = ("conll", "muc", "b3", "ceafe", "lea")
 _MOST_ROWS = 40
@@ -19,7 +18,7 @@ _MOST_ROWS = 40
 
 def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Chains]]:
     """Divide systems into those that predict classes of items, and those that predict chains."""
-    chains = {name: system for name, system in systems.items() if isinstance(system, Chains)}
+    chains = {name: system for name, system in systems.items() if system.kind == CHAINS.name}
     return {name: system for name, system in systems.items() if name not in chains}, chains
 
 
@@ -38,7 +37,7 @@ def ambiguity_sections(fit: Any) -> list[Section]:
         "mentions that hang on it."
     )
     blocks: list[Any] = [words, facts]
-    if "ambiguous" in fit.member.tables:
+    if "ambiguous" in fit.member.table_names:
         readings = fit.table("ambiguous")
         number = readings["item"].nunique()
         words = "Mentions of which two or more readings are each more probably true than not, the most even first:"
@@ -57,9 +56,8 @@ def chain_score_sections(
     import pandas
 
     rows = []
-    found = evaluate_chains(fit, list(systems.values()), metrics or _METRICS, singletons=singletons)
-    for name, scores in zip(systems, found, strict=True):
-        for metric, score in scores.items():
+    for name, system in systems.items():
+        for metric, score in evaluate(fit, system, list(metrics or _METRICS), singletons=singletons).items():
             low, high = score.interval
             rows.append({
                 "system": name, "metric": metric, "score": score.value, "95 % from": low, "to": high,

@@ -1,4 +1,4 @@
-"""`check`: is the hand-derived inference of a member right? Three tests, each in units of its own Monte Carlo error.
+"""`check`: is the hand-derived inference of a member right? Tests, each in units of its own Monte Carlo error.
 
 1. **against NUTS**: the hand-derived method and generic inference on the same data, all means and second moments.
    NUTS reads the joint density alone, so that this ties the method to the density.
@@ -6,6 +6,9 @@
    swept and given new data in turns. The sharpest of the three.
 3. **calibration** (Talts et al. 2018): ranks of true values among draws of the posterior, through the public `fit`, so
    that start, warm-up and draws of the truth are part of it.
+
+A member without an exact posterior or a sampler of its own has a fourth in their place, **density against simulation**
+(`consilience.scores_of_density`), which ties the two to each other and says nothing of an estimator.
 
 The tests themselves are in `consilience.evaluation.calibration` and `consilience.evaluation.kernel_comparison`; here
 they are given a member. Where the items of a member are independent, the items of one simulated data set are the
@@ -16,8 +19,6 @@ swept at once (`consilience.replications`). What a member lacks is skipped, and 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -37,15 +38,17 @@ from consilience.evaluation.calibration import (
     with_second_moments,
 )
 from consilience.evaluation.kernel_comparison import compare_summaries
-from consilience.inference.fitting import Fit, as_member, fit, resolve_priors
+from consilience.inference.fitting import Fit, as_member, fit
 from consilience.inference.loop import Progress
 from consilience.inference.posterior import summarise
 from consilience.models.interface import Model
-from consilience.models.truth import Truth
+from consilience.models.posterior import Draws
+from consilience.models.sites import Resolved
+from consilience.models.truth import Ranked
+from consilience.models.truth.truth import Mass
 from consilience.printing import rows_of, table_text
 from consilience.replications import Replications, replications_of
-
-__all__ = ["Check", "Part", "check"]
+from consilience.scores_of_density import NoScores, scores_of
 
 _GENERIC = ("nuts", "svi")
 # What is derived by hand and does not claim to be the posterior has other means and spreads.
@@ -61,7 +64,7 @@ _MOST_AUTOCORRELATION = 0.2
 _LARGEST_Z, _SMALLEST_P = 4.5, 0.001
 # Classes of which the plausibilities are looked at one by one.
 _MOST_CLASSES = 5
-_REPLICATIONS, _CHAINS, _LONGER = 1000, 20_000, 5
+_REPLICATIONS, _CHAINS, _DATA_SETS, _LONGER = 1000, 20_000, 2000, 5
 _ROUNDS, _SWEEPS = 3, 10
 
 
@@ -97,8 +100,20 @@ class Check:
 
     Parameters
     ----------
-    model, method : the member and its hand-derived method.
+    model, method : the member and its hand-derived method; ``density`` where it has none.
     parts : the tests, also those that were skipped.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> import consilience as cs
+    >>> from consilience.models import dirichlet
+    >>> member = dataclasses.replace(dirichlet.MODEL, engines=dirichlet.MODEL.engines[:1])
+    >>> found = cs.check(member, replications=100)
+    >>> found.model, found.method, found.passed
+    ('dirichlet', 'exact', True)
+    >>> [part.name for part in found.parts if part.skipped is None]
+    ['calibration']
     """
 
     model: str
@@ -157,6 +172,9 @@ class _Subject:
         except UnsupportedRequest as problem:
             raise _Skipped(str(problem)) from problem
 
+    def resolve(self, data: Any) -> Resolved:
+        return self.member.resolve(data, self.priors, self.options)
+
     def fit(self, data: Any, method: str, seed: int, **settings: Any) -> Fit:
         return fit(
             self.member, data, self.priors, method, seed=seed, progress=self.progress, **settings, **self.options
@@ -184,10 +202,12 @@ def check(
     model : name of a member, or a `Model`.
     data : on which to compare with NUTS; a small simulated data set by default.
     priors, options : as for `fit`.
-    method : the hand-derived method; by default the first that the member lists.
+    method : the hand-derived method, an exact posterior or a sampler; by default the first that the member lists. Of a
+        member that has neither, density and simulation are compared with each other.
     draws, chains : of the comparison with NUTS.
     seed : the same seed gives the same figures.
-    replications : how many simulated truths to rank, and to start chains from. By default 1,000 and 20,000.
+    replications : how many simulated truths to rank, and to start chains from; how many data sets to compare with the
+        density. By default 1,000, 20,000 and 2,000.
     quick : False for five times as many.
     progress : as for `fit`.
 
@@ -198,24 +218,37 @@ def check(
     Raises
     ------
     UnsupportedRequest : the member has nothing that could be tested.
+
+    Examples
+    --------
+    A member without NUTS has its ranks alone to show, which takes a second; ``cs.check("dirichlet")`` takes longer.
+
+    >>> import dataclasses
+    >>> import consilience as cs
+    >>> from consilience.models import dirichlet
+    >>> member = dataclasses.replace(dirichlet.MODEL, engines=dirichlet.MODEL.engines[:1])
+    >>> cs.check(member, replications=100).passed
+    True
     """
     member = as_member(model, None)
-    if method in _GENERIC:
+    by_hand = _hand_derived(member)
+    if method in _GENERIC and by_hand:
         raise UnsupportedRequest(f"'{method}' is not derived by hand for one model; there is nothing to check")
-    if method in _APPROXIMATE:
+    if method in _APPROXIMATE and by_hand:
         raise UnsupportedRequest(
             f"'{method}' is no draw from the posterior, whose means and spreads it does not claim to have; check exact "
             "posteriors and samplers"
         )
-    given = priors is not None or any(options.get(name) is not None for name in member.prior_options)
-    priors, options = resolve_priors(member, priors, options)
-    subject = _Subject(
-        member=member, method=method or _hand_derived(member), options=member.checked_options(options), seed=seed,
-        priors=priors if given or member.testing_priors is None else member.testing_priors(), progress=progress,
-    )  # fmt: skip
-    if subject.method not in member.methods:
+    if method is not None and method not in member.methods:
         raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
-    if member.simulate is not None and not _takes_sizes(member.simulate):
+    simulation, resolved = member.simulation, member.resolve(None, priors, options)
+    given = priors is not None or bool(member.settings.checked(options, member.name).shorthands())
+    testing = None if given or simulation is None or simulation.priors is None else simulation.priors()
+    subject = _Subject(
+        member=member, method=(method or by_hand) if by_hand else "density", options=resolved.settings.as_dict(),
+        seed=seed, priors=testing or resolved.given, progress=progress,
+    )  # fmt: skip
+    if simulation is not None and "num_items" not in simulation.sizes:
         raise UnsupportedRequest(
             f"'{member.name}' simulates data with given numbers and not from its priors, and its methods do not share "
             "one posterior: they look at other candidates. Fit the data by each of them, and compare what they say"
@@ -224,11 +257,19 @@ def check(
     more = 1 if quick else _LONGER
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)  # the figures say the same
-        parts = (
-            _part(f"{subject.method} against nuts", _against_nuts, subject, data, priors, draws, chains),
-            _part("joint distribution", _joint_distribution, subject, replications or _CHAINS * more),
-            _part("calibration", _calibration, subject, replications or _REPLICATIONS * more),
-        )
+        parts: tuple[Part, ...]
+        if by_hand:
+            parts = (
+                _part(f"{subject.method} against nuts", _against_nuts, subject, data, resolved.given, draws, chains),
+                _part("joint distribution", _joint_distribution, subject, replications or _CHAINS * more),
+                _part("calibration", _calibration, subject, replications or _REPLICATIONS * more),
+            )
+        else:
+            unchecked = f"{', '.join(member.methods)}: of these no test is made"
+            parts = (
+                _part("density against simulation", _scores, subject, data, replications or _DATA_SETS * more),
+                Part(name="estimator", skipped=unchecked),
+            )
     if all(part.skipped is not None for part in parts):
         reasons = "; ".join(f"{part.name}: {part.skipped}" for part in parts)
         raise UnsupportedRequest(f"'{member.name}' has nothing to check ({reasons})")
@@ -243,24 +284,9 @@ def _part(name: str, test: Callable[..., tuple[Findings, Any]], *arguments: Any)
     return Part(name=name, findings=findings, details=details)
 
 
-def _hand_derived(member: Model) -> str:
-    for method in member.methods:
-        if method not in (*_GENERIC, *_APPROXIMATE):
-            return method
-    problem = f"'{member.name}' has no exact posterior or sampler derived by hand; it has {', '.join(member.methods)}"
-    approximate = [method for method in member.methods if method in _APPROXIMATE]
-    if approximate and "nuts" in member.methods:
-        problem += (
-            f". What {approximate[0]} gives is near the posterior and not a draw from it, so that no Monte Carlo error "
-            f"says how near: fit the data by {approximate[0]} and by nuts, and compare what they say"
-        )
-    raise UnsupportedRequest(problem)
-
-
-def _takes_sizes(simulate: Callable[..., Any]) -> bool:
-    """Return whether data of any number of items can be simulated."""
-    given = inspect.signature(simulate).parameters.values()
-    return any(parameter.name == "num_items" or parameter.kind is parameter.VAR_KEYWORD for parameter in given)
+def _hand_derived(member: Model) -> str | None:
+    """Return the first exact posterior or sampler of the member; None where it has neither."""
+    return next((method for method in member.methods if method not in (*_GENERIC, *_APPROXIMATE)), None)
 
 
 def _check_replications(replications: int | None) -> None:
@@ -274,7 +300,7 @@ def _check_replications(replications: int | None) -> None:
 def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains: int) -> tuple[Findings, Any]:
     if "nuts" not in subject.member.methods:
         raise _Skipped("the member has no density for NUTS")
-    if data is None and subject.member.simulate is None:
+    if data is None and subject.member.simulation is None:
         raise _Skipped("the member cannot simulate data; give some")
     if data is None:
         data, _ = subject.simulate(_ITEMS_FOR_NUTS, stream=0)
@@ -290,7 +316,7 @@ def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains:
 def _summary(fitted: Fit) -> Any:
     """Summarise the sites and their squares."""
     samples = fitted.samples()
-    known = fitted.member.dims
+    known = fitted.member.sites.dims
     dims = {site: known[site] for site, values in samples.items() if len(known.get(site, ())) == values.ndim - 2}
     squares = {f"{site}^2": values**2 for site, values in samples.items()}
     return summarise({**samples, **squares}, dims=dims | {f"{site}^2": names for site, names in dims.items()})
@@ -300,13 +326,15 @@ def _summary(fitted: Fit) -> Any:
 
 
 def _joint_distribution(subject: _Subject, num_chains: int) -> tuple[Findings, Any]:
-    gibbs = subject.member.gibbs
+    gibbs: Any = subject.member.engine("gibbs")
+    simulation: Any = subject.member.simulation
     if subject.method != "gibbs" or gibbs is None:
         raise _Skipped("for Gibbs samplers only")
-    if gibbs.state_at is None:
+    if gibbs.at is None:
         raise _Skipped("the sampler cannot start at true values")
     _need_replications(subject)
-    parts = _joint_callables if subject.member.independent_items else _shared_callables
+    assert simulation is not None  # or it was skipped
+    parts = _joint_callables if simulation.independent_items else _shared_callables
     found = joint_distribution_test(jax.random.key(subject.seed), *parts(subject, num_chains), rounds=_ROUNDS)
     worst = found.functions[int(np.abs(found.z).argmax())]
     figure = f"largest |z| of {len(found.functions)} functions, {num_chains:,} chains"
@@ -332,9 +360,10 @@ class _Chains:
 
 
 def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
-    """Return ``start, sweep, resimulate, functions`` of `joint_distribution_test`."""
-    member, options = subject.member, subject.options
-    gibbs: Any = member.gibbs
+    """Return ``start, sweep, resimulate, functions`` of `joint_distribution_test`, whose data are resolved."""
+    member = subject.member
+    gibbs, simulation = member.engine("gibbs"), member.simulation
+    assert simulation is not None
 
     @jax.jit
     def sweeps(key: Key, state: Any, problem: Any) -> Any:
@@ -342,40 +371,38 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
             0, _SWEEPS, lambda step, state: gibbs.sweep(jax.random.fold_in(key, step), state, problem), state
         )
 
-    log_likelihood = (
-        None if member.log_likelihood is None else jax.jit(functools.partial(member.log_likelihood, **options))
-    )
+    log_likelihood = None if simulation.log_likelihood is None else jax.jit(simulation.log_likelihood)
 
-    def at(values: Mapping[str, Any], data: Any) -> tuple[_Chains, Any]:
-        problem = gibbs.prepare(data, subject.priors, **options)
-        state = gibbs.state_at(values, data, problem)
-        plausibility = _shares(values["weight"])
-        return _Chains(plausibility=plausibility, sites=gibbs.sites(state, problem), state=state, problem=problem), data
+    def at(values: Mapping[str, Any], data: Any) -> tuple[_Chains, Resolved]:
+        resolved = subject.resolve(data)
+        problem = gibbs.prepare(resolved)
+        state, plausibility = gibbs.at(values, resolved, problem), _shares(values["weight"])
+        sites = gibbs.sites(state, problem)
+        return _Chains(plausibility=plausibility, sites=sites, state=state, problem=problem), resolved
 
-    def start(key: Key) -> tuple[_Chains, Any]:
+    def start(key: Key) -> tuple[_Chains, Resolved]:
         data, values = subject.simulate_with(key, num_chains)
         return at(values, data)
 
-    def sweep(key: Key, chains: _Chains, data: Any) -> _Chains:
+    def sweep(key: Key, chains: _Chains, resolved: Resolved) -> _Chains:
         key_sweep, key_truth = jax.random.split(key)
         state = sweeps(key_sweep, chains.state, chains.problem)
         sites = gibbs.sites(state, chains.problem)
-        drawn = {site: np.asarray(value)[None] for site, value in sites.items()}
-        truth = member.truth(drawn, data, key=key_truth, num_draws=1, **options)
+        truth = member.truth(_one_draw(sites), resolved, key=key_truth, num_draws=1)
         return _Chains(plausibility=_plausibilities(truth)[:, 0], sites=sites, state=state, problem=chains.problem)
 
-    def resimulate(key: Key, chains: _Chains, data: Any) -> tuple[_Chains, Any]:
+    def resimulate(key: Key, chains: _Chains, resolved: Resolved) -> tuple[_Chains, Resolved]:
         # The likelihood sees shares alone: any total will do.
         data, values = subject.simulate_with(key, num_chains, values={"weight": chains.plausibility})
         return at(values, data)
 
-    def functions(chains: _Chains, data: Any) -> dict[str, Any]:
+    def functions(chains: _Chains, resolved: Resolved) -> dict[str, Any]:
         quantities = {
             f"plausibility {k}": column for k, column in enumerate(chains.plausibility.T[:_MOST_CLASSES].astype(float))
         }
         quantities["largest plausibility"] = chains.plausibility.max(axis=1)
         if log_likelihood is not None:
-            quantities["log likelihood"] = np.asarray(log_likelihood(chains.sites, data), float)
+            quantities["log likelihood"] = np.asarray(log_likelihood(chains.sites, resolved), float)
         return with_second_moments(quantities)
 
     return start, sweep, resimulate, functions
@@ -406,13 +433,18 @@ def _shared_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
     )
 
 
+def _one_draw(values: Mapping[str, Any]) -> Draws:
+    return Draws({site: np.asarray(value)[None, None] for site, value in values.items()})
+
+
 # ---- 3. calibration ----
 
 
 def _calibration(subject: _Subject, replications: int) -> tuple[Findings, Any]:
     _need_replications(subject)
     exact = subject.method == "exact"
-    ranked = _item_ranks if subject.member.independent_items else _data_set_ranks
+    simulation: Any = subject.member.simulation
+    ranked = _item_ranks if simulation.independent_items else _data_set_ranks
     names, true, draws = ranked(subject, replications)
     ranks = rank_statistics(jax.random.fold_in(jax.random.key(subject.seed), 2), true, draws)
     uniform = uniformity(ranks, _RANKED_DRAWS)
@@ -456,12 +488,14 @@ def _data_set_ranks(subject: _Subject, replications: int) -> tuple[list[str], np
 def _need_replications(subject: _Subject) -> None:
     """Raise unless the items of a simulation, or small data sets, are replications of the model that is fitted."""
     member = subject.member
-    if member.simulate is None:
+    if member.simulation is None:
         raise _Skipped("the member cannot simulate data")
-    if not member.independent_items:
-        if subject.method != "gibbs" or member.gibbs is None or member.gibbs.redraw is None:
+    if not member.simulation.independent_items:
+        gibbs = member.engine("gibbs")
+        if subject.method != "gibbs" or gibbs is None or gibbs.redraw is None:
             raise _Skipped("the items of the member share parameters, and its sampler cannot draw data anew")
-        changed = [option.name for option in member.options if subject.options[option.name] != option.default]
+        defaults = {field.name: field.default for field in member.settings.fields()}
+        changed = [name for name, value in subject.options.items() if value != defaults[name]]
         if changed:
             raise _Skipped(f"the items share parameters, and data are drawn anew for default options, not {changed[0]}")
     if subject.options.get("reliability", 1.0) != 1.0:
@@ -470,7 +504,8 @@ def _need_replications(subject: _Subject) -> None:
 
 def _item_quantities(fitted: Fit, values: Mapping[str, Any], every: int) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return names, true values ``(item, quantity)`` and draws ``(item, draw, quantity)`` of what each item has."""
-    size, truth = fitted.truth.num_items, fitted.truth
+    truth: Any = fitted.truth
+    size = truth.num_units
     pairs: dict[str, tuple[Any, Any]] = {}
     plausibility = values.get("plausibility")
     if plausibility is not None and np.shape(plausibility) == (size, truth.num_classes):
@@ -479,14 +514,13 @@ def _item_quantities(fitted: Fit, values: Mapping[str, Any], every: int) -> tupl
             pairs[f"plausibility {k}"] = plausibility[:, k], drawn[:, :, k]
         pairs["top class"] = np.argmax(plausibility, axis=1), _leading(truth)[:, ::every]
     else:
-        at_true = {site: np.asarray(value)[None] for site, value in values.items()}
-        right = fitted.member.truth(at_true, fitted.data, key=jax.random.key(0), num_draws=1, **fitted.options)
+        right = fitted.member.truth(_one_draw(values), fitted.resolved, key=jax.random.key(0), num_draws=1)
         pairs["top class"] = _leading(right)[:, 0], _leading(truth)[:, ::every]
         for site, sampled in fitted.samples().items():
             if site in values and np.shape(values[site]) == (size,):
                 pairs[site] = values[site], sampled[0].T[:, ::every]
-    gibbs = fitted.member.gibbs
-    if fitted.method == "gibbs" and gibbs and gibbs.state_at and fitted.member.log_likelihood:
+    gibbs, simulation = fitted.member.engine("gibbs"), fitted.member.simulation
+    if fitted.method == "gibbs" and gibbs.at and simulation and simulation.log_likelihood:
         pairs["log likelihood"] = _log_likelihoods(fitted, values, every)
     true, draws = zip(*pairs.values(), strict=True)
     return list(pairs), _stacked(true), _stacked(draws)
@@ -494,29 +528,30 @@ def _item_quantities(fitted: Fit, values: Mapping[str, Any], every: int) -> tupl
 
 def _log_likelihoods(fitted: Fit, values: Mapping[str, Any], every: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the log likelihood at the true values, ``(item,)``, and at the draws, ``(item, draw)``."""
-    member = fitted.member
-    gibbs: Any = member.gibbs
-    problem = gibbs.prepare(fitted.data, fitted.priors, **fitted.options)
-    true = gibbs.sites(gibbs.state_at(values, fitted.data, problem), problem)
+    gibbs, resolved, simulation = fitted.member.engine("gibbs"), fitted.resolved, fitted.member.simulation
+    assert simulation is not None
+    assert simulation.log_likelihood is not None
+    problem = gibbs.prepare(resolved)
+    true = gibbs.sites(gibbs.at(values, resolved, problem), problem)
     draws = {site: fitted.samples()[site][0, ::every] for site in true}
-    evaluate = jax.jit(lambda sites, data: member.log_likelihood(sites, data, **fitted.options))
-    of_draws = jax.lax.map(lambda sites: evaluate(sites, fitted.data), draws)
-    return np.asarray(evaluate(true, fitted.data)), np.asarray(of_draws).T
+    evaluate = jax.jit(simulation.log_likelihood)
+    of_draws = jax.lax.map(lambda sites: evaluate(sites, resolved), draws)
+    return np.asarray(evaluate(true, resolved)), np.asarray(of_draws).T
 
 
 def _stacked(parts: Iterable[Any]) -> np.ndarray:
     return np.stack([np.asarray(part, float) for part in parts], axis=-1)
 
 
-def _plausibilities(truth: Truth) -> np.ndarray:
+def _plausibilities(truth: Any) -> np.ndarray:
     """Return the plausibilities of all classes, ``(item, draw, class)``."""
-    blocks = truth.grouped(np.arange(truth.num_classes), truth.num_classes)
-    return np.concatenate([np.asarray(block.values)[: block.num_items] for block in blocks])
+    blocks = truth.blocks(Mass(np.arange(truth.num_classes), truth.num_classes))
+    return np.concatenate([np.asarray(block.values)[: block.num_units] for block in blocks])
 
 
-def _leading(truth: Truth) -> np.ndarray:
+def _leading(truth: Any) -> np.ndarray:
     """Return the leading class of each draw, ``(item, draw)``."""
-    return np.concatenate([np.asarray(block.values)[: block.num_items, :, 0] for block in truth.ranked(1)])
+    return np.concatenate([np.asarray(block.values)[: block.num_units, :, 0] for block in truth.blocks(Ranked(1))])
 
 
 def _shares(weight: Any) -> np.ndarray:
@@ -536,3 +571,37 @@ def _rank_table(names: list[str], ranks: np.ndarray) -> Any:
     import pandas
 
     return pandas.DataFrame(pit_values(ranks, _RANKED_DRAWS), columns=names)
+
+
+# ---- 4. the density against the simulation ----
+
+
+def _scores(subject: _Subject, data: Any, num_data_sets: int) -> tuple[Findings, Any]:
+    if data is not None:
+        raise _Skipped("density and simulation are compared on data that are simulated; leave out yours")
+    if subject.options.get("reliability", 1.0) != 1.0:
+        raise _Skipped("with a reliability other than 1 the likelihood is no distribution of reports")
+    try:
+        found = scores_of(
+            subject.member, subject.priors, subject.options, key=jax.random.key(subject.seed), number=num_data_sets
+        )
+    except NoScores as problem:
+        raise _Skipped(str(problem)) from problem
+    worst = found.table.loc[found.table["z"].abs().idxmax()]
+    findings = [
+        {
+            "figure": f"p-value of Hotelling's T² of {len(found.table)} scores, {num_data_sets:,} data sets",
+            "value": found.p_value, "bar": f"> {_SMALLEST_P}", "passed": found.p_value > _SMALLEST_P,
+            "at": worst["score"],
+        }
+    ]  # fmt: skip
+    for site, own in found.table.groupby("site", sort=False):
+        place = own["z"].abs().idxmax()
+        largest = float(abs(own["z"][place]))
+        findings.append(
+            {
+                "figure": f"largest |z| of the scores of {site}", "value": largest, "bar": f"< {_LARGEST_Z}",
+                "passed": largest < _LARGEST_Z, "at": own["score"][place],
+            }
+        )  # fmt: skip
+    return tuple(findings), found.table

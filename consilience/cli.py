@@ -19,9 +19,8 @@ from typing import Any
 
 from consilience import commands, coreference_commands, linkage_commands
 from consilience._version import __version__
+from consilience.command_outputs import checked_outputs
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
-
-__all__ = ["ExitCode", "main", "parser"]
 
 
 class ExitCode(IntEnum):
@@ -68,10 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(end.code or 0)
     with _spoken_warnings() as poor:
         try:
-            code = arguments.run(arguments)
+            with checked_outputs(arguments):
+                code = arguments.run(arguments)
             sys.stdout.flush()
         except ConsilienceError as error:
-            return _fail(_in_flags(str(error)))
+            return _fail(error.words("flags"))
         except BrokenPipeError:
             # The reader has seen enough, as in `| head`. Python would complain again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -95,7 +95,8 @@ def _spoken_warnings() -> Iterator[list[str]]:
     poor: list[str] = []
 
     def speak(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        text = _in_flags(" ".join(str(message).split()))
+        words = message.words("flags") if isinstance(message, ConsilienceWarning) else str(message)
+        text = " ".join(words.split())
         print(f"warning: {text}", file=sys.stderr)
         if issubclass(category, DiagnosticWarning):
             poor.append(text)
@@ -104,17 +105,6 @@ def _spoken_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", ConsilienceWarning)
         warnings.showwarning = speak
         yield poor
-
-
-def _in_flags(text: str) -> str:
-    """Write the remedies of the library, such as ``missing='drop'``, as flags of the command."""
-    flags = re.sub(r"\b(missing|duplicates|unknown|antecedents|layout)='(\w+)'", r"--\1 \2", text)
-    flags = re.sub(r"\bresume=True\b", "--resume", flags)
-    flags = re.sub(r"\bcolumns=\{'(\w+)': …\}", r"--columns \1=…", flags)
-    flags = re.sub(r"\b(id|entity|restriction)='([^']+)'", r"--\1 \2", flags)
-    flags = re.sub(r"\bthe option (threshold|largest|wide|views)\b", r"--\1", flags)
-    flags = re.sub(r"\bmissing_values=(?=[ ,;.)…]|$)", "--missing-values", flags)
-    return re.sub(r"\b(labels|classes|fields|similar|entity)=(?=[ ,;.)…]|$)", r"--\1", flags)
 
 
 def _parse(words: list[str]) -> argparse.Namespace:
@@ -207,7 +197,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "features": {"metavar": "FILE", "help": "of constraints: a table of the items, described by numbers"},
     "missing-values": {"type": lambda text: text.split(","), "metavar": "NA,…", "help": "texts for a missing value"},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
-    "force": {"action": "store_true", "help": "replace an earlier fit in that folder"},
+    "force": {"action": "store_true", "help": "replace an earlier fit in that folder, or write beside what is in it"},
     "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"},
     "json": {},
 }
@@ -246,8 +236,18 @@ def _add_json(sub: argparse._ActionsContainer) -> None:
     sub.add_argument("--json", action="store_true", help="print JSON, with every row")
 
 
-def _add_csv(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--csv", metavar="FILE", help="write the table of all items to a CSV file")
+def _add_csv(sub: argparse.ArgumentParser, what: str = "the table of all items") -> None:
+    sub.add_argument("--csv", metavar="FILE", help=f"write {what} to a CSV file; - is standard output")
+    _add_force(sub)
+
+
+def _add_force(sub: argparse._ActionsContainer) -> None:
+    sub.add_argument("--force", action="store_true", help="replace a file that exists")
+
+
+def _add_page(sub: argparse.ArgumentParser, help: str, **options: Any) -> None:
+    sub.add_argument("-o", "--output", help=f"{help}; an earlier page is replaced, - is standard output", **options)
+    sub.set_defaults(output_is_file=True)
 
 
 def _add_run(sub: argparse.ArgumentParser) -> None:
@@ -268,6 +268,13 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
     _add_columns(sub)
 
 
+def _add_exact(sub: argparse.ArgumentParser) -> None:
+    group = sub.add_mutually_exclusive_group()
+    line = "in closed form, which is the default where there is one; what has none is refused"
+    group.add_argument("--exact", action="store_const", const=True, default=None, dest="exact", help=line)
+    group.add_argument("--draws", action="store_const", const=False, dest="exact", help="by draws of the truth")
+
+
 def _add_map(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--map", metavar="FILE", help="groups of classes, such as risk: a file or the name of public data")
 
@@ -283,9 +290,8 @@ def _build_chains(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--template", metavar="KEY", help="write its files anew, with other entities: a file or a folder")
     sub.add_argument("--draws", type=int, metavar="N", help="write N draws of the chains too")
     sub.add_argument("-o", "--output", metavar="FILE", help="file, or folder as the template (chains.conll, chains)")
-    sub.add_argument("--force", action="store_true", help="replace earlier files")
     _add_json(sub)
-    sub.add_argument("--csv", metavar="FILE", help="write the table of all mentions to a CSV file")
+    _add_csv(sub, "the table of all mentions")
 
 
 def _build_score(sub: argparse.ArgumentParser) -> None:
@@ -297,7 +303,7 @@ def _build_score(sub: argparse.ArgumentParser) -> None:
     _add_columns(sub)
     sub.add_argument("--documents", action="store_true", help="the F of every document")
     _add_json(sub)
-    sub.add_argument("--csv", metavar="FILE", help="write the table of documents, or of scores, to a CSV file")
+    _add_csv(sub, "the table of documents, or of scores,")
 
 
 def _listed(text: str) -> list[str]:
@@ -332,8 +338,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--method", choices=("auto", "em", "nuts", "gibbs"), default="auto", help=line)
     line = (
-        "errors in each field by themselves (hit-miss), or by record (error-classes), or values by a distribution of "
-        "the entity's own (hit-miss)"
+        "errors in each field by themselves (the default), or by record (error-classes), or values by a distribution "
+        "of the entity's own (dirichlet-multinomial)"
     )
     model.add_argument("--likelihood", choices=("hit-miss", "dirichlet-multinomial", "error-classes"), help=line)
     restrictions = ("none", "across", "within")
@@ -377,7 +383,7 @@ def _kind_of(kinds: Any, name: str, line: str, run: Any) -> argparse.ArgumentPar
     )
     kind.set_defaults(run=run)
     kind.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same data (0)")
-    kind.add_argument("--force", action="store_true", help="replace an earlier file")
+    _add_force(kind)
     _add_json(kind)
     return kind
 
@@ -387,6 +393,7 @@ def _build_mentions(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--scenario", choices=coreference_commands.SCENARIOS, required=True, help="of Paun et al. (2018)")
     sub.add_argument("--profiles", metavar="FILE", help="for profiles-…: a table with the columns DO and DN")
     sub.add_argument("-o", "--output", required=True, metavar="FILE", help="new .csv or .tsv, also with .gz")
+    sub.set_defaults(output_is_file=True)
 
 
 def _build_records(sub: argparse.ArgumentParser) -> None:
@@ -459,7 +466,7 @@ def _add_flags(sub: argparse.ArgumentParser, flags: Mapping[str, dict[str, Any]]
 def _build_certainty(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--top", type=int, default=1, metavar="J", help="certainty of the set of the J top classes (1)")
-    sub.add_argument("--exact", action="store_true", help="by quadrature in place of draws, for --top 1")
+    _add_exact(sub)
     _add_map(sub)
     sub.add_argument("--by", choices=("top", "sum"), default="top", help="group of the top class or of the largest sum")
     sub.add_argument("--items", action="store_true", help="the table of items in place of the summary")
@@ -488,6 +495,7 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", required=True, metavar="FILE", help="one file a system")
     _add_scoring(sub)
+    _add_exact(sub)
     _add_singletons(sub, None)
     _add_map(sub)
     _add_json(sub)
@@ -500,6 +508,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--names", type=lambda text: text.split(","), metavar="A,B,…", help="of the systems")
     sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
+    _add_exact(sub)
     _add_singletons(sub, None)
     _add_json(sub)
 
@@ -511,7 +520,8 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_map(sub)
     _add_singletons(sub, None)
     sub.add_argument("--title", help="of the page")
-    sub.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (report.html)")
+    _add_page(sub, "the page (report.html)", default="report.html", metavar="FILE")
+    _add_force(sub)
 
 
 def _build_agreement(sub: argparse.ArgumentParser) -> None:
@@ -529,10 +539,10 @@ def _build_agreement(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--per-item", type=int, metavar="N", help="plan with N annotations per item, beside the best number"
     )
-    sub.add_argument("-o", "--output", metavar="PAGE", help="write a page with figures, such as agreement.html")
+    _add_page(sub, "write a page with figures, such as agreement.html", metavar="PAGE")
     repeats = {"choices": ("keep", "first", "error"), "help": "an annotator who labels an item again (error)"}
     _add_flags(sub, {**{name: _FIT_FLAGS[name] for name in commands.READING}, "duplicates": repeats, "json": {}})
-    sub.add_argument("--csv", metavar="FILE", help="write the table that is printed to a CSV file")
+    _add_csv(sub, "the table that is printed")
 
 
 _ORDINAL_HELP = "the labels have the order of --labels; for alpha, in --table coefficients"
@@ -544,7 +554,7 @@ def _build_table(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("name", nargs="?", metavar="NAME", help="labels, means, …: `consilience models MODEL` lists them")
     _add_json(sub)
     sub.add_argument("--view", type=int, metavar="N", help="of views of experts: the rows of this view alone")
-    sub.add_argument("--csv", metavar="FILE", help="write the whole table to a CSV file")
+    _add_csv(sub, "the whole table")
 
 
 def _build_models(sub: argparse.ArgumentParser) -> None:
@@ -563,7 +573,8 @@ def _build_cite(sub: argparse.ArgumentParser) -> None:
 
 
 def _build_demo(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("-o", "--output", default="consilience-demo.html", metavar="FILE", help="(consilience-demo.html)")
+    _add_page(sub, "(consilience-demo.html)", default="consilience-demo.html", metavar="FILE")
+    _add_force(sub)
 
 
 _COMMANDS = {

@@ -13,49 +13,60 @@ import inspect
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience import coreference_commands
 from consilience import models as registry
+from consilience.command_outputs import inputs_of
 from consilience.coreference_commands import are_chains, read_key
-from consilience.errors import InputError, InputProblem, InputWarning, InvalidFit, UnknownName, UnsupportedRequest
-from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint, holds_fit, is_free
-from consilience.linkage_commands import contract_of, fit_folder, holds_records, read_entities
-from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
+from consilience.errors import (
+    InputError,
+    InputProblem,
+    InputWarning,
+    InvalidFit,
+    OutputRefused,
+    UnknownName,
+    UnsupportedRequest,
+    WrongKind,
+)
+from consilience.inference.run_folder import (
+    CHECKPOINT,
+    FIT_TEXT,
+    check_run_folder,
+    fit_folder,
+    holds_checkpoint,
+    holds_fit,
+)
+from consilience.linkage_commands import contract_of, holds_records, read_entities
+from consilience.output import is_input
+from consilience.printing import (
+    Columns,
+    Rows,
+    columns_of,
+    json_text,
+    print_notes,
+    rows_of,
+    table_text,
+    write_columns,
+    write_csv,
+)
 from consilience.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
 
 if TYPE_CHECKING:
     from consilience.data import ClassMap, Predictions
+    from consilience.data.contract import Contract
     from consilience.inference.fitting import Fit
     from consilience.models.interface import Model
-
-__all__ = [
-    "AGREEMENT_TABLES",
-    "READING",
-    "WEIGHTS",
-    "agreement",
-    "certainty",
-    "chains",
-    "check",
-    "cite",
-    "compare",
-    "data",
-    "demo",
-    "evaluate",
-    "fit",
-    "models",
-    "next_labels",
-    "predict",
-    "report",
-    "table",
-]
 
 Arguments = argparse.Namespace
 
 READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
+
+# Items that are shown as the least certain ones.
+_LEAST = 10
 
 _READING_RECORDS = ("id", "entity", "fields", "missing_values")
 _READING_CONSTRAINTS = ("features",)
@@ -66,31 +77,31 @@ WEIGHTS = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_
 
 _POOR, _INTERRUPTED = 3, 130
 _MOST_FILES = 6
-_COLUMNS = {
-    "Annotations": ("item", "annotator", "label", "gold (optional)", "weight (optional)"),
-    "Ratings": ("item", "annotator", "rating"),
-    "Rankings": ("item", "annotator", "class", "rank"),
-    "Mentions": (
-        "mention_id", "annotator_id", "annotation", "gold (optional)", "document_id (optional)", "start (optional)",
-        "end (optional)",
-    ),
-    "Records": ("id", "fields, in columns of any name"),
-    "Constraints": ("expert", "item_a", "item_b", "answer"),
-}  # fmt: skip
 
 
 # ---- fit ----
 
 
 def fit(arguments: Arguments) -> int:
-    """Fit a model to a file, save the fit, say what was read and found."""
-    entry = registry.entry(arguments.model)
+    """Fit a model to a file, save the fit, say what was read and found.
+
+    Raises
+    ------
+    InputError : the file does not exist or cannot be used.
+    WrongKind : the public data are of a kind that the model does not take.
+    OutputRefused : the folder cannot be written to, or holds the input.
+    InvalidFit : the folder holds a fit or a run that did not end, and it is not said what is to become of it.
+    UnsupportedRequest : flags have no meaning for the data or contradict each other, or the run ended before its first
+        draw.
+    KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
+    """
+    takes = registry.place(arguments.model).takes
     target = _run_folder(arguments)
     keep_compiled_programs()
     # To look at the model's options takes JAX; a file may take longer still to read, and one without options does not.
     given = arguments.member_options
     options = _typed(registry.member(arguments.model), given) if given and not _is_public(arguments.file) else None
-    content = _read(arguments, entry.data, *entry.also)
+    content = _read(arguments, *takes)
     import consilience as cs
     from consilience.inference.checkpoints import Checkpoint
 
@@ -107,14 +118,14 @@ def fit(arguments: Arguments) -> int:
             devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint,
             progress=False if arguments.quiet else None, **options,
         )  # fmt: skip
-    by_hand = fitted.run is not None and "keyboard" in fitted.run.message
+    by_hand = "keyboard" in fitted.message
     go_on = command_to_go_on(arguments.words) if fitted.result == "interrupted" else None
-    if fitted.run is not None and not fitted.run.has_draws:
+    if fitted.is_empty:
         if by_hand:
             raise KeyboardInterrupt(f"go on with: {go_on}")
-        remedy = f"go on with: {go_on}" if go_on else fitted.run.message
+        remedy = f"go on with: {go_on}" if go_on else fitted.message
         raise UnsupportedRequest(f"the run ended before the first draw, and no fit was written; {remedy}")
-    fitted.save(target)
+    fitted.save(target, force=arguments.force)
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
     _print_fit(fitted, target, arguments, go_on)
@@ -124,8 +135,10 @@ def fit(arguments: Arguments) -> int:
 def _run_folder(arguments: Arguments) -> Path:
     """Return the folder to write to; it must be new, unless it is to be replaced or gone on with."""
     target = Path(arguments.output)
-    if not holds_fit(target) and not is_free(target):
-        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
+    check_run_folder(arguments.output, force=arguments.force)
+    for file in (FIT_TEXT, CHECKPOINT):
+        if (target / file).exists() and is_input(target / file, inputs_of(arguments)):
+            raise OutputRefused(f"{target / file} is an input of this command; give another folder")
     refuse_unfinished(target, target, resume=arguments.resume, force=arguments.force)
     if holds_fit(target) and not holds_checkpoint(target) and not arguments.force:
         nothing = " that is complete" if arguments.resume else ""
@@ -136,6 +149,7 @@ def _run_folder(arguments: Arguments) -> Path:
 def _read(arguments: Arguments, *contracts: str) -> Any:
     """Read the file, or load public data of that name, as one of the contracts that the model takes."""
     from consilience import data
+    from consilience.data.accept import choose_contract
 
     given = {name: getattr(arguments, name) for name in READING if name not in ("labels", "classes")}
     given |= {name: getattr(arguments, name, None) for name in (*_READING_RECORDS, *_READING_CONSTRAINTS)}
@@ -147,67 +161,20 @@ def _read(arguments: Arguments, *contracts: str) -> Any:
             raise UnsupportedRequest(f"{source} is public data, which is read as published; leave out {_flags(given)}")
         found = data.describe(source).contract
         if found not in contracts:
-            raise UnsupportedRequest(f"'{arguments.model}' takes {' or '.join(contracts)}; {source} holds {found}")
+            raise WrongKind(f"'{arguments.model}' takes {' or '.join(contracts)}; {source} holds {found}")
         return data.load(source)
     # Of the layouts without a column of labels there is but one contract.
-    several = len(contracts) > 1 and arguments.layout in (None, "long")
-    contract = _contract_of(source, contracts, arguments.columns) if several else contracts[0]
-    readers: dict[str, Callable[..., Any]] = {
-        "Annotations": data.read_annotations, "Ratings": data.read_ratings, "Rankings": data.read_rankings,
-        "Mentions": data.read_mentions, "Records": data.read_records, "Constraints": data.read_constraints,
-    }  # fmt: skip
-    reader = readers[contract]
-    known = inspect.signature(reader).parameters
+    taken = [getattr(data, name) for name in (contracts if arguments.layout in (None, "long") else contracts[:1])]
+    contract: Any = choose_contract(source, taken, arguments.columns)
+    known = inspect.signature(contract.read).parameters
     if closed is not None:
         as_typed = "labels" if arguments.labels else "classes"
-        given[{"Annotations": "labels", "Rankings": "classes"}.get(contract, as_typed)] = closed
+        given[next((name for name in ("labels", "classes") if name in known), as_typed)] = closed
     if unfit := [name for name in given if name not in known]:
         columns = f"to which the columns of {source} belong"
         which = f"which '{arguments.model}' takes" if len(contracts) == 1 else columns
-        raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for {contract}, {which}")
-    return reader(source, **given)
-
-
-def _contract_of(source: str, contracts: tuple[str, ...], columns: Mapping[str, str] | None) -> str:
-    """Return the one contract to which the columns of a file belong."""
-    from consilience.data.mentions import is_mas_xml
-    from consilience.data.tables import column_names
-
-    if "Mentions" in contracts and is_mas_xml(source):
-        return "Mentions"
-    names = column_names(source)
-    fit = [contract for contract in contracts if _has_columns(names, contract, columns)]
-    if len(fit) == 1:
-        return fit[0]
-    listed = "; ".join(f"{', '.join(_roles(contract)[0])} ({contract})" for contract in contracts)
-    problem = "are those of several kinds of data" if fit else "are of no kind of data that the model takes"
-    raise InputError(
-        InputProblem(
-            f"the columns {', '.join(map(repr, names))} {problem}",
-            f"give the columns {listed}, or say with columns={{'{_roles(contracts[0])[0][0]}': …}} which they are",
-            file=source,
-        )
-    )
-
-
-def _has_columns(names: list[str], contract: str, columns: Mapping[str, str] | None) -> bool:
-    from consilience.data.tables import Problems, choose_columns
-
-    required, optional = _roles(contract)
-    try:
-        choose_columns(required, optional, columns)(names, Problems(None))
-    except (InputError, UnknownName):
-        return False
-    return True
-
-
-def _roles(contract: str) -> tuple[list[str], list[str]]:
-    """Return the required and the optional columns of a contract."""
-    columns = _COLUMNS[contract]
-    return (
-        [name for name in columns if " " not in name],
-        [name.split()[0] for name in columns if name.endswith("(optional)")],
-    )
+        raise UnsupportedRequest(f"{_flags(unfit)} has no meaning for {contract.__name__}, {which}")
+    return contract.read(source, **given)
 
 
 def _flags(names: Any) -> str:
@@ -228,18 +195,10 @@ def _is_public(source: str) -> bool:
 
 
 def _typed(member: Model, given: Mapping[str, str]) -> dict[str, Any]:
-    """Check the model's own options, which came as text; shorthands for priors are numbers."""
+    """Check the model's own settings, which came as text."""
     options = {name.replace("-", "_"): value for name, value in given.items()}
-    priors = {name: _number(name, options.pop(name)) for name in member.prior_options if name in options}
-    checked = member.checked_options(options)
-    return {name: checked[name] for name in options} | priors
-
-
-def _number(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UnsupportedRequest(f"--{name} is {text!r}; give a number") from None
+    checked = member.settings.checked(options, member.name)
+    return {name: getattr(checked, name) for name in options}
 
 
 def _provide_devices(number: int | None) -> None:
@@ -282,16 +241,13 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
             f"chains   {described['chains']} of {kept:,} draws{asked}; of all quantities, largest R-hat "
             f"{described['worst_r_hat']:.3f}, fewest effective draws {described['fewest_effective_draws']:,.0f}"
         )
-    if "num_views" in fitted.member.measures:
-        print(f"views    {fitted.num_views()}")
-    said = fitted.diagnostics()  # as warnings
-    for note in fitted.notes():
-        if note not in said:
-            print(f"note     {note}")
+    if "num_views" in fitted.member.measure_names:
+        print(f"views    {fitted.measure('num_views')}")
+    print_notes(fitted.findings())
     print(f"saved    {target}")
     if go_on is not None:
         print(f"resume   {go_on}")
-    look = "table" if {"entities", "views"} & set(fitted.member.tables) else "certainty"
+    look = "table" if {"entities", "views"} & set(fitted.member.table_names) else "certainty"
     look = "chains" if hasattr(fitted.data, "num_mentions") else look
     print(f"\nnext     consilience {look} {target}\n         consilience report {target} -o report.html")
 
@@ -323,22 +279,27 @@ def _say_if_poor(fitted: Fit, folder: Path) -> None:
 def table(arguments: Arguments) -> None:
     """Print one of the model's tables; the first one when none is named."""
     fitted, _ = _load(arguments)
-    name = arguments.name or next(iter(fitted.member.tables))
-    rows = rows_of(fitted.table(name))
-    rows = rows if arguments.view is None else _of_view(rows, name, arguments.view)
-    _write_items(rows, arguments)
-    print(json_text(rows) if arguments.json else table_text(rows, hint="use --json or --csv FILE"))
+    name = arguments.name or next(iter(fitted.member.table_names))
+    columns = fitted.table_columns(name)
+    columns = columns if arguments.view is None else _of_view(columns, name, arguments.view)
+    _write_items(columns, arguments)
+    _print_table(columns, arguments)
 
 
-def _of_view(rows: list[dict[str, Any]], name: str, view: int) -> list[dict[str, Any]]:
+def _print_table(columns: Columns, arguments: Arguments) -> None:
+    """Print the first rows of a table, or all of it as JSON."""
+    print(json_text(rows_of(columns)) if arguments.json else table_text(columns, hint="use --json or --csv FILE"))
+
+
+def _of_view(columns: dict[str, Any], name: str, view: int) -> dict[str, Any]:
     """Return the rows of one view."""
-    if rows and "view" not in rows[0]:
+    if "view" not in columns:
         raise UnsupportedRequest(f"the table '{name}' has no column 'view'; leave out --view")
-    views = sorted({row["view"] for row in rows})
-    if view not in views:
-        known = ", ".join(map(str, views)) or "none"
+    chosen = columns["view"] == view
+    if not chosen.any():
+        known = ", ".join(map(str, sorted(set(columns["view"].tolist())))) or "none"
         raise UnsupportedRequest(f"the table '{name}' has no view {view}; it has {known}")
-    return [row for row in rows if row["view"] == view]
+    return {column: values[chosen] for column, values in columns.items()}
 
 
 _OF_VIEWS = {
@@ -368,20 +329,23 @@ def certainty(arguments: Arguments) -> None:
     from consilience.evaluation.certainties import certainty as measure
 
     score = measure(fitted, top=arguments.top, classes_to=risk, by=arguments.by, exact=arguments.exact)
-    items = rows_of(score.table)
+    items = score.table_columns
     _write_items(items, arguments)
     summary = {**_score_row(score), "below_0.99": int((score.items < 0.99).sum())}
     summary["below_0.9"] = int((score.items < 0.9).sum())
     if arguments.json:
-        print(json_text(items if arguments.items else summary))
+        print(json_text(rows_of(items) if arguments.items else summary))
     elif arguments.items:
         print(table_text(items, hint="use --json or --csv FILE"))
     else:
         print(f"{score!r}")
         print(f"{summary['below_0.99']:,} items below 0.99, {summary['below_0.9']:,} below 0.9")
         print("\nthe least certain items")
-        least = sorted(items, key=lambda row: row["certainty"])
-        print(table_text(least, limit=10, hint="use --items --json or --csv FILE"))
+        import numpy as np
+
+        least = np.argsort(score.items, kind="stable")[:_LEAST]
+        shown = {name: values[least] for name, values in items.items()}
+        print(table_text(shown, hint="use --items --json or --csv FILE", number=len(score.items)))
 
 
 def next_labels(arguments: Arguments) -> None:
@@ -390,9 +354,9 @@ def next_labels(arguments: Arguments) -> None:
     fitted, _ = _load(arguments)
     from consilience.evaluation.another_label import next_labels as rank
 
-    rows = rows_of(rank(fitted, limit=arguments.limit))
-    _write_items(rows, arguments)
-    print(json_text(rows) if arguments.json else table_text(rows, hint="use --json or --csv FILE"))
+    columns = columns_of(rank(fitted, limit=arguments.limit))
+    _write_items(columns, arguments)
+    _print_table(columns, arguments)
 
 
 def evaluate(arguments: Arguments) -> None:
@@ -407,14 +371,16 @@ def evaluate(arguments: Arguments) -> None:
     rows, groups = [], []
     items: dict[str, Any] = {}
     for name, predictions in systems.items():
-        for metric, score in score_predictions(fitted, predictions, metrics, by=risk, **policies).items():
+        for metric, score in score_predictions(
+            fitted, predictions, metrics, by=risk, exact=arguments.exact, **policies
+        ).items():
             own = [] if risk is None else rows_of(score.by_group)
             rows.append({"system": name, "metric": metric, **_score_row(score)})
             rows[-1] |= {"by_group": own} if own else {}
             groups += [{"system": name, "metric": metric, **row} for row in own]
             column = metric if len(systems) == 1 else f"{name} {metric}"
-            items |= {score.unit: score.table[score.unit], column: score.items}
-    _write_items([dict(zip(items, row, strict=True)) for row in zip(*items.values(), strict=True)], arguments)
+            items |= {score.unit: score.table_columns[score.unit], column: score.items}
+    _write_items(items, arguments)
     if arguments.json:
         print(json_text(rows))
         return
@@ -425,7 +391,16 @@ def evaluate(arguments: Arguments) -> None:
 
 
 def compare(arguments: Arguments) -> None:
-    """Print the leaderboard and how sure one may be of each pair."""
+    """Print the leaderboard and how sure one may be of each pair.
+
+    Raises
+    ------
+    UnsupportedRequest : the fit is of views, flags have no meaning for the predictions, names do not fit the systems,
+        or there are several metrics.
+    WrongKind : public data hold no predictions.
+    InputError : a file of predictions does not exist or cannot be used.
+    InvalidFit : the folder holds no fit.
+    """
     _refuse_views(arguments, "scores")
     policies = _policies(arguments)
     systems = _systems(arguments, arguments.names)
@@ -435,7 +410,7 @@ def compare(arguments: Arguments) -> None:
     metrics = arguments.metric or [_default_metric(arguments)]
     if len(metrics) > 1:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
-    comparison = rank(fitted, systems, metrics[0], seed=arguments.seed, **policies)
+    comparison = rank(fitted, systems, metrics[0], seed=arguments.seed, exact=arguments.exact, **policies)
     leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
     if arguments.json:
         print(json_text({"leaderboard": leaderboard, "pairs": pairs}))
@@ -456,7 +431,7 @@ def report(arguments: Arguments) -> None:
 
     cs.report(
         fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
-        **policies,
+        force=arguments.force, **policies,
     )  # fmt: skip
     print(f"wrote {arguments.output}")
 
@@ -486,16 +461,24 @@ def _policies(arguments: Arguments) -> dict[str, Any]:
 
 
 def predict(arguments: Arguments) -> None:
-    """Print the clusters of items that nobody judged."""
+    """Print the clusters of items that nobody judged.
+
+    Raises
+    ------
+    InputError : the features cannot be used.
+    InvalidFit : the folder holds no fit.
+    UnsupportedRequest : the model predicts nothing from features.
+    """
     from consilience.data.constraints import read_features
 
     read_features(arguments.features)  # before JAX is imported
     fitted, _ = _load(arguments)
-    if "predict" not in fitted.member.measures:
+    if "predict" not in fitted.member.measure_names:
         raise UnsupportedRequest(f"'{fitted.member.name}' predicts nothing from features; a fit of constraints does")
-    rows = rows_of(fitted.predict(arguments.features, rule=arguments.rule, all_views=arguments.all_views))
-    _write_items(rows, arguments)
-    print(json_text(rows) if arguments.json else table_text(rows, hint="use --json or --csv FILE"))
+    choice = {"rule": arguments.rule, "all_views": arguments.all_views}
+    columns = columns_of(fitted.measure("predict", arguments.features, **choice))
+    _write_items(columns, arguments)
+    _print_table(columns, arguments)
 
 
 def chains(arguments: Arguments) -> None:
@@ -526,7 +509,7 @@ def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
         from consilience.data import read_class_map
 
         # One group a line: it is the fit that knows the classes and their order.
-        risk = read_class_map(source, classes=fitted.truth.classes)
+        risk = read_class_map(source, classes=fitted.truth.ids.get("class"))
     return fitted, risk
 
 
@@ -536,7 +519,7 @@ def _class_map(source: str) -> ClassMap:
     if not _is_public(source):
         return data.read_class_map(source)
     if data.describe(source).contract != "ClassMap":
-        raise UnsupportedRequest(f"{source} is no class map, but {data.describe(source).contract}")
+        raise WrongKind(f"{source} is no class map, but {data.describe(source).contract}")
     return data.load(source)
 
 
@@ -581,7 +564,7 @@ def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictio
         return [(str(system.name), system)]
     loaded = data.load(source) if "Predictions" in data.describe(source).contract else None
     if loaded is None:
-        raise UnsupportedRequest(f"{source} holds no predictions, but {data.describe(source).contract}")
+        raise WrongKind(f"{source} holds no predictions, but {data.describe(source).contract}")
     return list(loaded.items())
 
 
@@ -590,16 +573,24 @@ def _score_row(score: Any) -> dict[str, Any]:
     return {**row, "interval": [row["lower"], row["upper"]]}
 
 
-def _write_items(items: Rows, arguments: Arguments) -> None:
+def _write_items(items: Columns, arguments: Arguments) -> None:
     if arguments.csv:
-        write_csv(items, arguments.csv)
+        write_columns(items, arguments.csv, force=arguments.force)
 
 
 # ---- agreement ----
 
 
 def agreement(arguments: Arguments) -> None:
-    """Print how often the annotators of a file agree, or how often a fit implies it."""
+    """Print how often the annotators of a file agree, or how often a fit implies it.
+
+    Raises
+    ------
+    InputError : the file does not exist or cannot be used.
+    WrongKind : the public data are no labels.
+    UnsupportedRequest : flags have no meaning for the data or the fit, or the order of the labels is not known.
+    OutputRefused : a file must not be written.
+    """
     if holds_fit(Path(arguments.file)):
         _agreement_of_fit(arguments)
         return
@@ -627,11 +618,11 @@ def agreement(arguments: Arguments) -> None:
     rows = _agreement_rows(found, arguments)
     plan = _agreement_plan(found, arguments)
     if arguments.csv:
-        write_csv(rows, arguments.csv)
+        write_csv(rows, arguments.csv, force=arguments.force)
     if arguments.output:
         from consilience.reporting import report as write
 
-        write(found, path=arguments.output)
+        write(found, path=arguments.output, force=arguments.force)
     if arguments.json:
         planned = {} if plan is None else {"plan": {"words": str(plan), **_nested(plan)}}
         print(json_text(rows if arguments.table else {**found.row(), "schemes": rows, **planned}))
@@ -689,7 +680,7 @@ def _agreement_of_fit(arguments: Arguments) -> None:
 
     found = measure(fitted, arguments.weights or "annotations_m1", level=arguments.level)
     if arguments.csv:
-        write_csv(rows_of(found.table), arguments.csv)
+        write_csv(rows_of(found.table), arguments.csv, force=arguments.force)
     print(json_text(found.row()) if arguments.json else found)
 
 
@@ -697,13 +688,20 @@ def _agreement_of_fit(arguments: Arguments) -> None:
 
 
 def check(arguments: Arguments) -> int:
-    """Test the hand-derived inference of a model, and say what each test found."""
-    entry = registry.entry(arguments.model)
+    """Test the hand-derived inference of a model, and say what each test found.
+
+    Raises
+    ------
+    InputError : the file does not exist or cannot be used.
+    UnknownName : there is no such model or setting.
+    UnsupportedRequest : flags say how to read a file, and there is none, or they have no meaning for it.
+    """
+    takes = registry.place(arguments.model).takes
     reading = [name for name in READING if getattr(arguments, name)]
     if arguments.file is None and reading:
         raise UnsupportedRequest(f"{_flags(reading)} says how to read a file, and none is given")
     keep_compiled_programs()
-    content = None if arguments.file is None else _read(arguments, entry.data, *entry.also)
+    content = None if arguments.file is None else _read(arguments, *takes)
     options = _typed(registry.member(arguments.model), arguments.member_options)
     import consilience as cs
 
@@ -724,7 +722,7 @@ def check(arguments: Arguments) -> int:
 def models(arguments: Arguments) -> None:
     """List the models, or describe one."""
     if arguments.name is not None:
-        registry.entry(arguments.name)
+        registry.place(arguments.name)
         description = _description(registry.member(arguments.name))
         print(json_text(description) if arguments.json else _description_text(description))
         return
@@ -740,7 +738,7 @@ def models(arguments: Arguments) -> None:
 
 
 def _contracts(member: Model) -> list[str]:
-    return [contract.__name__ for contract in (member.data, *member.also)]
+    return [contract.__name__ for contract in member.takes]
 
 
 def _wide_text(rows: Rows, hint: str) -> str:
@@ -748,33 +746,36 @@ def _wide_text(rows: Rows, hint: str) -> str:
 
 
 def _description(member: Model) -> dict[str, Any]:
-    from consilience.data.tables import ALIASES
     from consilience.inference.stored_priors import describe_priors
-    from consilience.models.interface import REQUIRED
+    from consilience.models.settings import REQUIRED
 
     options = [
         {
             "option": option.name, "type": option.kind.__name__,
-            "default": "required" if option.default is REQUIRED else option.default,
+            "default": "the prior's" if option.sets else "required" if option.default is REQUIRED else option.default,
             "choices": list(option.choices), "help": option.help,
         }
-        for option in member.options
+        for option in member.settings.fields()
     ]  # fmt: skip
-    options += [
-        {"option": name, "type": "float", "default": "the prior's", "choices": [], "help": line}
-        for name, (line, _) in member.prior_options.items()
-    ]
-    tables = {
-        contract: [
-            {"column": name, "also_called": list(ALIASES.get(name.split()[0], ()))} for name in _COLUMNS[contract]
-        ]
-        for contract in _contracts(member)
-    }
+    tables = {contract.__name__: _columns(contract) for contract in member.takes}
     return {
         "name": member.name, "title": member.title, "data": tables,
         "methods": list(member.methods), "options": options,
-        "priors": None if member.priors is None else describe_priors(member.priors()), "tables": list(member.tables),
+        "priors": None if member.priors is None else describe_priors(member.priors()),
+        "tables": list(member.table_names),
     }  # fmt: skip
+
+
+def _columns(contract: type[Contract]) -> Rows:
+    rows: Rows = [
+        {
+            "column": f"{column.name} (optional)" if column.optional else column.name,
+            "also_called": list(column.aliases), "help": column.help,
+        }
+        for column in contract.columns
+    ]  # fmt: skip
+    others = [{"column": contract.other_columns, "also_called": [], "help": ""}] if contract.other_columns else []
+    return [*rows, *others]
 
 
 def _description_text(description: dict[str, Any]) -> str:
@@ -810,7 +811,13 @@ def _indented(text: str) -> str:
 
 
 def data(arguments: Arguments) -> None:
-    """List, fetch or describe public data."""
+    """List, fetch or describe public data.
+
+    Raises
+    ------
+    UnknownName : no data set is named, or there is none of this name.
+    DataUnavailable : it cannot be fetched, or its checksum differs.
+    """
     from consilience.data import catalogue
 
     if arguments.action == "list":
@@ -854,7 +861,7 @@ def _where(name: str) -> str:
 
 def cite(arguments: Arguments) -> None:
     """Print a BibTeX entry."""
-    print(registry.member(arguments.model).citation)
+    print(registry.member(arguments.model).paper)
 
 
 def demo(arguments: Arguments) -> None:
@@ -862,4 +869,4 @@ def demo(arguments: Arguments) -> None:
     keep_compiled_programs()
     from consilience.demo import run
 
-    run(Path(arguments.output))
+    run(arguments.output, force=arguments.force)

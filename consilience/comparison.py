@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from consilience.data.records import Records
 
-__all__ = ["FIELD_TYPES", "Compared", "as_compared", "date_of", "number_of", "type_of"]
-
 FIELD_TYPES = ("string", "date", "number", "category")
 """What a field may be."""
 

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilience.errors import InputError, InputProblem, UnsupportedRequest
+from consilience.command_outputs import inputs_of
+from consilience.errors import InputError, InputProblem, UnsupportedRequest, WrongKind
 from consilience.linkage_commands import are_entities
 from consilience.linkage_commands import score as score_entities
+from consilience.output import check_folder, check_output
 from consilience.printing import json_text, rows_of, table_text, write_csv
 
 if TYPE_CHECKING:
     from consilience.data.conll import Chains
     from consilience.evaluation.silver import SilverChains
     from consilience.inference.fitting import Fit
-
-__all__ = ["SCENARIOS", "are_chains", "chains", "read_key", "score", "simulate"]
 
 SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profiles-sparse")
 """Names of `consilience.models.mpa.scenarios`, which imports JAX."""
@@ -57,24 +57,22 @@ def read_key(source: str) -> Chains:
     found = data.describe(source).contract
     if found != "Chains":
         fitting = ", ".join(name for name in data.names() if data.describe(name).contract == "Chains")
-        raise UnsupportedRequest(f"a key holds Chains, and {source} holds {found}; there is {fitting}")
+        raise WrongKind(f"a key holds Chains, and {source} holds {found}; there is {fitting}")
     return data.load(source)
 
 
 def simulate(arguments: argparse.Namespace) -> None:
     """Write annotations of the mentions of a key, as a crowd would give them."""
-    target = Path(arguments.output)
-    if target.exists() and not arguments.force:
-        raise UnsupportedRequest(f"{target} exists; give a new file, or --force to replace it")
+    target = arguments.output
     key = read_key(arguments.key)
     from consilience.data.mentions import MENTION_TYPES, write_mentions
     from consilience.models.mpa.scenarios import simulate_mentions
 
     mentions = simulate_mentions(key, arguments.scenario, profiles=arguments.profiles, seed=arguments.seed)
-    write_mentions(mentions, target)
+    write_mentions(mentions, target, force=arguments.force)
     new = float((mentions.gold_type == MENTION_TYPES.index("DN")).mean())
     described = {
-        "file": str(target), "key": arguments.key, "scenario": arguments.scenario, "seed": arguments.seed,
+        "file": target, "key": arguments.key, "scenario": arguments.scenario, "seed": arguments.seed,
         **mentions.counts, "gold_share_of_DN": new,
     }  # fmt: skip
     if arguments.json:
@@ -89,7 +87,14 @@ def simulate(arguments: argparse.Namespace) -> None:
 
 
 def score(arguments: argparse.Namespace) -> None:
-    """Print the scores of a response against a key; of tables, those of the entities of records."""
+    """Print the scores of a response against a key; of tables, those of the entities of records.
+
+    Raises
+    ------
+    UnsupportedRequest : flags have no meaning for chains, or for tables.
+    WrongKind : public data hold no chains.
+    OutputRefused : a file must not be written.
+    """
     if are_entities(arguments.key, arguments.response):
         if arguments.singletons is not None or arguments.documents:
             raise UnsupportedRequest("--singletons and --documents say something of chains; these are tables")
@@ -104,7 +109,7 @@ def score(arguments: argparse.Namespace) -> None:
     found = score_coreference(key, response, singletons=singletons == "include")
     documents = rows_of(found.by_document)
     if arguments.csv:
-        write_csv(documents, arguments.csv)
+        write_csv(documents, arguments.csv, force=arguments.force)
     if arguments.json:
         described = {"key": arguments.key, "response": arguments.response, "singletons": singletons}
         rows = documents if arguments.documents else rows_of(found.table)
@@ -116,7 +121,14 @@ def score(arguments: argparse.Namespace) -> None:
 
 
 def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
-    """Print the chains of a fit of mentions, or write them as CoNLL files."""
+    """Print the chains of a fit of mentions, or write them as CoNLL files.
+
+    Raises
+    ------
+    UnsupportedRequest : flags contradict each other, or there are fewer draws than are asked for.
+    InputError : there is no such template.
+    OutputRefused : a file must not be written.
+    """
     from consilience.evaluation.silver import silver_chains
 
     found = silver_chains(fitted)
@@ -128,7 +140,7 @@ def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
         raise UnsupportedRequest(f"{', '.join(unfit)} belongs to files; give --to conll, or --csv FILE for a table")
     rows = rows_of(found.table)
     if arguments.csv:
-        write_csv(rows, arguments.csv)
+        write_csv(rows, arguments.csv, force=arguments.force)
     if arguments.json:
         print(json_text(rows))
         return
@@ -149,14 +161,14 @@ def _write_chains(arguments: argparse.Namespace, fitted: Fit, found: SilverChain
     if arguments.draws is not None and not 1 <= arguments.draws <= fitted.draws:
         raise UnsupportedRequest(f"--draws is {arguments.draws}; the fit has {fitted.draws:,} draws, and 1 or more go")
     for path in (target, *of_draws):
-        if template is not None and path.resolve() == Path(template).resolve():
-            raise UnsupportedRequest(f"{path} is the template; give another --output")
-        if not arguments.force and (any(path.iterdir()) if path.is_dir() else path.exists()):
-            raise UnsupportedRequest(f"{path} exists; give another --output, or --force to replace it")
-    write_conll(found, target, template=template, crossing="drop")
+        if into_folder:
+            check_folder(path)
+        else:
+            check_output(path, force=arguments.force, inputs=inputs_of(arguments))
+    write_conll(found, target, template=template, crossing="drop", force=arguments.force)
     print(f"{found}\nwritten  {target}")
     for number, path in enumerate(of_draws):
-        write_conll(silver_chains(fitted, draw=number), path, template=template, crossing="drop")
+        write_conll(silver_chains(fitted, draw=number), path, template=template, crossing="drop", force=arguments.force)
     if of_draws:
         print(f"         {of_draws[0]} … {of_draws[-1].name}, one draw of the posterior each")
 

@@ -6,11 +6,11 @@ practice, can be laid beside what was inferred.
 
 from __future__ import annotations
 
+import os
 import textwrap
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -25,13 +25,9 @@ from consilience.errors import DiagnosticWarning
 from consilience.evaluation.comparison import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
+from consilience.output import check_output
 from consilience.pages import Section, write_page
 from consilience.printing import rows_of, table_text
-
-__all__ = [
-    "STUDIES", "Simulated", "Study", "anaesthetists", "dermatologists", "leaderboard", "people", "ratings", "run",
-    "simulated_leaderboard", "toy",
-]  # fmt: skip
 
 
 class Study(NamedTuple):
@@ -49,8 +45,9 @@ class Study(NamedTuple):
     words: str
 
 
-def run(path: Path) -> None:
+def run(path: str | os.PathLike, *, force: bool = False) -> None:
     """Run all studies, print a short table of each, and write the page."""
+    check_output(path, force=force)
     began = time.perf_counter()
     print("Consilience: an unobserved truth, many noisy reports of it. Six small studies, no network needed.")
     studies = []
@@ -64,7 +61,7 @@ def run(path: Path) -> None:
         "reports arise from the truth; inference returns draws of the truth; and an evaluation is averaged over these "
         "draws, so that it says how sure one may be. This page was computed from scratch by `consilience demo`.",
     ]
-    write_page("Consilience: six small studies", lead, [study.section for study in studies], path)
+    write_page("Consilience: six small studies", lead, [study.section for study in studies], path, force=force)
     print(f"\nwrote {path} after {time.perf_counter() - began:.0f} s; open it in a browser")
 
 
@@ -362,7 +359,7 @@ def ratings() -> Study:
     """Study on which side of a threshold the mean of an item lies, with simulated ratings."""
     import pandas
 
-    data, values = normal_inverse_gamma.simulate(jax.random.key(4), num_items=120, num_annotators=5)
+    data, values = normal_inverse_gamma.simulate(jax.random.key(4), num_items=120, num_annotators=5, threshold=0.0)
     fit = cs.fit("normal-inverse-gamma", data, threshold=0.0)
     certainty, means = cs.certainty(fit, exact=True).items, fit.means()
     right = (values["mean"] >= 0) == (fit.posterior.mean_rating >= 0)

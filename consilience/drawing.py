@@ -9,26 +9,6 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "BLUE",
-    "GREEN",
-    "GRID",
-    "INK",
-    "MOST_POINTS",
-    "ORANGE",
-    "PURPLE",
-    "SKY",
-    "STYLE",
-    "VERMILLION",
-    "axes_of",
-    "colours_of",
-    "count_items",
-    "legend_below",
-    "legend_columns",
-    "shown_name",
-    "styled",
-]
-
 INK, GRID = "#262626", "#d9d9d9"
 """Colours of text and of guiding lines; the report replaces them by those of the reader's light or dark page."""
 

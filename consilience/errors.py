@@ -1,13 +1,16 @@
 """Every error that Consilience raises on purpose, each with a name that a caller can catch.
 
-A message says what came, what was expected and what to do about it. Problems of a file are collected and shown
-together.
+A message says what came, what was expected and what to do about it. Arguments that help stand in it as remedies, by
+name in braces: ``UnsupportedRequest("give {fields}", Remedy("fields"))``. ``str(error)`` speaks Python, and
+``error.words("flags")`` the command line. Problems of a file are collected and shown together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from consilience.notes import Remedy, Voice, phrased
 
 __all__ = [
     "ConsilienceError",
@@ -22,18 +25,44 @@ __all__ = [
     "InvalidPrior",
     "NonFinite",
     "NotConjugate",
+    "NotInstalled",
+    "OutputRefused",
+    "TooLarge",
     "UnknownName",
     "UnsupportedRequest",
+    "WrongKind",
 ]
 
 _SHOWN_PER_KIND = 10
 
 
-class ConsilienceError(Exception):
+class _Spoken(Exception):
+    """Base of what is raised or warned of with remedies.
+
+    Parameters
+    ----------
+    text : the message, with remedies in it by name.
+    remedies : the arguments in the text.
+    """
+
+    def __init__(self, text: object = "", *remedies: Remedy) -> None:
+        super().__init__(text, *remedies)  # all of them, so that copies and pickles have them
+        self.text = str(text)
+        self.remedies = remedies
+
+    def words(self, voice: Voice = "python") -> str:
+        """Return the message with its remedies as arguments of Python, or as flags of the command."""
+        return phrased(self.text, self.remedies, voice)
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+class ConsilienceError(_Spoken):
     """Base of every error raised on purpose; the command line prints it without a traceback."""
 
 
-class ConsilienceWarning(UserWarning):
+class ConsilienceWarning(_Spoken, UserWarning):
     """Base of every warning."""
 
 
@@ -57,6 +86,7 @@ class InputProblem:
     row : 1-based line of the file (the header is line 1), or the 0-based row of a data frame, as the reader states.
     column : name of the column.
     value : the offending value as it stood in the input.
+    remedies : the arguments that the message and the remedy name in braces.
     """
 
     message: str
@@ -65,8 +95,10 @@ class InputProblem:
     row: int | str | None = None
     column: str | None = None
     value: str | None = None
+    remedies: tuple[Remedy, ...] = ()
 
-    def __str__(self) -> str:
+    def words(self, voice: Voice = "python") -> str:
+        """Return the problem in a line, with its remedies as arguments of Python, or as flags of the command."""
         place = ", ".join(
             part
             for part in (
@@ -77,7 +109,11 @@ class InputProblem:
             if part
         )
         value = "" if self.value is None else f" (value {self.value!r})"
-        return f"{place + ': ' if place else ''}{self.message}{value}; {self.remedy}"
+        message, remedy = (phrased(text, self.remedies, voice) for text in (self.message, self.remedy))
+        return f"{place + ': ' if place else ''}{message}{value}; {remedy}"
+
+    def __str__(self) -> str:
+        return self.words()
 
 
 class InputError(ConsilienceError):
@@ -92,15 +128,16 @@ class InputError(ConsilienceError):
         self.problems: tuple[InputProblem, ...] = (
             (problems,) if isinstance(problems, InputProblem) else tuple(problems)
         )
-        super().__init__(self._text())
+        super().__init__(problems)
 
-    def _text(self) -> str:
+    def words(self, voice: Voice = "python") -> str:
+        """Return the problems, a line each."""
         kinds: dict[tuple[str | None, str, str], list[InputProblem]] = {}
         for problem in self.problems:
             kinds.setdefault((problem.column, problem.message, problem.remedy), []).append(problem)
         lines = [f"{len(self.problems)} problem{'s' if len(self.problems) != 1 else ''} in the input:"]
         for group in kinds.values():
-            lines += [f"  {problem}" for problem in group[:_SHOWN_PER_KIND]]
+            lines += [f"  {problem.words(voice)}" for problem in group[:_SHOWN_PER_KIND]]
             if len(group) > _SHOWN_PER_KIND:
                 lines.append(f"  … and {len(group) - _SHOWN_PER_KIND} more of this kind")
         return "\n".join(lines)
@@ -112,6 +149,22 @@ class UnknownName(ConsilienceError, LookupError):
 
 class UnsupportedRequest(ConsilienceError):
     """The request is understood but this member, truth or data cannot answer it; the text says what can."""
+
+
+class TooLarge(UnsupportedRequest):
+    """The answer would take more numbers or steps than are looked at; the text says how many, and what is smaller."""
+
+
+class NotInstalled(UnsupportedRequest):
+    """The request needs a package that is not installed; the text says which one."""
+
+
+class WrongKind(UnsupportedRequest):
+    """The data, the truth or the system is of another kind than the one that is asked for; the text names both."""
+
+
+class OutputRefused(UnsupportedRequest):
+    """A file or folder is not written, because something is there that must stay, or nothing can be there."""
 
 
 class InvalidPrior(ConsilienceError):

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from consilience.drawing import (
     BLUE,
@@ -36,25 +37,13 @@ from consilience.drawing import (
     styled,
 )
 from consilience.errors import UnknownName
-from consilience.evaluation.adjustment import truth_of
 from consilience.evaluation.comparison import Comparison
 from consilience.evaluation.scores import Score, correlation
-from consilience.models.truth import Truth
+from consilience.models.intervals import ends
+from consilience.models.truth import CLASSES, Truth, truth_of
 
-__all__ = [
-    "beats_matrix",
-    "certainty_by_agreement",
-    "certainty_by_reliability",
-    "certainty_histogram",
-    "expected_risk_histogram",
-    "item_scores",
-    "leaderboard",
-    "plausibility_bars",
-    "plausibility_draws",
-    "score_histogram",
-    "simplex",
-    "sorted_certainty",
-]
+# Quantiles that stand for draws of a score in closed form.
+_QUANTILES = 1000
 
 # Classes without a row of their own get one together if their mean plausibility is at least this.
 _LEAST_REST = 0.005
@@ -127,7 +116,7 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
 
     scores = _as_mapping(scores)
     ax = axes_of(ax, height=1.5 + 0.42 * len(scores) if len(scores) > 1 else 2.6)
-    draws = [score.draws if len(score.draws) else np.array([score.value]) for score in scores.values()]
+    draws = [_spread(score) for score in scores.values()]
     edges = _edges(np.concatenate(draws))
     rows = range(len(scores))[::-1]
     for row, score, drawn, colour in zip(rows, scores.values(), draws, colours_of(len(scores)), strict=True):
@@ -151,6 +140,15 @@ def score_histogram(scores: Score | Mapping[str, Score], ax: Any = None, title: 
     cross = Line2D([], [], color=INK, marker="x", markeredgewidth=1.6, linestyle="")
     legend_below(ax, [mean, cross], ["mean over draws", "against the point estimate"])
     return ax
+
+
+def _spread(score: Score) -> np.ndarray:
+    """Return the draws of a score; in closed form as many quantiles of the normal law."""
+    if len(score.draws):
+        return score.draws
+    if not score.exact_sd:
+        return np.array([score.value])
+    return np.clip(score.value + score.exact_sd * ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES), 0, 1)
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
@@ -202,7 +200,7 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
 
 def _interval(draws: np.ndarray) -> np.ndarray:
-    return np.quantile(draws, [0.025, 0.975], axis=1)
+    return np.quantile(draws, ends(), axis=1)
 
 
 @styled
@@ -345,6 +343,10 @@ def simplex(
     point : shape ``(3,)``, the point estimate, drawn as a cross.
     labels : names of the three corners.
     ax : axes to draw into.
+
+    Raises
+    ------
+    ValueError : the draws are not of three classes.
     """
     ax = axes_of(ax, 3.6, 3.4)
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
@@ -384,11 +386,12 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
     """
     from matplotlib.lines import Line2D
 
-    truth = truth_of(fit)
+    truth: Any = truth_of(fit).read_as(CLASSES.name)
     position = _position(truth, item)
     (codes, draws), *_ = plausibility_draws(truth, [position])
     shown = np.argsort(-draws.mean(axis=0), kind="stable")[:most]
-    names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
+    classes = truth.ids.get("class")
+    names = codes if classes is None else np.asarray(classes, object)[codes]
     dots, labels = draws[:, shown], [shown_name(names[place]) for place in shown]
     rest = 1 - dots.sum(axis=1, keepdims=True)
     if rest.mean() >= _LEAST_REST:
@@ -396,8 +399,9 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
     ax = axes_of(ax, height=1.3 + 0.3 * len(labels))
     rows = np.arange(len(labels))
     handles, kinds = [Line2D([], [], color=BLUE, marker="o", markersize=3, linestyle="")], ["draws of the truth"]
-    if truth.point is not None:
-        (point_codes, point), *_ = plausibility_draws(truth.point, [position])
+    standard = truth.standard()
+    if standard is not None:
+        (point_codes, point), *_ = standard.drawn_shares([position])
         heights = dict(zip(point_codes.tolist(), point[0], strict=True))
         widths = np.array([heights.get(int(code), 0.0) for code in codes[shown]])
         widths = np.append(widths, max(0.0, 1 - widths.sum()))[: len(rows)]
@@ -416,7 +420,7 @@ def plausibility_bars(fit: Any, item: Any, ax: Any = None, *, most: int = 12) ->
 
 
 def _position(truth: Truth, item: Any) -> int:
-    ids = range(truth.num_items) if truth.items is None else truth.items
+    ids = truth.names()
     places = [place for place, name in enumerate(ids) if str(name) == str(item)]
     if not places:
         raise UnknownName(f"no item is called {item!r}; the first ones are {', '.join(map(str, ids[:5]))}")
@@ -438,51 +442,5 @@ def plausibility_draws(fit: Any, positions: Sequence[int]) -> list[tuple[np.ndar
     -------
     For each item: class codes ``(class,)``, and draws ``(draw, class)`` that sum to at most one.
     """
-    truth: Any = truth_of(fit)
-    if hasattr(truth, "concentration"):
-        return [_dirichlet_draws(truth, position) for position in positions]
-    if hasattr(truth, "log_weight"):
-        return [_stored_draws(truth, position) for position in positions]
-    return _label_draws(truth, positions)
-
-
-def _slots(truth: Any, position: int) -> slice:
-    return slice(int(truth.entries.first[position]), int(truth.entries.first[position + 1]))
-
-
-def _dirichlet_draws(truth: Any, position: int) -> tuple[np.ndarray, np.ndarray]:
-    slots = _slots(truth, position)
-    codes, concentration = truth.entries.class_[slots], truth.concentration[slots]
-    rest = truth.unnamed * (truth.num_classes - len(codes))
-    shapes = np.append(concentration, [rest] if rest > 0 else [])
-    random = np.random.default_rng(position)
-    # G(a) = G(a + 1) U^(1/a), in logarithms: small concentrations put their draws below the smallest float.
-    size = (truth.num_draws, len(shapes))
-    log_weight = np.log(random.gamma(shapes + 1, size=size)) - random.standard_exponential(size) / shapes
-    return codes, _shares(log_weight)[:, : len(codes)]
-
-
-def _stored_draws(truth: Any, position: int) -> tuple[np.ndarray, np.ndarray]:
-    slots = _slots(truth, position)
-    codes, log_weight = truth.entries.class_[slots], np.asarray(truth.log_weight[:, slots], float)
-    if truth.other is not None and len(codes) < truth.num_classes:
-        log_weight = np.column_stack([log_weight, truth.other.log_weight[:, position]])
-    # Without any mass nothing is known of an item: all classes are alike.
-    known = np.isfinite(log_weight).any(axis=1, keepdims=True)
-    shares = _shares(np.where(known, log_weight, 0.0))[:, : len(codes)]
-    return codes, np.where(known, shares, 1 / truth.num_classes)
-
-
-def _shares(log_weight: np.ndarray) -> np.ndarray:
-    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True, initial=-np.inf))
-    return weight / weight.sum(axis=1, keepdims=True)
-
-
-def _label_draws(truth: Truth, positions: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
-    wanted = np.asarray(positions)
-    labels = np.zeros((len(wanted), truth.num_draws), int)
-    for block in truth.ranked(1):
-        here = (wanted >= block.items.start) & (wanted < block.items.stop)
-        labels[here] = np.asarray(block.values)[wanted[here] - block.items.start, :, 0]
-    codes = [np.unique(row) for row in labels]
-    return [(code, (row[:, None] == code).astype(float)) for code, row in zip(codes, labels, strict=True)]
+    truth: Any = truth_of(fit).read_as(CLASSES.name)
+    return truth.drawn_shares(positions)

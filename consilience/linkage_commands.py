@@ -8,24 +8,35 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest
-from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, holds_checkpoint, holds_fit
-from consilience.printing import json_text, rows_of, table_text, write_columns, write_csv
+from consilience.command_outputs import inputs_of
+from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
+from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
+from consilience.notes import Remedy
+from consilience.output import STANDARD_OUTPUT, check_folder, check_output
+from consilience.printing import json_text, print_notes, rows_of, table_text, write_columns, write_csv
 from consilience.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
     from consilience.inference.fitting import Fit
 
-__all__ = ["are_entities", "contract_of", "fit_folder", "holds_records", "link", "read_entities", "score", "simulate"]
-
 _INTERRUPTED = 130
 _LEAST_CERTAIN = 10
+_WRITTEN = ("entities.csv", "pairs.csv", "report.html")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 def link(arguments: argparse.Namespace) -> int:
-    """Link the records of files, and write the entities, the pairs, a report and the fit to a folder."""
+    """Link the records of files, and write the entities, the pairs, a report and the fit to a folder.
+
+    Raises
+    ------
+    InputError : there is no such file, or the tables cannot be used.
+    OutputRefused : the folder cannot be written to, or a file in it must stay.
+    InvalidFit : the folder holds something, and it is not said what is to become of it.
+    UnsupportedRequest : flags contradict each other, or the run ended before its first draw.
+    KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
+    """
     target = _link_folder(arguments)
     for source in [*arguments.files, *filter(None, [arguments.pairs])]:
         if not Path(source).exists():
@@ -54,11 +65,11 @@ def link(arguments: argparse.Namespace) -> int:
         with contextlib.suppress(OSError):
             target.rmdir()  # where nothing could begin
     go_on = command_to_go_on(arguments.words) if fitted.result == "interrupted" else None
-    if fitted.run is not None and not fitted.run.has_draws:
+    if fitted.is_empty:
         if go_on is not None:
             raise KeyboardInterrupt(f"go on with: {go_on}")
-        raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {fitted.run.message}")
-    _write(fitted, target)
+        raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {fitted.message}")
+    _write(fitted, target, force=arguments.force or holds_fit(run))
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
     if arguments.json:
@@ -72,26 +83,36 @@ def _link_folder(arguments: argparse.Namespace) -> Path:
     """Return the folder to write to; it must be new, unless it is to be replaced or its run gone on with."""
     target = Path(arguments.output)
     run = target / "fit"
+    check_folder(arguments.output)
     refuse_unfinished(target, run, resume=arguments.resume, force=arguments.force)
     taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
     if taken and not (arguments.force or holds_checkpoint(run)):
         nothing = ", with no run that did not end" if arguments.resume else ""
         raise InvalidFit(f"{target} exists{nothing}; give a new folder, or --force to replace what is in it")
+    if target.exists():
+        check_run_folder(run, force=arguments.force)
+        for name in (*_WRITTEN, f"fit/{FIT_TEXT}"):
+            # Of a run that goes on, what its first part wrote is there.
+            path, force = target / name, arguments.force or holds_fit(run)
+            if path.parent.exists():
+                check_output(path, force=force, inputs=inputs_of(arguments))
     return target
 
 
-def _write(fitted: Fit, target: Path) -> None:
+def _write(fitted: Fit, target: Path, *, force: bool) -> None:
     from consilience.reporting import report
 
-    target.mkdir(parents=True, exist_ok=True)
+    target.mkdir(exist_ok=True)
     for name in ("entities", "pairs"):
-        write_columns(fitted.table_columns(name), target / f"{name}.csv")
-    fitted.save(target / "fit")
-    report(fitted, path=target / "report.html")
+        write_columns(fitted.table_columns(name), target / f"{name}.csv", force=force)
+    fitted.save(target / "fit", force=force)
+    report(fitted, path=target / "report.html", force=force)
 
 
 def _described(fitted: Fit, target: Path) -> dict[str, Any]:
-    number, expected = fitted.num_entities(), fitted.expected_scores()
+    from consilience.evaluation.partition_scores import expected_scores, num_entities
+
+    number, expected = num_entities(fitted), expected_scores(fitted)
     low, high = number.interval
     lost = fitted.table("loss").set_index("quantity")["value"]
     return {
@@ -105,6 +126,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 
 def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
+    from consilience.evaluation.partition_scores import expected_scores, num_entities
     from consilience.linkage_page import among
 
     counts = fitted.data.counts
@@ -118,17 +140,14 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"result   {fitted.result} in {fitted.attributes['seconds']:,.2f} s")
-    print(f"entities {fitted.num_entities()}")
-    expected = fitted.expected_scores()
+    print(f"entities {num_entities(fitted)}")
+    expected = expected_scores(fitted)
     if expected.predicted_pairs:
         print(
             f"pairs    {expected.predicted_pairs:,} in the estimate, of which {expected.precision:.1%} are right and "
             f"which are {expected.recall:.1%} of all {among(fitted)}, by the model's own account"
         )
-    said = fitted.diagnostics()  # as warnings
-    for note in fitted.notes():
-        if note not in said:
-            print(f"note     {note}")
+    print_notes(fitted.findings())
     review = fitted.table_columns("review")
     if number := len(review["record"]):
         columns = (values[:_LEAST_CERTAIN].tolist() for values in review.values())
@@ -140,10 +159,19 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
 
 
 def simulate(arguments: argparse.Namespace) -> None:
-    """Write records of entities that are known, as CSV files with a column of entities."""
-    target = Path(arguments.output)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())) and not arguments.force:
-        raise UnsupportedRequest(f"{target} exists; give a new file or folder, or --force to replace what is in it")
+    """Write records of entities that are known, as CSV files with a column of entities.
+
+    Raises
+    ------
+    OutputRefused : the file or the folder must not be written.
+    UnsupportedRequest : no records can be made of these numbers.
+    """
+    target = arguments.output
+    to_file = target == STANDARD_OUTPUT or target.lower().endswith(".csv")
+    check_output(target, force=arguments.force) if to_file else check_folder(target)
+    if not to_file and Path(target).is_dir() and any(Path(target).iterdir()) and not arguments.force:
+        text = f"{target} exists; give a new folder, or {{force}} to replace what is in it"
+        raise OutputRefused(text, Remedy("force", True))
     from consilience.data import write_records
     from consilience.models.block_linkage.simulation import simulate_records
 
@@ -151,7 +179,7 @@ def simulate(arguments: argparse.Namespace) -> None:
     given: dict[str, Any] = {name: getattr(arguments, name) for name in names}
     given |= {name: _one_or_each(getattr(arguments, name)) for name in ("exponent", "distortion", "missing")}
     records = simulate_records(arguments.records, num_entities=arguments.entities, **given)
-    files = [str(path) for path in write_records(records, target).values()]
+    files = [str(path) for path in write_records(records, target, force=arguments.force).values()]
     entities = len(set(records.entity.tolist()))
     if arguments.json:
         print(json_text({"files": files, "seed": arguments.seed, **records.counts, "entities": entities}))
@@ -163,13 +191,6 @@ def simulate(arguments: argparse.Namespace) -> None:
 
 def _one_or_each(numbers: list[float]) -> float | list[float]:
     return numbers[0] if len(numbers) == 1 else numbers
-
-
-def fit_folder(folder: str | Path) -> Path:
-    """Return the folder of a fit: of what `link` wrote, the one within."""
-    inner = Path(folder) / "fit"
-    within = holds_fit(inner) or holds_checkpoint(inner)
-    return inner if within and not holds_fit(Path(folder)) else Path(folder)
 
 
 def contract_of(folder: Path) -> str | None:
@@ -212,7 +233,7 @@ def score(arguments: argparse.Namespace) -> None:
     found = score_partition(response, key)
     rows = rows_of(found.table)
     if arguments.csv:
-        write_csv(rows, arguments.csv)
+        write_csv(rows, arguments.csv, force=arguments.force)
     described = {"key": arguments.key, "response": arguments.response}
     print(json_text({**described, "scores": rows}) if arguments.json else found)
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from consilience.drawing import BLUE, GRID, INK, VERMILLION, axes_of, count_items, styled
 
-__all__ = ["calibration", "entity_histogram"]
-
 
 @styled
 def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None) -> Any:
@@ -17,7 +15,7 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
 
     Parameters
     ----------
-    count : an `EntityCount`.
+    count : of `num_entities`.
     true_number : of entities.
     ax : axes to draw into.
     """

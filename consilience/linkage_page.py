@@ -11,13 +11,12 @@ from scipy.sparse.csgraph import connected_components
 
 from consilience import figures, linkage_figures
 from consilience.data import Partition, Records
+from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.comparison import compare
-from consilience.evaluation.metrics import Metric
-from consilience.evaluation.partition_scores import evaluate_partition, expected_scores, num_entities, score_partition
-from consilience.models.partition import PartitionTruth
+from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
+from consilience.models.truth.partitions import PartitionTruth
+from consilience.notes import Level
 from consilience.pages import Section
-
-__all__ = ["among", "calibration_table", "linkage_lead", "linkage_sections", "system_sections"]
 
 _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
@@ -115,7 +114,7 @@ def _renamed(frame: Any, names: Mapping[str, str]) -> Any:
 
 def _lost(fit: Any) -> Section | None:
     """Show what the candidates leave out."""
-    if "loss" not in fit.member.tables or not len(table := fit.table("loss")):
+    if "loss" not in fit.member.table_names or not len(table := fit.table("loss")):
         return None
     words = (
         "Only pairs that agree enough to be candidates were looked at. What that leaves out is what the model expects "
@@ -124,7 +123,8 @@ def _lost(fit: Any) -> Section | None:
     values = ["not known" if np.isnan(value) else f"{value:,.6g}" for value in table["value"]]
     shown = table.assign(value=values)[["meaning", "value"]].rename(columns={"meaning": "what"})
     shown.attrs["numbers"] = ("value",)
-    return Section("What the candidates leave out", [words, *map(_sentence, fit.notes()), shown])
+    notes = [_sentence(note.words()) for note in fit.findings() if note.level is Level.note]
+    return Section("What the candidates leave out", [words, *notes, shown])
 
 
 def _sentence(note: str) -> str:
@@ -216,7 +216,7 @@ def _value(data: Records, field: int, record: int) -> str:
 
 
 def _fields(fit: Any) -> Section | None:
-    if "fields" not in fit.member.tables:
+    if "fields" not in fit.member.table_names:
         return None
     words = (
         "How many values each field has, in how many records it is missing, and how often it is distorted, as the "
@@ -226,7 +226,7 @@ def _fields(fit: Any) -> Section | None:
 
 
 def _patterns(fit: Any) -> Section | None:
-    if "patterns" not in fit.member.tables or fit.data.num_sources == 1:
+    if "patterns" not in fit.member.table_names or fit.data.num_sources == 1:
         return None
     words = "How many entities have records in exactly these files, over draws of the partition."
     table = _written(fit.table("patterns"), {"entities": 1, "lower": 0, "upper": 0})
@@ -274,11 +274,10 @@ def system_sections(
 
     if not systems:
         return []
-    listed = metric if isinstance(metric, list | tuple) else ["pairwise-f1" if metric is None else metric]
-    metrics = [one.name if isinstance(one, Metric) else one for one in listed]
+    metrics = list(metric) if isinstance(metric, list | tuple) else ["pairwise-f1" if metric is None else metric]
     rows = []
     for name, system in systems.items():
-        for one, score in evaluate_partition(fit, system, metrics, missing=missing, unknown=unknown).items():
+        for one, score in evaluate(fit, system, metrics, missing=missing, unknown=unknown).items():
             low, high = score.interval
             row = {"system": name, "metric": one, "value": score.value, "sd over draws": score.sd}
             rows.append(row | {"95 % from": low, "to": high, "against the estimate": score.point})

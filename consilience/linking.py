@@ -12,10 +12,10 @@ from consilience.data.records import Records, records_and_ids
 from consilience.data.tables import warn_input
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
+from consilience.models.block_linkage import MODEL
 from consilience.models.block_linkage.repeats import repeats_by_chance
+from consilience.notes import Remedy
 from consilience.similarity import check_kinds, with_similar
-
-__all__ = ["ChosenField", "chosen_fields", "link"]
 
 _MANY_ALIKE = 100  # So many records with equal values are nothing that linkage is for.
 _ENTITY_NAMES = (
@@ -96,6 +96,19 @@ def link(
     UnsupportedRequest : rapidfuzz, which compares texts, is not installed; no column can tell entities apart; or
         ``restriction="across"`` and a single table.
     InvalidPrior : a prior for another number of fields.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> people = {
+    ...     "id": list("abcdefgh"),
+    ...     "name": ["Ann", "Ann", "Bob", "Bob", "Cid", "Dan", "Eve", "Fay"],
+    ...     "born": [1980, 1980, 1975, 1975, 1990, 1991, 1960, 1944],
+    ...     "town": ["Ulm", "Ulm", "Bonn", "Bonn", "Ulm", "Bonn", "Ulm", "Bonn"],
+    ... }
+    >>> fit = cs.link(people)
+    >>> fit.entities()["entity"].tolist()
+    ['a', 'a', 'c', 'c', 'e', 'f', 'g', 'h']
     """
     types = dict(fields) if isinstance(fields, Mapping) else {}
     for name, type_ in types.items():
@@ -110,7 +123,8 @@ def link(
         problem = InputProblem("there is one record only, and none to link it with", "give at least two records")
         raise InputError(problem)
     if options.get("restriction") == "across" and records.num_sources == 1:
-        raise UnsupportedRequest("restriction='across' links records of different files, and there is only one")
+        text = "{restriction} links records of different files, and there is only one"
+        raise UnsupportedRequest(text, Remedy("restriction", "across"))
     as_types = as_compared(records, types)
     records = as_types.records
     _warn_of_types(as_types, types)
@@ -119,8 +133,8 @@ def link(
     if not compared:
         raise UnsupportedRequest(
             "no column can tell entities apart: each is constant, always missing, or different in every record; "
-            "name those to compare in fields="
-        )
+            "name those to compare in {fields}", Remedy("fields"),
+        )  # fmt: skip
     records = records.of_fields(compared)
     if similar:
         records = with_similar(records, _compared(similar, compared, chosen))
@@ -131,7 +145,7 @@ def link(
     _warn_of_copies(records)
     if pairs is not None:
         records = records.with_candidates(pairs)
-    found = fit("block-linkage", records, priors, method=method, draws=draws, seed=seed, **options)
+    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **options)
     found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values()))
     found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
     if similar:
@@ -151,8 +165,9 @@ def _compared(
     for field in similar:
         if field not in compared:
             reason = why.get(field, f"there are {', '.join(compared)}")
-            problem = f"similar= names {field!r}, which is not compared: {reason}"
-            raise InputError(InputProblem(problem, "correct the name, or name the column in fields= too"))
+            problem = f"{{similar}} names {field!r}, which is not compared: {reason}"
+            remedy = "correct the name, or name the column in {fields} too"
+            raise InputError(InputProblem(problem, remedy, remedies=(Remedy("similar"), Remedy("fields"))))
     return similar
 
 
@@ -200,8 +215,9 @@ def _warn_of_entities(compared: Sequence[str]) -> None:
         if field.strip().casefold().replace(" ", "_") in _ENTITY_NAMES:
             warn_input(
                 f"the column {field!r} is compared as a field, but called as known entities are: if it is the answer, "
-                f"give entity='{field}', else name the columns to compare in fields="
-            )
+                "give {entity}, else name the columns to compare in {fields}",
+                Remedy("entity", field), Remedy("fields"),
+            )  # fmt: skip
 
 
 def _check_files(records: Records) -> None:

@@ -6,10 +6,8 @@ head forbids the browser to fetch anything. All text is escaped by the template 
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import secrets
 import warnings
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
@@ -22,8 +20,7 @@ import numpy as np
 
 from consilience.drawing import GRID, INK, STYLE
 from consilience.errors import UnsupportedRequest
-
-__all__ = ["Alert", "Code", "Section", "require_folder", "write_page"]
+from consilience.output import GENERATOR, check_output, write_output
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,9 @@ class Section:
     blocks: Sequence[Any] = ()
 
 
-def write_page(title: str, lead: Any, sections: Sequence[Section], path: str | os.PathLike) -> Path:
+def write_page(
+    title: str, lead: Any, sections: Sequence[Section], path: str | os.PathLike, *, force: bool = False
+) -> Path:
     """Write a self-contained HTML page.
 
     Parameters
@@ -72,15 +71,19 @@ def write_page(title: str, lead: Any, sections: Sequence[Section], path: str | o
     title : of the page.
     lead : a block, or a list of blocks, above the first section; see `Section`.
     sections : parts of the page.
-    path : file to write; it appears when it is complete.
+    path, force : see `consilience.output.write_output`; a page of ours is replaced.
 
     Returns
     -------
     The path that was written.
+
+    Raises
+    ------
+    OutputRefused : where the file must not be written.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    require_folder(path)
+    check_output(path, force=force)
     environment = Environment(
         loader=PackageLoader("consilience"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
@@ -89,30 +92,14 @@ def write_page(title: str, lead: Any, sections: Sequence[Section], path: str | o
     above = lead if isinstance(lead, list) else [lead]
     html = environment.get_template("report.html").render(
         title=title,
+        generator=GENERATOR,
         lead=[_rendered(block, figures_so_far) for block in above],
         sections=[
             {"title": part.title, "blocks": [_rendered(block, figures_so_far) for block in part.blocks]}
             for part in sections
         ],
     )
-    return _write(Path(path), html)
-
-
-def require_folder(path: str | os.PathLike) -> None:
-    """Raise FileNotFoundError where a page could not be written, before the work that goes into it."""
-    if not Path(path).absolute().parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
-
-
-def _write(path: Path, text: str) -> Path:
-    """Write under another name and rename, so that nobody reads half a page."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        partial.write_text(text, encoding="utf-8", errors="replace")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+    return write_output(path, lambda stream: stream.write(html.encode(errors="replace")), force=force)
 
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
@@ -190,6 +177,7 @@ def _svg(figure: Any, prefix: str) -> Any:
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # The reader's fonts, not those of this machine, will show the text.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
+        _lay_out(figure)
         figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(buffer.getvalue())
     label = " ".join(axes.get_title(loc="left") for axes in figure.axes).strip()
@@ -197,6 +185,18 @@ def _svg(figure: Any, prefix: str) -> Any:
     width, _ = root.attrib.pop("width"), root.attrib.pop("height")
     root.attrib.update({"role": "img", "aria-label": label, "style": f"width: {width}"})
     return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704
+
+
+def _lay_out(figure: Any) -> None:
+    """Place what is in a figure once and for all: to save it would else draw the whole of it a second time for that."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        FigureCanvasSVG(figure)  # in whose units texts are measured
+        figure.set_dpi(FigureCanvasSVG.fixed_dpi)
+        layout.execute(figure)
+        figure.set_layout_engine(None)
 
 
 def _adapt(element: ElementTree.Element, prefix: str) -> None:

@@ -1,7 +1,8 @@
 """How the command shows tables: aligned text for people, JSON for programs, CSV for spreadsheets.
 
-A table is a list of rows, each a dict of column name to value; `rows_of` makes one of a data frame. Text shows four
-significant digits and the first rows; JSON and CSV hold everything. What is not a number, or not known, is null in
+A table is a mapping of column name to array; a short one may be a list of rows, each a dict. `columns_of` makes one of
+a data frame, and `rows_of` rows of either. Text shows four significant digits and the first rows, and is made of these
+alone; JSON and CSV hold everything. What is not a number, or not known, is null in
 JSON and empty elsewhere.
 """
 
@@ -10,35 +11,62 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, BinaryIO
 
-__all__ = ["Rows", "json_text", "rows_of", "table_text", "write_columns", "write_csv"]
+from consilience.notes import Level, Note
+from consilience.output import text_stream, write_output
 
 Rows = Sequence[Mapping[str, Any]]
+
+Columns = Mapping[str, Any]
 
 _ROWS = 65_536  # of a large table that are written at a time
 
 
-def rows_of(frame: Any) -> list[dict[str, Any]]:
-    """Return the rows of a data frame."""
-    return frame.to_dict("records")
+def print_notes(notes: Iterable[Note]) -> None:
+    """Print what a reader should know of a fit; what is worse was said as a warning."""
+    for note in notes:
+        if note.level is Level.note:
+            print(f"note     {note.words('flags')}")
+
+
+def columns_of(frame: Any) -> dict[str, Any]:
+    """Return the columns of a data frame as arrays."""
+    return {str(name): frame[name].to_numpy() for name in frame}
+
+
+def rows_of(table: Any, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return the rows, or the first of them, of a data frame or of columns."""
+    columns = table if isinstance(table, Mapping) else columns_of(table)
+    listed = [_plain_column(_array(values)[:limit]) for values in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]
+
+
+def _array(values: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(values)
 
 
 def table_text(
-    rows: Rows, limit: int | None = 20, hint: str = "use --json", widest: int | None = 60, number: int | None = None
-) -> str:
+    table: Rows | Columns, limit: int | None = 20, hint: str = "use --json", widest: int | None = 60,
+    number: int | None = None,
+) -> str:  # fmt: skip
     """Lay out a table: texts to the left, numbers to the right, columns without any value left out.
 
     Parameters
     ----------
-    rows : of equal columns.
+    table : columns of equal length, or rows of equal columns.
     limit : show so many rows; all where None.
     hint : how to see the others.
     widest : longer cells are cut; none where None.
-    number : of all rows, where ``rows`` are only the first of them.
+    number : of all rows, where these are only the first of them.
     """
+    rows = table if not isinstance(table, Mapping) else rows_of(table, limit)
+    if number is None:
+        number = len(next(iter(table.values()), ())) if isinstance(table, Mapping) else len(table)
     if not rows:
         return "(no rows)"
     shown = rows[:limit]
@@ -52,7 +80,6 @@ def table_text(
         to_the_left = any(isinstance(value, str) for value in values)
         columns.append([cell.ljust(width) if to_the_left else cell.rjust(width) for cell in cells])
     lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    number = len(rows) if number is None else number
     if number > len(shown):
         lines.append(f"… and {number - len(shown):,} more ({hint})")
     return "\n".join(lines)
@@ -90,26 +117,34 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
-def write_csv(rows: Rows, path: str | Path) -> None:
-    """Write a table to a CSV file, in place of an earlier one."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
-        writer.writeheader()
-        writer.writerows([_plain(row) for row in rows])
+def write_csv(rows: Rows, path: str | os.PathLike, *, force: bool = False) -> None:
+    """Write a table to a CSV file; for ``path`` and ``force`` see `consilience.output.write_output`."""
+
+    def write(stream: BinaryIO) -> None:
+        with text_stream(stream) as file:
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
+            writer.writeheader()
+            writer.writerows([_plain(row) for row in rows])
+
+    write_output(path, write, force=force)
 
 
-def write_columns(columns: Mapping[str, Any], path: str | Path) -> None:
+def write_columns(columns: Mapping[str, Any], path: str | os.PathLike, *, force: bool = False) -> None:
     """Write arrays of equal length to a CSV file as `write_csv` writes rows: for tables of many rows.
 
     Some rows at a time are Python's own objects, which take ten times the memory of the arrays.
     """
     number = len(next(iter(columns.values()), ()))
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        for start in range(0, number, _ROWS):
-            part = (_plain_column(values[start : start + _ROWS]) for values in columns.values())
-            writer.writerows(zip(*part, strict=True))
+
+    def write(stream: BinaryIO) -> None:
+        with text_stream(stream) as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            for start in range(0, number, _ROWS):
+                part = (_plain_column(_array(values[start : start + _ROWS])) for values in columns.values())
+                writer.writerows(zip(*part, strict=True))
+
+    write_output(path, write, force=force)
 
 
 def _plain_column(values: Any) -> list[Any]:

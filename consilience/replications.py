@@ -18,10 +18,8 @@ from numpyro import handlers
 
 from consilience.arrays import Array, Key
 from consilience.errors import UnsupportedRequest
-from consilience.inference.generic import BoundModel, latent_values
+from consilience.inference.generic import latent_values
 from consilience.models.interface import Gibbs, Model
-
-__all__ = ["Chain", "Replications", "replications_of"]
 
 SIZES = {"num_items": 8, "num_annotators": 4, "num_labels": 3}
 """So small that ten thousands of them fit, and that the chains mix."""
@@ -59,7 +57,7 @@ class Replications:
 
 
 def replications_of(
-    member: Model, priors: Any, options: Mapping[str, Any], *, key: Key, sweeps: int, warmup: int, draws: int,
+    member: Model, priors: Any, settings: Mapping[str, Any], *, key: Key, sweeps: int, warmup: int, draws: int,
     thinning: int,
 ) -> Replications:  # fmt: skip
     """Prepare the replications of a member whose sampler can draw data anew.
@@ -74,17 +72,18 @@ def replications_of(
     ------
     UnsupportedRequest : the simulated rows have weights other than one, which data drawn anew do not follow.
     """
-    gibbs: Any = member.gibbs
-    data, _ = member.simulate(key, priors, **SIZES, **options)
+    gibbs: Any = member.engine("gibbs")
+    data, _ = member.simulate(key, priors, **SIZES, **settings)
     if np.any(np.asarray(getattr(data, "weight", 1)) != 1):
         raise UnsupportedRequest(f"'{member.name}' simulates rows with weights; data are drawn anew of weight one only")
-    template = jax.tree.map(jnp.asarray, gibbs.prepare(data, priors, **options))
-    bound = BoundModel(member.model, priors, options)
+    resolved = member.resolve(data, priors, settings)
+    template = jax.tree.map(jnp.asarray, gibbs.prepare(resolved))
+    density: Any = member.density
 
     def start(key: Key) -> Chain:
         key_values, key_data = jax.random.split(key)
-        values = latent_values(handlers.trace(handlers.seed(bound, key_values)).get_trace(data))
-        return Chain(*gibbs.redraw(key_data, gibbs.state_at(values, data, template), template))
+        values = latent_values(handlers.trace(handlers.seed(density, key_values)).get_trace(resolved))
+        return Chain(*gibbs.redraw(key_data, gibbs.at(values, resolved, template), template))
 
     def redraw(key: Key, chain: Chain) -> Chain:
         return Chain(*gibbs.redraw(key, chain.state, chain.problem))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,29 +18,37 @@ from consilience import figures
 from consilience.agreement_page import agreement_lead, agreement_sections, predictive_section
 from consilience.annotator_page import annotator_sections, next_label_sections
 from consilience.chains_page import ambiguity_sections, chain_score_sections, split_systems
-from consilience.data import Annotations, Chains, ClassMap, Constraints, Partition, Predictions, Rankings, Records
+from consilience.data import Annotations, ClassMap, Predictions, Rankings, Records
+from consilience.data.accept import as_system, as_systems
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import Agreement, agreement
 from consilience.evaluation.annotator_scores import annotator_agreement
 from consilience.evaluation.certainties import certainty, expected_risk
+from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import Comparison, compare
-from consilience.evaluation.metrics import Metric, resolve
 from consilience.evaluation.scores import Score
-from consilience.inference.fitting import Fit, is_direct
+from consilience.inference.fitting import Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, stored_priors
 from consilience.linkage_page import linkage_lead, linkage_sections, system_sections
 from consilience.models import MEMBERS
-from consilience.models.partition import PartitionTruth
-from consilience.models.truth import Block, DirichletTruth, LabelTruth, Truth
-from consilience.pages import Alert, Code, Section, require_folder, write_page
+from consilience.models.interface import Exact
+from consilience.models.truth import CHAINS, CLASSES, Ranked, Truth
+from consilience.models.truth.truth import PARTITION, VIEWS, Block, Question
+from consilience.notes import Level
+from consilience.output import check_output
+from consilience.pages import Alert, Code, Section, write_page
 from consilience.views_page import views_lead, views_sections
-
-__all__ = ["report"]
 
 # The table of least certain items, and how many classes it names for each.
 _LEAST_CERTAIN, _LEADING = 25, 3
+
+# Annotations that are simulated to check the agreement; and how many data sets: enough to tell a p-value of .05.
+_MOST_SIMULATED, _DATA_SETS = 1 << 22, (40, 200)
+
+# Mean plausibilities below this are not shown.
+_LEAST_SHOWN = 0.005
 
 # Rankings of more numbers than this are drawn anew for each score: 2^26 codes take 256 MiB.
 _MOST_REMEMBERED = 1 << 26
@@ -47,7 +56,7 @@ _MOST_REMEMBERED = 1 << 26
 
 def report(
     fit: Fit | Agreement,
-    predictions: Predictions | Chains | Partition | Mapping[str, Any] | None = None,
+    predictions: Any = None,
     *,
     path: str | os.PathLike = "report.html",
     metric: str | Metric | Sequence[str | Metric] | None = None,
@@ -57,15 +66,16 @@ def report(
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
+    force: bool = False,
 ) -> Path:
     """Write a report on a fit, and on systems evaluated against it, as one self-contained HTML file.
 
     Parameters
     ----------
     fit : of `consilience.fit`; or of `consilience.agreement`, for a page on the agreement of annotators alone.
-    predictions : of one system, or of several by name; classes of items, coreference chains, or of linked records
-        partitions (`read_partition`).
-    path : file to write; it appears when it is complete, in place of an earlier one.
+    predictions : of one system, as `evaluate` takes it, or of several in a dict by name; classes of items, coreference
+        chains, or of linked records partitions (`read_partition`).
+    path : file to write; it appears when it is complete, in place of an earlier page of ours; ``-`` is standard output.
     metric : what the systems are compared by. A list gives all metrics to report, the first one for the leaderboard;
         by default they follow from the length of the predictions.
     risk : groups of classes, such as risk categories.
@@ -73,106 +83,194 @@ def report(
     sections : further parts, before the last one.
     missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
     singletons : of chains, whether entities of one mention count.
+    force : replace a file that exists also where it is no page of ours.
 
     Returns
     -------
     The path that was written.
+
+    Raises
+    ------
+    OutputRefused : before any work, where the file must not be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> found = cs.agreement(cs.Annotations.from_counts([[3, 0], [1, 2]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = cs.report(found, path=Path(folder, "agreement.html"))
+    ...     path.read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
     """
-    require_folder(path)
+    check_output(path, force=force)
     if isinstance(fit, Agreement):
         if predictions is not None or risk is not None:
             raise UnsupportedRequest("systems are scored against the truth of a fit; report a fit")
-        about = [*agreement_sections(fit), *sections]
-        return write_page(title or "Agreement of annotators", agreement_lead(fit), about, path)
-    if isinstance(fit.truth, PartitionTruth):
-        if risk is not None:
-            raise UnsupportedRequest("risk= groups classes, and linked records have none")
-        partitions = _partitions(predictions)
-        compared = system_sections(fit, partitions, metric, missing=missing, unknown=unknown)
-        about = [*linkage_sections(fit), *compared, *sections, _run_section(fit, partitions)]
-        return write_page(title or "Records of the same entity", [*_alerts(fit), *linkage_lead(fit)], about, path)
-    if isinstance(fit.data, Constraints):
-        if predictions is not None or risk is not None:
-            raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
-        about = [*views_sections(fit), *sections, _run_section(fit, {})]
-        return write_page(title or "Views of experts", [*_alerts(fit), *views_lead(fit)], about, path)
-    if isinstance(predictions, Partition):
+        own = [*agreement_sections(fit), *sections]
+        return write_page(title or "Agreement of annotators", agreement_lead(fit), own, path, force=force)
+    settings = {"missing": missing, "unknown": unknown, "singletons": singletons}
+    make, systems = _PAGES[fit.truth.kind.name], _named(fit, predictions)
+    named, lead, about = make(fit, systems, metric=metric, risk=risk, sections=sections, settings=settings)
+    return write_page(title or named, [*_alerts(fit), *lead], about, path, force=force)
+
+
+Page = tuple[str, Sequence[Any], Sequence[Any]]
+"""Title, what stands above all else, and the sections."""
+
+
+def _linkage_page(
+    fit: Fit, systems: Mapping[str, Any], *, metric: Any, risk: ClassMap | None, sections: Sequence[Section],
+    settings: Mapping[str, Any],
+) -> Page:  # fmt: skip
+    """Return the page of linked records."""
+    if risk is not None:
+        raise UnsupportedRequest("risk= groups classes, and linked records have none")
+    if any(system.kind != PARTITION.name for system in systems.values()):
+        raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
+    policies = {name: settings[name] for name in ("missing", "unknown")}
+    compared = system_sections(fit, systems, metric, **policies)
+    about = [*linkage_sections(fit), *compared, *sections, _run_section(fit, systems)]
+    return "Records of the same entity", linkage_lead(fit), about
+
+
+def _views_page(
+    fit: Fit, systems: Mapping[str, Any], *, metric: Any, risk: ClassMap | None, sections: Sequence[Section],
+    settings: Mapping[str, Any],
+) -> Page:  # fmt: skip
+    """Return the page of views."""
+    if systems or risk is not None:
+        raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
+    about = [*views_sections(fit), *sections, _run_section(fit, {})]
+    return "Views of experts", views_lead(fit), about
+
+
+def _classes_page(
+    fit: Fit, systems: Mapping[str, Any], *, metric: Any, risk: ClassMap | None, sections: Sequence[Section],
+    settings: Mapping[str, Any],
+) -> Page:  # fmt: skip
+    """Return the page of classes of items, and of chains of mentions."""
+    if any(system.kind == PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("a partition of records is scored against a fit of records")
-    given = {predictions.name: predictions} if isinstance(predictions, Predictions) else predictions or {}
-    systems, chains = split_systems({"response": given} if isinstance(given, Chains) else given)
-    truth = _remembering(fit.truth)
-    certainties = _certainties(truth)
-    exact = _exact_certainty(truth)
-    parts = []
+    systems, chains = split_systems(systems)
+    found = _Found(fit, systems, metric, risk, {name: settings[name] for name in ("missing", "unknown")})
+    truth, parts = found.truth, []
     if systems:
-        metrics = _metrics(metric, truth, systems)
-        comparison = compare(truth, systems, metric=metrics[0], missing=missing, unknown=unknown)
-        scores = {
-            name: evaluate(truth, system, metrics, by=risk, missing=missing, unknown=unknown)
-            for name, system in systems.items()
-        }
-        parts.append(_leaderboard_section(comparison, exact or certainties[0], truth))
-    parts.append(_certainty_section(truth, certainties, exact))
+        parts.append(_leaderboard_section(found.comparison, found.top, truth))
+    parts.append(_certainty_section(truth, found.certainties))
     parts += next_label_sections(truth)
     if systems:
-        parts.append(_scores_section(scores, metrics, truth))
+        parts.append(_scores_section(found.scores, found.metrics, truth))
     if risk is not None:
-        by_group = {name: results[metrics[0].name] for name, results in scores.items()} if systems else {}
-        parts.append(_risk_section(truth, risk, certainties[0], by_group))
+        by_group = {name: scores[found.metrics[0].name] for name, scores in found.scores.items()}
+        parts.append(_risk_section(truth, risk, found.top, by_group))
     if chains:
         names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
-        parts += chain_score_sections(fit, chains, [str(name) for name in names], singletons=singletons)
+        parts += chain_score_sections(
+            fit, chains, [str(name) for name in names], singletons=settings["singletons"]
+        )
     parts += ambiguity_sections(fit)
     parts += annotator_sections(fit)
-    parts += _agreement_parts(fit, truth, exact or certainties[0])
+    parts += _agreement_parts(fit, truth, found.top)
     parts += [*sections, _run_section(fit, systems)]
-    lead = [*_alerts(fit), _about(fit), _key_figures(fit, exact or certainties[0])]
-    return write_page(title or "Evaluation under uncertain ground truth", lead, parts, path)
+    return "Evaluation under uncertain ground truth", [_about(fit), _key_figures(fit, found.top)], parts
+
+
+_PAGES = {
+    PARTITION.name: _linkage_page, VIEWS.name: _views_page, CLASSES.name: _classes_page, CHAINS.name: _classes_page,
+}  # fmt: skip
+"""What makes the page of each kind of truth."""
+
+
+def _named(fit: Fit, predictions: Any) -> dict[str, Any]:
+    """Return systems by name, also where one is given by itself."""
+    if predictions is None:
+        return {}
+    if isinstance(predictions, Mapping):
+        return as_systems(fit, predictions) if predictions else {}
+    system = as_system(fit, predictions)
+    return {"response" if system.kind == CHAINS.name else system.name: system}
 
 
 # Sections of a report -------------------------------------------------------------------------------------------------
 
 
-def _remembering(truth: Truth) -> Truth:
+class _Found:
+    """What a page of classes says in several places, each computed once.
+
+    Parameters
+    ----------
+    fit : that the page is about.
+    systems : predictions by name.
+    metric, risk : as in `report`.
+    policies : for items and classes that do not agree.
+    """
+
+    def __init__(
+        self, fit: Fit, systems: Mapping[str, Predictions], metric: Any, risk: ClassMap | None,
+        policies: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self.truth = _remembering(fit.truth)
+        self.systems, self.risk, self.policies = systems, risk, policies
+        self.metrics = _metrics(metric, self.truth, systems) if systems else []
+
+    @functools.cached_property
+    def certainties(self) -> list[Score]:
+        """Certainties of the top 1, 2 and 3 classes: of as many as the truth ranks and the data leave open."""
+        most = min(3, max(1, self.truth.num_classes - 1)) if self.truth.answers(Ranked(2)) else 1
+        return list(certainty(self.truth, top=range(1, most + 1)).values())
+
+    @property
+    def top(self) -> Score:
+        """The certainty of the top class."""
+        return self.certainties[0]
+
+    @functools.cached_property
+    def comparison(self) -> Comparison:
+        """The leaderboard, by the first metric."""
+        return compare(self.truth, self.systems, metric=self.metrics[0], **self.policies)
+
+    @functools.cached_property
+    def scores(self) -> dict[str, dict[str, Score]]:
+        """All metrics of each system."""
+        return {
+            name: evaluate(self.truth, system, self.metrics, by=self.risk, **self.policies)
+            for name, system in self.systems.items()
+        }
+
+
+def _remembering(truth: Any) -> Any:
     """Return a truth that draws its rankings once for each depth, for the many scores of one report."""
-    remembering: Any = copy.copy(truth)
+    if not truth.answers(Ranked(2)) and truth.exact(Ranked(1)) is not None:
+        return truth  # nothing is drawn
+    remembering = copy.copy(truth)
     kept: dict[int, list[Block]] = {}
 
-    def ranked(depth: int) -> Iterator[Block]:
-        if depth * truth.num_items * truth.num_draws > _MOST_REMEMBERED:
-            return truth.ranked(depth)
-        if depth not in kept:
-            kept[depth] = [Block(items, np.asarray(values)) for items, values in truth.ranked(depth)]
-        return iter(kept[depth])
+    def blocks(question: Question) -> Iterator[Block]:
+        match question:
+            case Ranked(depth) if depth * truth.num_units * truth.num_draws <= _MOST_REMEMBERED:
+                if depth not in kept:
+                    kept[depth] = [one._replace(values=np.asarray(one.values)) for one in truth.blocks(question)]
+                return iter(kept[depth])
+        return truth.blocks(question)
 
-    remembering.ranked = ranked
-    remembering.point = lambda: truth.point  # an estimate that is made at its first use serves both
+    remembering.blocks = blocks
+    remembering.point = truth.standard  # an estimate that is made at its first use serves both
     return remembering
 
 
-def _certainties(truth: Truth) -> list[Score]:
-    """Measure the certainty of the top 1, 2 and 3 classes: of as many as the truth ranks and the data leave open."""
-    most = 1 if isinstance(truth, LabelTruth) else min(3, max(1, truth.num_classes - 1))
-    return list(certainty(truth, top=range(1, most + 1)).values())
-
-
-def _exact_certainty(truth: Truth) -> Score | None:
-    try:
-        return certainty(truth, exact=True)
-    except UnsupportedRequest:
-        return None
-
-
-def _metrics(metric: Any, truth: Truth, systems: Mapping[str, Predictions]) -> list[Metric]:
+def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> list[Metric]:
     """Choose what to report; a single metric is put before those that follow from the length of the predictions."""
     if isinstance(metric, list | tuple):
         return [resolve(one) for one in metric]
     depth = min(3, max(1, truth.num_classes - 1), *(system.num_positions for system in systems.values()))
     by_depth = {1: ["top-1"], 2: ["top-2", "top-1", "set-2", "ao-2"], 3: ["top-3", "top-1", "set-2", "set-3", "ao-3"]}
     names: list[Any] = by_depth[depth]
-    if isinstance(truth, LabelTruth):
+    ranks = truth.answers(Ranked(2))
+    if not ranks:
         names = [name for name in names if name.startswith("top-")]
-    if not hasattr(truth, "entries") or isinstance(truth, LabelTruth) or depth == 1:
+    if not ranks or depth == 1:
         names = sorted(names, key=lambda name: name != "top-1")
     chosen = [resolve(one) for one in ([] if metric is None else [metric]) + names]
     return list({one.name: one for one in chosen}.values())
@@ -188,8 +286,9 @@ def _about(fit: Fit) -> str:
 
 def _key_figures(fit: Fit, top: Score) -> dict[str, Any]:
     data = fit.data
-    sizes = {"items": fit.truth.num_items, "annotators": getattr(data, "num_annotators", None)}
-    sizes |= {"classes": fit.truth.num_classes}
+    sizes = {"items": fit.truth.num_units, "annotators": getattr(data, "num_annotators", None)}
+    truth: Any = fit.truth
+    sizes |= {"classes": truth.num_classes}
     if fit.truth.num_draws == 1:
         return {name: size for name, size in sizes.items() if size}
     sizes |= {"draws of the truth": fit.truth.num_draws}
@@ -260,7 +359,7 @@ def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str,
         )
     else:
         why = (
-            f"The truth of {_below(top, 0.99):,} of {_count(truth.num_items, 'item')} is not certain (certainty below "
+            f"The truth of {_below(top, 0.99):,} of {_count(truth.num_units, 'item')} is not certain (certainty below "
             "0.99), so the score of a system changes from one draw of the truth to the next: “sd from truth”. Another "
             f"{_count(comparison.num_items, 'item')} would also have given other scores: “sd from items” (Bayesian "
             "bootstrap)."
@@ -281,33 +380,32 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _certainty_section(truth: Truth, certainties: list[Score], exact: Score | None) -> Section:
-    blocks: list[Any] = [_trust(certainties[0], exact, truth)]
+def _certainty_section(truth: Any, certainties: list[Score]) -> Section:
+    blocks: list[Any] = [_trust(certainties[0], truth)]
     if truth.num_draws > 1:
-        blocks.append(_certainty_table([*([exact] if exact is not None else []), *certainties]))
+        blocks.append(_certainty_table(certainties))
         curves = {f"top {number}": score for number, score in enumerate(certainties, 1)}
-        blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(exact or certainties[0])])
-        blocks += _least_certain(truth, certainties, exact)
+        blocks.append([figures.sorted_certainty(curves), figures.certainty_histogram(certainties[0])])
+        blocks += _least_certain(truth, certainties)
     return Section("How far the ground truth can be trusted", blocks)
 
 
-def _trust(top: Score, exact: Score | None, truth: Truth) -> str:
+def _trust(best: Score, truth: Truth) -> str:
     if truth.num_draws == 1:
         return (
             "This model gives a point estimate, one truth without uncertainty, so the certainty of every item is 1. "
             "That is a property of the method and says nothing about how well the annotators agree; a model with "
             "draws of the truth would."
         )
-    best = exact or top
     return (
         "The certainty of an item is the share of draws of the truth that agree on its most plausible class (or set of "
-        f"classes). It is {best.value:.4f} on average; {_below(best, 0.99):,} of {_count(truth.num_items, 'item')} "
+        f"classes). It is {best.value:.4f} on average; {_below(best, 0.99):,} of {_count(truth.num_units, 'item')} "
         f"are below 0.99 and {_below(best, 0.9):,} below 0.9. It is not a score to be maximised: it rises with the "
         "reliability that one grants to the annotators."
     ) + (
-        " Where it was counted among draws it is slightly too high, the largest of several frequencies; the exact "
+        " Where it was counted among draws it is slightly too high, the largest of several frequencies; an exact "
         "value has no such error."
-        if exact is not None
+        if not len(best.draws)
         else ""
     )
 
@@ -323,36 +421,29 @@ def _certainty_table(scores: list[Score]) -> Any:
     return pandas.DataFrame(rows)
 
 
-def _least_certain(truth: Truth, certainties: list[Score], exact: Score | None) -> list[Any]:
+def _least_certain(truth: Any, certainties: list[Score]) -> list[Any]:
     """Tabulate the items that are least certain, with the mean plausibilities of their leading classes."""
     import pandas
 
-    best = exact or certainties[0]
+    best = certainties[0]
     chosen = np.argsort(best.items, kind="stable")[:_LEAST_CERTAIN]
     chosen = chosen[best.items[chosen] < 1]
     if not len(chosen):
         return ["Every item is certain."]
-    ids = np.arange(truth.num_items) if truth.items is None else truth.items
-    columns: dict[str, Any] = {"item": [str(ids[place]) for place in chosen]}
+    columns: dict[str, Any] = {"item": truth.names()[chosen].astype(str)}
     columns["leading classes, with their mean plausibility"] = _leading_classes(truth, chosen)
     columns |= {f"certainty, top {number}": score.items[chosen] for number, score in enumerate(certainties, 1)}
-    if exact is not None:
-        columns["top 1, exact"] = exact.items[chosen]
     return ["The least certain items, lowest first:", pandas.DataFrame(columns)]
 
 
-def _leading_classes(truth: Truth, positions: np.ndarray) -> list[str]:
-    drawn = figures.plausibility_draws(truth, positions.tolist())
-    texts = []
-    for position, (codes, draws) in zip(positions, drawn, strict=True):
-        mean = draws.mean(axis=0)
-        if isinstance(truth, DirichletTruth):
-            mean = truth.mean()[truth.entries.first[position] : truth.entries.first[position + 1]]
+def _leading_classes(truth: Any, positions: np.ndarray) -> list[str]:
+    texts, classes = [], truth.ids.get("class")
+    for codes, mean in truth.mean_shares(positions.tolist()):
         order = np.argsort(-mean, kind="stable")[:_LEADING]
-        names = codes if truth.classes is None else np.asarray(truth.classes, object)[codes]
-        leading = [f"{names[place]} ({mean[place]:.2f})" for place in order]
+        names = codes if classes is None else np.asarray(classes, object)[codes]
+        leading = [f"{names[place]} ({mean[place]:.2f})" for place in order if mean[place] >= _LEAST_SHOWN]
         rest = 1 - mean[order].sum()
-        texts.append(", ".join(leading + ([f"all others ({rest:.2f})"] if rest >= 0.005 else [])))
+        texts.append(", ".join(leading + ([f"all others ({rest:.2f})"] if rest >= _LEAST_SHOWN else [])))
     return texts
 
 
@@ -372,11 +463,12 @@ def _scores_section(scores: Mapping[str, Mapping[str, Score]], metrics: list[Met
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
         drawn.append(figures.score_histogram(first, title=f"{_capital(metrics[0].title)} over draws of the truth"))
-        words = (
-            "Each metric is averaged over items and draws of the truth (uncertainty-adjusted). “Worst” and “best draw” "
-            "are the lowest and highest score of the whole data set among the draws: how far a single aggregated "
-            "truth, had it fallen out differently, could have moved the result."
-        )
+        words = "Each metric is averaged over items and draws of the truth (uncertainty-adjusted)."
+        if "worst draw" in frame:
+            words += (
+                " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "
+                "far a single aggregated truth, had it fallen out differently, could have moved the result."
+            )
     return Section("Scores of each system", [words, frame, drawn])
 
 
@@ -463,28 +555,22 @@ def _pairwise_agreement(fit: Fit) -> list[Section]:
         # The model was fitted to every row; the report is about the same ones.
         parts += agreement_sections(agreement(fit.data, duplicates="keep"))
     with contextlib.suppress(UnsupportedRequest):
-        parts.append(predictive_section(agreement(fit)))
+        number = int(np.clip(_MOST_SIMULATED // max(len(fit.data.item), 1), *_DATA_SETS))
+        parts.append(predictive_section(agreement(fit, num_predictive=number, most_simulated=_MOST_SIMULATED)))
     return parts
-
-
-def _partitions(given: Any) -> dict[str, Partition]:
-    systems = {given.name: given} if isinstance(given, Partition) else dict(given or {})
-    if not all(isinstance(one, Partition) for one in systems.values()):
-        raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
-    return systems
 
 
 def _run_section(fit: Fit, systems: Mapping[str, Any]) -> Section:
     import pandas
 
     # What was found stands under the table, in sentences.
-    described = {name: value for name, value in fit.describe().items() if name not in ("advice", "notes")}
+    described = {name: value for name, value in fit.describe().items() if name != "notes"}
     described = {name.replace("_", " "): _setting(value) for name, value in described.items()}
     table = pandas.DataFrame({"what": list(described), "value": list(described.values())})
     return Section(
         "What was run",
         [table, _diagnosis(fit), "To reproduce it:", Code(_reproduction(fit, systems)),
-         *(["Please cite:", Code(fit.member.citation)] if fit.member.citation else [])],
+         *(["Please cite:", Code(fit.member.paper)] if fit.member.paper else [])],
     )  # fmt: skip
 
 
@@ -501,7 +587,7 @@ _ENDINGS = {
 
 def _alerts(fit: Fit) -> list[Alert]:
     """Return what stands above everything else on the page of a fit whose numbers are not to be trusted."""
-    texts = [text[:1].upper() + text[1:] + "." for text in fit.diagnostics()]
+    texts = [text[:1].upper() + text[1:] + "." for text in _said(fit, Level.error)]
     # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
     if fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws):
         texts.insert(0, _ENDINGS[fit.result])
@@ -509,17 +595,21 @@ def _alerts(fit: Fit) -> list[Alert]:
 
 
 def _diagnosis(fit: Fit) -> str:
-    said = fit.diagnostics()
-    return " ".join([_how_it_ended(fit), *(f"Of this fit: {note}." for note in fit.notes() if note not in said)])
+    notes = [*_said(fit, Level.warning), *_said(fit, Level.note)]
+    return " ".join([_how_it_ended(fit), *(f"Of this fit: {note}." for note in notes)])
+
+
+def _said(fit: Fit, level: Level) -> list[str]:
+    return [note.words() for note in fit.findings() if note.level is level]
 
 
 def _how_it_ended(fit: Fit) -> str:
     if fit.method == "exact":
         return "The posterior is exact: there is no chain and no optimiser whose convergence could be in doubt."
-    problems = fit.diagnostics()
+    problems = _said(fit, Level.error)
     if problems:
         return "Diagnostics: " + "; ".join(problems) + "."
-    if is_direct(fit.member, fit.method):
+    if isinstance(fit.member.engine(fit.method), Exact):
         return f"The estimate was computed directly, with the result “{fit.result}”, and nothing of it is poor."
     if fit.run is None:
         return "The steps of the run are not stored with a fit; what was poor was said when it was fitted."
@@ -534,10 +624,6 @@ def _how_it_ended(fit: Fit) -> str:
 
 def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
     kind = type(fit.data).__name__
-    readers = {
-        "Annotations": "read_annotations", "Ratings": "read_ratings", "Rankings": "read_rankings",
-        "Mentions": "read_mentions", "Records": "read_records", "Constraints": "read_constraints",
-    }  # fmt: skip
     model = repr(fit.member.name) if fit.member.name in MEMBERS else fit.member.name
     settings = "".join(f", {name}={value!r}" for name, value in fit.options.items())
     driver = {name: fit.attributes[name] for name in ("chains", "warmup", "max_steps") if name in fit.attributes}
@@ -561,7 +647,7 @@ def _reproduction(fit: Fit, systems: Mapping[str, Any]) -> str:
         listed = [str(field) for field in fit.data.fields]
         sources = f"{_sources(fit.data)}, fields={listed}{_known_entity(fit.data)}"
     return (
-        f"{before}data = cs.{readers.get(kind, 'load')}({sources})  # {kind}, hash {data_hash}…\n"
+        f"{before}data = cs.{fit.data.reader or 'load'}({sources})  # {kind}, hash {data_hash}…\n"
         f"fit = cs.fit({model}, data{settings}, seed={fit.seed})\n{write}"
     )
 

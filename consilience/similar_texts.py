@@ -21,10 +21,8 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.errors import UnsupportedRequest
+from consilience.errors import NotInstalled
 from consilience.models.rows import equal_pairs
-
-__all__ = ["FURTHEST_TEXTS", "near_texts", "num_near"]
 
 FURTHEST_TEXTS = 2
 """Typing errors between texts that are near."""
@@ -92,7 +90,7 @@ def _rapidfuzz() -> tuple[Any, Any]:
         process = importlib.import_module("rapidfuzz.process")
         metrics = importlib.import_module("rapidfuzz.distance")
     except ImportError as problem:
-        raise UnsupportedRequest(
+        raise NotInstalled(
             "similar texts are found by rapidfuzz, which is not installed; pip install 'consilience[strings]'"
         ) from problem
     return process, metrics.OSA.distance

@@ -24,8 +24,6 @@ from consilience.models.block_linkage.similar import ONLY_NEAR
 from consilience.models.rows import equal_pairs
 from consilience.similar_texts import near_texts, num_near
 
-__all__ = ["FURTHEST", "SIMILAR_KINDS", "check_kinds", "with_similar"]
-
 FURTHEST = 2
 """Values at most so far apart are near."""
 

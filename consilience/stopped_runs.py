@@ -11,8 +11,6 @@ from pathlib import Path
 from consilience.errors import InvalidFit, UnsupportedRequest
 from consilience.inference.run_folder import holds_checkpoint
 
-__all__ = ["command_to_go_on", "keep_compiled_programs", "refuse_unfinished", "stoppable"]
-
 
 def command_to_go_on(words: list[str]) -> str:
     """Return the command that goes on with this one."""
@@ -27,6 +25,11 @@ def refuse_unfinished(folder: Path, run: Path, *, resume: bool, force: bool) -> 
     folder : to which the command writes, as the message names it.
     run : the folder in which its checkpoint would be.
     resume, force : whether to go on with that run, or to start it again.
+
+    Raises
+    ------
+    UnsupportedRequest : both are given.
+    InvalidFit : the folder holds such a run, and neither is given.
     """
     if force and resume:
         raise UnsupportedRequest("--resume goes on with a run and --force starts it again; give one of them")
@@ -38,7 +41,12 @@ def refuse_unfinished(folder: Path, run: Path, *, resume: bool, force: bool) -> 
 
 @contextlib.contextmanager
 def stoppable(run: Path, words: list[str]) -> Iterator[None]:
-    """Say how to go on after Ctrl-C outside the loop of the run; leave no empty folder where it could not begin."""
+    """Say how to go on after Ctrl-C outside the loop of the run; leave no empty folder where it could not begin.
+
+    Raises
+    ------
+    KeyboardInterrupt : as it came; with the command to go on as its text where there is a checkpoint.
+    """
     try:
         yield
     except KeyboardInterrupt:

@@ -10,8 +10,6 @@ from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.inference.fitting import fit
 
-__all__ = ["sweep"]
-
 
 def sweep(
     model: Any,
@@ -35,25 +33,35 @@ def sweep(
     risk : groups of classes; adds the certainty of the group and, for groups that are numbers, the expected risk.
     systems : predictions by name; adds each metric of each system.
     metrics : for the systems.
-    exact : measure the certainty of the top class by quadrature too.
+    exact : measure the certainty of the top class by quadrature too; all else is measured by draws.
 
     Returns
     -------
     Data frame with the columns ``reliability, system, score, value, sd, lower, upper, worst, best, point_estimate,
     items``.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> data = cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"])
+    >>> table = cs.sweep("dirichlet", data, [1, 10], draws=100)
+    >>> table["score"].tolist()
+    ['certainty of the top class', 'certainty of the top class']
+    >>> table["value"].is_monotonic_increasing
+    True
     """
     import pandas
 
     rows = []
     for value in reliability:
         fitted = fit(model, data, reliability=value, **options)
-        scores = [("", score) for score in certainty(fitted, top=list(top)).values()]
+        scores = [("", score) for score in certainty(fitted, top=list(top), exact=False).values()]
         if exact:
             scores.append(("", certainty(fitted, exact=True)))
         if risk is not None:
-            scores += [("", certainty(fitted, classes_to=risk)), ("", certainty(fitted, classes_to=risk, by="sum"))]
+            scores += [("", certainty(fitted, classes_to=risk, by=by, exact=False)) for by in ("top", "sum")]
             scores += [("", expected_risk(fitted, risk))] if risk.score is not None else []
         for name, predictions in (systems or {}).items():
-            scores += [(name, score) for score in evaluate(fitted, predictions, metric=list(metrics)).values()]
+            scores += [(name, score) for score in evaluate(fitted, predictions, list(metrics), exact=False).values()]
         rows += [{"reliability": value, "system": name, **score.row()} for name, score in scores]
     return pandas.DataFrame(rows)

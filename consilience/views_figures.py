@@ -27,8 +27,6 @@ from consilience.drawing import (
     styled,
 )
 
-__all__ = ["clusters", "expert_views", "number_of_views", "reliability", "restart_bounds"]
-
 _BEYOND = 1e-3       # Numbers of views that are less probable are not drawn at the ends.
 _LABEL = 46          # Characters in a line of the label of an axis.
 _FAINTEST = 0.15     # How opaque an item is of which nothing is known.

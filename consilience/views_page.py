@@ -11,10 +11,8 @@ from consilience import views_figures
 from consilience.annotator_page import shown_annotators
 from consilience.drawing import shown_name
 from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.models.expert_views.priors import site_parameters
+from consilience.models.intervals import ends
 from consilience.pages import Section
-
-__all__ = ["Plane", "most_telling", "views_lead", "views_sections"]
 
 _MOST_EXPERTS, _MOST_VIEWS = 40, 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200
@@ -26,7 +24,6 @@ _WITHIN = 1.0         # Nats.
 _ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
 _FIXED = "\u00a0"      # A space at which no line ends.
 _FIRST = "probability of cluster 0"
-_INTERVAL = (0.025, 0.975)
 
 
 def views_lead(fit: Any) -> list[Any]:
@@ -176,14 +173,14 @@ def _prior_intervals(fit: Any, frame: Any) -> dict[str, np.ndarray]:
     """Return the ends of the prior's intervals of the accuracies, where the prior is of known Beta distributions."""
     found: dict[str, np.ndarray] = {}
     kind = fit.options.get("experts", "two-coin")
-    if fit.truth.priors is None or kind == "spammer":
+    if fit.priors is None or kind == "spammer":
         return found
     for site in ("sensitivity", "specificity"):
         try:
-            parameters = site_parameters("sensitivity" if kind == "symmetric" else site, fit.truth.priors, fit.data)
+            parameters = fit.resolved.concentration("sensitivity" if kind == "symmetric" else site)
         except NotConjugate:
             return {}
-        for end, level in zip(("lower", "upper"), _INTERVAL, strict=True):
+        for end, level in zip(("lower", "upper"), ends(), strict=True):
             found[f"{site}_prior_{end}"] = special.betaincinv(*parameters[frame.index].T, level)
     return found
 
@@ -284,12 +281,12 @@ def _held(truth: Any) -> np.ndarray:
 def _view_words(fit: Any, view: int) -> str:
     truth = fit.truth
     own = np.flatnonzero(truth.view_probability.argmax(axis=1) == view)
-    names = [str(code if truth.experts is None else truth.experts[code]) for code in own[:10]]
+    names = [str(code if "expert" not in truth.ids else truth.ids["expert"][code]) for code in own[:10]]
     listed = ", ".join(names) + (", …" if len(own) > 10 else "")
     probability = truth.cluster_probability[:, view].max(axis=1)
     return (
         f"Experts whose view this most probably is: {listed} ({len(own)} in all). The cluster of "
-        f"{int((probability < _SURE).sum()):,} of {truth.num_items:,} items is uncertain (probability below {_SURE})."
+        f"{int((probability < _SURE).sum()):,} of {truth.num_units:,} items is uncertain (probability below {_SURE})."
     )
 
 
@@ -345,7 +342,7 @@ def _size_table(fit: Any, view: int) -> Any:
     truth = fit.truth
     drawn = truth.clusters(view, slice(0, _MOST_DRAWS))
     size = np.stack([(drawn == cluster).sum(axis=1) for cluster in range(truth.most_clusters)], axis=1)
-    lower, upper = np.quantile(size, _INTERVAL, axis=0)
+    lower, upper = np.quantile(size, ends(), axis=0)
     return _frame({
         "cluster": np.arange(truth.most_clusters),
         "items, most probable": np.bincount(truth.consensus(view), minlength=truth.most_clusters),
@@ -448,7 +445,7 @@ def _silent(fit: Any) -> list[Section]:
     least = table.assign(row=np.repeat(silent, len(views))).sort_values("probability", kind="stable")
     shown = least.drop(columns="row").head(_MOST_ROWS)
     words = (
-        f"{len(silent):,} of {truth.num_items:,} items are in no pair. Their clusters are predicted from the features "
+        f"{len(silent):,} of {truth.num_units:,} items are in no pair. Their clusters are predicted from the features "
         f"alone, and are as uncertain as “probability” says; {int((table['probability'] < _SURE).sum()):,} of "
         f"{len(table):,} predictions (one for each item and view) are below {_SURE}. The {len(shown)} least certain:"
     )

@@ -1,58 +1,55 @@
-"""Uncertainty-adjusted metrics: any metric of (one draw of the truth, a prediction), lifted over draws and items.
+"""Uncertainty-adjusted metrics: any metric of (one draw of the truth, a prediction), averaged over draws: `evaluate`.
 
-One pass over the blocks of a truth scores any number of systems and metrics on the same draws. A block is items ×
-draws × depth, so that memory does not depend on the number of items or classes (Stutz et al. 2023, section 3.3).
+Where the truth has the distribution of the score in closed form, that is taken in the place of draws.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import jax
 import numpy as np
 
-from consilience.arrays import Array, Bool, Float, Int
+from consilience.data.accept import as_system
 from consilience.data.classes import ClassMap
-from consilience.data.conll import Chains, as_chains
-from consilience.data.partitions import Partition
-from consilience.data.predictions import Predictions
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.coreference_adjusted import evaluate_chains
-from consilience.evaluation.coreference_scores import is_coreference_metric
-from consilience.evaluation.metrics import Metric, resolve
-from consilience.evaluation.partition_scores import check_one_partition, evaluate_partition
+from consilience.evaluation import chains, partitions  # noqa: F401 - where metrics are registered
+from consilience.evaluation.classes import Metric, mapped_groups, resolve
+from consilience.evaluation.engine import ByGroup, PerUnit, Scoring, Totals, fold
+from consilience.evaluation.independent import Moments, mean_quantiles
+from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
-from consilience.models.partition import PartitionTruth
-from consilience.models.truth import Truth, pad
-
-__all__ = ["adjusted", "align", "evaluate", "lifted", "mapped_groups", "point_scores"]
+from consilience.models.truth import CLASSES, Ranked, Truth, truth_of
 
 
-class Lifted(NamedTuple):
-    """Scores of one block of real items: for each metric ``(system, item, draw)``; and the top class of each draw."""
+def adjusted(metric: str | Metric) -> Callable[[Any, Any], Score]:
+    """Lift a metric of one draw and one prediction to fits: ``adjusted(metric)(fit, predictions)`` is a `Score`.
 
-    items: slice
-    scores: list[np.ndarray]
-    top: np.ndarray
-
-
-def adjusted(metric: str | Metric) -> Callable[[Any, Predictions], Score]:
-    """Lift a metric of one draw and one prediction to fits: ``adjusted(metric)(fit, predictions)`` is a `Score`."""
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> labels = cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"])
+    >>> system = cs.Predictions.from_lists([["no"], ["yes"]], classes=["no", "yes"])
+    >>> top_2 = cs.adjusted("top-2")
+    >>> both = cs.Predictions.from_lists([["no", "yes"], ["yes", "no"]], classes=["no", "yes"])
+    >>> print(f"{top_2(cs.fit('dirichlet', labels), both).value:.2f}")
+    1.00
+    """
     chosen = resolve(metric)
     return lambda fit, predictions: evaluate(fit, predictions, metric=chosen)
 
 
 def evaluate(
     fit: Any,
-    predictions: Predictions | Chains | Partition,
+    predictions: Any,
     metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
     by: ClassMap | None = None,
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
+    exact: bool | None = None,
 ) -> Any:
     """Score predictions against an uncertain truth.
 
@@ -60,213 +57,144 @@ def evaluate(
     ----------
     fit : a fit, or a `Truth`.
     predictions : of one system: classes of items; the coreference chains of documents (`read_conll`), which need a fit
-        of mentions with spans; or the entities of records (`read_partition`), which need a fit of records.
+        of mentions with spans; or the entities of records (`read_partition`), which need a fit of records. A path, a
+        data frame or a dict of columns is read by the reader that goes with the fit.
     metric : a name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
         default, ``muc``, ``b3``, ``ceafe``, ``ceafm``, ``blanc``, ``lea``, ``mentions``, ``non-referring``: F values,
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
-        of `consilience.evaluation.partitions.METRIC_FORMS`.
+        of `consilience.evaluation.partitions.names`.
     by : groups of classes (risk categories): adds ``by_group``, the score given the group of the draw's top class,
         beside the usual version, the items selected by the group of the point estimate's top class.
     missing : ``drop`` leaves out items, or records, without a prediction.
     unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
         left out.
     singletons : of chains, whether entities of one mention count.
+    exact : by default in closed form where there is one, which is of ``top-k`` against labels of a closed form or
+        Dirichlet plausibilities; True refuses what has none; False takes draws.
 
     Returns
     -------
     Score, or a dict of them by name when a list was given.
+
+    Raises
+    ------
+    UnsupportedRequest : the fit is of another kind than the predictions, or has no closed form and one was asked for.
+    UnknownName : there is no such metric.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> labels = cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"])
+    >>> fit = cs.fit("dirichlet", labels)
+    >>> system = cs.Predictions.from_lists([["no"], ["yes"]], classes=["no", "yes"])
+    >>> score = cs.evaluate(fit, system)
+    >>> print(f"{score.value:.3f}")
+    0.867
+    >>> score.point  # against the label that most annotators gave
+    1.0
     """
-    names = [metric] if isinstance(metric, str) else metric if isinstance(metric, list | tuple) else []
-    of_chains = hasattr(predictions, "to_chains") or any(map(is_coreference_metric, names))
-    if of_chains and not isinstance(predictions, Partition):  # some scores of partitions have the names of theirs
-        predictions = as_chains(predictions)
-    if isinstance(predictions, Chains):
-        if by is not None:
-            raise UnsupportedRequest("by= groups the classes of items, and chains have none; leave it out")
-        return _evaluate_chains(fit, predictions, metric, singletons)
-    if isinstance(predictions, Partition):
-        if by is not None:
-            raise UnsupportedRequest("by= groups the classes of items, and records have none; leave it out")
-        return _evaluate_partition(fit, predictions, metric, missing, unknown)
-    metric = "top-1" if metric is None else metric
-    truth = truth_of(fit)
-    one_metric = isinstance(metric, (str, Metric))
-    metrics = [resolve(metric)] if isinstance(metric, (str, Metric)) else [resolve(one) for one in metric]
-    ranked, kept = align(truth, predictions, missing=missing, unknown=unknown)
-    groups = None if by is None else mapped_groups(truth, by)
-    name = "" if predictions.name is None else f" of {predictions.name}"
-    totals = [_Totals(truth, None if by is None else len(by.groups)) for _ in metrics]
-    for block in lifted(truth, [ranked], metrics):
-        for total, scores in zip(totals, block.scores, strict=True):
-            total.add(block.items, scores[0], block.top, kept, groups)
-    results = {}
-    for one, total in zip(metrics, totals, strict=True):
-        point = point_scores(truth, ranked, one)
-        results[one.name] = Score(
-            title=f"{one.title}{name}", items=np.where(kept, total.items, np.nan), draws=total.draws / kept.sum(),
-            point=None if point is None else float(point[kept].mean()), ids=truth.items,
-            groups=None if by is None or groups is None else total.by_group(by, groups, truth, kept),
+    system = as_system(fit, predictions)
+    kind = METRICS[system.kind].kind
+    if by is not None and kind is not CLASSES:
+        raise UnsupportedRequest(f"by= groups the classes of items, and {kind.unit}s have none; leave it out")
+    if by is not None and exact:
+        raise UnsupportedRequest("scores by group have no closed form, only draws; leave out exact=True (or --exact)")
+    truth = truth_of(fit).read_as(kind.name)
+    chosen: Any = kind.metric if metric is None else metric
+    metrics = list(chosen) if isinstance(chosen, list | tuple) else [chosen]
+    settings = {"missing": missing, "unknown": unknown, "singletons": singletons}
+    name = None if kind.unit == "mention" else system.name
+    found: dict[str, Score] = {}
+    if exact is not False and by is None:
+        # A closed form is that of one metric.
+        for one in metrics:
+            scoring = METRICS[kind.name](truth, [system], [one], **settings)
+            moments = scoring.exact()
+            if moments is not None:
+                found |= {own: _exact_score(scoring, moments, own, name) for own in scoring.values}
+            elif exact:
+                require_exact(None, ", ".join(scoring.values))
+    rest = [one for one in metrics if _name(kind.name, one) not in found]
+    if rest:
+        found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, by)
+    ordered = {_name(kind.name, one): found[_name(kind.name, one)] for one in metrics}
+    return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
+
+
+def _name(kind: str, metric: str | Metric) -> str:
+    """Return what a metric is called among the results: a short form stands for another name."""
+    if kind == CLASSES.name:
+        return resolve(metric).name
+    return metric if isinstance(metric, str) else metric.name
+
+
+def require_exact(found: Any, what: str) -> Any:
+    """Return a closed form, or refuse by name where there is none.
+
+    Raises
+    ------
+    UnsupportedRequest : there is none.
+    """
+    if found is None:
+        raise UnsupportedRequest(f"{what} has no closed form here, only draws; leave out exact=True (or --exact)")
+    return found
+
+
+def _exact_score(scoring: Scoring, moments: Moments, name: str, system: str | None) -> Score:
+    items = np.full(scoring.rows, np.nan)
+    items[scoring.place] = moments.unit[0]
+    points = scoring.points(name)
+    return Score(
+        title=f"{scoring.title(name, system)}, exact", items=items, draws=np.empty(0),
+        exact_sd=float(np.sqrt(max(moments.covariance[0, 0], 0.0))),
+        exact_interval=functools.partial(mean_quantiles, moments.unit[0]),
+        point=None if points is None else float(points[0]), ids=scoring.ids, label=scoring.label, unit=scoring.row,
+    )  # fmt: skip
+
+
+def _drawn_scores(scoring: Scoring, truth: Any, system: str | None, by: ClassMap | None) -> dict[str, Score]:
+    totals, rows = Totals(scoring), {name: PerUnit(scoring, name) for name in scoring.values}
+    groups = {}
+    if by is not None:
+        of_class = mapped_groups(truth, by)
+        groups = {name: ByGroup(scoring, name, of_class, len(by.groups)) for name in scoring.values}
+    fold(scoring, totals, *rows.values(), *groups.values())
+    found = {}
+    for name, per_unit in rows.items():
+        draws, points = totals.scores(name)[0], scoring.points(name)
+        items = per_unit.rows()[0]
+        found[name] = Score(
+            title=scoring.title(name, system, draws), items=items, draws=draws[np.isfinite(draws)],
+            point=None if points is None else float(points[0]), ids=scoring.ids, label=scoring.label, unit=scoring.row,
+            item_mean=not scoring.joint,
+            groups=None if by is None else _by_group(groups[name], by, truth, items, scoring.place),
         )  # fmt: skip
-    return next(iter(results.values())) if one_metric else results
+    return found
 
 
-def _evaluate_chains(fit: Any, response: Chains, metric: Any, singletons: bool) -> Any:
-    names, one_metric = _names(metric, "conll")
-    (found,) = evaluate_chains(fit, [response], names, singletons=singletons)
-    return next(iter(found.values())) if one_metric else found
+def scoring_of(fit: Any, systems: Sequence[Any], metric: Any, **settings: Any) -> tuple[Truth, Scoring, str]:
+    """Return the truth of a fit as systems of one kind need it, what scores them, and the name of the metric."""
+    kind = METRICS[systems[0].kind].kind
+    truth = truth_of(fit).read_as(kind.name)
+    chosen = kind.metric if metric is None else metric
+    return truth, METRICS[kind.name](truth, systems, [chosen], **settings), _name(kind.name, chosen)
 
 
-def _evaluate_partition(fit: Any, partition: Partition, metric: Any, missing: str, unknown: str) -> Any:
-    names, one_metric = _names(metric, "pairwise-f1")
-    found = evaluate_partition(fit, partition, names, missing=missing, unknown=unknown)
-    return next(iter(found.values())) if one_metric else found
-
-
-def _names(metric: Any, default: str) -> tuple[list[str], bool]:
-    """Return the names of metrics, and whether one was asked for alone."""
-    one_metric = metric is None or isinstance(metric, (str, Metric))
-    metrics = [metric or default] if one_metric else list(metric)
-    return [one.name if isinstance(one, Metric) else one for one in metrics], one_metric
-
-
-def truth_of(fit: Any) -> Truth:
-    """Return the truth of a fit; a truth is returned as it is."""
-    truth = fit if isinstance(fit, (Truth, PartitionTruth)) else getattr(fit, "truth", fit)
-    check_one_partition(truth)
-    if isinstance(truth, PartitionTruth):
-        raise UnsupportedRequest(
-            "this truth is a partition, of records into entities or of items into clusters, and no item has a class; "
-            "evaluate a partition (read_partition), or look at its pairs(), which says how sure each of them is"
-        )
-    return truth
-
-
-def align(
-    truth: Truth, predictions: Predictions, *, missing: str, unknown: str
-) -> tuple[Int[np.ndarray, "item place"], Bool[np.ndarray, " item"]]:
-    """Bring predictions into the item and class order of a truth.
-
-    Returns
-    -------
-    ranked : int32, shape ``(item, position)``; see `Predictions`.
-    kept : bool, shape ``(item,)``; the items that have a prediction.
-    """
-    items = np.arange(truth.num_items).astype(str) if truth.items is None else truth.items
-    classes = np.arange(truth.num_classes).astype(str) if truth.classes is None else truth.classes
-    aligned, kept = predictions.align(items, classes, missing=missing, unknown=unknown)
-    return np.asarray(aligned.ranked), np.asarray(kept)
-
-
-def lifted(truth: Truth, systems: Sequence[np.ndarray], metrics: Sequence[Metric]) -> Iterator[Lifted]:
-    """Score several systems by several metrics on the same draws, a block of items at a time.
-
-    Parameters
-    ----------
-    systems : int32 arrays ``(item, position)``, aligned with the truth.
-    metrics : the metrics.
-    """
-    width = max(metric.prediction_depth for metric in metrics)
-    predicted = np.stack([_positions(ranked, width) for ranked in systems], axis=1)
-    for block in truth.ranked(max(metric.truth_depth for metric in metrics)):
-        padded = pad(predicted[block.items], block.values.shape[0], -1)
-        scores = []
-        for metric in metrics:
-            places = block.values[:, :, : metric.truth_depth], padded[:, :, : metric.prediction_depth]
-            values = np.asarray(_score_block(metric.score, *places))
-            scores.append(np.moveaxis(values[: block.num_items], 1, 0))
-        yield Lifted(block.items, scores, np.asarray(block.values[: block.num_items, :, 0]))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _score_block(
-    score: Callable[[Array, Array], Array],
-    truth: Int[Array, "item draw depth"],
-    predicted: Int[Array, "item system place"],
-) -> Float[Array, "item system draw"]:
-    """Apply one metric to ``truth`` (item, draw, depth) and ``predicted`` (item, system, position)."""
-    over_draws = jax.vmap(score, in_axes=(0, None))
-    over_systems = jax.vmap(over_draws, in_axes=(None, 0))
-    return jax.vmap(over_systems)(truth, predicted)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _score_ties(score: Callable[..., Array], classes: Array, buckets: Array, predicted: Array) -> Array:
-    """Apply one metric to point estimates with ties, item by item."""
-    return jax.vmap(score)(classes, buckets, predicted)
-
-
-def _positions(ranked: Int[np.ndarray, "item place"], depth: int) -> Int[np.ndarray, "item depth"]:
-    """Cut or lengthen lists to the positions that a metric reads."""
-    width = ranked.shape[1]
-    if width >= depth:
-        return ranked[:, :depth]
-    return np.concatenate([ranked, np.full((len(ranked), depth - width), -1, ranked.dtype)], axis=1)
-
-
-def point_scores(
-    truth: Truth, ranked: Int[np.ndarray, "item place"], metric: Metric
-) -> Float[np.ndarray, " item"] | None:
-    """Score against the point estimate, as standard practice does, ``(item,)``; None where there is none."""
-    if truth.point is None:
-        return None
-    if metric.tied_score is not None:
-        # Distances between rankings know ties: the point estimate keeps them, where a draw has none.
-        width = max(metric.truth_depth, int(np.diff(truth.point.entries.first).max(initial=1)))
-        classes, buckets = truth.point.bucket_orders(width)
-        predicted = _positions(ranked, metric.prediction_depth)
-        return np.asarray(_score_ties(metric.tied_score, classes, buckets, predicted))
-    return np.concatenate([block.scores[0][0, :, 0] for block in lifted(truth.point, [ranked], [metric])])
-
-
-def mapped_groups(truth: Truth, groups: ClassMap) -> Int[np.ndarray, " class"]:
-    """Return the group of each class of a truth, int32 ``(class,)``; the map may list its classes in any order."""
-    if truth.classes is None:
-        if groups.num_classes != truth.num_classes:
-            raise UnsupportedRequest(
-                f"the class map has {groups.num_classes} classes and the truth {truth.num_classes}; "
-                "give one group per class"
-            )
-        return np.asarray(groups.group)
-    return np.asarray(groups.align(truth.classes).group)
-
-
-class _Totals:
-    """Sums over the blocks of one pass."""
-
-    def __init__(self, truth: Truth, num_groups: int | None) -> None:
-        self.items = np.zeros(truth.num_items)
-        self.draws = np.zeros(truth.num_draws)
-        self.group_hits = np.zeros((num_groups or 0, truth.num_draws))
-        self.group_cases = np.zeros((num_groups or 0, truth.num_draws))
-
-    def add(
-        self, items: slice, scores: np.ndarray, top: np.ndarray, kept: np.ndarray, groups: np.ndarray | None
-    ) -> None:
-        scores, kept = scores.astype(float), kept[items]
-        self.items[items] = scores.mean(axis=1)
-        self.draws += scores[kept].sum(axis=0)
-        if groups is None:
-            return
-        for number in range(len(self.group_cases)):
-            member = (groups[top] == number) & kept[:, None]
-            self.group_cases[number] += member.sum(axis=0)
-            self.group_hits[number] += (scores * member).sum(axis=0)
-
-    def by_group(self, by: ClassMap, groups: np.ndarray, truth: Truth, kept: np.ndarray) -> dict[str, np.ndarray]:
-        """Tabulate the score given the group of each draw's top class, and by the point estimate's."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            per_draw = self.group_hits / self.group_cases
-            value = self.group_hits.sum(axis=1) / self.group_cases.sum(axis=1)
-        # A draw that puts no item into a group says nothing about its spread.
-        usable = [draws[np.isfinite(draws)] for draws in per_draw]
-        sd = np.array([np.std(draws, ddof=1) if len(draws) > 1 else np.nan for draws in usable])
-        rows = {
-            "group": np.asarray(by.groups, object), "value": value, "sd": sd,
-            "items_expected": self.group_cases.mean(axis=1),
-        }  # fmt: skip
-        if truth.point is not None:
-            top = np.concatenate([np.asarray(b.values)[: b.num_items, 0, 0] for b in truth.point.ranked(1)])
-            chosen = [(groups[top] == number) & kept for number in range(len(by.groups))]
-            rows["value_by_point_estimate"] = np.array([self.items[c].mean() if c.any() else np.nan for c in chosen])
-            rows["items_by_point_estimate"] = np.array([c.sum() for c in chosen])
-        return rows
+def _by_group(sums: ByGroup, by: ClassMap, truth: Any, items: np.ndarray, place: np.ndarray) -> dict[str, np.ndarray]:
+    """Tabulate the score given the group of each draw's top class, and by the point estimate's."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        per_draw = sums.hits / sums.cases
+        value = sums.hits.sum(axis=1) / sums.cases.sum(axis=1)
+    # A draw that puts no item into a group says nothing about its spread.
+    usable = [draws[np.isfinite(draws)] for draws in per_draw]
+    sd = np.array([np.std(draws, ddof=1) if len(draws) > 1 else np.nan for draws in usable])
+    rows = {
+        "group": np.asarray(by.groups, object), "value": value, "sd": sd, "items_expected": sums.cases.mean(axis=1),
+    }  # fmt: skip
+    point = truth.standard()
+    if point is not None:
+        top = np.concatenate([block.real[:, 0, 0] for block in point.blocks(Ranked(1))])
+        chosen = [place[sums.group[top[place]] == number] for number in range(len(by.groups))]
+        rows["value_by_point_estimate"] = np.array([items[own].mean() if len(own) else np.nan for own in chosen])
+        rows["items_by_point_estimate"] = np.array([len(own) for own in chosen])
+    return rows

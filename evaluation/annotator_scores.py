@@ -10,8 +10,6 @@ from consilience.evaluation.leave_one_out import leave_one_out_agreement
 from consilience.evaluation.rank_overlap import annotator_average_overlap
 from consilience.evaluation.scores import Score
 
-__all__ = ["annotator_agreement", "annotator_overlap"]
-
 
 def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-14") -> Score:
     """Measure how often an annotator names the class that the others put first (Stutz et al. 2023, Appendix D).
@@ -25,6 +23,13 @@ def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-1
     -------
     Score
         NaN for items with a single annotator. There is no spread over draws: the truth has no part in it.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> rankings = cs.Rankings.from_nested([[[["flu"], ["cold"]], [["flu"], ["cold"]]], [[["cold"]], [["flu"]]]])
+    >>> cs.annotator_agreement(rankings).items.tolist()  # they agree on the first item alone
+    [1.0, 0.0]
     """
     return _score("leave-one-out annotator agreement", leave_one_out_agreement(data, weights), data)
 
@@ -41,6 +46,13 @@ def annotator_overlap(data: Rankings, at: int = 3) -> Score:
     -------
     Score
         the mean over pairs of annotators, normalised to 1 for equal rankings; NaN for items with a single annotator.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> rankings = cs.Rankings.from_nested([[[["flu"], ["cold"]], [["flu"], ["cold"]]], [[["cold"]], [["flu"]]]])
+    >>> cs.annotator_overlap(rankings, at=1).items.tolist()  # the same first place in the first item alone
+    [1.0, 0.0]
     """
     return _score(f"average overlap@{at} between annotators", annotator_average_overlap(data, at), data)
 

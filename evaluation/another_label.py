@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.adjustment import truth_of
-from consilience.models.truth import LabelTruth, most_probable
-
-__all__ = ["next_labels"]
+from consilience.models.truth import CLASSES, truth_of
+from consilience.models.truth.classes import UNKNOWN_ERRORS, marginals, most_probable
 
 
 def next_labels(fit: Any, limit: int | None = None) -> Any:
@@ -41,19 +39,28 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
     ------
     UnsupportedRequest
         Where the model does not say how annotators err, as majority vote and models of plausibilities do not.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"), draws=10)
+    >>> cs.next_labels(fit, limit=1)[["item", "label"]].values.tolist()
+    [['3', '1']]
     """
     import pandas
 
     if limit is not None and limit < 1:
         raise UnsupportedRequest(f"limit is {limit}; give how many items to list, 1 or more")
-    truth = truth_of(fit)
-    gain = truth.gain_of_another_label()
-    assert isinstance(truth, LabelTruth)  # others refuse the line above
-    label, certainty = most_probable(*truth.label_probabilities())
+    truth: Any = truth_of(fit).read_as(CLASSES.name)
+    if truth.crowd is None:
+        raise UnsupportedRequest(UNKNOWN_ERRORS)
+    gain = truth.crowd.gain(truth)
+    label, certainty = most_probable(marginals(truth))
     chosen = np.lexsort((certainty, -gain))[:limit]
-    ids = np.arange(truth.num_items) if truth.items is None else np.asarray(truth.items, object)
+    items, classes = truth.ids.get("item"), truth.ids.get("class")
+    ids = np.arange(truth.num_units) if items is None else np.asarray(items, object)
     label = label[chosen]
     return pandas.DataFrame({
-        "item": ids[chosen], "label": label if truth.classes is None else np.asarray(truth.classes, object)[label],
+        "item": ids[chosen], "label": label if classes is None else np.asarray(classes, object)[label],
         "certainty": certainty[chosen], "gain": gain[chosen], "expected_certainty": certainty[chosen] + gain[chosen],
     })  # fmt: skip

@@ -36,16 +36,6 @@ from scipy import stats
 from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import NonFinite
 
-__all__ = [
-    "JointDistributionTest",
-    "Uniformity",
-    "joint_distribution_test",
-    "pit_values",
-    "rank_statistics",
-    "uniformity",
-    "with_second_moments",
-]
-
 # The chi-square distribution of the statistic needs some expected ranks in every bin.
 _FEWEST_IN_A_BIN, _MOST_BINS = 20, 20
 
@@ -174,6 +164,10 @@ def rank_statistics(
     Returns
     -------
     int64 ranks ``(replication, quantity)``, 0 to the number of draws; uniform where the posterior is right.
+
+    Raises
+    ------
+    NonFinite : a true value or a draw is not finite.
     """
     true, draws = np.asarray(true), np.asarray(draws)
     if not (np.isfinite(true).all() and np.isfinite(draws).all()):

@@ -1,57 +1,83 @@
 """Annotation certainty: how often the draws of the truth agree on something (Stutz et al. 2023, equations 4 to 6).
 
-Certainty is a lifted metric without a prediction: the share of draws in which the most frequent top class, or set of
-j top classes, or risk category, is on top. It is 1 for every point estimate, and it is not a score to be maximised:
-it rises with the reliability that one grants to the annotators.
+Certainty is a score whose system is the truth's own mode: the share of draws in which the most frequent top class, or
+set of j top classes, or risk category, is on top; of records and mentions, in which the cluster that the estimate puts
+them into is exactly one. It is 1 for every point estimate, and it is not a score to be maximised: it rises with the
+reliability that one grants to the annotators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Int
+from consilience.arrays import Float, Int
+from consilience.data.accept import as_system
 from consilience.data.classes import ClassMap
-from consilience.data.predictions import Predictions
+from consilience.data.codes import object_array
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.adjustment import evaluate, mapped_groups, truth_of
-from consilience.evaluation.metrics import resolve
+from consilience.evaluation.adjustment import evaluate, require_exact
+from consilience.evaluation.classes import mapped_groups
+from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold
+from consilience.evaluation.independent import mean_quantiles
 from consilience.evaluation.scores import Score
-from consilience.models.truth import Block, Truth, most_frequent
-
-__all__ = ["certainty", "expected_risk"]
+from consilience.models.truth import CLASSES, Ranked, Truth, truth_of
+from consilience.models.truth.classes import most_frequent
+from consilience.models.truth.truth import Clusters, Mass
 
 
 def certainty(
     fit: Any,
     top: int | Sequence[int] = 1,
     *,
-    of: Predictions | None = None,
+    of: Any = None,
     classes_to: ClassMap | None = None,
     by: str = "top",
-    exact: bool = False,
+    exact: bool | None = None,
 ) -> Any:
     """Measure how certain the annotations make the truth of each item.
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`.
+    fit : a fit, or a `Truth`; of records and mentions it is the certainty of the cluster of each in the estimate.
     top : j, the size of the set of most plausible classes; several sizes are measured in one pass over the draws.
-    of : certainty of these given labels or sets, in place of the most frequent ones; ``top`` then is their longest
-        length.
+    of : certainty of these given labels or sets (`Predictions`, or a table of them), in place of the most frequent
+        ones; ``top`` then is their longest length. Where the truth is one label an item, that the label is in the set.
     classes_to : groups of classes, such as risk categories; the certainty then is that of the group.
     by : ``top``, the group of the most plausible class, or ``sum``, the group with the largest summed plausibility.
-    exact : by quadrature in place of draws, where the posterior allows it; only for ``top=1``. Draws are biased
-        upwards by about 0.0013 with 1,000 of them, because the largest of several frequencies is taken.
+    exact : by default in closed form where the truth has one, and else by draws: labels of a closed form have it, and
+        of Dirichlet plausibilities the top class and its group. True refuses what has none, False takes draws, which
+        are biased upwards by about 0.0013 with 1,000 of them, because the largest of several frequencies is taken.
 
     Returns
     -------
     Score, or a dict of them by size when several were given
         its table has the columns ``item``, ``classes`` (the most certain class, set or group) and ``certainty``.
+
+    Raises
+    ------
+    UnsupportedRequest : an option has no meaning for this truth, or has no closed form and one was asked for.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> labels = cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"])
+    >>> found = cs.certainty(cs.fit("dirichlet", labels))
+    >>> found.table.round(3)
+      item classes  certainty
+    0    0      no      0.993
+    1    1     yes      0.741
     """
+    of = None if of is None else as_system(fit, of)
     truth = truth_of(fit)
+    if truth.answers(Clusters()):
+        if top != 1 or of is not None or classes_to is not None:
+            raise UnsupportedRequest("certainty of clusters is that of each whole cluster; leave out the other options")
+        return _of_clusters(truth, exact)
+    truth = _classes_of(truth)
     sizes = list(top) if isinstance(top, Sequence) else [top]
     for size in sizes:
         if size != int(size) or not 1 <= size <= truth.num_classes:
@@ -62,43 +88,92 @@ def certainty(
         raise UnsupportedRequest(f"by is {by!r}; give 'top' or 'sum'")
     if classes_to is not None and sizes != [1]:
         raise UnsupportedRequest("certainty after mapping classes is that of one group per draw; leave out top")
-    if of is not None and (exact or classes_to is not None):
-        raise UnsupportedRequest("certainty of given labels or sets has no exact or grouped form; leave out the others")
+    if of is not None and classes_to is not None:
+        raise UnsupportedRequest("certainty of given labels or sets has no grouped form; leave out the others")
     if of is not None:
-        return evaluate(truth, of, metric=resolve(f"set-{max(1, of.num_positions)}"))
+        size = max(1, of.num_positions)
+        set_known = size > 1 and truth.answers(Ranked(size))
+        return evaluate(truth, of, metric=f"{'set' if set_known else 'top'}-{size}", exact=exact)
+    found = {} if exact is False else {size: _exact(truth, classes_to, by) for size in sizes if size == 1}
+    found = {size: score for size, score in found.items() if score is not None}
+    rest = [size for size in sizes if size not in found]
+    if exact and rest:
+        title = "certainty of " + (f"the top {rest[0]} classes" if classes_to is None else "the group, in this way,")
+        require_exact(None, title)
+    if rest:
+        found |= _drawn(truth, rest, classes_to, by)
+    return {size: found[size] for size in sizes} if isinstance(top, Sequence) else found[sizes[0]]
+
+
+def _classes_of(truth: Truth) -> Any:
+    """Return the truth as one about classes."""
+    return truth.read_as(CLASSES.name)
+
+
+def _drawn(truth: Any, sizes: Sequence[int], classes_to: ClassMap | None, by: str) -> dict[int, Score]:
+    """Measure certainties by draws, all in one pass."""
+    chosen = {size: np.zeros((truth.num_units, size), np.int64) for size in sizes}
+
+    def blocks() -> Iterator[Sums]:
+        for units, codes in _leading(truth, max(sizes), classes_to, by):
+            agrees = []
+            for size in sizes:
+                sets = np.sort(codes[:, :, :size], axis=-1)
+                code = _one_code(sets, truth.num_classes)
+                agrees.append(code == most_frequent(code)[0][:, None])
+                chosen[size][units] = sets[np.arange(len(sets)), agrees[-1].argmax(axis=1)]
+            yield Sums(units, slice(0, truth.num_draws), np.stack(agrees)[None])
+
+    names = truth.ids.get("class") if classes_to is None else classes_to.groups
+    scoring = _scoring(truth, blocks, len(sizes), "item")
+    totals, rows = Totals(scoring), [PerUnit(scoring, str(part)) for part in range(len(sizes))]
+    fold(scoring, totals, *rows)
+    return {
+        size: Score(
+            title=_title(size, classes_to, by), items=own.rows()[0], draws=totals.scores(own.name)[0],
+            ids=scoring.ids, label="certainty", columns={"classes": _set_names(chosen[size], names)},
+        )
+        for size, own in zip(sizes, rows, strict=True)
+    }  # fmt: skip
+
+
+def _scoring(truth: Any, blocks: Callable[[], Iterator[Sums]], num_parts: int, row: str) -> Scoring:
+    """Return a scoring whose parts are shares of units, each a metric by its number."""
+
+    def mean(part: int) -> Callable[[np.ndarray, Any], np.ndarray]:
+        return lambda parts, number: parts[part] / number
+
+    return Scoring(
+        blocks=blocks, values={str(part): mean(part) for part in range(num_parts)},
+        title=lambda name, system=None, draws=None: name, unit=row, num_units=truth.num_units,
+        num_draws=truth.num_draws, joint=False, standard=lambda: None, place=np.arange(truth.num_units),
+        rows=truth.num_units, ids=truth.ids.get(row), row=row,
+    )  # fmt: skip
+
+
+def _of_clusters(truth: Truth, exact: bool | None) -> Score:
+    """Measure how probably the cluster of each unit in the estimate is exactly one."""
     if exact:
-        return _exact(truth, sizes, classes_to, by)
-    counts = {size: _Agreement(truth, size) for size in sizes}
-    for items, codes in _leading(truth, max(sizes), classes_to, by):
-        for size, count in counts.items():
-            count.add(items, np.sort(codes[:, :, :size], axis=-1))
-    names = truth.classes if classes_to is None else classes_to.groups
-    scores = {size: count.score(_title(size, classes_to, by), names) for size, count in counts.items()}
-    return scores if isinstance(top, Sequence) else scores[sizes[0]]
+        require_exact(None, "certainty of clusters")
+    wanted, draws, row = truth.estimate(), np.zeros(truth.num_draws), truth.kind.unit
+    words = np.random.default_rng(0).integers(0, 2**64, truth.num_units, np.uint64)
+    of_wanted, items = _set_words(wanted[None], words), np.zeros(truth.num_units)
+    for block in truth.blocks(Clusters()):
+        equal = _set_words(np.asarray(block.values), words) == of_wanted
+        items += equal.sum(axis=0)
+        draws[block.draws] = equal.mean(axis=1)
+    return Score(
+        title="certainty that the cluster is exactly that of the estimate", items=items / truth.num_draws, draws=draws,
+        ids=truth.ids.get(row), label="certainty", unit=row,
+    )  # fmt: skip
 
 
-class _Agreement:
-    """Counts, block by block, how often the draws of each item agree on a set."""
-
-    def __init__(self, truth: Truth, size: int) -> None:
-        self.truth = truth
-        self.share, self.agreeing = np.zeros(truth.num_items), np.zeros(truth.num_draws)
-        self.chosen = np.zeros((truth.num_items, size), np.int64)
-
-    def add(self, items: slice, sets: np.ndarray) -> None:
-        """Count the sorted sets ``(item, draw, size)`` of a block."""
-        codes = _one_code(sets, self.truth.num_classes)
-        mode, self.share[items] = most_frequent(codes)
-        agrees = codes == mode[:, None]
-        self.agreeing += agrees.sum(axis=0)
-        self.chosen[items] = sets[np.arange(len(sets)), agrees.argmax(axis=1)]
-
-    def score(self, title: str, names: Any) -> Score:
-        """Return the certainty of each item's most frequent set."""
-        return Score(
-            title=title, items=self.share, draws=self.agreeing / self.truth.num_items, ids=self.truth.items,
-            label="certainty", columns={"classes": _set_names(self.chosen, names)},
-        )  # fmt: skip
+def _set_words(cluster: Int[np.ndarray, "draw unit"], words: np.ndarray) -> np.ndarray:
+    """Return a number for the set that is each unit's cluster: the sum of random words; 0 where it has no cluster."""
+    code = np.where(cluster >= 0, cluster, cluster.shape[1])
+    total = np.zeros((len(code), cluster.shape[1] + 1), np.uint64)
+    np.add.at(total, (np.arange(len(code))[:, None], code), np.broadcast_to(words, code.shape))
+    return np.where(cluster >= 0, np.take_along_axis(total, code, axis=1), 0)
 
 
 def expected_risk(fit: Any, risk: ClassMap) -> Score:
@@ -110,26 +185,42 @@ def expected_risk(fit: Any, risk: ClassMap) -> Score:
     ----------
     fit : a fit, or a `Truth`.
     risk : groups of classes whose names are numbers.
+
+    Raises
+    ------
+    UnsupportedRequest : the groups are no numbers.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> labels = cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"])
+    >>> risk = cs.ClassMap.from_codes([0, 1], classes=["no", "yes"], groups=[0, 3])
+    >>> cs.expected_risk(cs.fit("majority-vote", labels, uncertainty="shares"), risk).items.round(2).tolist()
+    [0.0, 2.0]
     """
     if risk.score is None:
         raise UnsupportedRequest(
             f"the groups of the class map are {', '.join(map(str, risk.groups[:5]))}; "
             "expected risk needs numbers as groups"
         )
-    truth = truth_of(fit)
-    groups, score = mapped_groups(truth, risk), np.asarray(risk.score, float)
-    items, draws = np.zeros(truth.num_items), np.zeros(truth.num_draws)
-    for block in truth.grouped(groups, len(score)):
-        risks = np.asarray(block.values)[: block.num_items] @ score
-        items[block.items] = risks.mean(axis=1)
-        draws += risks.sum(axis=0)
-    point = None
-    if truth.point is not None:
-        blocks = truth.point.grouped(groups, len(score))
-        point = float(np.concatenate([np.asarray(b.values)[: b.num_items, 0] @ score for b in blocks]).mean())
+    truth = _classes_of(truth_of(fit))
+    score = np.asarray(risk.score, float)
+    question, point = Mass(mapped_groups(truth, risk), len(score)), truth.standard()
+
+    def blocks() -> Iterator[Sums]:
+        for block in truth.blocks(question):
+            yield Sums(block.units, block.draws, (block.real @ score)[None, None])
+
+    scoring = _scoring(truth, blocks, 1, "item")
+    totals, rows = Totals(scoring), PerUnit(scoring, "0")
+    fold(scoring, totals, rows)
+    of_point = None
+    if point is not None:
+        of_point = float(np.concatenate([block.real[:, 0] @ score for block in point.blocks(question)]).mean())
     return Score(
-        title="expected risk", items=items, draws=draws / truth.num_items, point=point, ids=truth.items, label="risk"
-    )
+        title="expected risk", items=rows.rows()[0], draws=totals.scores("0")[0], point=of_point, ids=scoring.ids,
+        label="risk",
+    )  # fmt: skip
 
 
 def _title(top: int, classes_to: ClassMap | None, by: str) -> str:
@@ -138,23 +229,19 @@ def _title(top: int, classes_to: ClassMap | None, by: str) -> str:
     return "certainty of the group of the top class" if by == "top" else "certainty of the group with the largest sum"
 
 
-def _leading(truth: Truth, depth: int, classes_to: ClassMap | None, by: str) -> Iterator[tuple[slice, np.ndarray]]:
+def _leading(truth: Any, depth: int, classes_to: ClassMap | None, by: str) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield, block by block, the leading classes, or the leading group, ``(item, draw, depth)``."""
     if classes_to is None:
-        for block in truth.ranked(depth):
-            yield block.items, _real(block)
+        for block in truth.blocks(Ranked(depth)):
+            yield block.units, block.real
         return
     groups = mapped_groups(truth, classes_to)
     if by == "top":
-        for block in truth.ranked(1):
-            yield block.items, groups[_real(block)]
+        for block in truth.blocks(Ranked(1)):
+            yield block.units, groups[block.real]
     else:
-        for block in truth.grouped(groups, classes_to.num_groups):
-            yield block.items, _real(block).argmax(axis=-1)[:, :, None]
-
-
-def _real(block: Block) -> np.ndarray:
-    return np.asarray(block.values)[: block.num_items]
+        for block in truth.blocks(Mass(groups, classes_to.num_groups)):
+            yield block.units, block.real.argmax(axis=-1)[:, :, None]
 
 
 def _one_code(sets: Int[np.ndarray, "item draw size"], num_classes: int) -> Int[np.ndarray, "item draw"]:
@@ -171,30 +258,42 @@ def _one_code(sets: Int[np.ndarray, "item draw size"], num_classes: int) -> Int[
 def _set_names(chosen: np.ndarray, names: Any) -> np.ndarray:
     """Name each set; classes are separated by bars."""
     text = np.asarray(chosen if names is None else np.asarray(names, object)[chosen], object)
-    return np.array([" | ".join(map(str, row)) for row in text], object)
+    if text.shape[1] == 1:
+        return text[:, 0] if names is not None else object_array(map(str, text[:, 0]))
+    return object_array(" | ".join(map(str, row)) for row in text)
 
 
-def _exact(truth: Truth, sizes: list[int], classes_to: ClassMap | None, by: str) -> Score:
-    if sizes != [1] or by != "top":
-        raise UnsupportedRequest("exact certainty exists for the top class and its group only; leave out exact")
-    probability = truth.top_probabilities()
-    entries = truth.entries  # every truth with exact probabilities lists its entries
+def _exact(truth: Any, classes_to: ClassMap | None, by: str) -> Score | None:
+    """Return the certainty of the top class, or of its group, in closed form; None where there is none."""
     if classes_to is None:
-        leading = truth.leading()
-        value, chosen, names = leading["certainty"], leading["label"], truth.classes
+        if truth.exact(Ranked(1)) is None:
+            return None
+        value, chosen, names = truth.lead.certainty, truth.lead.label, truth.ids.get("class")
     else:
-        groups = mapped_groups(truth, classes_to)
-        cell = entries.item * classes_to.num_groups + groups[entries.class_]
-        size = truth.num_items * classes_to.num_groups
-        shape = (truth.num_items, classes_to.num_groups)
-        named = np.bincount(cell, probability.entry, size).reshape(shape)
-        num_named = np.bincount(cell, minlength=size).reshape(shape)
-        in_group = np.bincount(groups, minlength=classes_to.num_groups)
-        by_group = named + probability.unnamed[:, None] * (in_group - num_named)
+        by_group = _group_probabilities(truth, mapped_groups(truth, classes_to), classes_to.num_groups, by)
+        if by_group is None:
+            return None
         value, chosen, names = by_group.max(axis=1), by_group.argmax(axis=1), classes_to.groups
     # Items are independent: the share of items that a draw agrees with is a sum of independent indicators.
-    sd = float(np.sqrt(np.sum(value * (1 - value))) / truth.num_items)
+    sd = float(np.sqrt(np.sum(value * (1 - value))) / truth.num_units)
     return Score(
-        title=f"{_title(1, classes_to, by)}, exact", items=value, draws=np.empty(0), exact_sd=sd, ids=truth.items,
-        label="certainty", columns={"classes": _set_names(chosen[:, None], names)},
+        title=f"{_title(1, classes_to, by)}, exact", items=value, draws=np.empty(0), exact_sd=sd,
+        exact_interval=functools.partial(mean_quantiles, value), ids=truth.ids.get("item"), label="certainty",
+        columns={"classes": _set_names(chosen[:, None], names)},
     )  # fmt: skip
+
+
+def _group_probabilities(
+    truth: Any, groups: Int[np.ndarray, " class"], num_groups: int, by: str
+) -> Float[np.ndarray, "item group"] | None:
+    """Return how probably each group is that of the top class, or the one with the largest sum."""
+    found = truth.exact(Ranked(1))
+    # Where the truth is a label its group has all the mass, and both are the same.
+    if found is None or (by == "sum" and truth.exact(Mass(groups, num_groups)) is None):
+        return None
+    shape = (truth.num_units, num_groups)
+    cell = found.unit * num_groups + groups[found.code]
+    named = np.bincount(cell, found.probability, truth.num_units * num_groups).reshape(shape)
+    num_named = np.bincount(cell, minlength=truth.num_units * num_groups).reshape(shape)
+    in_group = np.bincount(groups, minlength=num_groups)
+    return named + found.unnamed[:, None] * (in_group - num_named)

@@ -1,60 +1,396 @@
-"""Coreference chains from links: every mention points to an antecedent, begins an entity, or refers to nothing.
+r"""Scores of coreference: how well the entities of a response agree with those of a key.
 
-Chains are the mentions that links connect, followed in any direction and however far. Links may be those of many draws
-of a posterior over antecedents; all draws are followed at once.
+Mentions stand in a table, one row for each that the key or the response has, with the entity on both sides or -1 where
+that side lacks the mention. Either side may be many draws of entities ``(draw, mention)``: all draws are scored at
+once, from the numbers :math:`n_{ks}` of mentions that key entity k and response entity s have in common. Entities do
+not cross documents, so that the sums below are those over documents, divided at the end, as in the official scorer.
+
+With K an entity of the key, S one of the response and :math:`n` their numbers of mentions in common, recall is
+
+* mentions: the share of the key's mentions that the response has, whatever their entities;
+* MUC: :math:`\sum_K (\lvert K \rvert - \mathrm{parts}(K)) / \sum_K (\lvert K \rvert - 1)`, where the response cuts K
+  into parts, and a mention that it lacks is a part of its own;
+* B³: :math:`\sum_{K, S} (n^2 / \lvert K \rvert) / \sum_K \lvert K \rvert`;
+* CEAF-m and CEAF-e: the similarity of the best alignment of entities, one to one, over that of the key with itself; it
+  is :math:`n`, or :math:`2 n / (\lvert K \rvert + \lvert S \rvert)`;
+* BLANC: the mean of two shares, of the pairs of mentions of a document that corefer, and of those that do not;
+* LEA: :math:`\sum_K \lvert K \rvert\, r(K) / \sum_K \lvert K \rvert`, r being the share of the links of K that the
+  response has; a singleton is found where it is one on the other side.
+
+Precision exchanges key and response, and CoNLL is the mean F of MUC, B³ and CEAF-e.
+
+F is 0 where precision and recall are, and a share of nothing is 0.
+
+Against a crowd each draw of the posterior is a key of its own: the score is the mean over draws, and its interval says
+what the annotations leave open. The entities of a draw are scored as a whole, so that a link that two draws disagree on
+counts with all that it connects. Documents are what a comparison of systems weights.
+
+References
+----------
+Vilain et al. (1995), MUC-6. Bagga and Baldwin (1998), LREC. Luo (2005), HLT/EMNLP. Recasens and Hovy (2011), Natural
+Language Engineering 17. Luo, Pradhan, Recasens and Hovy (2014), ACL: BLANC for mentions that one side lacks. Pradhan et
+al. (2014), ACL: the official scorer. Moosavi and Strube (2016), ACL: LEA.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
-from scipy import sparse
+from scipy import optimize, sparse
 
-from consilience.arrays import Int
+from consilience.arrays import Float, Int
+from consilience.data.conll import Chains, as_chains
+from consilience.data.mentions import Mentions
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.coreference_matching import Matching, match, of_rows
+from consilience.evaluation.engine import Scoring, Sums
+from consilience.evaluation.overlap import Overlap, b3, of_cells, of_key, of_response, overlap
+from consilience.evaluation.registry import METRICS, Form, metric, scores
+from consilience.models.truth import CHAINS
+from consilience.models.truth.chains import ChainTruth
+from consilience.models.truth.truth import Clusters
 
-__all__ = ["NEW", "NOTHING", "follow_links"]
+DocumentSums = dict[str, np.ndarray]
+"""For each score what its recall and precision are ratios of, ``(part, …)``."""
 
-NEW, NOTHING = -1, -2
-"""In the place of an antecedent: the mention begins an entity, or refers to nothing."""
+BASES = ("mentions", "muc", "b3", "ceafe", "ceafm", "blanc", "lea")
+"""Scores of which recall, precision and F are told, beside those of mentions that refer to nothing."""
 
-# Mentions of all draws that are connected at a time.
-_MOST_NODES = 1 << 22
+CONLL = ("muc", "b3", "ceafe")
+"""The scores whose F values CoNLL averages."""
 
 
-def follow_links(antecedent: Int[np.ndarray, "draw mention"]) -> Int[np.ndarray, "draw mention"]:
-    """Return the entity of each mention in each draw.
+class Share(NamedTuple):
+    """Recall, precision and F of any number of units, float64; 0 where there is nothing to recall or to be precise in.
 
     Parameters
     ----------
-    antecedent : code of the mention that it points to, `NEW` or `NOTHING`.
-
-    Returns
-    -------
-    int64 codes of entities from 0 in each draw, in the order of their first mentions; -1 where the mention refers to
-    nothing, also where another mention points to it.
+    recall, precision, f1 : arrays of one shape, or numbers.
     """
-    num_draws, num_mentions = antecedent.shape
-    rows = max(_MOST_NODES // max(num_mentions, 1), 1)
-    parts = [_connected(antecedent[start : start + rows]) for start in range(0, num_draws, rows)]
-    return np.concatenate(parts) if parts else np.zeros(antecedent.shape, np.int64)
+
+    recall: Any
+    precision: Any
+    f1: Any
 
 
-def _connected(antecedent: np.ndarray) -> np.ndarray:
-    num_draws, num_mentions = antecedent.shape
-    size = num_draws * num_mentions
-    node = np.arange(size).reshape(antecedent.shape)
-    linked = antecedent >= 0
-    target = antecedent + num_mentions * np.arange(num_draws)[:, None]
-    graph = sparse.coo_array((np.ones(linked.sum(), np.int8), (node[linked], target[linked])), shape=(size, size))
-    component = sparse.csgraph.connected_components(graph, directed=False)[1].reshape(antecedent.shape)
-    # Entities are those with a mention that refers to something, numbered by the first of these in each draw.
-    refers = antecedent != NOTHING
-    codes, first = np.unique(component[refers], return_index=True)
-    order = np.argsort(first)
-    rank = np.empty(len(codes), np.int64)
-    rank[order] = np.arange(len(codes))
-    entity = np.full(antecedent.shape, -1, np.int64)
-    entity[refers] = rank[np.searchsorted(codes, component[refers])]
-    before = np.zeros(num_draws, np.int64)
-    if num_mentions:
-        before[1:] = np.maximum.accumulate(entity.max(axis=1))[:-1] + 1
-    return np.where(refers, entity - before[:, None], -1)
+def sums(found: Overlap, metric: str) -> Float[np.ndarray, "part unit"]:
+    """Return the sums that one of `BASES` is a ratio of; those of several documents are added.
+
+    Raises
+    ------
+    KeyError : there is no such score.
+    """
+    return np.array(_SUMS[metric](found), float)
+
+
+def share(metric: str, parts: Float[np.ndarray, "part ..."]) -> Share:
+    """Return recall, precision and F of one of `BASES` from its sums, whatever the units are, one or more."""
+    return _blanc_share(parts) if metric == "blanc" else _share(*parts)
+
+
+def score(found: Overlap, metric: str) -> Share:
+    """Return one of `BASES` for every unit."""
+    return share(metric, sums(found, metric))
+
+
+def conll(found: Overlap) -> Float[np.ndarray, " unit"]:
+    """Return the mean F of MUC, B³ and CEAF-e of every unit."""
+    return np.mean([score(found, metric).f1 for metric in CONLL], axis=0)
+
+
+def _links(number: np.ndarray) -> np.ndarray:
+    return number * (number - 1) // 2
+
+
+# Scores: numerator and denominator of recall, the same of precision ---------------------------------------------------
+
+_Sums = tuple[np.ndarray, ...]
+
+
+def _mentions(found: Overlap) -> _Sums:
+    common = of_cells(found, found.common)
+    return common, of_key(found, found.key_size), common, of_response(found, found.response_size)
+
+
+def _muc(found: Overlap) -> _Sums:
+    # Entities are cut into parts, one a cell and one a mention that the other side lacks: the sizes cancel.
+    common = of_cells(found, np.maximum(found.common - 1, 0))
+    return common, of_key(found, found.key_size - 1), common, of_response(found, found.response_size - 1)
+
+
+def _ceafm(found: Overlap) -> _Sums:
+    total = _best_alignment(found, found.listed.astype(float))
+    return total, of_key(found, found.key_size), total, of_response(found, found.response_size)
+
+
+def _ceafe(found: Overlap) -> _Sums:
+    similarity = 2 * found.listed / (found.key_size[found.key] + found.response_size[found.response])
+    total = _best_alignment(found, similarity)
+    return (
+        total, of_key(found, np.ones(len(found.key_size))), total,
+        of_response(found, np.ones(len(found.response_size))),
+    )  # fmt: skip
+
+
+def _blanc(found: Overlap) -> _Sums:
+    """Return the sums of pairs that corefer, and then those of pairs that do not."""
+    key_links = of_key(found, _links(found.key_size))
+    response_links = of_response(found, _links(found.response_size))
+    common = of_cells(found, _links(found.common))
+    key_pairs, response_pairs, common_pairs = found.pairs.T
+    # Of the mentions that both sides have: coreferent pairs of the key, and of the response.
+    shared = [
+        np.bincount(unit, _links(np.bincount(entity, found.common, len(unit)).astype(int)), found.num_units)
+        for unit, entity in ((found.key_unit, found.key), (found.response_unit, found.response))
+    ]
+    other = common_pairs - shared[0] - shared[1] + common
+    key_rest, response_rest = key_pairs - key_links, response_pairs - response_links
+    return common, key_links, common, response_links, other, key_rest, other, response_rest
+
+
+def _blanc_share(parts: np.ndarray) -> Share:
+    links, rest = _share(*parts[:4]), _share(*parts[4:])
+    # Where the key has no pairs of a kind, the other kind alone decides, as in the official scorer.
+    first, second = (parts[1] > 0).astype(float), (parts[5] > 0).astype(float)
+    weight = np.maximum(first + second, 1)
+    return Share(*((first * one + second * other) / weight for one, other in zip(links, rest, strict=True)))
+
+
+def _lea(found: Overlap) -> _Sums:
+    alone = (found.key_size[found.key] == 1) & (found.response_size[found.response] == 1)
+
+    def resolved(size: np.ndarray) -> np.ndarray:
+        links = _links(size)
+        return size * np.where(alone, 1.0, _links(found.common) / np.maximum(links, 1))
+
+    return (
+        of_cells(found, resolved(found.key_size[found.key])), of_key(found, found.key_size),
+        of_cells(found, resolved(found.response_size[found.response])), of_response(found, found.response_size),
+    )  # fmt: skip
+
+
+_SUMS = {"mentions": _mentions, "muc": _muc, "b3": b3, "ceafe": _ceafe, "ceafm": _ceafm, "blanc": _blanc, "lea": _lea}
+
+
+def _share(recall_part: Any, recall_whole: Any, precision_part: Any, precision_whole: Any) -> Share:
+    recall, precision = _ratio(recall_part, recall_whole), _ratio(precision_part, precision_whole)
+    return Share(recall, precision, _ratio(2 * recall * precision, recall + precision))
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.zeros(np.shape(part)), where=np.asarray(whole) != 0)
+
+
+# Alignment ------------------------------------------------------------------------------------------------------------
+
+
+def _best_alignment(found: Overlap, similarity: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " unit"]:
+    """Return the largest sum of similarities of entities that are aligned one to one, of each unit.
+
+    Entities without common mentions have similarity zero, so that each connected block of entities is a problem of its
+    own. Most blocks have one entity on one side, of which the largest similarity is the best.
+    """
+    num_keys, num_responses = len(found.key_size), len(found.response_size)
+    size = num_keys + num_responses
+    graph = sparse.coo_array((np.ones(len(found.common)), (found.key, num_keys + found.response)), shape=(size, size))
+    _, block = sparse.csgraph.connected_components(graph, directed=False)
+    of_cell = block[found.key]
+    keys, responses = np.bincount(block[:num_keys], minlength=size), np.bincount(block[num_keys:], minlength=size)
+    best = np.zeros(size)
+    np.maximum.at(best, of_cell, similarity)
+    several = (keys > 1) & (responses > 1)
+    row, column = _places(block[:num_keys])[found.key], _places(block[num_keys:])[found.response]
+    for cells in _grouped(of_cell, several):
+        one = of_cell[cells[0]]
+        table = np.zeros((keys[one], responses[one]))
+        table[row[cells], column[cells]] = similarity[cells]
+        best[one] = table[optimize.linear_sum_assignment(table, maximize=True)].sum()
+    unit_of_block = np.zeros(size, np.int64)
+    unit_of_block[of_cell] = found.key_unit[found.key]
+    return np.bincount(unit_of_block, best, found.num_units).astype(float)
+
+
+def _grouped(of_cell: np.ndarray, chosen: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the cells of each chosen block."""
+    cells = np.flatnonzero(chosen[of_cell])
+    cells = cells[np.argsort(of_cell[cells], kind="stable")]
+    if len(cells):
+        yield from np.split(cells, np.flatnonzero(np.diff(of_cell[cells])) + 1)
+
+
+def _places(block: Int[np.ndarray, " entity"]) -> Int[np.ndarray, " entity"]:
+    """Return the place of each entity among those of its block, from 0."""
+    order = np.argsort(block, kind="stable")
+    place = np.empty(len(block), np.int64)
+    place[order] = np.arange(len(block)) - np.searchsorted(block[order], block[order])
+    return place
+
+
+# Names ----------------------------------------------------------------------------------------------------------------
+
+_LINES = {**{name: f"F of {name.upper()}" for name in BASES}, "non-referring": "F of mentions that refer to nothing"}
+
+
+def _register() -> None:
+    metric("conll", kind=CHAINS, line="mean F of MUC, B³ and CEAF-e", bases=CONLL)(_mean_f)
+    for base, line in _LINES.items():
+        metric(base, kind=CHAINS, line=f"{line}; also with -recall or -precision behind", bases=(base,))(
+            functools.partial(_one_number, base, "f1")
+        )
+        for of in ("recall", "precision"):
+            metric(f"{base}-{of}", kind=CHAINS, line="", listed=False, bases=(base,))(
+                functools.partial(_one_number, base, of)
+            )
+
+
+def _mean_f(of_sums: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.mean([share(base, of_sums[base]).f1 for base in CONLL], axis=0)
+
+
+def _one_number(base: str, of: str, of_sums: Mapping[str, np.ndarray]) -> np.ndarray:
+    return getattr(share(base, of_sums[base]), of)
+
+
+_register()
+
+
+def _form(name: str) -> Form:
+    return METRICS[CHAINS.name].form_of(name)[0]
+
+
+def bases_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the scores whose sums are needed.
+
+    Raises
+    ------
+    UnknownName : the text lists the names.
+    """
+    return tuple(dict.fromkeys(base for name in names for base in _form(name).more["bases"]))
+
+
+def value_of(name: str, of_sums: Mapping[str, np.ndarray]) -> Float[np.ndarray, "*units"]:
+    """Return the score of a name from sums ``(part, …)``."""
+    return _form(name).function(of_sums)
+
+
+def title_of(name: str, *, singletons: bool) -> str:
+    """Return what a score is called in words."""
+    base = name.removesuffix("-recall").removesuffix("-precision")
+    line = _LINES.get(base, _form(base).line)
+    title = f"{name}, {line}" if base == name else f"{base} {name.removeprefix(f'{base}-')}"
+    return title if singletons else f"{title}, singletons excluded"
+
+
+# Scoring --------------------------------------------------------------------------------------------------------------
+
+
+@scores(CHAINS)
+def _scoring(
+    truth: ChainTruth, systems: Sequence[Any], metrics: Sequence[Any], *, singletons: bool = True, **settings: Any
+) -> Scoring:
+    """Score responses against the chains of each draw, document by document.
+
+    Parameters
+    ----------
+    truth : of mentions with spans.
+    systems : responses.
+    metrics : names of scores.
+    singletons : whether entities of one mention count.
+
+    Raises
+    ------
+    UnsupportedRequest : the mentions have no spans.
+    InputError : a response has no document in common with the mentions.
+    """
+    names = [str(getattr(one, "name", one)) for one in metrics]
+    bases = bases_of(names)
+    responses = [as_chains(one) for one in systems]
+    # `from_spans` sorts the mentions: the codes of entities say where each of them went.
+    key = spans_of(truth.data, np.arange(truth.num_units))
+    rows, order = [match(key, response) for response in responses], np.asarray(key.entity)
+    place: dict[str, slice] = {}
+    for base in bases:
+        start = sum(_num_parts(one) for one in place)
+        place[base] = slice(start, start + _num_parts(base))
+
+    def summed(entity: np.ndarray) -> np.ndarray:
+        found = [
+            sums_of_documents(entity[:, order], response, row, key.num_documents, bases, singletons=singletons)
+            for response, row in zip(responses, rows, strict=True)
+        ]
+        of_systems = np.stack([np.concatenate([own[base] for base in bases]) for own in found])
+        return np.swapaxes(of_systems, 2, 3)  # system, part, document, draw
+
+    def blocks() -> Iterator[Sums]:
+        for block in truth.blocks(Clusters()):
+            yield Sums(slice(0, key.num_documents), block.draws, summed(block.values))
+
+    def value(name: str) -> Callable[[np.ndarray, Any], np.ndarray]:
+        return lambda parts, number: value_of(name, {base: parts[own] for base, own in place.items()})
+
+    return Scoring(
+        blocks=blocks, values={name: value(name) for name in names},
+        title=lambda name, system=None, draws=None: title_of(name, singletons=singletons), unit="document",
+        num_units=key.num_documents, num_draws=truth.num_draws, joint=True,
+        standard=lambda: summed(truth.estimate()[None])[..., 0], place=np.arange(key.num_documents),
+        rows=key.num_documents, ids=key.documents, row="document",
+    )  # fmt: skip
+
+
+def _num_parts(base: str) -> int:
+    return 8 if base == "blanc" else 4
+
+
+def spans_of(data: Mentions, entity: Int[np.ndarray, " mention"]) -> Chains:
+    """Return the entities of mentions with their spans.
+
+    Raises
+    ------
+    UnsupportedRequest : the mentions have no spans.
+    """
+    if data.start is None:
+        raise UnsupportedRequest(
+            "the mentions have no places in their documents; give the columns document_id, start and end (first and "
+            "last token of the mention, counted from 0 in the document) and fit again"
+        )
+    return Chains.from_spans(data.document, data.start, data.end, entity, documents=data.documents)
+
+
+def sums_of_documents(
+    entity: np.ndarray, response: Chains, rows: Matching, num_documents: int, metrics: tuple[str, ...], *,
+    singletons: bool,
+) -> DocumentSums:  # fmt: skip
+    """Return the sums of scores for each draw of the key's entities and each document, ``(part, draw, document)``.
+
+    Parameters
+    ----------
+    entity : shape ``(draw, mention)``; entities of the key's mentions, -1 where one refers to nothing.
+    response, rows : the response, and which of its mentions are the key's.
+    num_documents : of the key.
+    metrics : names of scores.
+    """
+    sides = of_rows(entity, rows.key), of_rows(np.asarray(response.entity)[None], rows.response)
+    # A row without mentions in the last document keeps that document's place.
+    document = np.append(rows.document, num_documents - 1)
+    of_key, of_response = (np.pad(side, ((0, 0), (0, 1)), constant_values=-1) for side in sides)
+    twin = None if rows.twin is None else np.append(rows.twin, len(rows.twin))
+    found = overlap(
+        of_key, of_response, document, singletons=singletons, by_document=True, num_documents=num_documents, twin=twin
+    )
+    result = {metric: sums(found, metric) for metric in metrics if metric != "non-referring"}
+    if "non-referring" in metrics:
+        one, other = ((place >= 0) & (side < 0) for place, side in zip((rows.key, rows.response), sides, strict=True))
+        both, one, other = (
+            _counts(chosen, rows.document, num_documents) for chosen in (one & other, one, other | np.zeros_like(one))
+        )
+        result["non-referring"] = np.stack([both, one, both, other])
+    shape = (len(entity), num_documents)
+    return {metric: values.reshape(len(values), *shape) for metric, values in result.items()}
+
+
+def _counts(chosen: np.ndarray, document: np.ndarray, num_documents: int) -> Float[np.ndarray, " unit"]:
+    cell = np.arange(len(chosen))[:, None] * num_documents + document
+    return np.bincount(cell[chosen], minlength=len(chosen) * num_documents).astype(float)

@@ -15,7 +15,10 @@ posteriors of the items are right on average: the spread of the truth is then pa
 
 Scores of coreference are ratios of sums over documents. Documents are weighted in the place of items: the sums of each
 are, before they are added and divided. Scores of partitions of records are weighted likewise, by groups of records that
-neither a draw of the truth nor a system links (`consilience.evaluation.partition_comparison`).
+neither a draw of the truth nor a system links (`consilience.evaluation.partitions`).
+
+Where means and covariances over the truth are known in closed form, normal vectors of that covariance stand in the
+place of draws of the truth.
 
 References
 ----------
@@ -24,6 +27,7 @@ Rubin (1981), The Bayesian bootstrap, The Annals of Statistics 9(1).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,26 +35,17 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.data.conll import Chains, as_chains
-from consilience.data.partitions import Partition
-from consilience.data.predictions import Predictions
-from consilience.errors import InputError, InputProblem, UnsupportedRequest
-from consilience.evaluation.adjustment import align, lifted, point_scores, truth_of
-from consilience.evaluation.coreference_adjusted import sums_over_draws, title_of
-from consilience.evaluation.coreference_scores import Sums, value_of
-from consilience.evaluation.metrics import Metric, resolve
-from consilience.evaluation.partition_comparison import system_scores
-from consilience.evaluation.partition_scores import aligned_partitions, check_scores
-from consilience.evaluation.partitions import DISTANCES, METRIC_FORMS
-from consilience.models.truth import Truth
+from consilience.data.accept import as_systems
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import require_exact, scoring_of
+from consilience.evaluation.classes import Metric
+from consilience.evaluation.engine import Bootstrap, Scoring, Sums, Totals, fold
+from consilience.evaluation.independent import FEW, Moments
+from consilience.evaluation.partitions import DISTANCES
+from consilience.models.intervals import ends
 
-__all__ = ["Comparison", "compare"]
-
-# Replicates of the item weights where the truth is a point and has no draws to pair them with.
-_REPLICATES = 1000
-
-# Kinds of systems, in words.
-_CHAINS, _PARTITIONS, _CLASSES = "coreference chains", "entities of records", "classes of items"
+# Normal vectors in the place of draws of the truth, where it has a closed form; and units that are weighted at a time.
+_VECTORS, _UNITS = 20_000, 1 << 12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,6 +63,21 @@ class Comparison:
     num_items : how many items every system predicted; of chains, how many documents there are; of partitions, how many
         connected groups of records.
     unit : what an item is called.
+    limits : of the ends of intervals: a mean of probabilities is one itself, where a normal draw of it need not be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import consilience as cs
+    >>> draws = np.array([[0.9, 0.8, 0.7, 0.8], [0.7, 0.6, 0.8, 0.7]])
+    >>> ranked = cs.Comparison(
+    ...     systems=("ours", "theirs"), title="top-1 accuracy", values=draws.mean(axis=1), draws=draws,
+    ...     truth_draws=draws, item_draws=draws, points=None, num_items=10,
+    ... )
+    >>> ranked.table[["rank", "system", "p_best"]]
+       rank  system  p_best
+    0     1    ours    0.75
+    1     2  theirs    0.25
     """
 
     systems: tuple[str, ...]
@@ -79,6 +89,7 @@ class Comparison:
     points: np.ndarray | None
     num_items: int
     unit: str = "item"
+    limits: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def order(self) -> np.ndarray:
@@ -94,7 +105,7 @@ class Comparison:
         """
         import pandas
 
-        lower, upper = np.quantile(self.draws, [0.025, 0.975], axis=1)
+        lower, upper = np.clip(np.quantile(self.draws, ends(), axis=1), *self.limits)
         columns = {
             "system": np.array(self.systems, object), "value": self.values, "sd": _sd(self.draws), "lower": lower,
             "upper": upper, "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws),
@@ -123,7 +134,7 @@ class Comparison:
 
     def _pair(self, a: int, b: int) -> dict[str, Any]:
         both, truth, items = (draws[a] - draws[b] for draws in (self.draws, self.truth_draws, self.item_draws))
-        lower, upper = np.quantile(both, [0.025, 0.975])
+        lower, upper = np.quantile(both, ends())
         return {
             "a": self.systems[a], "b": self.systems[b], "difference": self.values[a] - self.values[b],
             "sd": _sd(both[None])[0], "lower": lower, "upper": upper, "sd_truth": _sd(truth[None])[0],
@@ -151,23 +162,24 @@ class Comparison:
 
 def compare(
     fit: Any,
-    systems: Mapping[str, Predictions | Chains | Partition],
+    systems: Mapping[str, Any],
     metric: str | Metric | None = None,
     *,
     seed: int = 0,
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
+    exact: bool | None = None,
 ) -> Comparison:
     """Rank systems under the uncertainty of the truth and of the finite set of items.
 
     Parameters
     ----------
     fit : a fit, or a `Truth`.
-    systems : predictions by name; at least one. Of classes of items, or all of them coreference chains of documents
-        (`read_conll`), which need a fit of mentions with spans; documents are then weighted as items are. Or all of
-        them partitions of records (`read_partition`), which need a fit of records; groups of records that nothing links
-        are then weighted.
+    systems : predictions by name, at least one, each as `evaluate` takes it. Of classes of items, or all of them
+        coreference chains of documents (`read_conll`), which need a fit of mentions with spans; documents are then
+        weighted as items are. Or all of them partitions of records (`read_partition`), which need a fit of records;
+        groups of records that nothing links are then weighted.
     metric : a name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
         ``pairwise-f1``. See `evaluate`.
     seed : of the item weights.
@@ -175,109 +187,105 @@ def compare(
     unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
         left out.
     singletons : of chains, whether entities of one mention count.
+    exact : by default means and covariances over the truth are taken in closed form where there is one, as in
+        `evaluate`, and where there are 1,000 items, so that their mean is as good as normal; True takes it of any
+        number and refuses what has none; False takes draws.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    UnsupportedRequest : systems of several kinds, a metric that ranks nothing, or no closed form where it is asked for.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> labels = cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"])
+    >>> ours = cs.Predictions.from_lists([["no"], ["yes"]], classes=["no", "yes"])
+    >>> theirs = cs.Predictions.from_lists([["yes"], ["yes"]], classes=["no", "yes"])
+    >>> ranked = cs.compare(cs.fit("dirichlet", labels), {"theirs": theirs, "ours": ours})
+    >>> ranked.table["system"].tolist()
+    ['ours', 'theirs']
     """
-    if not systems or not isinstance(systems, Mapping):
-        raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
-    given: dict[str, Any] = {
-        name: as_chains(system) if hasattr(system, "to_chains") else system for name, system in systems.items()
-    }
-    kinds = {name: _kind(system) for name, system in given.items()}
+    given = as_systems(fit, systems)
+    _require_one_kind({name: system.kind for name, system in given.items()})
+    _, scoring, name = scoring_of(
+        fit, list(given.values()), metric, missing=missing, unknown=unknown, singletons=singletons, groups=True
+    )
+    if name in DISTANCES:
+        better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
+        raise UnsupportedRequest(f"{name} ranks no systems: {better}")
+    takes = exact or (exact is None and scoring.num_units >= FEW)
+    moments = scoring.exact() if takes else None
+    if exact:
+        require_exact(moments, name)
+    draws = _drawn(scoring, name, seed) if moments is None else _in_closed_form(scoring, moments, name, seed)
+    return Comparison(
+        systems=tuple(given), title=scoring.title(name), **draws, points=scoring.points(name),
+        num_items=scoring.num_units, unit=scoring.unit,
+    )  # fmt: skip
+
+
+_IN_WORDS = {"chains": "coreference chains", "partition": "entities of records", "classes": "classes of items"}
+
+
+def _require_one_kind(kinds: Mapping[str, str]) -> None:
     if len(set(kinds.values())) > 1:
         listed = " and ".join(
-            f"{', '.join(name for name, own in kinds.items() if own == kind)} with {kind}"
+            f"{', '.join(name for name, own in kinds.items() if own == kind)} with {_IN_WORDS[kind]}"
             for kind in dict.fromkeys(kinds.values())
         )
         number = "two" if len(set(kinds.values())) == 2 else "three"
         raise UnsupportedRequest(f"systems of {number} kinds cannot be compared: {listed}; compare each kind by itself")
-    if _CHAINS in kinds.values():
-        return _compare_chains(fit, given, metric, seed, singletons)
-    if _PARTITIONS in kinds.values():
-        return _compare_partitions(fit, given, metric, seed, missing, unknown)
-    truth, chosen = truth_of(fit), resolve("top-1" if metric is None else metric)
-    aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in given.values()]
-    kept = np.logical_and.reduce([mask for _, mask in aligned])
-    if not kept.any():
-        raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
-    ranked = [positions for positions, _ in aligned]
-    sums = _sums(truth, ranked, chosen, kept, seed)
-    points = [point_scores(truth, positions, chosen) for positions in ranked if truth.point is not None]
-    return Comparison(
-        systems=tuple(given), title=chosen.title, values=sums["truth"].mean(axis=1), draws=sums["both"],
-        truth_draws=sums["truth"], item_draws=sums["items"], num_items=int(kept.sum()),
-        points=np.array([point[kept].mean() for point in points if point is not None]) if points else None,
-    )  # fmt: skip
 
 
-def _kind(system: Any) -> str:
-    return _CHAINS if isinstance(system, Chains) else _PARTITIONS if isinstance(system, Partition) else _CLASSES
+def _drawn(scoring: Scoring, name: str, seed: int) -> dict[str, Any]:
+    """Return scores with one source of uncertainty or both, from draws of the truth."""
+    totals, bootstrap = Totals(scoring), Bootstrap(scoring, seed)
+    fold(scoring, totals, bootstrap)
+    truth = totals.scores(name)
+    defined = np.isfinite(truth).all(axis=0)
+    if not defined.any():
+        raise UnsupportedRequest(f"{name} is undefined for one of the systems in every draw; choose another metric")
+    both = bootstrap.scores(name)
+    return {
+        "values": truth[:, defined].mean(axis=1), "draws": both[:, defined] if both.shape == truth.shape else both,
+        "truth_draws": truth[:, defined], "item_draws": bootstrap.unit_scores(name),
+    }  # fmt: skip
 
 
-def _sums(truth: Truth, ranked: list[np.ndarray], metric: Metric, kept: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-    """Average the scores over items, with equal weights and with random ones, ``(system, draw)``."""
-    replicates = truth.num_draws if truth.num_draws > 1 else _REPLICATES
-    shape = (len(ranked), replicates)
-    equal, both, items, total = (
-        np.zeros((len(ranked), truth.num_draws)),
-        np.zeros(shape),
-        np.zeros(shape),
-        np.zeros(replicates),
-    )
-    random = np.random.default_rng(seed)
-    for block in lifted(truth, ranked, [metric]):
-        scores = block.scores[0][:, kept[block.items]].astype(np.float32)
-        weight = random.standard_exponential((scores.shape[1], replicates), dtype=np.float32)
-        total += weight.sum(axis=0, dtype=float)
-        equal += scores.sum(axis=1, dtype=float)
-        mean = scores.mean(axis=2)
-        # No matrix product: BLAS rounds the last rows in another way, and systems that are alike would not tie.
-        items += np.einsum("si,id->sd", mean, weight, dtype=float)
-        both += np.einsum("sid,id->sd", np.broadcast_to(scores, (*scores.shape[:2], replicates)), weight)
-    return {"truth": equal / kept.sum(), "both": both / total, "items": items / total}
+def _in_closed_form(scoring: Scoring, moments: Moments, name: str, seed: int) -> dict[str, Any]:
+    """Return the same from means and covariances: normal vectors in the place of draws of the truth.
+
+    The weights of the items are those of the bootstrap. Given them the covariance over the truth is that of a weighted
+    mean, which on average is :math:`2 I / (I + 1)` times that of the mean of I items: weights differ.
+    """
+    number = scoring.num_units
+    bootstrap = Bootstrap(dataclasses.replace(scoring, num_draws=1), seed)
+    for start in range(0, number, _UNITS):
+        units = slice(start, min(start + _UNITS, number))
+        bootstrap.add(Sums(units, slice(0, 1), moments.unit[:, None, units, None]))
+    items, values = bootstrap.unit_scores(name), moments.unit.mean(axis=1)
+    noise = _normal_vectors(moments.covariance)
+    resampled = np.take(items, np.arange(_VECTORS) % items.shape[1], axis=1)
+    both = resampled + noise * np.sqrt(2 * number / (number + 1))
+    return {
+        "values": values, "draws": both, "truth_draws": values[:, None] + noise, "item_draws": items,
+        "limits": (0.0, 1.0),
+    }  # fmt: skip
 
 
-def _compare_chains(
-    fit: Any, systems: Mapping[str, Chains], metric: str | Metric | None, seed: int, singletons: bool
-) -> Comparison:
-    """Rank systems by sums over documents, with equal weights and with random ones."""
-    name = metric.name if isinstance(metric, Metric) else metric or "conll"
-    found = sums_over_draws(fit, list(systems.values()), (name,), singletons=singletons)
-    # Ratios are not linear: where the documents alone are uncertain, it is their sums that are averaged over draws.
-    mean = [{part: values.mean(axis=1, keepdims=True) for part, values in sums.items()} for sums in found.draws]
-    equal = np.ones((1, len(found.documents)))
-    truth = _weighted(found.draws, equal, name)
-    replicates = truth.shape[1] if truth.shape[1] > 1 else _REPLICATES
-    weight = np.random.default_rng(seed).standard_exponential((replicates, len(found.documents)))
-    return Comparison(
-        systems=tuple(systems), title=title_of(name, singletons=singletons), values=truth.mean(axis=1),
-        draws=_weighted(found.draws, weight, name), truth_draws=truth, item_draws=_weighted(mean, weight, name),
-        points=_weighted(found.silver, equal, name)[:, 0], num_items=len(found.documents), unit="document",
-    )  # fmt: skip
-
-
-def _compare_partitions(
-    fit: Any, systems: Mapping[str, Partition], metric: str | Metric | None, seed: int, missing: str, unknown: str
-) -> Comparison:
-    """Rank systems by sums over groups of records, with equal weights and with random ones."""
-    name = metric.name if isinstance(metric, Metric) else metric or "pairwise-f1"
-    check_scores([name])
-    if name in DISTANCES:
-        better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
-        raise UnsupportedRequest(f"{name} ranks no systems: {better}")
-    truth, entity = aligned_partitions(fit, list(systems.values()), missing=missing, unknown=unknown)
-    found = system_scores(truth, entity, name, seed=seed, replicates=_REPLICATES)
-    return Comparison(
-        systems=tuple(systems), title=f"{name} ({METRIC_FORMS[name]})", values=found.truth.mean(axis=1),
-        draws=found.both, truth_draws=found.truth, item_draws=found.groups, points=found.points,
-        num_items=found.num_groups, unit="connected group",
-    )  # fmt: skip
-
-
-def _weighted(
-    systems: list[Sums], weight: Float[np.ndarray, "weight_draw document"], metric: str
-) -> Float[np.ndarray, "system draw"]:
-    """Add up the documents of each draw with its weights, and return the score of each system."""
-    added = [{part: (of_part * weight).sum(axis=-1) for part, of_part in sums.items()} for sums in systems]
-    return np.stack([value_of(metric, sums) for sums in added])
+def _normal_vectors(covariance: Float[np.ndarray, "system system"]) -> Float[np.ndarray, "system vector"]:
+    """Draw normal vectors of a covariance, always the same ones; systems that are alike get the same numbers."""
+    variance = np.diag(covariance)
+    apart = variance[:, None] + variance[None] - 2 * covariance
+    alike = (apart <= 1e-12 * (variance[:, None] + variance[None])).argmax(axis=1)  # the first that is alike
+    value, vector = np.linalg.eigh(covariance)
+    root = vector * np.sqrt(np.maximum(value, 0.0))
+    normal = np.random.default_rng(0).standard_normal((len(covariance), _VECTORS))
+    return (root @ normal)[alike]
 
 
 def p_best(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, " system"]:

@@ -22,8 +22,6 @@ from consilience.data.conll import Chains
 from consilience.data.conll_text import match_documents
 from consilience.errors import InputError, InputProblem, InputWarning
 
-__all__ = ["Matching", "match", "of_rows"]
-
 
 class Matching(NamedTuple):
     """Mentions that the key or the response has, one row each.

@@ -19,8 +19,6 @@ from scipy import stats
 from consilience.arrays import Float
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["SummaryComparison", "compare_summaries"]
-
 _USUAL, _SHARE_USUAL, _LARGEST = 4.0, 0.99, 5.0
 _FALSE_ALARMS = 0.001
 _MOST_R_HAT, _LEAST_ESS = 1.01, 400

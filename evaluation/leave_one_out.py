@@ -27,8 +27,6 @@ from consilience.data.annotations import Annotations
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
 
-__all__ = ["leave_one_out_agreement"]
-
 # Equal sums of reciprocals differ in their last digits by the order of the terms; real differences are far larger.
 _TIE = 1e-9
 

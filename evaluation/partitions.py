@@ -18,6 +18,12 @@ F1 is the harmonic mean of precision and recall. A share of nothing is undefined
 where no pair is predicted, and pairwise F1 is then 0, though nothing may be wrong: pairs say nothing of records that
 are alone. Two equal partitions have ARI and NMI 1, those without pairs or of one cluster too.
 
+Records are not independent items: a pair has two, and a score counts whole clusters. What is independent are groups of
+records that nothing links, neither a draw of the truth nor a system: the connected components of all of these together
+(`connected_groups`). Scores are made of sums over clusters, and no cluster reaches from one group into another: a
+comparison of systems weights groups, as another data set of the same kind would have other groups. The fewer groups
+there are, the less these weights say: a system that joins most records makes one group of them.
+
 References
 ----------
 Bagga and Baldwin (1998), LREC: B³. Hubert and Arabie (1985), Journal of Classification 2: ARI. Meilă (2007), Journal of
@@ -27,102 +33,28 @@ distance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from consilience.arrays import Bool, Float, Int
-
-__all__ = [
-    "DISTANCES",
-    "METRIC_FORMS",
-    "Contingency",
-    "Sums",
-    "contingency",
-    "group_sums",
-    "record_f1",
-    "score",
-    "value_of",
-]
-
-METRIC_FORMS = {
-    "pairwise-f1": "F1 of pairs that belong together",
-    "pairwise-precision": "share of the predicted pairs that are true",
-    "pairwise-recall": "share of the true pairs that are predicted",
-    "cluster-f1": "F1 of clusters that are exactly right",
-    "cluster-precision": "share of the predicted clusters that are exactly right",
-    "cluster-recall": "share of the true clusters that are found exactly",
-    "b3-f1": "F1 of B³",
-    "b3-precision": "mean share of a record's predicted cluster that belongs with it",
-    "b3-recall": "mean share of a record's true cluster that is with it",
-    "ari": "adjusted Rand index",
-    "nmi": "mutual information over mean entropy",
-    "merge-moves": "splits and merges to the true clusters",
-    "merge-pairs": "pairs wrongly joined or parted",
-    "variation-of-information": "variation of information, in nats",
-}
-"""Names of the scores, and what they are in words."""
+from consilience.arrays import Float, Int
+from consilience.data.partitions import Partition
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.engine import Scoring
+from consilience.evaluation.engine import Sums as BlockSums
+from consilience.evaluation.overlap import Overlap, b3, of_cells, of_key, of_response, overlap
+from consilience.evaluation.registry import METRICS, Form, metric, scores
+from consilience.models.truth.partitions import PartitionTruth
+from consilience.models.truth.truth import PARTITION, Clusters
 
 DISTANCES = ("merge-moves", "merge-pairs", "variation-of-information")
-"""Those of which less is better."""
-
-
-class Contingency(NamedTuple):
-    """Which predicted and true clusters have records in common, in all draws.
-
-    Parameters
-    ----------
-    num_records : shape ``(draw,)``; records that have a cluster on both sides. The others are left out.
-    predicted_size, true_size : records of each cluster.
-    predicted_draw, true_draw : the draw of each cluster.
-    predicted, true, common : of pairs of clusters that have records in common: which clusters, and how many records.
-    cell : shape ``(draw, record)``; the pair of clusters that a record is in, -1 where it is left out.
-    """
-
-    num_records: Int[np.ndarray, " draw"]
-    predicted_size: Int[np.ndarray, " predicted_cluster"]
-    true_size: Int[np.ndarray, " true_cluster"]
-    predicted_draw: Int[np.ndarray, " predicted_cluster"]
-    true_draw: Int[np.ndarray, " true_cluster"]
-    predicted: Int[np.ndarray, " cell"]
-    true: Int[np.ndarray, " cell"]
-    common: Int[np.ndarray, " cell"]
-    cell: Int[np.ndarray, "draw record"]
-
-
-def contingency(
-    predicted: Int[np.ndarray, "draws record"], truth: Int[np.ndarray, "other_draws record"]
-) -> Contingency:
-    """Count what clusters have in common.
-
-    Parameters
-    ----------
-    predicted, truth : shape ``(draw, record)``, or ``(1, record)`` where it is the same in all draws; numbers that are
-        equal where records are together, -1 where the cluster of a record is unknown.
-
-    Raises
-    ------
-    ValueError : for unequal numbers of draws, neither of which is one.
-    """
-    num_draws = max(len(predicted), len(truth))
-    if {len(predicted), len(truth)} - {1, num_draws}:
-        given = f"{len(predicted)} draws of the prediction and {len(truth)} of the truth"
-        raise ValueError(f"{given}; give equal numbers, or one")
-    kept = np.broadcast_to((predicted >= 0) & (truth >= 0), (num_draws, predicted.shape[1]))
-    of_predicted, predicted_size, predicted_draw = _clusters(predicted, kept)
-    of_true, true_size, true_draw = _clusters(truth, kept)
-    width = max(len(true_size), 1)
-    both, place, common = np.unique(of_predicted * width + of_true, return_inverse=True, return_counts=True)
-    cell = np.full(kept.shape, -1)
-    cell[kept] = place
-    return Contingency(
-        kept.sum(axis=1), predicted_size, true_size, predicted_draw, true_draw, *np.divmod(both, width), common, cell
-    )
+"""Scores of which less is better."""
 
 
 class Sums(NamedTuple):
-    """What a score is made of, added up over clusters; shape ``(draw,)``, or that of what is not added up.
+    """What a score is made of, added up over clusters; of the units of an `Overlap`, or of what these are added up to.
 
     Parameters
     ----------
@@ -136,98 +68,83 @@ class Sums(NamedTuple):
     true: Any
 
 
-def score(
-    found: Contingency, metric: str, weight: Float[np.ndarray, "draw record"] | None = None
-) -> Float[np.ndarray, " draw"]:
-    """Return one of the scores of `METRIC_FORMS` for every draw; NaN where it is undefined.
+def contingency(
+    predicted: Int[np.ndarray, "draws record"], truth: Int[np.ndarray, "other_draws record"],
+    group: Int[np.ndarray, " record"] | None = None, num_groups: int | None = None,
+) -> Overlap:  # fmt: skip
+    """Count what clusters have in common; the truth is the key.
 
     Parameters
     ----------
-    weight : how often a record counts, with all of its predicted and true cluster, which have the same weight. Clusters
-        of weight two count as two clusters.
+    predicted, truth : shape ``(draw, record)``, or ``(1, record)`` where it is the same in all draws; numbers that are
+        equal where records are together, -1 where the cluster of a record is unknown: it is left out on both sides.
+    group : of each record, where sums are kept apart for groups that no cluster crosses; one group by default.
+    num_groups : how many there are.
 
     Raises
     ------
-    KeyError : there is no such score.
+    ValueError : for unequal numbers of draws, neither of which is one.
     """
-    parts = _SCORES[metric].parts(found)
-    of_cell = found.predicted_draw[found.predicted]
-    places = Sums(of_cell, of_cell, found.predicted_draw, found.true_draw)
-    weights = Sums(1, 1, 1, 1) if weight is None else _over_parts(found, weight)
-    return value_of(metric, _added(parts, places, weights, len(found.num_records)))
+    num_draws = max(len(predicted), len(truth))
+    if {len(predicted), len(truth)} - {1, num_draws}:
+        given = f"{len(predicted)} draws of the prediction and {len(truth)} of the truth"
+        raise ValueError(f"{given}; give equal numbers, or one")
+    known = (predicted >= 0) & (truth >= 0)
+    if not known.all():
+        predicted, truth = np.where(known, predicted, -1), np.where(known, truth, -1)
+    of_record = np.zeros(predicted.shape[1], int) if group is None else group
+    return overlap(truth, predicted, of_record, by_document=True, num_documents=num_groups or 1)
 
 
-def group_sums(
-    found: Contingency, metric: str, group: Int[np.ndarray, " record"], num_groups: int
-) -> Float[np.ndarray, "part group"]:
-    """Return what a score is made of, added up over all draws but not over groups: the four parts of `Sums`.
+def form_of(name: str) -> Form:
+    """Return the score of a name.
 
-    Parameters
-    ----------
-    group : of each record; those of a predicted or true cluster are of one group.
+    Raises
+    ------
+    UnknownName : the text lists the names.
     """
-    return np.stack(_added(_SCORES[metric].parts(found), _over_parts(found, group[None]), Sums(1, 1, 1, 1), num_groups))
+    return METRICS[PARTITION.name].form_of(name)[0]
 
 
-def value_of(metric: str, sums: Sums) -> Float[np.ndarray, " draw"]:
-    """Return a score from its sums; NaN where it is undefined."""
+def names() -> dict[str, str]:
+    """Return the names of the scores, and what they are in words."""
+    return METRICS[PARTITION.name].lines
+
+
+def score(found: Overlap, name: str) -> Float[np.ndarray, " unit"]:
+    """Return one of the scores for every unit; NaN where it is undefined.
+
+    Raises
+    ------
+    UnknownName : there is no such score.
+    """
+    form = form_of(name)
+    return _value(form, form.more["parts"](found))
+
+
+def _value(form: Form, parts: Any) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _SCORES[metric].value(sums)
+        return np.asarray(form.function(Sums(*parts)), float)
 
 
-def record_f1(found: Contingency) -> Float[np.ndarray, "draw record"]:
+def record_f1(found: Overlap) -> Float[np.ndarray, "draw record"]:
     """Return how well the predicted and the true cluster of each record agree, as F1; NaN for records left out."""
-    size = found.predicted_size[found.predicted] + found.true_size[found.true]
+    size = found.response_size[found.response] + found.key_size[found.key]
     # The last one stands for records that are left out, whose cell is -1.
     return np.append(2 * found.common / size, np.nan)[found.cell]
 
 
-# Clusters -------------------------------------------------------------------------------------------------------------
+# What is counted ------------------------------------------------------------------------------------------------------
 
 
-def _clusters(side: np.ndarray, kept: Bool[np.ndarray, "draw record"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a number for the cluster of each kept record, over all draws; sizes of the clusters; and their draws."""
-    if side.max(initial=-1) >= side.shape[1]:  # labels of another kind than codes of records: take their ranks
-        side = np.unique(side, return_inverse=True)[1].reshape(side.shape)
-    width = max(int(side.max(initial=-1)) + 1, 1)
-    of_record = (np.arange(len(kept))[:, None] * width + side)[kept]
-    number = np.bincount(of_record, minlength=len(kept) * width)
-    used = number > 0
-    return (np.cumsum(used) - 1)[of_record], number[used], np.flatnonzero(used) // width
-
-
-def _over_parts(found: Contingency, of_record: np.ndarray) -> Sums:
-    """Return what is the same for all records of a cluster, for each intersection, predicted and true cluster."""
-    kept = found.cell >= 0
-    of_cell = np.zeros(len(found.common), of_record.dtype)
-    of_cell[found.cell[kept]] = np.broadcast_to(of_record, found.cell.shape)[kept]
-    predicted, true = np.zeros(len(found.predicted_size), of_cell.dtype), np.zeros(len(found.true_size), of_cell.dtype)
-    predicted[found.predicted], true[found.true] = of_cell, of_cell
-    return Sums(of_cell, of_cell, predicted, true)
-
-
-def _added(parts: Sums, places: Sums, weights: Sums, length: int) -> Sums:
-    """Add up each part, weighted, by places."""
-    terms = zip(parts, places, weights, strict=True)
-    return Sums(*(np.bincount(place, part * weight, length).astype(float) for part, place, weight in terms))
-
-
-# Scores ---------------------------------------------------------------------------------------------------------------
-
-
-class _Score(NamedTuple):
-    """A score: what is counted of each intersection, predicted and true cluster; and its value from the sums."""
-
-    parts: Callable[[Contingency], Sums]
-    value: Callable[[Sums], np.ndarray]
-
-
-def _of_sizes(of_size: Callable[[np.ndarray], np.ndarray]) -> Callable[[Contingency], Sums]:
+def _of_sizes(of_size: Callable[[np.ndarray], np.ndarray]) -> Callable[[Overlap], Sums]:
     """Count some function of the sizes."""
 
-    def parts(found: Contingency) -> Sums:
-        sizes = (found.common, found.predicted_size, found.true_size)
-        return Sums(found.common, *(of_size(size) for size in sizes))
+    def parts(found: Overlap) -> Sums:
+        return Sums(
+            of_cells(found, found.common), of_cells(found, of_size(found.common)),
+            of_response(found, of_size(found.response_size)), of_key(found, of_size(found.key_size)),
+        )  # fmt: skip
 
     return parts
 
@@ -240,18 +157,24 @@ def _size_log_size(size: Any) -> Any:
     return size * np.log(np.maximum(size, 1))
 
 
-def _exact(found: Contingency) -> Sums:
+def _exact(found: Overlap) -> Sums:
     """Count clusters, and of the intersections those that are a predicted and a true cluster."""
-    equal = (found.common == found.predicted_size[found.predicted]) & (found.common == found.true_size[found.true])
-    return Sums(found.common, equal, np.ones(len(found.predicted_size)), np.ones(len(found.true_size)))
+    equal = (found.common == found.response_size[found.response]) & (found.common == found.key_size[found.key])
+    ones = np.ones(len(found.response_size)), np.ones(len(found.key_size))
+    return Sums(
+        of_cells(found, found.common), of_cells(found, equal), of_response(found, ones[0]), of_key(found, ones[1])
+    )
 
 
-def _b3(found: Contingency) -> Sums:
-    """Count, for the records of each cluster, the shares of it that they have in common."""
-    square = found.common**2
-    predicted = np.bincount(found.predicted, square, len(found.predicted_size)) / found.predicted_size
-    true = np.bincount(found.true, square, len(found.true_size)) / found.true_size
-    return Sums(found.common, np.zeros(len(found.common)), predicted, true)
+def _b3_parts(found: Overlap) -> Sums:
+    """Count the shares of predicted and of true clusters that belong together; all records are on both sides."""
+    recall, records, precision, _ = b3(found)
+    return Sums(records, np.zeros(len(records)), precision, recall)
+
+
+_IN_PAIRS, _IN_CLUSTERS, _IN_NATS = _of_sizes(_pairs), _of_sizes(np.ones_like), _of_sizes(_size_log_size)
+
+# Scores ---------------------------------------------------------------------------------------------------------------
 
 
 def _precision(sums: Sums) -> np.ndarray:
@@ -266,19 +189,6 @@ def _f1(sums: Sums) -> np.ndarray:
     """Return the F1 of counts; 0 where there is nothing to count."""
     total = sums.predicted + sums.true
     return np.where(total > 0, 2 * sums.both / total, 0.0)
-
-
-def _b3_precision(sums: Sums) -> np.ndarray:
-    return sums.predicted / sums.records
-
-
-def _b3_recall(sums: Sums) -> np.ndarray:
-    return sums.true / sums.records
-
-
-def _b3_f1(sums: Sums) -> np.ndarray:
-    precision, recall = _b3_precision(sums), _b3_recall(sums)
-    return 2 * precision * recall / (precision + recall)
 
 
 def _ari(sums: Sums) -> np.ndarray:
@@ -314,21 +224,144 @@ def _variation(sums: Sums) -> np.ndarray:
     return np.maximum(2 * entropy.both - entropy.predicted - entropy.true, 0)
 
 
-_IN_PAIRS, _IN_CLUSTERS, _IN_NATS = _of_sizes(_pairs), _of_sizes(np.ones_like), _of_sizes(_size_log_size)
+def _b3_precision(sums: Sums) -> np.ndarray:
+    return sums.predicted / sums.records
 
-_SCORES = {
-    "pairwise-f1": _Score(_IN_PAIRS, _f1),
-    "pairwise-precision": _Score(_IN_PAIRS, _precision),
-    "pairwise-recall": _Score(_IN_PAIRS, _recall),
-    "cluster-f1": _Score(_exact, _f1),
-    "cluster-precision": _Score(_exact, _precision),
-    "cluster-recall": _Score(_exact, _recall),
-    "b3-f1": _Score(_b3, _b3_f1),
-    "b3-precision": _Score(_b3, _b3_precision),
-    "b3-recall": _Score(_b3, _b3_recall),
-    "ari": _Score(_IN_PAIRS, _ari),
-    "nmi": _Score(_IN_NATS, _nmi),
-    "merge-moves": _Score(_IN_CLUSTERS, _moves),
-    "merge-pairs": _Score(_IN_PAIRS, _wrong_pairs),
-    "variation-of-information": _Score(_IN_NATS, _variation),
-}
+
+def _b3_recall(sums: Sums) -> np.ndarray:
+    return sums.true / sums.records
+
+
+def _b3_f1(sums: Sums) -> np.ndarray:
+    precision, recall = _b3_precision(sums), _b3_recall(sums)
+    return 2 * precision * recall / (precision + recall)
+
+# Each score once: its name, what it counts, and its value from the sums.
+metric("pairwise-f1", kind=PARTITION, line="F1 of pairs that belong together", parts=_IN_PAIRS)(_f1)
+metric(
+    "pairwise-precision", kind=PARTITION, line="share of the predicted pairs that are true",
+    parts=_IN_PAIRS,
+)(_precision)  # fmt: skip
+metric("pairwise-recall", kind=PARTITION, line="share of the true pairs that are predicted", parts=_IN_PAIRS)(_recall)
+metric("cluster-f1", kind=PARTITION, line="F1 of clusters that are exactly right", parts=_exact)(_f1)
+metric(
+    "cluster-precision", kind=PARTITION, line="share of the predicted clusters that are exactly right",
+    parts=_exact,
+)(_precision)  # fmt: skip
+metric(
+    "cluster-recall", kind=PARTITION, line="share of the true clusters that are found exactly",
+    parts=_exact,
+)(_recall)  # fmt: skip
+metric("b3-f1", kind=PARTITION, line="F1 of B³", parts=_b3_parts)(_b3_f1)
+metric(
+    "b3-precision", kind=PARTITION, line="mean share of a record's predicted cluster that belongs with it",
+    parts=_b3_parts,
+)(_b3_precision)  # fmt: skip
+metric(
+    "b3-recall", kind=PARTITION, line="mean share of a record's true cluster that is with it",
+    parts=_b3_parts,
+)(_b3_recall)  # fmt: skip
+metric("ari", kind=PARTITION, line="adjusted Rand index", parts=_IN_PAIRS)(_ari)
+metric("nmi", kind=PARTITION, line="mutual information over mean entropy", parts=_IN_NATS)(_nmi)
+metric("merge-moves", kind=PARTITION, line="splits and merges to the true clusters", parts=_IN_CLUSTERS)(_moves)
+metric("merge-pairs", kind=PARTITION, line="pairs wrongly joined or parted", parts=_IN_PAIRS)(_wrong_pairs)
+metric("variation-of-information", kind=PARTITION, line="variation of information, in nats", parts=_IN_NATS)(_variation)
+
+
+# Scoring --------------------------------------------------------------------------------------------------------------
+
+
+@scores(PARTITION)
+def _scoring(
+    truth: PartitionTruth, systems: Sequence[Partition], metrics: Sequence[Any], *, missing: str = "error",
+    unknown: str = "error", groups: bool = False, **settings: Any,
+) -> Scoring:  # fmt: skip
+    """Score partitions against the partition of each draw.
+
+    Parameters
+    ----------
+    truth : a partition.
+    systems : partitions of the same records.
+    metrics : names of scores.
+    missing, unknown : see `consilience.evaluate`.
+    groups : whether groups of records that nothing links are the units, to be weighted. By default all records are
+        one, and the rows of a table are records, with their own B³ F1.
+
+    Raises
+    ------
+    UnsupportedRequest : no record has an entity in every partition.
+    """
+    chosen = [str(getattr(one, "name", one)) for one in metrics]
+    forms = {name: form_of(name) for name in chosen}
+    entity = np.stack([one.align(truth.names(), missing=missing, unknown=unknown) for one in systems])
+    compared = (entity >= 0).all(axis=0)
+    if not compared.any():
+        raise UnsupportedRequest("no record has an entity in every partition; check that their ids agree")
+    entity = np.where(compared, entity, -1)
+    group, number = connected_groups(truth, entity) if groups else (np.zeros(truth.num_units, int), 1)
+    counted = list(dict.fromkeys(form.more["parts"] for form in forms.values()))
+    width = len(Sums._fields)
+
+    def summed(cluster: np.ndarray) -> tuple[np.ndarray, list[Overlap]]:
+        found = [contingency(one[None], cluster, group, number) for one in entity]
+        of_systems = [np.concatenate([np.stack(parts(each)) for parts in counted]) for each in found]
+        shape = (len(entity), width * len(counted), len(cluster), number)
+        return np.swapaxes(np.stack(of_systems).reshape(shape), 2, 3), found  # system, part, group, draw
+
+    def blocks() -> Iterator[BlockSums]:
+        for block in truth.blocks(Clusters()):
+            values, found = summed(block.values)
+            shown = None if groups else np.stack([record_f1(one).sum(axis=0) for one in found])
+            yield BlockSums(slice(0, number), block.draws, values, shown=shown)
+
+    def value(form: Form) -> Callable[[np.ndarray, Any], np.ndarray]:
+        first = width * counted.index(form.more["parts"])
+        return lambda parts, number: _value(form, parts[first : first + width])
+
+    alone = not any((np.bincount(one[one >= 0]) > 1).any() for one in entity)
+    return Scoring(
+        blocks=blocks, values={name: value(form) for name, form in forms.items()},
+        title=lambda name, system=None, draws=None: _title(forms, name, system, draws, alone), unit="connected group",
+        num_units=number, num_draws=truth.num_draws, joint=True,
+        standard=lambda: summed(truth.estimate()[None])[0][..., 0], place=np.arange(number), rows=truth.num_units,
+        ids=truth.ids.get("record"), row="record", label="b3_f1",
+    )  # fmt: skip
+
+
+def _title(
+    forms: Mapping[str, Form], name: str, system: str | None, draws: np.ndarray | None, alone: bool
+) -> str:
+    """Return what was measured, in words; of a score that may be undefined, where it is."""
+    line = forms[name].line
+    title = f"{name} ({line})" if system is None else f"{name} of {system} ({line})"
+    if draws is None:
+        return title
+    if name in ("pairwise-f1", "pairwise-precision") and alone:
+        return f"{title}; no pair is predicted"
+    defined = int(np.isfinite(draws).sum())
+    return title if defined == len(draws) else f"{title}; in the {defined:,} of {len(draws):,} draws that have pairs"
+
+
+def connected_groups(
+    truth: PartitionTruth, systems: Int[np.ndarray, "system record"]
+) -> tuple[Int[np.ndarray, " record"], int]:
+    """Return the group of each record and how many groups there are; records that are not compared count in none."""
+    size = truth.num_units
+    record = np.arange(size)
+    edges = [_edges(record, block.values) for block in truth.blocks(Clusters())]
+    for system in systems:
+        _, first, label = np.unique(system, return_index=True, return_inverse=True)
+        edges.append(_edges(record, np.where(system >= 0, first[label], record)[None]))
+    one, other = np.divmod(np.unique(np.concatenate(edges)), size)
+    graph = sparse.coo_array((np.ones(len(one), np.int8), (one, other)), shape=(size, size))
+    component = sparse.csgraph.connected_components(graph, directed=False)[1]
+    compared = (systems >= 0).all(axis=0)
+    names = np.unique(component[compared])
+    # Any group will do for records that are not compared: nothing of them is counted.
+    return np.where(compared, np.searchsorted(names, component), 0), len(names)
+
+
+def _edges(record: Int[np.ndarray, " record"], first: Int[np.ndarray, "draw record"]) -> Int[np.ndarray, " edge"]:
+    """Return which records are linked with the first one of their cluster in some draw, as one number each."""
+    linked = first != record
+    return np.unique((record * len(record) + first)[linked])

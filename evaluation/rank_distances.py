@@ -26,8 +26,6 @@ import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Int
 
-__all__ = ["footrule_distance", "footrule_score", "kendall_distance", "kendall_score"]
-
 
 class _Comparison(NamedTuple):
     """Twice the positions (means can be halves) of the classes of the union, and how many each ranking keeps."""

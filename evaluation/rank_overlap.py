@@ -36,8 +36,6 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["annotator_average_overlap", "average_overlap", "mean_average_overlap"]
-
 _PAIRS_PER_CHUNK = 8192
 
 
@@ -105,6 +103,10 @@ def annotator_average_overlap(rankings: Rankings, at: int) -> Float[np.ndarray, 
     Returns
     -------
     float64, shape ``(item,)``, in [0, 1]; NaN for items with fewer than two reports.
+
+    Raises
+    ------
+    UnsupportedRequest : there is no such position.
     """
     if not 1 <= at <= rankings.num_classes:
         raise UnsupportedRequest(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Score", "correlation"]
+from consilience.models.intervals import ends
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,30 +21,49 @@ class Score:
     draws : float64, shape ``(draw,)``; the score of the whole data set under each draw of the truth. One value where
         the truth is a point, empty where the score was computed exactly.
     items : float64, shape ``(item,)``; the score of each item, averaged over draws. NaN for items that were left out.
+        Of records it is their own B³ F1, of documents their own score: a score of all need not be a mean over these.
     exact_sd : standard deviation over draws in closed form, of a score that was computed without them. A score in which
         the truth has no part, such as the agreement of annotators, has neither.
+    exact_interval : makes quantiles at two levels, where the distribution of such a score is known.
     point : the score against the point estimate that standard practice takes for the truth; None where there is none.
     columns : further columns of the table, such as the certain class.
     ids : the user's ids of the items.
     groups : rows of the table ``by_group``, for scores by group of classes.
     label, unit : what the score and the items are called in the table.
+    item_mean : whether the score is the mean of those of the items.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import consilience as cs
+    >>> score = cs.Score(title="accuracy", items=np.array([1.0, 0.5]), draws=np.array([0.5, 1.0]), point=1.0)
+    >>> score.value, score.point
+    (0.75, 1.0)
+    >>> score.table
+       item  score
+    0     0    1.0
+    1     1    0.5
     """
 
     title: str
     items: np.ndarray
     draws: np.ndarray
     exact_sd: float | None = None
+    exact_interval: Callable[[tuple[float, float]], tuple[float, float]] | None = None
     point: float | None = None
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     ids: Any = None
     groups: dict[str, np.ndarray] | None = None
     label: str = "score"
     unit: str = "item"
+    item_mean: bool = True
 
     @property
     def value(self) -> float:
-        """Mean over items and draws."""
-        return float(np.nanmean(self.items))
+        """Mean over the draws in which the score is defined, of a score without draws over items; NaN without any."""
+        if len(self.draws):
+            return float(self.draws.mean())
+        return float(np.nanmean(self.items)) if self.item_mean else float("nan")
 
     @property
     def sd(self) -> float:
@@ -56,10 +76,12 @@ class Score:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Central 95 % of the draws; value ± 1.96 sd where the score was computed without draws."""
+        """Central 95 % of the draws, or of the distribution in closed form; else value ± 1.96 sd."""
         if len(self.draws):
-            low, high = np.quantile(self.draws, [0.025, 0.975])
+            low, high = np.quantile(self.draws, ends())
             return float(low), float(high)
+        if self.exact_interval is not None:
+            return self.exact_interval(ends())
         low, high = self.value - 1.96 * self.sd, self.value + 1.96 * self.sd
         return (low, high) if np.isnan(low) else (max(0.0, low), min(1.0, high))
 
@@ -78,8 +100,13 @@ class Score:
         """Data frame with one row an item: ``item``, the columns of this score, and the score itself."""
         import pandas
 
-        ids = np.arange(len(self.items)) if self.ids is None else self.ids
-        return pandas.DataFrame({self.unit: ids, **self.columns, self.label: self.items})
+        return pandas.DataFrame(self.table_columns)
+
+    @property
+    def table_columns(self) -> dict[str, np.ndarray]:
+        """The same as arrays, which takes a fraction of the time where items are many."""
+        ids = np.arange(len(self.items)) if self.ids is None else np.asarray(self.ids)
+        return {self.unit: ids, **self.columns, self.label: self.items}
 
     @property
     def by_group(self) -> Any:
@@ -107,7 +134,88 @@ class Score:
         return f"{text}, {number:,} {self.unit}{'' if number == 1 else 's'}{point}"
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Count:
+    """How many there are of something, over draws; its table says how many, or how probable, there are of each size.
+
+    Parameters
+    ----------
+    title : what was counted, in words.
+    draws : float64, shape ``(draw,)``.
+    point : the number in the estimate.
+    expected : float64, shape ``(size,)``; of each size from 1 on.
+    label, unit : what these and the sizes are called in the table.
+    how, pointed : how far the interval holds, and what ``point`` is, in words; its number stands for ``{}``.
+    links_alone : whether the draws, and so the interval, hold the doubt about links alone: too narrow, as a rule.
+    corrected : the mean with the links that were not looked at; NaN where nobody knows.
+    basis : what the interval rests on, in words; empty where that is said elsewhere.
+    most_links_unseen : whether no interval may be told: nothing can be linked, or most links are not among those
+        looked at.
+    """
+
+    title: str
+    draws: np.ndarray
+    point: float
+    expected: np.ndarray
+    label: str
+    unit: str
+    how: str
+    pointed: str
+    links_alone: bool = False
+    corrected: float = float("nan")
+    basis: str = ""
+    most_links_unseen: bool = False
+
+    @property
+    def value(self) -> float:
+        """Mean over draws."""
+        return float(self.draws.mean())
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation over draws."""
+        return float(np.std(self.draws, ddof=1)) if len(self.draws) > 1 else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Central 95 % of the draws."""
+        low, high = np.quantile(self.draws, ends())
+        return float(low), float(high)
+
+    @property
+    def table(self) -> Any:
+        """Data frame with one row a size."""
+        import pandas
+
+        return pandas.DataFrame({self.unit: np.arange(1, len(self.expected) + 1), self.label: self.expected})
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] {self.how}"
+        if self.most_links_unseen:
+            spread = "without an interval, because no links or few of all were looked at"
+        corrected = "" if np.isnan(self.corrected) else f"; {self.corrected:,.1f} with the links not looked at"
+        return f"{self.title}: {self.value:,.1f} {spread}{corrected}; {self.pointed.format(f'{self.point:,.0f}')}"
+
+
 def correlation(first: Score, second: Score) -> float:
-    """Return the Pearson correlation of two scores over the items that both have."""
+    """Return the Pearson correlation of two scores over the items that both have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import consilience as cs
+    >>> none = np.array([])
+    >>> first = cs.Score(title="certainty", items=np.array([0.5, 0.75, 1.0, np.nan]), draws=none)
+    >>> second = cs.Score(title="accuracy", items=np.array([0.0, 0.5, 1.0, 1.0]), draws=none)
+    >>> print(f"{cs.correlation(first, second):.2f}")
+    1.00
+    """
     both = np.isfinite(first.items) & np.isfinite(second.items)
     return float(np.corrcoef(first.items[both], second.items[both])[0, 1])
+
+
+def by_method(title: str, fit: Any) -> str:
+    """Return a title with the method of a fit; a truth has none."""
+    method = vars(fit).get("method")
+    return title if method is None else f"{title}, {method}"

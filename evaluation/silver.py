@@ -1,9 +1,7 @@
 """Silver chains: coreference chains from a posterior over antecedents, the most likely ones and draws of them.
 
-Any posterior over the labels of `Mentions` will do. A mention whose label is ``DO(m)`` is linked to m, ``DN`` begins an
-entity, and ``NR`` refers to nothing; nor does a property, ``PR(m)``, which is said of m and no mention of it. Chains
-are the mentions that links connect (`consilience.evaluation.chains`). The silver chains take the most probable label of
-each mention (Paun et al. 2018, section 5.3); each draw of the labels gives a whole chaining of its own.
+The silver chains take the most probable label of each mention (Paun et al. 2018, section 5.3); how labels make chains
+says `consilience.models.truth.chains`.
 """
 
 from __future__ import annotations
@@ -13,14 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Float, Int
 from consilience.data.conll import Chains
-from consilience.data.mentions import MENTION_TYPES, MentionLabels, Mentions
-from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.evaluation.chains import NEW, NOTHING, follow_links
-from consilience.models.truth import LabelTruth
-
-__all__ = ["SilverChains", "drawn_links", "mentions_of", "silver_chains", "spans_of"]
+from consilience.data.mentions import MentionLabels, Mentions
+from consilience.errors import UnknownName
+from consilience.evaluation.chains import spans_of
+from consilience.models.truth import CHAINS, truth_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -34,6 +29,18 @@ class SilverChains:
     label : int, shape ``(mention,)``; code of the label that was taken.
     probability : float64, shape ``(mention,)``; of that label.
     entity : int64, shape ``(mention,)``; -1 where the mention refers to nothing.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> mentions = cs.read_mentions(
+    ...     {"mention_id": ["m1", "m2"], "annotator_id": ["Ann", "Ann"], "annotation": ["DN", "DO(m1)"]}
+    ... )
+    >>> silver = cs.silver_chains(cs.fit("majority-vote", mentions))
+    >>> silver.table[["mention", "label"]].values.tolist()
+    [['m1', 'DN'], ['m2', 'DO(m1)']]
+    >>> silver.num_entities
+    1
     """
 
     data: Mentions
@@ -100,77 +107,23 @@ def silver_chains(fit: Any, *, draw: int | None = None) -> SilverChains:
     ------
     UnsupportedRequest : the fit is not one of mentions.
     UnknownName : there is no such draw.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> mentions = cs.read_mentions(
+    ...     {"mention_id": ["m1", "m2"], "annotator_id": ["Ann", "Ann"], "annotation": ["DN", "DO(m1)"]}
+    ... )
+    >>> cs.silver_chains(cs.fit("majority-vote", mentions))
+    SilverChains(2 mentions, 1 entities, 0 mentions that refer to nothing)
     """
-    data, labels, truth = mentions_of(fit)
-    table = truth.leading()
-    label, probability = np.asarray(table["label"]), np.asarray(table["probability"])
+    truth: Any = truth_of(fit).read_as(CHAINS.name)
+    label, probability = truth.of.lead.label, truth.of.lead.probability
     if draw is not None:
         if not 0 <= draw < truth.num_draws:
             raise UnknownName(f"there is no draw {draw}; there are {truth.num_draws:,}, counted from 0")
-        label = _drawn_labels(truth)[draw]
-        probability = _probability_of(truth, label)
-    entity = follow_links(_links(labels)[label][None])[0]
-    return SilverChains(data=data, labels=labels, label=label, probability=probability, entity=entity)
-
-
-def drawn_links(fit: Any) -> Int[np.ndarray, "draw mention"]:
-    """Return what each mention is linked to in each draw of the posterior, as `follow_links` takes it.
-
-    Raises
-    ------
-    UnsupportedRequest : the fit is not one of mentions.
-    """
-    _, labels, truth = mentions_of(fit)
-    return _links(labels)[_drawn_labels(truth)]
-
-
-def mentions_of(fit: Any) -> tuple[Mentions, MentionLabels, LabelTruth]:
-    """Return what a fit of mentions knows.
-
-    Raises
-    ------
-    UnsupportedRequest : the fit is not one of mentions.
-    """
-    data = getattr(fit, "data", None)
-    if not isinstance(data, Mentions):
-        raise UnsupportedRequest(
-            "chains need a fit of mentions, whose labels say what each mention goes back to; read the file by "
-            "read_mentions and fit mpa or majority-vote"
-        )
-    labels, truth = data.label_codes(), fit.truth
-    if not isinstance(truth, LabelTruth) or truth.num_classes != len(labels.names):
-        raise UnsupportedRequest("the truth of this fit is not one label of mentions for each item")
-    return data, labels, truth
-
-
-def spans_of(data: Mentions, entity: Int[np.ndarray, " mention"]) -> Chains:
-    """Return the entities of mentions with their spans.
-
-    Raises
-    ------
-    UnsupportedRequest : the mentions have no spans.
-    """
-    if data.start is None:
-        raise UnsupportedRequest(
-            "the mentions have no places in their documents; give the columns document_id, start and end (first and "
-            "last token of the mention, counted from 0 in the document) and fit again"
-        )
-    return Chains.from_spans(data.document, data.start, data.end, entity, documents=data.documents)
-
-
-def _links(labels: MentionLabels) -> Int[np.ndarray, " label"]:
-    """Return what each label points to, as `follow_links` takes it."""
-    old, new = (labels.type == MENTION_TYPES.index(name) for name in ("DO", "DN"))
-    return np.where(old, labels.antecedent, np.where(new, NEW, NOTHING)).astype(np.int32)
-
-
-def _drawn_labels(truth: LabelTruth) -> Int[np.ndarray, "draw mention"]:
-    return np.concatenate([np.asarray(block.values)[: block.num_items] for block in truth.labels()]).T
-
-
-def _probability_of(truth: LabelTruth, label: np.ndarray) -> Float[np.ndarray, " mention"]:
-    entries, probability = truth.label_probabilities()
-    own = entries.class_ == label[entries.item]
-    result = np.zeros(len(label))
-    result[entries.item[own]] = probability[own]
-    return result
+        label = truth.drawn[draw]
+        probability = truth.probability_of(label)
+    return SilverChains(
+        data=truth.data, labels=truth.labels, label=label, probability=probability, entity=truth.chains_of(label)
+    )

@@ -26,39 +26,17 @@ Vinh, Epps and Bailey (2010), Journal of Machine Learning Research 11: AMI. Chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, special
 
 from consilience.arrays import Bool, Float, Int
-from consilience.errors import UnsupportedRequest
-from consilience.evaluation.partitions import Contingency, contingency, score
-from consilience.evaluation.scores import Score
-
-__all__ = [
-    "AnswerScores",
-    "Coverage",
-    "GroupingScores",
-    "PairReliability",
-    "ViewCount",
-    "adjusted_mutual_information",
-    "answer_probability",
-    "answer_scores",
-    "beta_interval",
-    "grouping_scores",
-    "held_out_pairs",
-    "interval_coverage",
-    "match_views",
-    "num_views",
-    "own_share",
-    "reliability_of_pairs",
-    "same_view",
-    "together",
-    "view_of_truth",
-    "view_scores",
-]
+from consilience.evaluation.overlap import Overlap
+from consilience.evaluation.partitions import contingency, score
+from consilience.evaluation.scores import Count, by_method
+from consilience.models.truth import truth_of
+from consilience.models.truth.truth import VIEWS
 
 # Probabilities below this are scored as this: no finite number of draws tells an event of it from an impossible one.
 _LEAST_PROBABILITY = 1e-10
@@ -79,7 +57,7 @@ def view_scores(
     ----------
     predicted : the cluster of each item in each view; -1 where an item has none, which leaves it out.
     truth : the same, of the true views.
-    metric : ``ami``, or one of `consilience.evaluation.partitions.METRIC_FORMS`.
+    metric : ``ami``, or one of `consilience.evaluation.partitions.names`.
     """
     num_draws, num_views, num_items = predicted.shape
     rows = predicted.reshape(-1, num_items)
@@ -133,19 +111,19 @@ def adjusted_mutual_information(
     return _adjusted(contingency(predicted, truth))
 
 
-def _adjusted(found: Contingency) -> Float[np.ndarray, " draw"]:
-    number = found.num_records
-    draw = found.predicted_draw[found.predicted]
+def _adjusted(found: Overlap) -> Float[np.ndarray, " draw"]:
+    number = found.num_common
+    draw = found.response_unit[found.response]
     of_cells = found.common * np.log(
-        number[draw] * found.common / (found.predicted_size[found.predicted] * found.true_size[found.true])
+        number[draw] * found.common / (found.response_size[found.response] * found.key_size[found.key])
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         information = np.bincount(draw, of_cells, len(number)) / number
         entropies = [
             np.log(number) - np.bincount(of_draw, size * np.log(size), len(number)) / number
             for of_draw, size in (
-                (found.predicted_draw, found.predicted_size),
-                (found.true_draw, found.true_size),
+                (found.response_unit, found.response_size),
+                (found.key_unit, found.key_size),
             )
         ]
         best, chance = sum(entropies) / 2, _expected_information(found)
@@ -154,11 +132,11 @@ def _adjusted(found: Contingency) -> Float[np.ndarray, " draw"]:
         return np.where(equal, 1.0, (information - chance) / (best - chance))
 
 
-def _expected_information(found: Contingency) -> Float[np.ndarray, " draw"]:
+def _expected_information(found: Overlap) -> Float[np.ndarray, " draw"]:
     """Return the expected mutual information of partitions with clusters of the given sizes, in nats."""
-    number = found.num_records
-    predicted = _distinct_sizes(found.predicted_draw, found.predicted_size)
-    true = _distinct_sizes(found.true_draw, found.true_size)
+    number = found.num_common
+    predicted = _distinct_sizes(found.response_unit, found.response_size)
+    true = _distinct_sizes(found.key_unit, found.key_size)
     # All pairs of a distinct size on either side, draw by draw.
     per_draw = np.bincount(true.draw, minlength=len(number))
     repeats = per_draw[predicted.draw]
@@ -253,25 +231,7 @@ def grouping_scores(
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ViewCount(Score):
-    """The number of views that some expert has; its table has a row for each number, with its probability."""
-
-    label: str = "probability"
-    unit: str = "views"
-
-    @property
-    def value(self) -> float:
-        """Mean over draws."""
-        return float(self.draws.mean())
-
-    def __repr__(self) -> str:
-        low, high = self.interval
-        spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] as far as the model holds"
-        return f"{self.title}: {self.value:,.1f} {spread}; views whose use is more probable than not: {self.point:,.0f}"
-
-
-def num_views(fit: Any) -> ViewCount:
+def num_views(fit: Any) -> Count:
     """Count the views that the experts of a fit have.
 
     Parameters
@@ -280,22 +240,19 @@ def num_views(fit: Any) -> ViewCount:
 
     Returns
     -------
-    ViewCount : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of views that have an expert, ``point``
+    Count : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of views that have an expert, ``point``
         that of views that have one more probably than not, and ``table`` has the probability of each number.
 
     Raises
     ------
     UnsupportedRequest : the fit has no views.
     """
-    truth = getattr(fit, "truth", fit)
-    if not (hasattr(truth, "num_views") and hasattr(truth, "used_views")):
-        raise UnsupportedRequest("this asks for the views of experts, which only a fit of constraints has")
+    truth: Any = truth_of(fit).read_as(VIEWS.name)
     draws = np.asarray(truth.num_views())
-    share = np.bincount(draws)[1:] / len(draws)
-    how = f", {fit.method}" if hasattr(fit, "method") else ""
-    return ViewCount(
-        title=f"number of views{how}", items=share, draws=draws.astype(float), point=float(len(truth.used_views())),
-        ids=np.arange(1, len(share) + 1),
+    return Count(
+        title=by_method("number of views", fit), draws=draws.astype(float), point=float(len(truth.used_views())),
+        expected=np.bincount(draws)[1:] / len(draws), label="probability", unit="views",
+        how="as far as the model holds", pointed="views whose use is more probable than not: {}",
     )  # fmt: skip
 
 

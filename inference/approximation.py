@@ -22,11 +22,9 @@ from scipy import special
 from consilience.arrays import Key
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.inference.ascent import run_ascent
-from consilience.inference.generic import BoundModel
 from consilience.inference.posterior import k_hat
 from consilience.models.interface import Model
-
-__all__ = ["MOST_NUMBERS", "approximation_k_hat", "chain_starts", "draw_factors", "log_weights"]
+from consilience.models.sites import Resolved
 
 MOST_NUMBERS = 20_000
 """With more annotations, or parameters of factors, `fit` does not compute k-hat: it would take longer than the ascent
@@ -39,41 +37,53 @@ _MOST_WORK = 1_000_000
 _MOST_SWEEPS = 200
 
 
+def has_all_factors(member: Model, posterior: Any) -> bool:
+    """Return whether a posterior is independent Dirichlet and Beta distributions of all that the density draws."""
+    if posterior.form != "closed" or not _may_have_all_factors(member):
+        return False
+    drawn = {site.name for site in member.sites if site.family is not None}
+    known = all(isinstance(factor, dist.Dirichlet | dist.Beta) for factor in posterior.factors.values())
+    return known and drawn == set(posterior.factors)
+
+
+def _may_have_all_factors(member: Model) -> bool:
+    """Return whether all families that the member declares are those of such factors; known before anything is run."""
+    families = {site.family for site in member.sites} - {None}
+    return member.density is not None and bool(families) and families <= {dist.Dirichlet, dist.Beta}
+
+
 def approximation_k_hat(
-    member: Model, posterior: Any, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key,
-    most_numbers: int | None = None,
-) -> float | None:  # fmt: skip
+    member: Model, posterior: Any, resolved: Resolved, *, key: Key, most_numbers: int | None = None
+) -> float | None:
     """Return the Pareto k-hat of what coordinate ascent ended with (Yao et al. 2018).
 
     Parameters
     ----------
-    member, data, priors, options : what was fitted.
-    posterior : the parameters of the approximation.
+    member, resolved : what was fitted.
+    posterior : the approximation.
     key : of its draws, of which there are 200 to 1,000.
     most_numbers : of annotations, and of parameters; None for any number.
 
     Returns
     -------
-    None where it is not computed: of members that do not state their factors, and of more annotations or parameters
+    None where it is not computed: where the factors are not all that is unknown, and of more annotations or parameters
     than that.
 
     References
     ----------
     Yao, Vehtari, Simpson & Gelman (2018), Yes, but Did It Work?: Evaluating Variational Inference, ICML.
     """
-    if member.factors is None or member.model is None:
+    if not has_all_factors(member, posterior):
         return None
-    numbers = sum(int(np.prod(factor.shape())) for factor in member.factors(posterior).values())
-    size = max(getattr(data, "num_annotations", 0), numbers, 1)
+    numbers = sum(int(np.prod(factor.shape())) for factor in posterior.factors.values())
+    size = max(getattr(resolved.data, "num_annotations", 0), numbers, 1)
     if most_numbers is not None and size > most_numbers:
         return None
     num_draws = int(np.clip(_MOST_WORK // size, _FEWEST_DRAWS, _MOST_DRAWS))
-    return k_hat(log_weights(member, posterior, data, priors, options, key=key, num_draws=num_draws))
+    return k_hat(log_weights(member, posterior, resolved, key=key, num_draws=num_draws))
 
 
-def chain_starts(
-    member: Model, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key, chains: int
-) -> dict[str, np.ndarray] | None:
+def chain_starts(member: Model, resolved: Resolved, *, key: Key, chains: int) -> dict[str, np.ndarray] | None:
     """Return a draw of the approximation for each chain of another method, ``(chain, …)`` by site.
 
     Chains that start anywhere may each stay in a mirror mode of their own, where true and false, or the classes, have
@@ -81,36 +91,36 @@ def chain_starts(
 
     Returns
     -------
-    None where there is no approximation: of members that do not state its factors, and of priors that are not
+    None where there is no approximation: of members whose ascent leaves some sites out, and of priors that are not
     conjugate.
     """
-    ascent: Any = member.cavi
-    if ascent is None or member.factors is None:
+    ascent = member.engine("cavi")
+    if ascent is None or not _may_have_all_factors(member):
         return None
     key_run, key_draws = jax.random.split(key)
     try:
-        problem = ascent.prepare(data, priors, **options)
+        problem = ascent.prepare(resolved)
     except (NotConjugate, UnsupportedRequest):
         return None
-    run = run_ascent(ascent, problem, key=key_run, max_steps=_MOST_SWEEPS, progress=False, label="CAVI")
-    posterior = member.posterior(**{name: values[0, 0] for name, values in run.samples.items()})
-    drawn, _ = draw_factors(member.factors(posterior), key_draws, chains)
+    run = run_ascent(ascent, problem, key=key_run, max_steps=_MOST_SWEEPS, progress=False)
+    posterior: Any = ascent.finish({name: values[0, 0] for name, values in run.samples.items()}, resolved)
+    if not has_all_factors(member, posterior):
+        return None
+    drawn, _ = draw_factors(posterior.factors, key_draws, chains)
     dtype = jnp.result_type(float)
     # Off the ends by more than the spacing of the floats that the chains are made of, or a start had no finite density.
     edge = float(jnp.finfo(dtype).eps)
     return {site: np.clip(values, edge, 1 - edge).astype(dtype) for site, values in drawn.items()}
 
 
-def log_weights(
-    member: Model, posterior: Any, data: Any, priors: Any, options: Mapping[str, Any], *, key: Key, num_draws: int
-) -> np.ndarray:
+def log_weights(member: Model, posterior: Any, resolved: Resolved, *, key: Key, num_draws: int) -> np.ndarray:
     """Return log joint density minus log density of the approximation at draws of it, float64, ``(draw,)``.
 
     Both densities are those of the sites in their own supports; the joint one is the member's NumPyro model.
     """
-    sites, own = draw_factors(member.factors(posterior), key, num_draws)
+    sites, own = draw_factors(posterior.factors, key, num_draws)
     with jax.enable_x64(True):
-        joint = _joint_densities(BoundModel(member.model, priors, options))(sites, data)
+        joint = _joint_densities(member.density)(sites, resolved)
     return np.asarray(joint, float) - own
 
 
@@ -159,14 +169,14 @@ def _inside(share: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=32)
-def _joint_densities(bound: BoundModel) -> Callable[[Mapping[str, np.ndarray], Any], jax.Array]:
-    """Return the compiled log joint density of each draw ``(draw, …)`` of the sites, and the data."""
+def _joint_densities(density: Any) -> Callable[[Mapping[str, np.ndarray], Any], jax.Array]:
+    """Return the compiled log joint density of each draw ``(draw, …)`` of the sites, and what was resolved."""
 
     @jax.jit
-    def densities(sites: Any, data: Any) -> Any:
+    def densities(sites: Any, resolved: Any) -> Any:
         def one(sites: Any) -> Any:
-            fixed = handlers.substitute(handlers.seed(bound, 0), data=sites)
-            return log_density(fixed, (data,), {}, {})[0]
+            fixed = handlers.substitute(handlers.seed(density, 0), data=sites)
+            return log_density(fixed, (resolved,), {}, {})[0]
 
         return jax.lax.map(one, sites)
 

@@ -22,9 +22,7 @@ from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.inference.sharding import AXIS, Mesh, item_mesh, on_each, place, total_over, whole
-from consilience.models.interface import Ascent, Terms, alone
-
-__all__ = ["run_ascent"]
+from consilience.models.interface import Ascent, Terms, unsharded
 
 _CHUNK = 20
 
@@ -44,7 +42,6 @@ def run_ascent(
     progress: Progress = None,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
-    label: str = "EM",
 ) -> GenericRun:
     """Raise the objective until a chunk of steps gains next to nothing.
 
@@ -59,16 +56,17 @@ def run_ascent(
         for the problem (`Ascent.settled`), that alone decides.
     devices : among how many devices the items are divided.
     progress, time_limit, checkpoint : see `run_chunks`.
-    label : name of the method, for the progress bar and messages.
 
     Returns
     -------
-    `GenericRun` with one chain of one draw, the estimate, and the objective at every step as ``elbo``.
+    `GenericRun` with the arrays of ``ascent.sites`` as one chain of one draw, and the objective at every step as
+    ``elbo``.
 
     Raises
     ------
     UnsupportedRequest : the ascent cannot be divided, or there are fewer devices.
     """
+    label = ascent.name.upper()
     real = {} if ascent.lengths is None else ascent.lengths(problem)
     problem, lengths, mesh = _placed(ascent, problem, devices, label)
     start, advance, sites = _programs(ascent, mesh)
@@ -125,7 +123,7 @@ def _objective(output: dict[str, Any]) -> np.ndarray:
 @functools.lru_cache(maxsize=32)
 def _programs(ascent: Ascent, mesh: Mesh | None) -> tuple[Callable, Callable, Callable]:
     """Return the compiled ``start(key, problem)``, ``advance(state, problem, start, stop)`` and ``sites``."""
-    total = {} if ascent.shard is None else {"total": alone if mesh is None else total_over(AXIS)}
+    total = {} if ascent.shard is None else {"total": unsharded if mesh is None else total_over(AXIS)}
 
     def start(key: Key, problem: Any) -> Any:
         return strongly_typed(ascent.start(key, problem, **total))
@@ -150,7 +148,7 @@ def _step(ascent: Ascent, state: Any, problem: Any, total: dict[str, Any]) -> tu
     settled = None if ascent.settled is None else ascent.settled(state, problem)
     moved, terms = ascent.step(state, problem, **total)
     terms = terms if isinstance(terms, Terms) else Terms(terms, jnp.zeros(0, terms.dtype))
-    over_shards = total.get("total", alone)
+    over_shards = total.get("total", unsharded)
     sums = jnp.concatenate([over_shards(_in_blocks(terms.items)), _in_blocks(terms.shared)])
     output = {"terms": sums, "number": over_shards(jnp.asarray(terms.items.size)) + terms.shared.size}
     if settled is None:

@@ -36,13 +36,13 @@ from consilience.errors import InvalidCheckpoint
 from consilience.inference.durable import digest, text_digest, write_arrays, write_text
 from consilience.inference.processes import agreed, fetch, is_first, placed
 from consilience.inference.run_folder import CHECKPOINT_TEXT
-
-__all__ = ["FORMAT", "Checkpoint", "Restored"]
+from consilience.notes import Remedy
+from consilience.output import made_for
 
 FORMAT = 1
 """Version of the folder's layout."""
 
-_OURS = re.compile(r"lock|(checkpoint\.json|(draws|state)-\d+\.npz)(\.partial)?")
+_OURS = re.compile(r"lock|checkpoint\.json|(draws|state)-\d+\.npz")
 
 # The first write is soon, because compilation alone takes seconds; later ones cost at most a fiftieth of the time.
 _SECONDS_TO_FIRST = 1.0
@@ -182,7 +182,7 @@ class Checkpoint:
         """Refuse a folder of something else: files there could be overwritten or removed."""
         if not self.folder.exists():
             return
-        if not self.folder.is_dir() or not all(_OURS.fullmatch(file.name) for file in self.folder.iterdir()):
+        if not self.folder.is_dir() or not all(map(_is_ours, self.folder.iterdir())):
             raise InvalidCheckpoint(f"{self.folder} exists and is not a checkpoint; give a new folder")
 
     def _take_lock(self) -> None:
@@ -208,7 +208,7 @@ class Checkpoint:
     def _clear(self) -> None:
         """Delete what is ours, such as files that were written before a kill came between them and the text."""
         for file in self.folder.glob("*"):
-            if _OURS.fullmatch(file.name) and file.name != "lock":
+            if _is_ours(file) and file.name != "lock":
                 file.unlink()
 
     def _remove_folder(self) -> None:
@@ -234,9 +234,9 @@ class Checkpoint:
             raise InvalidCheckpoint(f"{path} was changed or torn after it was written; {remedy}")
         if not self.resume:
             raise InvalidCheckpoint(
-                f"{self.folder} holds the checkpoint of an interrupted run, at step {text['step']}; pass resume=True "
-                f"to go on from it, or {remedy}"
-            )
+                f"{self.folder} holds the checkpoint of an interrupted run, at step {text['step']}; pass {{resume}} "
+                f"to go on from it, or {remedy}", Remedy("resume", True),
+            )  # fmt: skip
         if differences := _differences(self._identity or {}, text["identity"]):
             raise InvalidCheckpoint(
                 f"{self.folder} is the checkpoint of another run: {'; '.join(differences)}. Ask for the same run to go "
@@ -247,6 +247,8 @@ class Checkpoint:
     def _load(self, part: Mapping[str, Any]) -> list[np.ndarray]:
         """Return the leaves in a file, once its digest is that which was recorded."""
         path = self.folder / part["name"]
+        if not _OURS.fullmatch(part["name"]):
+            raise InvalidCheckpoint(f"{self.folder} has no file of the name {part['name']!r}; {self._remedy()}")
         try:
             if digest(path) != part["sha256"]:
                 raise InvalidCheckpoint(f"{path} was changed or torn after it was written; {self._remedy()}")
@@ -348,6 +350,11 @@ class Checkpoint:
         return {"name": name, "sha256": sha256, "dtypes": [str(leaf.dtype) for leaf in leaves]}
 
 
+def _is_ours(file: Path) -> bool:
+    """Return whether a file is one of a checkpoint, or a part of one that a kill left behind."""
+    return _OURS.fullmatch(made_for(file.name) or file.name) is not None
+
+
 def _nested(paths: list[list[str]], leaves: list[np.ndarray]) -> Any:
     """Put leaves back into the nested dict that they came from; the path of a lone array is empty."""
     rows: dict[str, Any] = {}
@@ -382,6 +389,8 @@ def _plain(leaf: Any) -> Any:
 
 def _as_leaf(values: np.ndarray, like: Any) -> Any:
     """Return stored numbers as an array on the device, of the kind and in the place of `like`."""
+    if isinstance(like, np.ndarray | np.generic):  # of a sampler that runs on the host
+        return values
     if not getattr(like, "is_fully_addressable", True):
         return placed(values, like.sharding)
     leaf = jax.device_put(values)

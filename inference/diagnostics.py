@@ -18,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, special
 
-__all__ = ["Convergence", "convergence", "ess_bulk", "ess_mean", "ess_tail", "mcse_mean", "r_hat"]
-
 _MIN_DRAWS = 4
 # Scalars x chains x draws worked on at a time: bounds the memory of the Fourier transforms to some hundred megabytes.
 _BATCH_VALUES = 4_000_000

@@ -1,25 +1,21 @@
-"""What the generic drivers share: a model bound to its priors, the checks of its sites, the store of draws, the result.
+"""What the generic drivers share: the checks of a model's sites, the store of draws, the result.
 
-NUTS and SVI know a model only as a NumPyro function. `BoundModel` turns ``model(data, priors, **options)`` into a
-function of the data alone that compares equal whenever the same model is asked for again, so that compiled programs can
-be kept under it and a second fit compiles nothing.
+NUTS and SVI know a model only as a NumPyro function of one PyTree: the density of a member and its `Resolved`, or a
+user's own function and data. Compiled programs are kept under the function, so that a second fit compiles nothing.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from numpyro import handlers
 
-from consilience.errors import NonFinite, UnsupportedRequest
+from consilience.errors import NonFinite, TooLarge, UnsupportedRequest
 from consilience.inference.results import Result
-
-__all__ = ["BoundModel", "DrawStore", "GenericRun", "check_sites", "latent_values", "nonfinite_start"]
 
 
 class GenericRun(NamedTuple):
@@ -27,7 +23,8 @@ class GenericRun(NamedTuple):
 
     Parameters
     ----------
-    samples : draws by site, shape ``(chain, draw, ...)``; deterministic sites are among them.
+    samples : draws by site, shape ``(chain, draw, ...)``; deterministic sites are among them. Of an ascent the arrays
+        that it ends with, as one chain of one draw.
     stats : numbers about each draw, shape ``(chain, draw)``.
     result : how the run ended.
     steps : steps that were run: warm-up and draws of NUTS, optimiser steps of SVI.
@@ -52,47 +49,9 @@ class GenericRun(NamedTuple):
         return all(0 not in np.shape(draws)[:2] for draws in self.samples.values())
 
 
-class BoundModel:
-    """A model as a function of the data alone; equal to another of the same model, equal priors and equal options.
-
-    Parameters
-    ----------
-    model : NumPyro function, called as ``model(data, priors, **options)``, or ``model(data, **options)`` without
-        priors.
-    priors : frozen record of NumPyro distributions or of functions of the data; ``None`` for a model that has none.
-    options : static keyword arguments of the model.
-    """
-
-    def __init__(self, model: Callable, priors: Any = None, options: Mapping[str, Any] | None = None) -> None:
-        self.model, self.priors, self.options = model, priors, dict(options or {})
-        self.key = (model, _identity(priors), tuple(sorted(self.options.items())))
-        self.__name__ = getattr(model, "__name__", type(model).__name__)
-
-    def __call__(self, data: Any) -> Any:
-        """Run the model on the data."""
-        arguments = (data,) if self.priors is None else (data, self.priors)
-        return self.model(*arguments, **self.options)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BoundModel) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
-def _identity(value: Any) -> Hashable:
-    """Reduce a prior to something hashable by value: two records with equal distributions are the same prior."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return type(value), tuple(_identity(getattr(value, field.name)) for field in dataclasses.fields(value))
-    leaves, structure = jax.tree.flatten(value)
-    return structure, tuple(_leaf_identity(leaf) for leaf in leaves)
-
-
-def _leaf_identity(leaf: Any) -> Hashable:
-    if isinstance(leaf, (np.ndarray, jax.Array)):
-        values = np.asarray(leaf)
-        return values.dtype.str, values.shape, values.tobytes()
-    return type(leaf), leaf
+def name_of(model: Callable) -> str:
+    """Return how messages call a model."""
+    return getattr(model, "__name__", type(model).__name__)
 
 
 def check_sites(trace: Mapping[str, dict], name: str) -> None:
@@ -102,6 +61,11 @@ def check_sites(trace: Mapping[str, dict], name: str) -> None:
     ----------
     trace : NumPyro trace of the model.
     name : the model's name, for the message.
+
+    Raises
+    ------
+    UnsupportedRequest : a site is discrete, has no posterior or is in a plate that takes a subsample, or no site is
+        latent.
     """
     latent = [s for s in trace.values() if s["type"] == "sample" and not s["is_observed"]]
     for site in latent:
@@ -202,7 +166,7 @@ class DrawStore:
         needed = self.num_draws * sum(rows.nbytes // len(rows) for rows in jax.tree.leaves(output))
         there = _memory()
         if needed > there:
-            raise UnsupportedRequest(
+            raise TooLarge(
                 f"the draws take {needed / 1e9:,.1f} GB, and this machine has {there / 1e9:,.1f} GB of memory: ask for "
                 "fewer draws or chains"
             )

@@ -1,7 +1,8 @@
 """The Gibbs driver: any member's hand-written sampler, all chains at once, in chunks of sweeps.
 
 A member states its sampler as a `consilience.models.interface.Gibbs`: pure functions of one chain. Here they become two
-compiled programs, kept per sampler, so that a second fit whose problem has equal shapes compiles nothing.
+compiled programs, kept per sampler, so that a second fit whose problem has equal shapes compiles nothing. A sampler of
+plain NumPy functions is called on the host, chain by chain.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Gibbs
-
-__all__ = ["run_gibbs"]
 
 # Numbers that the draws of one chunk may hold on the device: 2^24 in float32 are 64 MiB.
 _CHUNK_NUMBERS = 1 << 24
@@ -54,15 +53,12 @@ def run_gibbs(
     `GenericRun` with the sites that the sampler keeps; it has no stats.
     """
     real = {} if sampler.lengths is None else sampler.lengths(problem)
-    problem = jax.device_put(problem)
-    numbers = sum(leaf.size for leaf in jax.tree.leaves(_shapes(sampler, problem))) * chains
-    length = int(np.clip(_CHUNK_NUMBERS // max(numbers, 1), 1, _MOST_STEPS_PER_CHUNK))
-    start, advance = _programs(sampler, length)
-    keys = jax.random.split(key, chains)
+    begin = _on_host if sampler.host else _compiled
+    state, advance, length, shapes = begin(sampler, problem, key, chains)
     store = DrawStore(draws, skip=warmup)
     outcome = run_chunks(
-        lambda state, start, stop: advance(state, keys, problem, start, stop),
-        start(keys, problem),
+        advance,
+        state,
         num_steps=warmup + draws,
         chunk_size=length,
         finite=lambda output: output["finite"].all(axis=1),
@@ -74,18 +70,32 @@ def run_gibbs(
         skip=warmup,
         label="Gibbs",
     )
-    kept = store.finished(outcome.steps, lambda: _empty(_shapes(sampler, problem), chains))
+    kept = store.finished(outcome.steps, lambda: _empty(shapes, chains))
     kept |= {site: kept[site][:, :, :length] for site, length in real.items()}
     return GenericRun(kept, {}, outcome.result, outcome.steps, outcome.seconds, outcome.message)
 
 
-def _shapes(sampler: Gibbs, problem: Any) -> Any:
-    """Return the shapes of the sites of one draw of one chain."""
-    return jax.eval_shape(lambda problem: sampler.sites(sampler.start(jax.random.key(0), problem), problem), problem)
+def _steps_per_chunk(shapes: Any, chains: int) -> int:
+    numbers = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes)) * chains
+    return int(np.clip(_CHUNK_NUMBERS // max(numbers, 1), 1, _MOST_STEPS_PER_CHUNK))
 
 
 def _empty(shapes: Any, chains: int) -> Any:
     return jax.tree.map(lambda leaf: np.empty((0, chains, *leaf.shape), leaf.dtype), shapes)
+
+
+Begun = tuple[Any, Callable[[Any, int, int], tuple[Any, Any]], int, Any]
+"""State of all chains, ``advance(state, start, stop)``, the most steps of a chunk, shapes of the sites of one draw."""
+
+
+def _compiled(sampler: Gibbs, problem: Any, key: Key, chains: int) -> Begun:
+    """Begin chains that run as one compiled program."""
+    problem = jax.device_put(problem)
+    shapes = jax.eval_shape(lambda problem: sampler.sites(sampler.start(jax.random.key(0), problem), problem), problem)
+    length = _steps_per_chunk(shapes, chains)
+    start, advance = _programs(sampler, length)
+    keys = jax.random.split(key, chains)
+    return start(keys, problem), lambda state, start, stop: advance(state, keys, problem, start, stop), length, shapes
 
 
 @functools.lru_cache(maxsize=32)
@@ -111,3 +121,29 @@ def _programs(sampler: Gibbs, length: int) -> tuple[Callable, Callable]:
         return scan_steps(lambda state, index: step(state, keys, problem, index), state, start, stop, length=length)
 
     return start, advance
+
+
+def _on_host(sampler: Gibbs, problem: Any, key: Key, chains: int) -> Begun:
+    """Begin chains whose sweeps are functions of NumPy arrays; the random numbers of a sweep depend on its number."""
+    seed = np.asarray(jax.random.key_data(key)).tolist()
+
+    def random(chain: int, index: int) -> np.random.Generator:
+        return np.random.default_rng([*seed, chain, index])
+
+    state = [sampler.start(random(chain, 0), problem) for chain in range(chains)]
+    shapes = jax.tree.map(np.asarray, sampler.sites(state[0], problem))
+
+    def advance(state: list[Any], start: int, stop: int) -> tuple[list[Any], dict]:
+        rows = []
+        for index in range(start, stop):
+            state = [sampler.sweep(random(chain, index + 1), one, problem) for chain, one in enumerate(state)]
+            sites = [sampler.sites(one, problem) for one in state]
+            finite = [all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(own)) for own in sites]
+            rows.append({"sites": _stacked(sites), "finite": np.array(finite)})
+        return state, _stacked(rows)
+
+    return state, advance, _steps_per_chunk(shapes, chains), shapes
+
+
+def _stacked(trees: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)

@@ -16,8 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["program_identity"]
-
 
 def program_identity(model: Callable | None, priors: Any) -> dict[str, str]:
     """Return digests of a model and of its priors, and the precision of the arithmetic.

@@ -10,8 +10,6 @@ import numpy as np
 
 from consilience.arrays import Key
 
-__all__ = ["stream_key"]
-
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF

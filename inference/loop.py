@@ -24,8 +24,6 @@ from consilience.inference.checkpoints import Checkpoint, Restored
 from consilience.inference.processes import agreed
 from consilience.inference.results import Result
 
-__all__ = ["LoopOutcome", "Progress", "run_chunks", "scan_steps", "strongly_typed"]
-
 Progress = bool | Callable[[int, int], None] | None
 
 # A chunk of a slow model is shortened towards this, so that Ctrl-C, the time limit and the progress bar stay prompt.

@@ -22,17 +22,13 @@ from numpyro.infer.util import ParamInfo, constrain_fn, initialize_model, potent
 
 from consilience.arrays import Key
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.generic import BoundModel, DrawStore, GenericRun, check_sites, nonfinite_start
+from consilience.inference.generic import DrawStore, GenericRun, check_sites, name_of, nonfinite_start
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
-
-__all__ = ["run_nuts"]
 
 
 def run_nuts(
     model: Callable,
     data: Any,
-    priors: Any = None,
-    options: Mapping[str, Any] | None = None,
     *,
     key: Key,
     draws: int = 1000,
@@ -50,11 +46,8 @@ def run_nuts(
 
     Parameters
     ----------
-    model : NumPyro function, called as ``model(data, priors, **options)``, or as ``model(data)`` where `priors` is
-        ``None``. Discrete latent variables must be summed out.
-    data : PyTree of arrays, such as a data contract.
-    priors : frozen record of NumPyro distributions or of functions of the data.
-    options : static keyword arguments of the model.
+    model : NumPyro function ``model(data)``, hashable. Discrete latent variables must be summed out.
+    data : PyTree of arrays, such as a `Resolved` or a data contract.
     key : random key. Equal keys give equal bits, however the run is cut into chunks.
     draws, chains, warmup : draws kept per chain, chains, and steps of adaptation before the first draw.
     target_accept : acceptance probability that the step size is adapted to.
@@ -80,11 +73,10 @@ def run_nuts(
     ----------
     Hoffman & Gelman (2014), The No-U-Turn Sampler, JMLR 15.
     """
-    bound = BoundModel(model, priors, options)
-    init, advance = _programs(bound, warmup, target_accept, init_strategy, chunk_size)
+    init, advance = _programs(model, warmup, target_accept, init_strategy, chunk_size)
     data = jax.device_put(data)
     state, start = init(jax.random.split(key, chains), data, dict(start_values or {}))
-    _check_start(bound, data, start)
+    _check_start(model, data, start)
     store = DrawStore(draws, skip=warmup)
     outcome = run_chunks(
         lambda state, start, stop: advance(state, data, start, stop),
@@ -105,7 +97,7 @@ def run_nuts(
 
 @functools.lru_cache(maxsize=32)
 def _programs(
-    bound: BoundModel, warmup: int, target_accept: float, init_strategy: Callable, length: int
+    bound: Callable, warmup: int, target_accept: float, init_strategy: Callable, length: int
 ) -> tuple[Callable, Callable]:
     """Return the compiled ``init(keys, data, values)`` and ``advance(state, data, start, stop)`` of a model."""
 
@@ -121,7 +113,7 @@ def _programs(
 
     def init_chain(key: Key, data: Any, values: dict[str, Any]) -> tuple[HMCState, dict]:
         key_start, key_chain = jax.random.split(key)
-        check_sites(handlers.trace(handlers.seed(bound, key_start)).get_trace(data), bound.__name__)
+        check_sites(handlers.trace(handlers.seed(bound, key_start)).get_trace(data), name_of(bound))
         strategy = init_to_value(values=values) if values else init_strategy
         start = initialize_model(key_start, bound, init_strategy=strategy, model_args=(data,)).param_info
         state, _ = kernel(key_chain, start, data)
@@ -156,7 +148,7 @@ def _programs(
     return init, advance
 
 
-def _check_start(bound: BoundModel, data: Any, start: Mapping[str, Any]) -> None:
+def _check_start(bound: Callable, data: Any, start: Mapping[str, Any]) -> None:
     valid = np.asarray(start["valid"])
     if not valid.all():
         raise nonfinite_start(bound, data, jax.tree.map(lambda values: values[int(valid.argmin())], start["values"]))

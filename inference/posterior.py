@@ -18,18 +18,7 @@ from numpy.typing import ArrayLike
 from consilience.inference import diagnostics
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
-
-__all__ = [
-    "LEAST_ESS",
-    "MOST_K_HAT",
-    "MOST_R_HAT",
-    "approximation_notes",
-    "k_hat",
-    "poor_diagnostics",
-    "summarise",
-    "to_arviz",
-    "variable",
-]
+from consilience.notes import Level, Note, Remedy
 
 # Groups that hold one value where the others hold one a draw.
 _WITHOUT_DRAWS = frozenset({"observed_data", "constant_data", "variational"})
@@ -152,7 +141,7 @@ def k_hat(log_weights: ArrayLike) -> float:
         return float(np.asarray(array_stats.psislw(-weights)[1]))
 
 
-def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
+def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[Note]:
     """Say in plain words what is poor about a fit.
 
     Parameters
@@ -162,11 +151,15 @@ def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
 
     Returns
     -------
-    one sentence a problem; empty when there is none.
+    one error a problem; empty when there is none.
     """
     if summary is None:
         return _ending(run)
-    problems = [*_ending(run), *_divergences(run), *_single_chain(run), *_too_few_draws(run)]
+    return [*_ending(run), *(Note(Level.error, text) for text in _poor_draws(summary, run))]
+
+
+def _poor_draws(summary: Any, run: GenericRun | None) -> list[str]:
+    problems = [*_divergences(run), *_single_chain(run), *_too_few_draws(run)]
     worst = summary["r_hat"].idxmax() if summary["r_hat"].notna().any() else None
     if worst is not None and summary["r_hat"][worst] > MOST_R_HAT:
         count = int((summary["r_hat"] > MOST_R_HAT).sum())
@@ -183,13 +176,13 @@ def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[str]:
     return problems + _far_guide(run)
 
 
-def _ending(run: GenericRun | None) -> list[str]:
+def _ending(run: GenericRun | None) -> list[Note]:
     if run is None or run.result is Result.converged:
         return []
     if run.result is Result.max_steps:
-        unsettled = f"the objective had not settled after {run.steps} steps; ask for more with max_steps"
-        return [unsettled] if run.elbo is not None else []
-    return [run.message]
+        unsettled = f"the objective had not settled after {run.steps} steps; ask for more with {{max_steps}}"
+        return [] if run.elbo is None else [Note(Level.error, unsettled, (Remedy("max_steps"),))]
+    return [Note(Level.error, run.message)]
 
 
 def _divergences(run: GenericRun | None) -> list[str]:
@@ -227,7 +220,7 @@ def _far_guide(run: GenericRun | None) -> list[str]:
     ]
 
 
-def approximation_notes(k_hat: float | None, sampler: str) -> list[str]:
+def approximation_notes(k_hat: float | None, sampler: str) -> list[Note]:
     """Say in words what a k-hat of coordinate ascent means, where it is large.
 
     Independent factors for many annotators always have a large one: that is no fault of the run, and so none of
@@ -240,10 +233,11 @@ def approximation_notes(k_hat: float | None, sampler: str) -> list[str]:
     """
     if k_hat is None or not k_hat > MOST_K_HAT:
         return []
-    return [
+    text = (
         f"k-hat is {k_hat:.2f}, above {MOST_K_HAT}: the intervals of the parameters are those of an approximation by "
-        f"independent factors; method {sampler} samples the same model"
-    ]
+        "independent factors; {method} samples the same model"
+    )
+    return [Note(Level.note, text, (Remedy("method", sampler),))]
 
 
 def _arviz_major() -> int:

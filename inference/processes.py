@@ -11,8 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["agreed", "fetch", "is_first", "placed"]
-
 
 def is_first() -> bool:
     """Return whether this process decides and writes; of a single process always."""

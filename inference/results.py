@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["Result"]
-
 
 class Result(enum.StrEnum):
     """How a run ended; a string, so that it prints, saves and compares as its name."""

@@ -5,18 +5,20 @@ Names only: neither NumPy nor JAX is needed to look at a folder before anything 
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from pathlib import Path
 
-__all__ = ["ARRAYS", "CHECKPOINT", "CHECKPOINT_TEXT", "FIT_TEXT", "PARTIAL", "holds_checkpoint", "holds_fit", "is_free"]
+from consilience.errors import OutputRefused
+from consilience.notes import Remedy
+from consilience.output import check_folder, made_for
 
 FIT_TEXT = "fit.json"
 ARRAYS = re.compile(r"arrays-[0-9a-f]{8}\.npz")
 CHECKPOINT = "checkpoint"
 """Folder within that of the run, where the command keeps its checkpoint."""
 CHECKPOINT_TEXT = "checkpoint.json"
-PARTIAL = ".partial"
-"""Ending of the name of a file that is not complete."""
 
 
 def holds_fit(folder: Path) -> bool:
@@ -29,6 +31,40 @@ def holds_checkpoint(folder: Path) -> bool:
     return (folder / CHECKPOINT / CHECKPOINT_TEXT).is_file()
 
 
+def fit_folder(folder: str | os.PathLike) -> Path:
+    """Return the folder of a fit: of what `link` wrote, the one within."""
+    inner = Path(folder) / "fit"
+    within = holds_fit(inner) or holds_checkpoint(inner)
+    return inner if within and not holds_fit(Path(folder)) else Path(folder)
+
+
+def check_run_folder(folder: str | os.PathLike, *, force: bool = False) -> None:
+    """Raise where a fit cannot be saved in a folder: it holds something else, and ``force`` was not given.
+
+    Raises
+    ------
+    OutputRefused : with the reason.
+    """
+    check_folder(folder)
+    if not (force or is_ours(Path(folder)) or is_free(Path(folder))):
+        raise OutputRefused(
+            f"{folder} exists and is not a saved fit; give a new folder, or {{force}} to write a fit beside what "
+            "is in it",
+            Remedy("force", True),
+        )
+
+
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder is that of a fit or a run of ours: a `FIT_TEXT` may be somebody else's."""
+    if not holds_fit(folder):
+        return holds_checkpoint(folder)
+    try:
+        text = json.loads((folder / FIT_TEXT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(text, dict) and {"format", "arrays", "contract", "model"} <= text.keys()
+
+
 def is_free(folder: Path) -> bool:
     """Return whether nothing is there but a checkpoint and what a kill while saving a fit left behind."""
     if not folder.exists():
@@ -37,4 +73,4 @@ def is_free(folder: Path) -> bool:
 
 
 def _is_left_over(name: str) -> bool:
-    return name in (CHECKPOINT, FIT_TEXT + PARTIAL) or ARRAYS.fullmatch(name.removesuffix(PARTIAL)) is not None
+    return name == CHECKPOINT or made_for(name) == FIT_TEXT or ARRAYS.fullmatch(made_for(name) or name) is not None

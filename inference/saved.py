@@ -13,6 +13,7 @@ import os
 import secrets
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,49 +21,79 @@ import numpy as np
 
 import consilience.data as contracts
 from consilience._version import __version__
+from consilience.data.codes import object_array
 from consilience.data.contract import Contract
-from consilience.errors import InvalidFit
+from consilience.errors import InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.durable import digest, text_digest, write_arrays, write_text
-from consilience.inference.fitting import Fit, as_member, is_direct
+from consilience.inference.fitting import Fit, as_member
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
-from consilience.inference.run_folder import ARRAYS, FIT_TEXT, PARTIAL, holds_fit, is_free
+from consilience.inference.run_folder import ARRAYS, FIT_TEXT, check_run_folder, holds_fit, is_free, is_ours
+from consilience.inference.stored_posterior import (
+    earlier_posterior,
+    posterior_arrays,
+    posterior_problem,
+    posterior_text,
+    restored_posterior,
+)
 from consilience.inference.stored_priors import restored_priors, stored_priors
 from consilience.models import names
 from consilience.models.interface import Model
+from consilience.models.settings import Settings
+from consilience.models.sites import Resolved
+from consilience.notes import Level, Note, Remedy
+from consilience.output import GENERATOR, made_for
 
-__all__ = ["FORMAT", "load_fit", "save"]
+FORMAT = 3
+"""Version of the folder's layout; raised when an older library could misread a newer folder.
 
-FORMAT = 2
-"""Version of the folder's layout; raised when an older library could misread a newer folder."""
+2 : ids are texts of fixed width, so that one long id makes all of them long; read by `_from_format_2`.
+3 : ids of one kind are one text in UTF-8, and the length of each in characters. The posterior is one of the three forms
+    of `consilience.models.posterior`; in format 2 it was a record of arrays, which `earlier_posterior` reads.
+"""
+
+_KINDS_OF_TEXT = {
+    "model": str, "method": str, "reason": str, "options": dict, "attributes": dict, "seed": int, "draws": int,
+}  # fmt: skip
+
+# What reading a file raises where parts are missing, or are of another kind.
+_TORN = (KeyError, TypeError, ValueError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
 
 
-def save(fit: Fit, path: str | os.PathLike) -> None:
+def save(fit: Fit, path: str | os.PathLike, *, force: bool = False) -> None:
     """Write a fit to a folder, in place of an earlier fit there; other files in the folder stay.
+
+    Parameters
+    ----------
+    path : of the folder; that in which it is has to exist.
+    force : write also to a folder that holds something else.
 
     Raises
     ------
-    InvalidFit : the folder exists and is something else; it is left alone.
+    OutputRefused : the folder cannot be made, or holds something else; it is left alone.
     """
     target = Path(path)
-    if not holds_fit(target) and not is_free(target):
-        raise InvalidFit(f"{target} exists and is not a saved fit; give a new folder")
-    target.mkdir(parents=True, exist_ok=True)
+    check_run_folder(target, force=force)
+    ours = is_ours(target) or is_free(target)
+    target.mkdir(exist_ok=True)
     name = f"arrays-{secrets.token_hex(4)}.npz"
     try:
         sha256 = write_arrays(target / name, _arrays(fit))
-        text = {"format": FORMAT, "arrays": name, "arrays_sha256": sha256, "contract": type(fit.data).__name__}
+        text = {"format": FORMAT, "generator": GENERATOR, "arrays": name, "arrays_sha256": sha256}
+        text |= {"contract": type(fit.data).__name__}
         text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": _options(fit), "seed": int(fit.seed)}
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
         text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
-        text |= {"priors": stored_priors(fit.priors)}
-        write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)})
+        text |= {"priors": stored_priors(fit.priors), "notes": [_note_text(note) for note in fit.findings()]}
+        text |= {"posterior": posterior_text(fit.posterior)}
+        write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)}, force=force or ours)
     except BaseException:
         with contextlib.suppress(OSError):
             target.rmdir()  # made here, unless something is in it
         raise
-    for file in target.iterdir():
-        if file.name != name and ARRAYS.fullmatch(file.name.removesuffix(PARTIAL)):
+    for file in target.iterdir() if ours else ():
+        whole = made_for(file.name)
+        if file.name != name and (whole == FIT_TEXT or ARRAYS.fullmatch(whole or file.name)):
             file.unlink()  # of the earlier fit, or of a save that was killed
 
 
@@ -77,46 +108,118 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
     Raises
     ------
     InvalidFit : the folder is missing, torn, changed since it was written, or of a later version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> fit = cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 2]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit.save(Path(folder, "votes"))
+    ...     again = cs.load_fit(Path(folder, "votes"))
+    >>> again.data
+    Annotations(annotations=3, items=2, annotators=0, labels=2)
+    >>> again.labels().equals(fit.labels())
+    True
     """
     folder = Path(path)
     text = _read_text(folder)
     arrays_file = folder / text["arrays"]
-    if digest(arrays_file) != text["arrays_sha256"]:
+    if digest(arrays_file) != text.get("arrays_sha256"):
         raise InvalidFit(f"{arrays_file} was changed or torn after it was written; fit again")
     try:
         with np.load(arrays_file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
+        if text["format"] == 2:
+            arrays = _from_format_2(arrays)
         data = _data(text, arrays)
+        if problem := data.problem() or _problem_of_text(text):
+            raise InvalidFit(f"{folder}: the saved fit cannot be right, because {problem}; fit again")
         member = _member(folder, text["model"], model, truth)
-        posterior = _posterior(member, text["method"], _part(arrays, "posterior"))
-        result = Result(text["result"])
-        run = _run(text["run"], arrays, posterior, result)
+        if text["method"] not in member.methods:
+            raise ValueError(f"'{member.name}' has no method '{text['method']}'")
         # A fit of before the priors were stored has them in words.
         priors = restored_priors(text.get("priors", {}), text["attributes"].get("priors", ""), member.priors)
-    except (KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile) as problem:
+        resolved = Resolved(data, _settings(member, text["options"]), priors, member.sites)
+        own = _part(arrays, "posterior")
+        if text["format"] == 2:
+            posterior = earlier_posterior(member, text["method"], own, resolved)
+        else:
+            posterior = restored_posterior(text["posterior"], own)
+        if problem := posterior_problem(posterior, data, member.sites):
+            raise InvalidFit(f"{folder}: the saved fit cannot be right, because {problem}; fit again")
+        result = Result(text["result"])
+        run = _run(text["run"], arrays, result)
+        # One of before notes were stored is asked anew, and has what it said of its priors among the attributes.
+        said = tuple(map(_note, text["notes"])) if "notes" in text else None
+        advice = text["attributes"].pop("advice", [])
+    except _TORN as problem:
         raise InvalidFit(f"{folder}: the saved fit is not complete ({problem!r}); fit again") from problem
-    if data.fingerprint() != text["attributes"]["data_hash"]:
+    except (UnknownName, UnsupportedRequest) as problem:
+        raise InvalidFit(f"{folder}: the saved fit cannot be read, because {problem}; fit again") from problem
+    if data.fingerprint() != text["attributes"].get("data_hash"):
         raise InvalidFit(f"{folder}: its data are not those that were fitted; fit again")
-    return Fit(
-        member=member, data=data, priors=priors, options=text["options"], method=text["method"], reason=text["reason"],
-        seed=text["seed"], draws=text["draws"], posterior=posterior, result=result, run=run,
-        attributes=text["attributes"],
+    found = Fit(
+        member=member, resolved=resolved, method=text["method"], reason=text["reason"], seed=text["seed"],
+        draws=text["draws"], posterior=posterior, result=result, run=run, said=said, attributes=text["attributes"],
     )  # fmt: skip
+    if advice and said is None and priors is None:
+        return replace(found, said=(*found.findings(), *(Note(Level.note, one) for one in advice)))
+    return found
+
+
+def _note_text(note: Note) -> dict[str, Any]:
+    remedies = [
+        {"argument": remedy.argument, **({} if remedy.value is ... else {"value": remedy.value})}
+        for remedy in note.remedies
+    ]
+    return {"level": note.level.name, "text": note.text, "remedies": remedies, "title": note.title, "link": note.link}
+
+
+def _note(text: Mapping[str, Any]) -> Note:
+    remedies = tuple(Remedy(**remedy) for remedy in text["remedies"])
+    return Note(Level[text["level"]], text["text"], remedies, text["title"], text["link"])
 
 
 def _arrays(fit: Fit) -> dict[str, np.ndarray]:
-    data, posterior = fit.data, fit.posterior
+    data = fit.data
     arrays = {f"data.{name}": np.asarray(getattr(data, name)) for name in data.names("array") if _has(data, name)}
-    # Ids are text: an object array would need a pickle.
-    arrays |= {
-        f"ids.{name}": np.asarray(getattr(data, name), dtype=str) for name in data.names("ids") if _has(data, name)
-    }
-    sites = posterior if isinstance(posterior, Mapping) else posterior._asdict()
-    arrays |= {f"posterior.{name}": np.asarray(values) for name, values in sites.items()}
+    for name in data.names("ids"):
+        if _has(data, name):
+            arrays |= _stored_ids(f"ids.{name}", getattr(data, name))
+    arrays |= {f"posterior.{name}": values for name, values in posterior_arrays(fit.posterior).items()}
     if fit.run is not None:
         arrays |= {f"stats.{name}": values for name, values in fit.run.stats.items()}
         arrays |= {} if fit.run.elbo is None else {"elbo": fit.run.elbo}
     return arrays
+
+
+def _stored_ids(place: str, ids: Any) -> dict[str, np.ndarray]:
+    """Return ids as one text and the number of characters of each: texts of fixed width would all be the longest."""
+    texts = list(map(str, ids))
+    text = "".join(texts).encode("utf-8")
+    return {
+        f"{place}.text": np.frombuffer(text, np.uint8),
+        f"{place}.lengths": np.fromiter(map(len, texts), np.int64, len(texts)),
+    }
+
+
+def _read_ids(arrays: Mapping[str, np.ndarray], place: str) -> list[str]:
+    text = arrays[f"{place}.text"].astype(np.uint8, casting="safe").tobytes().decode("utf-8")
+    lengths = arrays[f"{place}.lengths"].astype(np.int64, casting="safe")
+    if lengths.ndim != 1 or (lengths < 0).any() or lengths.sum() != len(text):
+        raise ValueError(f"the lengths of {place} are not those of its text")
+    ends = np.cumsum(lengths).tolist()
+    return [text[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
+
+
+def _from_format_2(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays as they would be stored today."""
+    now = {name: values for name, values in arrays.items() if not name.startswith("ids.")}
+    for place in arrays.keys() - now.keys():
+        now |= _stored_ids(place, arrays[place])
+    return now
 
 
 def _has(data: Contract, name: str) -> bool:
@@ -142,22 +245,27 @@ def _run_text(run: GenericRun | None) -> dict[str, Any] | None:
 def _read_text(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise InvalidFit(f"{folder} is not a folder; give the folder that `fit … -o` or fit.save() wrote")
+    if not holds_fit(folder):
+        raise InvalidFit(f"{folder} has no fit.json; it is not a saved fit")
     try:
         text = json.loads((folder / FIT_TEXT).read_text(encoding="utf-8"))
         version = text["format"]
-    except FileNotFoundError:
-        raise InvalidFit(f"{folder} has no fit.json; it is not a saved fit") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InvalidFit(f"{folder}/fit.json is torn or not a saved fit; fit again") from None
-    if version != FORMAT:
-        writer = text.get("attributes", {}).get("library_version")
+    if version not in (2, FORMAT) or type(version) is not int:
+        attributes = text.get("attributes")
+        writer = attributes.get("library_version") if isinstance(attributes, dict) else None
+        newer = "; update consilience, or fit again" if type(version) is int and version > FORMAT else "; fit again"
         raise InvalidFit(
             f"{folder} has format {version}, written by consilience {writer}; this is consilience {__version__}, "
-            f"which reads format {FORMAT}"
+            f"which reads formats 2 to {FORMAT}{newer}"
         )
     if text.pop("text_sha256", None) != text_digest(text):
         raise InvalidFit(f"{folder}: fit.json was changed or torn after it was written; fit again")
-    if not (folder / str(text.get("arrays"))).is_file():
+    arrays = str(text.get("arrays"))
+    if not ARRAYS.fullmatch(arrays):
+        raise InvalidFit(f"{folder}: fit.json names '{arrays}', which no fit calls its arrays; fit again")
+    if not (folder / arrays).is_file():
         raise InvalidFit(f"{folder} lacks the arrays of the fit; it is not complete, fit again")
     return text
 
@@ -178,19 +286,40 @@ def _member(folder: Path, name: str, model: Any, truth: Callable | None) -> Mode
 
 def _data(text: dict[str, Any], arrays: dict[str, np.ndarray]) -> Contract:
     kind = getattr(contracts, text["contract"])
-    ids = {name: values.astype(object) for name, values in _part(arrays, "ids").items()}
+    if not (isinstance(kind, type) and issubclass(kind, Contract)):
+        raise TypeError(f"{text['contract']} is no kind of data")
+    names = [name for name in kind.names("ids") if f"ids.{name}.text" in arrays]
+    ids = {name: object_array(_read_ids(arrays, f"ids.{name}")) for name in names}
     return kind(**_part(arrays, "data"), **text["sizes"], **ids)
 
 
-def _posterior(member: Any, method: str, stored: dict[str, np.ndarray]) -> Any:
-    return member.posterior(**stored) if method == "cavi" or is_direct(member, method) else stored
+def _problem_of_text(text: Mapping[str, Any]) -> str | None:
+    """Return in words what a text of a fit cannot say; None where it can all be so."""
+    for name, kind in _KINDS_OF_TEXT.items():
+        if type(text[name]) is not kind:
+            return f"'{name}' is {text[name]!r}, which is no {kind.__name__}"
+    for name, least in (("draws", 1), ("seed", 0)):
+        if text[name] < least:
+            return f"'{name}' is {text[name]}, less than {least}"
+    return None
 
 
-def _run(
-    text: dict[str, Any] | None, arrays: dict[str, np.ndarray], posterior: Any, result: Result
-) -> GenericRun | None:
+def _settings(member: Model, stored: Mapping[str, Any]) -> Settings:
+    """Return the settings; what was an object of a reader's own is there in words."""
+    in_words = {
+        field.name for field in member.settings.fields()
+        if field.own is not None and isinstance(stored.get(field.name), str)
+    }  # fmt: skip
+    checked = member.settings.checked({name: one for name, one in stored.items() if name not in in_words}, member.name)
+    return replace(checked, **{name: stored[name] for name in in_words})
+
+
+def _run(text: dict[str, Any] | None, arrays: dict[str, np.ndarray], result: Result) -> GenericRun | None:
     if text is None:
         return None
-    samples = posterior if isinstance(posterior, dict) else {}
+    kinds = (("steps", int), ("seconds", int | float), ("message", str), ("k_hat", int | float | None))
+    for name, kind in kinds:
+        if not isinstance(text[name], kind):
+            raise TypeError(f"'{name}' of the run is {text[name]!r}")
     stats, elbo = _part(arrays, "stats"), arrays.get("elbo")
-    return GenericRun(samples, stats, result, text["steps"], text["seconds"], text["message"], elbo, text["k_hat"])
+    return GenericRun({}, stats, result, text["steps"], text["seconds"], text["message"], elbo, text["k_hat"])

@@ -19,8 +19,6 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from consilience.errors import UnsupportedRequest
 from consilience.inference.processes import fetch, placed
 
-__all__ = ["AXIS", "Mesh", "item_mesh", "on_each", "place", "total_over", "whole"]
-
 AXIS = "shard"
 """Name of the only axis of the mesh."""
 

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
-__all__ = ["describe_priors", "restored_priors", "stored_priors", "unknown_priors"]
-
 _OWN = "consilience.models."
 """Where the classes of records in a file may come from."""
 

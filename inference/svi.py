@@ -20,7 +20,7 @@ All of this is part of the compiled step, so that the outcome does not depend on
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -36,18 +36,16 @@ from numpyro.infer.util import log_density, transform_fn
 from consilience.arrays import Array, Key
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import (
-    BoundModel,
     DrawStore,
     GenericRun,
     check_sites,
     latent_values,
+    name_of,
     nonfinite_start,
 )
 from consilience.inference.loop import LoopOutcome, Progress, run_chunks, scan_steps
 from consilience.inference.posterior import k_hat
 from consilience.inference.results import Result
-
-__all__ = ["run_svi"]
 
 _WINDOW = 250
 _DECAY = 0.3
@@ -81,8 +79,6 @@ class _State(NamedTuple):
 def run_svi(
     model: Callable,
     data: Any,
-    priors: Any = None,
-    options: Mapping[str, Any] | None = None,
     *,
     key: Key,
     draws: int = 1000,
@@ -100,11 +96,8 @@ def run_svi(
 
     Parameters
     ----------
-    model : NumPyro function, called as ``model(data, priors, **options)``, or as ``model(data)`` where `priors` is
-        ``None``. Discrete latent variables must be summed out.
-    data : PyTree of arrays, such as a data contract.
-    priors : frozen record of NumPyro distributions or of functions of the data.
-    options : static keyword arguments of the model.
+    model : NumPyro function ``model(data)``, hashable. Discrete latent variables must be summed out.
+    data : PyTree of arrays, such as a `Resolved` or a data contract.
     key : random key. Equal keys give equal bits.
     draws : draws from the fitted guide, in one chain.
     max_steps : the most gradient steps.
@@ -134,13 +127,12 @@ def run_svi(
     Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18. Welandawe et al. (2022), Robust,
     Automated, and Accurate Black-box Variational Inference. Yao et al. (2018), Yes, but Did It Work?, ICML.
     """
-    bound = BoundModel(model, priors, options)
-    init, advance, draw = _programs(bound, guide, init_strategy, num_particles, tolerance)
+    init, advance, draw = _programs(model, guide, init_strategy, num_particles, tolerance)
     data = jax.device_put(data)
     key_fit, key_draws = jax.random.split(key)
     state, start = init(key_fit, data, learning_rate)
     if not np.isfinite(start["elbo"]):
-        raise nonfinite_start(bound, data, start["values"])
+        raise nonfinite_start(model, data, start["values"])
     elbo: list[np.ndarray] = [np.empty(0)]
     outcome = run_chunks(
         lambda state, start, stop: advance(state, data, start, stop),
@@ -193,7 +185,7 @@ def _draw(
 
 @functools.lru_cache(maxsize=32)
 def _programs(
-    bound: BoundModel, make_guide: Callable, init_strategy: Callable, num_particles: int, tolerance: float
+    bound: Callable, make_guide: Callable, init_strategy: Callable, num_particles: int, tolerance: float
 ) -> tuple[Callable, Callable, Callable]:
     """Return the compiled programs of a model: ``init``, ``advance`` and ``draw``."""
     objective = Trace_ELBO(num_particles)
@@ -216,7 +208,7 @@ def _programs(
     @jax.jit
     def init(key: Key, data: Any, learning_rate: Any) -> tuple[_State, dict[str, Any]]:
         key_start, key_elbo, key_steps = jax.random.split(key, 3)
-        check_sites(handlers.trace(handlers.seed(bound, key_start)).get_trace(data), bound.__name__)
+        check_sites(handlers.trace(handlers.seed(bound, key_start)).get_trace(data), name_of(bound))
         guide, parameters, constrain = fresh_guide(key_start, data)
         elbo = -objective.loss(key_elbo, constrain(parameters), bound, guide, data)
         values = latent_values(handlers.trace(handlers.seed(guide, key_elbo)).get_trace(data))

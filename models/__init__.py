@@ -11,38 +11,36 @@ from consilience.errors import UnknownName
 if TYPE_CHECKING:
     from consilience.models.interface import Model
 
-__all__ = ["MEMBERS", "Entry", "entry", "member", "names"]
+__all__ = ["MEMBERS", "MemberPlace", "member", "names", "place"]
 
 
-class Entry(NamedTuple):
+class MemberPlace(NamedTuple):
     """Where a member is, known without importing it.
 
     Parameters
     ----------
     module : the module that holds its `MODEL`.
-    data : name of the contract that it takes, so that the command reads a file before it imports JAX.
-    also : names of other contracts that it takes.
+    takes : names of the contracts that it takes, so that the command reads a file before it imports JAX.
     """
 
     module: str
-    data: str
-    also: tuple[str, ...] = ()
+    takes: tuple[str, ...]
 
 
-MEMBERS: dict[str, Entry] = {
-    "dirichlet": Entry("consilience.models.dirichlet", "Annotations"),
-    "normal-inverse-gamma": Entry("consilience.models.normal_inverse_gamma", "Ratings"),
-    "majority-vote": Entry("consilience.models.majority_vote", "Annotations", also=("Mentions",)),
-    "dawid-skene": Entry("consilience.models.dawid_skene", "Annotations"),
-    "mace": Entry("consilience.models.mace", "Annotations"),
-    "mpa": Entry("consilience.models.mpa", "Annotations", also=("Mentions",)),
-    "irn": Entry("consilience.models.irn", "Rankings"),
-    "prirn": Entry("consilience.models.prirn", "Rankings"),
-    "plackett-luce": Entry("consilience.models.plackett_luce", "Rankings"),
-    "block-linkage": Entry("consilience.models.block_linkage", "Records"),
-    "dirichlet-entity": Entry("consilience.models.dirichlet_entity", "Records"),
-    "hit-miss": Entry("consilience.models.hit_miss", "Records"),
-    "expert-views": Entry("consilience.models.expert_views", "Constraints"),
+MEMBERS: dict[str, MemberPlace] = {
+    "dirichlet": MemberPlace("consilience.models.dirichlet", ("Annotations",)),
+    "normal-inverse-gamma": MemberPlace("consilience.models.normal_inverse_gamma", ("Ratings",)),
+    "majority-vote": MemberPlace("consilience.models.majority_vote", ("Annotations", "Mentions")),
+    "dawid-skene": MemberPlace("consilience.models.dawid_skene", ("Annotations",)),
+    "mace": MemberPlace("consilience.models.mace", ("Annotations",)),
+    "mpa": MemberPlace("consilience.models.mpa", ("Annotations", "Mentions")),
+    "irn": MemberPlace("consilience.models.irn", ("Rankings",)),
+    "prirn": MemberPlace("consilience.models.prirn", ("Rankings",)),
+    "plackett-luce": MemberPlace("consilience.models.plackett_luce", ("Rankings",)),
+    "block-linkage": MemberPlace("consilience.models.block_linkage", ("Records",)),
+    "dirichlet-entity": MemberPlace("consilience.models.dirichlet_entity", ("Records",)),
+    "hit-miss": MemberPlace("consilience.models.hit_miss", ("Records",)),
+    "expert-views": MemberPlace("consilience.models.expert_views", ("Constraints",)),
 }
 """Every member by name; nothing is imported before it is asked for."""
 
@@ -52,7 +50,7 @@ def names() -> tuple[str, ...]:
     return tuple(MEMBERS)
 
 
-def entry(name: str) -> Entry:
+def place(name: str) -> MemberPlace:
     """Return where the member of this name is.
 
     Raises
@@ -67,5 +65,5 @@ def entry(name: str) -> Entry:
 
 
 def member(name: str) -> Model:
-    """Return the member of this name; raises `UnknownName` as `entry` does."""
-    return importlib.import_module(entry(name).module).MODEL
+    """Return the member of this name; raises `UnknownName` as `place` does."""
+    return importlib.import_module(place(name).module).MODEL

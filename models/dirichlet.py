@@ -22,23 +22,29 @@ below 0.99 for α = 0.01 and for α = 0.1 (the paper: 178, by Monte Carlo).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
-from consilience.models.interface import Model, Option, checked_prior
-from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, Truth
+from consilience.models import settings
+from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, leading
+from consilience.models.truth.classes import ClassTruth
 
-__all__ = ["MODEL", "Posterior", "Priors", "Symmetric", "exact", "model", "simulate", "testing_priors", "truth"]
+__all__ = ["MODEL", "Priors", "Settings", "Symmetric", "model", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -70,42 +76,104 @@ class Priors:
     plausibility: dist.Distribution | Callable[[Any], dist.Distribution] = Symmetric(0.1)
 
 
-def _symmetric(alpha: float) -> dict[str, Symmetric]:
-    return {"plausibility": Symmetric(alpha)}
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `dirichlet`; see the fields."""
+
+    reliability: float = setting(
+        1.0, "how much each annotation is trusted: the power of its likelihood", above=0.0
+    )
+    alpha: float | None = setting(
+        None, "number added to each label, the symmetric Dirichlet prior: 0.1", above=0.0,
+        sets=("plausibility", Symmetric),
+    )  # fmt: skip
 
 
-def model(data: Annotations, priors: Priors | None = None, *, reliability: float = 1.0) -> None:
-    """State the joint density of plausibilities and labels as a NumPyro model."""
-    priors = priors or Priors()
-    prior = checked_prior("plausibility", priors.plausibility, data, (data.num_labels,))
+def density(resolved: Resolved) -> None:
+    """State the joint density of plausibilities and labels."""
+    data = resolved.data
     with numpyro.plate("item", data.num_items):
-        plausibility = numpyro.sample("plausibility", prior)
+        plausibility = numpyro.sample("plausibility", resolved.prior("plausibility"))
     # Small concentrations put plausibilities below the smallest float; the logarithm must stay finite for its gradient.
     floor = jnp.finfo(plausibility.dtype).tiny
     log_plausibility = jnp.log(jnp.maximum(plausibility, floor))[data.item, data.label]
-    numpyro.factor("annotations", reliability * jnp.sum(data.weight * log_plausibility))
+    numpyro.factor("annotations", resolved.settings.reliability * jnp.sum(data.weight * log_plausibility))
 
 
-class Posterior(NamedTuple):
-    """Dirichlet posteriors of all items, of which only the labels that an item received are listed.
+@dataclass(frozen=True)
+class RaggedDirichlet(Factor):
+    """Dirichlet distributions of all items, of which only the classes that somebody named are listed.
 
     Parameters
     ----------
     first : int64, shape ``(item + 1,)``; the entries of item i are ``first[i]:first[i + 1]``.
-    entry_class : int32, shape ``(entry,)``; the label of an entry.
+    entry_class : int32, shape ``(entry,)``; the class of an entry.
     concentration : float64, shape ``(entry,)``.
-    unnamed : float64 scalar; concentration of each label without an entry.
-    votes : float64, shape ``(entry,)``; weighted number of annotations, the point estimate.
+    unnamed : float64 scalar; concentration of each class without an entry.
+    num_classes : how many classes there are in all.
+    per_entry : whether a draw has one number for each entry, and not one for each class of each item; the classes
+        without an entry then have nothing.
     """
 
     first: Int[np.ndarray, " boundary"]
     entry_class: Int[np.ndarray, " entry"]
     concentration: Float[np.ndarray, " entry"]
-    unnamed: Float[np.ndarray, ""]
-    votes: Float[np.ndarray, " entry"]
+    unnamed: float
+    num_classes: int
+    per_entry: bool = False
+
+    @property
+    def entries(self) -> Entries:
+        """The classes that somebody named."""
+        return Entries(self.first, self.entry_class, self.num_classes)
+
+    def sample(self, key: Key, shape: tuple[int, ...]) -> Float[Array, "*shape ..."]:
+        """Return the plausibilities of all classes, ``(*shape, item, class)``, large where there are many.
+
+        Where draws are per entry, ``(*shape, entry)``.
+        """
+        entries = self.entries
+        if self.per_entry:
+            return _draw_entries(key, self.concentration, entries.item, entries.num_items, shape)
+        # By JAX, so that its size can be asked for without building it.
+        cells = jnp.full((entries.num_items, self.num_classes), self.unnamed)
+        cells = cells.at[entries.item, entries.class_].set(self.concentration)
+        return jax.random.dirichlet(key, cells, (*shape, entries.num_items))
+
+    def summary(self, level: float) -> Interval:
+        """Return mean, standard deviation and interval of the plausibility of each entry."""
+        item = self.entries.item
+        total = np.bincount(item, self.concentration, self.entries.num_items)
+        total = (total + self.unnamed * self.entries.num_unnamed)[item]
+        known = stats.beta(self.concentration, total - self.concentration)
+        return Interval(known.mean(), known.std(), *known.interval(level))
 
 
-def exact(data: Annotations, priors: Priors, *, reliability: float) -> Posterior:
+def _draw_entries(
+    key: Key, concentration: Float[np.ndarray, " entry"], item: Int[np.ndarray, " entry"], num_items: int,
+    shape: tuple[int, ...],
+) -> Float[Array, "*shape entry"]:  # fmt: skip
+    """Draw Dirichlet vectors of any lengths: Gamma variables, normalised item by item."""
+    log_weight = jax.random.loggamma(key, jnp.asarray(concentration), (*shape, len(item)))
+    highest = jax.ops.segment_max(jnp.moveaxis(log_weight, -1, 0), item, num_items)[item]
+    weight = jnp.exp(jnp.moveaxis(log_weight, -1, 0) - highest)
+    return jnp.moveaxis(weight / jax.ops.segment_sum(weight, item, num_items)[item], 0, -1)
+
+
+def votes_of(data: Annotations, *, dense: bool) -> tuple[Entries, Float[np.ndarray, " entry"]]:
+    """Return the labels that each item got, or all labels of all items, and the sums of their weights."""
+    cell = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
+    weight = np.asarray(data.weight, float)
+    named, position = np.unique(cell[weight > 0], return_inverse=True)
+    votes = np.bincount(position, weight[weight > 0], len(named)).astype(float)  # whole numbers when empty
+    if dense:
+        votes = np.bincount(named, votes, data.num_items * data.num_labels)
+        named = np.arange(data.num_items * data.num_labels)
+    item, label = np.divmod(named, data.num_labels)
+    return Entries.of(item, label, data.num_items, data.num_labels), votes
+
+
+def exact(resolved: Resolved) -> Closed:
     """Return the exact posterior, Dirichlet(γ s + α) per item (Stutz et al. 2023, section 4.1).
 
     A symmetric prior leaves the labels that nobody gave exchangeable, so that they need not be listed: memory is
@@ -115,52 +183,44 @@ def exact(data: Annotations, priors: Priors, *, reliability: float) -> Posterior
     ------
     NotConjugate : the prior of site ``plausibility`` is not one Dirichlet distribution for all items.
     """
-    with jax.enable_x64():
-        prior = checked_prior("plausibility", priors.plausibility, data, (data.num_labels,))
-    if not isinstance(prior, dist.Dirichlet) or prior.batch_shape:
+    data, alpha = resolved.data, resolved.concentration("plausibility")[0]
+    if resolved.prior("plausibility").batch_shape:
         raise NotConjugate("site 'plausibility': the exact posterior needs one Dirichlet prior for all items")
-    alpha = np.asarray(prior.concentration, float)
-    cell = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
-    weight = np.asarray(data.weight, float)
     exchangeable = bool(np.all(alpha == alpha[0]))
-    named, position = np.unique(cell[weight > 0], return_inverse=True)
-    votes = np.bincount(position, weight[weight > 0], len(named)).astype(float)  # whole numbers when empty
-    if not exchangeable:
-        votes = np.bincount(named, votes, data.num_items * data.num_labels)
-        named = np.arange(data.num_items * data.num_labels)
-    item, label = np.divmod(named, data.num_labels)
-    entries = Entries.of(item, label, data.num_items, data.num_labels)
-    unnamed = alpha[0] if exchangeable else 0.0
-    return Posterior(entries.first, entries.class_, reliability * votes + alpha[label], np.asarray(unnamed), votes)
+    entries, votes = votes_of(data, dense=not exchangeable)
+    concentration = resolved.settings.reliability * votes + alpha[entries.class_]
+    unnamed = float(alpha[0]) if exchangeable else 0.0
+    found = RaggedDirichlet(entries.first, entries.class_, concentration, unnamed, data.num_labels)
+    return Closed({"plausibility": found}, {"votes": votes})
 
 
-def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, reliability: float) -> Truth:
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:
     """Return draws of the plausibilities: of the exact posterior, or those stored for the site ``plausibility``."""
-    if isinstance(posterior, Posterior):
-        entries = Entries(posterior.first, posterior.entry_class, data.num_labels)
-        draws: Truth = DirichletTruth(
-            entries, posterior.concentration, float(posterior.unnamed), key=key, num_draws=num_draws
-        )
-        draws.point = PointTruth(entries, posterior.votes)
+    draws: ClassTruth
+    if posterior.form == "closed":
+        own = posterior.plausibility
+        draws = DirichletTruth(own.entries, own.concentration, own.unnamed, key=key, num_draws=num_draws)
+        draws.point = PointTruth(own.entries, posterior.votes)
     else:
-        draws = PlausibilityDraws.dense(posterior["plausibility"])
-        votes = exact(data, Priors(), reliability=reliability)
-        draws.point = PointTruth(Entries(votes.first, votes.entry_class, data.num_labels), votes.votes)
+        draws = PlausibilityDraws.dense(posterior.plausibility)
+        draws.point = PointTruth(*votes_of(resolved.data, dense=False))
     return draws
 
 
-def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, reliability: float) -> dict[str, Array]:
-    """Return draws of the plausibilities of all labels, ``(draw, item, label)``; large where there are many labels."""
-    entries = Entries(posterior.first, posterior.entry_class, data.num_labels)
-    # By JAX, so that its size can be asked for without building it.
-    concentration = jnp.full((data.num_items, data.num_labels), float(posterior.unnamed))
-    concentration = concentration.at[entries.item, entries.class_].set(posterior.concentration)
-    return {"plausibility": jax.random.dirichlet(key, concentration, (num_draws, data.num_items))}
+def labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
+    """Return the most plausible label of each item: its mean plausibility, and the probability that it leads."""
+    return leading(truth)
 
 
-def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the most plausible label of each item: its mean plausibility, and the probability that it leads."""
-    return truth.leading()
+LABELS = Table(
+    name="labels", help="The most plausible label of each item, and how sure that is.",
+    columns=(
+        Column("item", "item"), Column("label", "class"), Column("probability", help="mean plausibility of the label"),
+        Column("certainty", help="probability that the label is the most plausible one"),
+    ),
+    make=labels,
+)  # fmt: skip
+"""The table of every truth of plausibilities."""
 
 
 def testing_priors() -> Priors:
@@ -168,14 +228,12 @@ def testing_priors() -> Priors:
     return Priors(plausibility=Symmetric(1.0))
 
 
-def simulate(
-    key: Key, priors: Priors | None = None, *, num_items: int = 100, num_annotators: int = 10, num_labels: int = 3,
-    reliability: float = 1.0,
-) -> tuple[Annotations, dict[str, np.ndarray]]:  # fmt: skip
+def draw_data(
+    key: Key, resolved: Resolved, sizes: Mapping[str, Any]
+) -> tuple[Annotations, dict[str, np.ndarray]]:
     """Draw plausibilities from the prior and one label per item and annotator from them.
 
-    The reliability is how far an analyst trusts the labels; it has no part in how they arise, and is accepted so
-    that simulations of all members are called alike.
+    The reliability is how far an analyst trusts the labels; it has no part in how they arise.
 
     Returns
     -------
@@ -183,25 +241,19 @@ def simulate(
     values : ``plausibility``, shape ``(item, label)``.
     """
     key_plausibility, key_label = jax.random.split(key)
-    sizes = Annotations.from_codes(
-        [0], [0], [0], num_items=num_items, num_annotators=num_annotators, num_labels=num_labels
-    )
-    prior = checked_prior("plausibility", (priors or Priors()).plausibility, sizes, (num_labels,))
-    plausibility = prior.expand((num_items,)).sample(key_plausibility)
+    shape = sizes["num_items"], sizes["num_annotators"]
+    plausibility = resolved.prior("plausibility").expand(shape[:1]).sample(key_plausibility)
     log_plausibility = jnp.log(jnp.maximum(plausibility, jnp.finfo(plausibility.dtype).tiny))
-    label = jax.random.categorical(key_label, log_plausibility[:, None, :], shape=(num_items, num_annotators))
-    item, annotator = np.indices((num_items, num_annotators)).reshape(2, -1)
-    data = Annotations.from_codes(
-        item, annotator, np.asarray(label).ravel(),
-        num_items=num_items, num_annotators=num_annotators, num_labels=num_labels,
-    )  # fmt: skip
+    label = jax.random.categorical(key_label, log_plausibility[:, None, :], shape=shape)
+    item, annotator = np.indices(shape).reshape(2, -1)
+    data = Annotations.from_codes(item, annotator, np.asarray(label).ravel(), **sizes)
     return data, {"plausibility": np.asarray(plausibility)}
 
 
 MODEL = Model(
     name="dirichlet",
     title="plausibilities of single labels, with an exact Dirichlet posterior",
-    citation="""@article{stutz2023evaluating,
+    paper="""@article{stutz2023evaluating,
   title   = {Evaluating {AI} systems under uncertain ground truth: a case study in dermatology},
   author  = {Stutz, David and Cemgil, Ali Taylan and Roy, Abhijit Guha and Matejovicova, Tatiana and Barsbey, Melih and
              Strachan, Patricia and Schaekermann, Mike and Freyberg, Jan and Rikhye, Rajeev and Freeman, Beverly and
@@ -210,24 +262,20 @@ MODEL = Model(
   journal = {arXiv preprint arXiv:2307.02191},
   year    = {2023}
 }""",
-    data=Annotations,
-    methods=("exact", "nuts", "svi"),
-    model=model,
+    takes=(Annotations,),
+    settings=Settings,
     priors=Priors,
-    prior_options={"alpha": ("number added to each label, the symmetric Dirichlet prior: 0.1", _symmetric)},
-    options=(
-        Option(
-            name="reliability", kind=float, default=1.0, minimum=0.0, above=True,
-            help="how much each annotation is trusted: the power of its likelihood",
-        ),
+    sites=Sites(
+        Site("plausibility", plates=("item",), event=("label",), family=dist.Dirichlet, prior_plates=("item",)),
+        hidden={"votes": ("entry",)},
     ),
-    posterior=Posterior,
-    exact=exact,
-    draw=draw,
+    density=density,
+    engines=(Exact(solve=exact), Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables={"labels": labels},
-    dims={"plausibility": ("item", "label")},
-    simulate=simulate,
-    testing_priors=testing_priors,
-    independent_items=True,
+    tables=(LABELS,),
+    simulation=Simulation(
+        draw=draw_data, empty=Annotations.empty, sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3},
+        priors=testing_priors, independent_items=True,
+    ),
 )  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate

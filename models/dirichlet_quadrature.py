@@ -16,8 +16,6 @@ from scipy import special
 
 from consilience.arrays import Float, Int
 
-__all__ = ["top_probabilities"]
-
 _LOG_NEGLIGIBLE = -40.0  # e^-40 is 4e-18: what the cut tails may hold.
 _LOG_SMALL = -36.0  # below e^-36, F(x) is x^a / Gamma(a + 1) to the last bit.
 _BLOCK_NODES = 2_000_000

@@ -1,19 +1,20 @@
-"""Gold labels as an option of the crowd models: whether the true label of an item is taken as known."""
+"""Gold labels as a setting of the crowd models: whether the true label of an item is taken as known."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from consilience.errors import UnsupportedRequest
-from consilience.models.interface import Option
+from consilience.models.settings import setting
+from consilience.notes import Remedy
 
-__all__ = ["GOLD", "uses_gold"]
 
-GOLD = Option(
-    name="gold", kind=str, default="ignore", choices=("ignore", "use"),
-    help="whether the true label of an item is taken as known where the data have a gold label",
-)  # fmt: skip
-"""The option, the same for every member that has it."""
+def gold_setting() -> Any:
+    """Return the setting, the same for every member that has it."""
+    return setting(
+        "ignore", "whether the true label of an item is taken as known where the data have a gold label",
+        choices=("ignore", "use"),
+    )  # fmt: skip
 
 
 def uses_gold(data: Any, gold: str) -> bool:
@@ -25,5 +26,6 @@ def uses_gold(data: Any, gold: str) -> bool:
     """
     known = data.gold_type if hasattr(data, "gold_type") else data.gold
     if gold == "use" and known is None:
-        raise UnsupportedRequest("gold='use' needs data with gold labels, and these have none; use gold='ignore'")
+        text = "{gold} needs data with gold labels, and these have none; use {gold}"
+        raise UnsupportedRequest(text, Remedy("gold", "use"), Remedy("gold", "ignore"))
     return gold == "use"

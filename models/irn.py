@@ -20,23 +20,40 @@ classes, and only the second reproduces the paper's figures.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Array, Float, Int, Key
+from consilience.arrays import Array, Float, Key
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
+from consilience.models import settings
+from consilience.models.dirichlet import LABELS
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.interface import Model, Option
-from consilience.models.truth import Entries, PointTruth, Truth
+from consilience.models.interface import Exact, Model
+from consilience.models.posterior import Estimate, Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import Entries, PointTruth
+from consilience.models.truth.classes import ClassTruth
 
-__all__ = ["MODEL", "WEIGHTS", "Posterior", "exact", "inverse_rank_normalisation", "row_weights", "truth"]
+__all__ = ["MODEL", "Settings"]
 
-WEIGHTS = Option(
-    name="weights", kind=str, default="equation-14", choices=("equation-14", "published-code"),
-    help="1/(i |b_i|) as the paper prints it, or 1/i as the published code computes it",
-)  # fmt: skip
+
+def weights_setting() -> Any:
+    """Return the setting, the same for every member that has it."""
+    return setting(
+        "equation-14", "1/(i |b_i|) as the paper prints it, or 1/i as the published code computes it",
+        choices=("equation-14", "published-code"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `irn`; see the fields."""
+
+    weights: str = weights_setting()
 
 
 def row_weights(data: Rankings, weights: str) -> Float[Array, " row"]:
@@ -63,48 +80,28 @@ def inverse_rank_normalisation(data: Rankings, weights: str = "equation-14") -> 
     return total / per_item[data.entry_item]
 
 
-class Posterior(NamedTuple):
-    """The point estimate: ``plausibility`` float64 ``(entry,)`` for the entries ``first``, ``entry_class``."""
-
-    first: Int[np.ndarray, " boundary"]
-    entry_class: Int[np.ndarray, " entry"]
-    plausibility: Float[np.ndarray, " entry"]
-
-
-def exact(data: Rankings, priors: None = None, *, weights: str) -> Posterior:
+def exact(resolved: Resolved) -> Estimate:
     """Return the point estimate (equations 14 to 16)."""
-    entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
-    return Posterior(entries.first, entries.class_, inverse_rank_normalisation(data, weights))
+    return Estimate({"plausibility": inverse_rank_normalisation(resolved.data, resolved.settings.weights)})
 
 
-def truth(posterior: Posterior, data: Rankings, *, key: Key, num_draws: int, weights: str) -> Truth:
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:
     """Return the point estimate as a truth of one draw: every certainty is one."""
-    point = PointTruth(Entries(posterior.first, posterior.entry_class, data.num_classes), posterior.plausibility)
+    data = resolved.data
+    entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
+    point = PointTruth(entries, posterior.plausibility)
     point.point = point
     return point
-
-
-def draw(posterior: Posterior, data: Rankings, *, key: Key, num_draws: int, weights: str) -> dict[str, np.ndarray]:
-    """Return the plausibilities, ``(1, entry)``."""
-    return {"plausibility": posterior.plausibility[None]}
-
-
-def labels(posterior: Any, data: Rankings, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the most plausible class of each item."""
-    return truth.leading()
 
 
 MODEL = Model(
     name="irn",
     title="inverse rank normalisation of partial rankings with ties, a point estimate",
-    citation=DIRICHLET.citation,
-    data=Rankings,
-    methods=("exact",),
-    options=(WEIGHTS,),
-    posterior=Posterior,
-    exact=exact,
-    draw=draw,
+    paper=DIRICHLET.paper,
+    takes=(Rankings,),
+    settings=Settings,
+    sites=Sites(Site("plausibility", plates=("entry",))),
+    engines=(Exact(solve=exact),),
     truth=truth,
-    tables={"labels": labels},
-    dims={"plausibility": ("entry",)},
+    tables=(LABELS,),
 )

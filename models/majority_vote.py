@@ -24,7 +24,8 @@ agree give probability one, whoever they are.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,30 +35,63 @@ from scipy import stats
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
-from consilience.models.gold import GOLD, uses_gold
-from consilience.models.interface import Model, Option
-from consilience.models.truth import Entries, LabelProbabilities, LabelTruth, PointTruth
+from consilience.models import settings
+from consilience.models.gold import gold_setting, uses_gold
+from consilience.models.interface import Column, Exact, Model, Table
+from consilience.models.intervals import LEVEL
+from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import Entries, LabelProbabilities, PointTruth, leading
 
-__all__ = ["MODEL", "Posterior", "RoundAccuracy", "exact", "round_accuracy", "truth", "vote_shares"]
+__all__ = ["MODEL", "Settings"]
 
 _ROUNDS = 10
 
 
-class Posterior(NamedTuple):
-    """The vote.
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `majority-vote`; see the fields."""
+
+    gold: str = gold_setting()
+    uncertainty: str = setting(
+        "ties", "what is uncertain: the winner of a tie (ties), or all labels by their shares of the votes (shares)",
+        choices=("ties", "shares"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Winners(Factor):
+    """The winner of a random round, item by item.
 
     Parameters
     ----------
     first : int64, shape ``(item + 1,)``; the entries of item i are ``first[i]:first[i + 1]``.
     entry_class : int32, shape ``(entry,)``; the label of an entry.
-    votes : float64, shape ``(entry,)``; weighted number of annotations.
-    probability : float64, shape ``(entry,)``; that the label wins a random round.
+    probability : float64, shape ``(entry,)``; that the label wins.
     """
 
     first: Int[np.ndarray, " boundary"]
     entry_class: Int[np.ndarray, " entry"]
-    votes: Float[np.ndarray, " entry"]
     probability: Float[np.ndarray, " entry"]
+
+    @property
+    def item(self) -> Int[np.ndarray, " entry"]:
+        """Item of each entry."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    def sample(self, key: Key, shape: tuple[int, ...]) -> Int[Array, "*shape item"]:
+        """Return the winners; those of a tie are as likely."""
+        wins, num_items = self.probability > 0, len(self.first) - 1
+        winners, item = self.entry_class[wins], self.item[wins]
+        first, number = np.searchsorted(item, np.arange(num_items)), np.bincount(item, minlength=num_items)
+        chosen = jax.random.randint(key, (*shape, num_items), 0, number)
+        return jnp.asarray(winners)[first + chosen]
+
+    def summary(self, level: float) -> Interval:
+        """Return the probability that the label of an entry wins; there is nothing to say beyond it."""
+        unknown = np.full(len(self.probability), np.nan)
+        return Interval(self.probability, unknown, unknown, unknown)
 
 
 class RoundAccuracy(NamedTuple):
@@ -78,16 +112,17 @@ class RoundAccuracy(NamedTuple):
     best_of_ten: float
 
 
-def exact(data: Annotations | Mentions, priors: None = None, *, gold: str, uncertainty: str) -> Posterior:
+def exact(resolved: Resolved) -> Closed:
     """Count the votes; an item without any has a tie of all labels, one whose gold label is used has that one."""
-    data = _annotations(data)
+    data = _annotations(resolved.data)
     entries, votes = _votes(data)
-    if not uses_gold(data, gold):
-        return Posterior(entries.first, entries.class_, votes, _vote_probability(entries.first, votes))
-    entries, votes = _with_gold(data, entries, votes)
-    known = np.asarray(data.gold)[entries.item]
-    probability = np.where(known >= 0, entries.class_ == known, _vote_probability(entries.first, votes))
-    return Posterior(entries.first, entries.class_, votes, probability)
+    if uses_gold(data, resolved.settings.gold):
+        entries, votes = _with_gold(data, entries, votes)
+        known = np.asarray(data.gold)[entries.item]
+        probability = np.where(known >= 0, entries.class_ == known, _vote_probability(entries.first, votes))
+    else:
+        probability = _vote_probability(entries.first, votes)
+    return Closed({"label": Winners(entries.first, entries.class_, probability)}, {"votes": votes})
 
 
 # Data are frozen, and equal to themselves alone.
@@ -136,35 +171,20 @@ def _with_gold(
     return Entries.of(*np.divmod(every, data.num_labels), data.num_items, data.num_labels), new_votes
 
 
-def truth(
-    posterior: Posterior, data: Annotations | Mentions, *, key: Key, num_draws: int, gold: str, uncertainty: str
-) -> LabelTruth:
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> LabelProbabilities:
     """Return the winner of random rounds, or labels drawn by the shares of the votes."""
-    data = _annotations(data)
-    entries = Entries(posterior.first, posterior.entry_class, data.num_labels)
-    probability = posterior.probability
-    if uncertainty == "shares":
+    data, winners = _annotations(resolved.data), posterior.label
+    entries, probability = Entries(winners.first, winners.entry_class, data.num_labels), winners.probability
+    if resolved.settings.uncertainty == "shares":
         # Where the gold label is used it is certain, whatever the votes.
         decided = np.bincount(entries.item, posterior.votes, entries.num_items) == 0
-        if uses_gold(data, gold):
+        if uses_gold(data, resolved.settings.gold):
             decided |= np.asarray(data.gold) >= 0
         probability = np.where(decided[entries.item], probability, posterior.votes)
     drawn = LabelProbabilities(entries, probability, key=key, num_draws=num_draws)
-    drawn.point = PointTruth(entries, posterior.probability)
-    drawn.classes = data.labels
+    drawn.point = PointTruth(entries, winners.probability)
+    drawn.ids = {"item": data.items, "class": data.labels}  # of mentions these are other ids than the data have
     return drawn
-
-
-def draw(
-    posterior: Posterior, data: Annotations | Mentions, *, key: Key, num_draws: int, **options: Any
-) -> dict[str, Array]:
-    """Return the winners of random rounds, ``(draw, item)``."""
-    data = _annotations(data)
-    winners = posterior.entry_class[posterior.probability > 0]
-    item = _items(posterior)[posterior.probability > 0]
-    first, number = np.searchsorted(item, np.arange(data.num_items)), np.bincount(item, minlength=data.num_items)
-    chosen = jax.random.randint(key, (num_draws, data.num_items), 0, number)
-    return {"label": jnp.asarray(winners)[first + chosen]}
 
 
 def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Key) -> RoundAccuracy:
@@ -179,10 +199,10 @@ def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Ke
     key : of the random rounds.
     """
     gold = np.asarray(gold)
-    item = _items(posterior)
+    item = posterior.label.item
     known = gold >= 0
-    probability = _vote_probability(posterior.first, posterior.votes)
-    right = np.bincount(item, probability * (posterior.entry_class == gold[item]), len(gold))[known]
+    probability = _vote_probability(posterior.label.first, posterior.votes)
+    right = np.bincount(item, probability * (posterior.label.entry_class == gold[item]), len(gold))[known]
     tied = np.bincount(item, probability > 0, len(gold))[known] > 1
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     rounds = [np.mean(random.random(len(right)) < right) for _ in range(_ROUNDS)]
@@ -195,89 +215,103 @@ def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Ke
 # ---- tables ----
 
 
-def labels(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
-    """Table of the winner of each item, of tied ones the lowest code, with its share of the votes."""
-    data = _annotations(data)
-    table, shares = truth.leading(), vote_shares(posterior)
-    cell = _items(posterior) * data.num_labels + posterior.entry_class
+def labels(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities) -> dict[str, np.ndarray]:
+    """Return the winner of each item, of tied ones the lowest code, with its share of the votes."""
+    data = _annotations(resolved.data)
+    table, shares = leading(truth), vote_shares(posterior)
+    cell = posterior.label.item * data.num_labels + posterior.label.entry_class
     return {**table, "share": shares[np.searchsorted(cell, table["item"] * data.num_labels + table["label"])]}
 
 
-def shares(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
-    """Table of the votes for each label of each item, most votes first."""
-    item, share = _items(posterior), vote_shares(posterior)
-    order = np.lexsort((posterior.entry_class, -posterior.votes, item))
-    columns = {"item": item, "label": posterior.entry_class, "votes": posterior.votes, "share": share}
+def shares(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities) -> dict[str, np.ndarray]:
+    """Return the votes for each label of each item, most votes first."""
+    item, share = posterior.label.item, vote_shares(posterior)
+    order = np.lexsort((posterior.label.entry_class, -posterior.votes, item))
+    columns = {"item": item, "label": posterior.label.entry_class, "votes": posterior.votes, "share": share}
     return {name: values[order] for name, values in columns.items()}
 
 
-def annotators(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
-    """Table of how often each annotator gave the label that won, expected over ties, with a 95 % interval (Jeffreys).
+def annotators(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities) -> dict[str, np.ndarray]:
+    """Return how often each annotator gave the label that won, expected over ties, with a 95 % interval (Jeffreys).
 
     The annotator's own votes are among those that decide, so that this is too high where few annotate an item. Where
     gold labels are used, these are the ones that won. An annotator without annotations has neither value nor interval.
     """
-    data = _annotations(data)
-    cell = _items(posterior) * data.num_labels + posterior.entry_class
+    data = _annotations(resolved.data)
+    cell = posterior.label.item * data.num_labels + posterior.label.entry_class
     given = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
     place = np.minimum(np.searchsorted(cell, given), len(cell) - 1)  # labels of weight zero have no entry
     weight, annotator = np.asarray(data.weight, float), np.asarray(data.annotator)
-    won = weight * posterior.probability[place]
+    won = weight * posterior.label.probability[place]
     named = annotator >= 0
     count, right = (np.bincount(annotator[named], values[named], data.num_annotators) for values in (weight, won))
     known = np.where(count > 0, count, np.nan)
-    lower, upper = (stats.beta.ppf(level, right + 0.5, known - right + 0.5) for level in (0.025, 0.975))
+    lower, upper = stats.beta(right + 0.5, known - right + 0.5).interval(LEVEL)
     return {
         "annotator": np.arange(data.num_annotators), "annotations": count, "accuracy": right / known,
         "lower": lower, "upper": upper,
     }  # fmt: skip
 
 
-def accuracy(posterior: Posterior, data: Annotations | Mentions, truth: LabelTruth) -> dict[str, np.ndarray]:
-    """Table of one row, the `RoundAccuracy`; of no row where the data have no gold labels."""
-    data = _annotations(data)
+def accuracy(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities) -> dict[str, np.ndarray]:
+    """Return one row, the `RoundAccuracy`; of no row where the data have no gold labels."""
+    data = _annotations(resolved.data)
     if data.gold is None or not np.any(np.asarray(data.gold) >= 0):
         return {name: np.zeros(0) for name in RoundAccuracy._fields}
-    assert isinstance(truth, LabelProbabilities)
     found = round_accuracy(posterior, data.gold, jax.random.fold_in(truth.key, 1))
     return {name: np.array([value]) for name, value in found._asdict().items()}
 
 
 def vote_shares(posterior: Posterior) -> Float[np.ndarray, " entry"]:
     """Return the share of its item's votes of each entry; zero where there are none."""
-    item = _items(posterior)
-    total = np.bincount(item, posterior.votes, len(posterior.first) - 1)[item]
+    item = posterior.label.item
+    total = np.bincount(item, posterior.votes, len(posterior.label.first) - 1)[item]
     return np.divide(posterior.votes, total, out=np.zeros(len(total)), where=total > 0)
 
 
-def _items(posterior: Posterior) -> Int[np.ndarray, " entry"]:
-    return np.repeat(np.arange(len(posterior.first) - 1), np.diff(posterior.first))
-
+TABLES = (
+    Table(
+        name="labels", help="The winner of each item, of tied ones the lowest code.", make=labels,
+        columns=(
+            Column("item", "item"), Column("label", "class"), Column("probability", help="that the label wins"),
+            Column("certainty", help="the same"), Column("share", help="of the votes of the item"),
+        ),
+    ),
+    Table(
+        name="shares", help="The votes for each label of each item, most votes first.", make=shares,
+        columns=(
+            Column("item", "item"), Column("label", "class"), Column("votes", help="sum of weights"),
+            Column("share", help="of the votes of the item"),
+        ),
+    ),
+    Table(
+        name="annotators", help="How often each annotator gave the label that won.", make=annotators,
+        columns=(
+            Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
+            Column("accuracy", help="share of labels that won"),
+            Column("lower", help="end of the central 95 % interval (Jeffreys)"), Column("upper", help="its other end"),
+        ),
+    ),
+    Table(
+        name="accuracy", help="Accuracy of majority vote against gold labels, ties broken at random.", make=accuracy,
+        columns=tuple(map(Column, RoundAccuracy._fields)),
+    ),
+)  # fmt: skip
 
 MODEL = Model(
     name="majority-vote",
     title="the label that most annotators gave, ties at random, a point estimate",
-    citation="""@inproceedings{paun2018probabilistic,
+    paper="""@inproceedings{paun2018probabilistic,
   title     = {A Probabilistic Annotation Model for Crowdsourcing Coreference},
   author    = {Paun, Silviu and Chamberlain, Jon and Kruschwitz, Udo and Yu, Juntao and Poesio, Massimo},
   booktitle = {Proceedings of the 2018 Conference on Empirical Methods in Natural Language Processing},
   pages     = {1926--1937},
   year      = {2018}
 }""",
-    data=Annotations,
-    also=(Mentions,),
-    methods=("exact",),
-    options=(
-        GOLD,
-        Option(
-            name="uncertainty", kind=str, default="ties", choices=("ties", "shares"),
-            help="what is uncertain: the winner of a tie (ties), or all labels by their shares of the votes (shares)",
-        ),
-    ),
-    posterior=Posterior,
-    exact=exact,
-    draw=draw,
+    takes=(Annotations, Mentions),
+    settings=Settings,
+    sites=Sites(Site("label", plates=("item",)), hidden={"votes": ("entry",)}),
+    engines=(Exact(solve=exact),),
     truth=truth,
-    tables={"labels": labels, "shares": shares, "annotators": annotators, "accuracy": accuracy},
-    dims={"label": ("item",)},
-)  # fmt: skip
+    tables=TABLES,
+)

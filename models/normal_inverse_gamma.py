@@ -28,7 +28,7 @@ default prior matches moments.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,24 +42,18 @@ from scipy import stats
 from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
+from consilience.models import settings
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.interface import REQUIRED, Model, Option, checked_prior
+from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
-from consilience.models.truth import Block, Entries, LabelDraws, PointTruth, TopProbabilities, Truth, block_rows, pad
+from consilience.models.settings import REQUIRED, setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked, leading
+from consilience.models.truth.classes import ClassTruth, Lead, block_rows, marginals, pad
+from consilience.models.truth.truth import Block, Marginals, Question, Shares
 
-__all__ = [
-    "CLASSES",
-    "MODEL",
-    "Moments",
-    "Posterior",
-    "Priors",
-    "exact",
-    "model",
-    "moments",
-    "simulate",
-    "testing_priors",
-    "truth",
-]
+__all__ = ["MODEL", "Priors", "Settings", "model", "simulate"]
 
 CLASSES = ("below", "above")
 
@@ -137,61 +131,85 @@ class Priors:
     mean: dist.Distribution | Callable[[Any, Array], dist.Distribution] = moment_mean
 
 
-def model(data: Ratings, priors: Priors | None = None, *, threshold: float = 0.0) -> None:
-    """State the joint density of means, variances and ratings as a NumPyro model; the threshold has no part in it."""
-    priors = priors or Priors()
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `normal-inverse-gamma`; see the fields."""
+
+    threshold: float = setting(REQUIRED, "where 'below' ends and 'above' begins, in the units of the ratings")
+
+
+def density(resolved: Resolved) -> None:
+    """State the joint density of means, variances and ratings; the threshold has no part in it."""
+    data = resolved.data
     with numpyro.plate("item", data.num_items):
-        variance = numpyro.sample("variance", checked_prior("variance", priors.variance, data, ()))
-        mean = numpyro.sample("mean", checked_prior("mean", priors.mean, data, (), variance))
+        variance = numpyro.sample("variance", resolved.prior("variance"))
+        mean = numpyro.sample("mean", resolved.prior("mean", variance))
     with numpyro.plate("rating", data.num_ratings):
         likelihood = dist.Normal(mean[data.item], jnp.sqrt(variance[data.item]))
         numpyro.sample("observed", likelihood, obs=data.rating)
 
 
-class Posterior(NamedTuple):
-    """Normal-inverse-gamma posteriors, float64, each ``(item,)``: m, κ, α, β; and the mean rating, NaN without any."""
+@dataclass(frozen=True)
+class NormalInverseGamma(Factor):
+    """Means and variances of all items together: m, κ, α, β of each, float64."""
 
     location: Float[np.ndarray, " item"]
     strength: Float[np.ndarray, " item"]
     shape: Float[np.ndarray, " item"]
     scale: Float[np.ndarray, " item"]
-    mean_rating: Float[np.ndarray, " item"]
+
+    def sample(self, key: Key, shape: tuple[int, ...]) -> dict[str, Float[Array, "*shape item"]]:
+        """Return draws of ``mean`` and ``variance``."""
+        key_variance, key_mean = jax.random.split(key)
+        shape = (*shape, len(self.location))
+        variance = jnp.asarray(self.scale) / jax.random.gamma(key_variance, jnp.asarray(self.shape), shape)
+        noise = jax.random.normal(key_mean, shape)
+        return {"mean": self.location + jnp.sqrt(variance / self.strength) * noise, "variance": variance}
+
+    def summary(self, level: float) -> dict[str, Interval]:
+        """Return those of ``mean``, a Student t variable, and ``variance``; moments of very wide ones are infinite."""
+        marginals = {"mean": _student(self), "variance": stats.invgamma(self.shape, scale=self.scale)}
+        return {site: Interval(known.mean(), known.std(), *known.interval(level)) for site, known in marginals.items()}
 
 
-def exact(data: Ratings, priors: Priors, *, threshold: float) -> Posterior:
-    """Return the exact posterior by the conjugate update of κ, m, α and β.
+def exact(resolved: Resolved) -> Closed:
+    """Return the exact posterior by the conjugate update of κ, m, α and β, and the mean rating, NaN without any.
 
     Raises
     ------
     NotConjugate : the prior of ``variance`` is not an inverse gamma, or that of ``mean`` is not normal with a
         variance in proportion to ``variance``.
     """
-    with jax.enable_x64():
-        prior = _conjugate_prior(data, priors)
+    data = resolved.data
+    location, strength_0, shape_0, scale_0 = (np.asarray(value) for value in _conjugate_prior(resolved))
     rating, item, size = np.asarray(data.rating, float), np.asarray(data.item), data.num_items
     count = np.bincount(item, minlength=size)
-    with np.errstate(invalid="ignore"):
-        mean = np.bincount(item, rating, size) / count
+    mean = _mean_rating(data)
     squares = np.bincount(item, (rating - mean[item]) ** 2, size)
-    location, strength_0, shape_0, scale_0 = (np.asarray(value, float) for value in prior)
     strength = strength_0 + count
     shift = np.where(count > 0, mean - location, 0.0)
-    return Posterior(
+    found = NormalInverseGamma(
         location=location + count / strength * shift,
         strength=strength,
         shape=shape_0 + count / 2,
         scale=scale_0 + squares / 2 + strength_0 * count * shift**2 / (2 * strength),
-        mean_rating=mean,
     )
+    return Closed({"mean,variance": found}, {"mean_rating": mean})
 
 
-def _conjugate_prior(data: Ratings, priors: Priors) -> Moments:
+def _mean_rating(data: Ratings) -> Float[np.ndarray, " item"]:
+    item, size = np.asarray(data.item), data.num_items
+    with np.errstate(invalid="ignore"):
+        return np.bincount(item, np.asarray(data.rating, float), size) / np.bincount(item, minlength=size)
+
+
+def _conjugate_prior(resolved: Resolved) -> Moments:
     """Read m₀, κ₀, α₀, β₀ off the priors; the prior of the mean is a function, so it is tried at three variances."""
-    variance = checked_prior("variance", priors.variance, data, ())
+    variance = resolved.prior("variance")
     if not isinstance(variance, dist.InverseGamma):
         raise NotConjugate("site 'variance': the exact posterior needs an inverse gamma prior")
     tried = np.array([0.25, 1.0, 9.0])
-    means = [checked_prior("mean", priors.mean, data, (), jnp.asarray(value)) for value in tried]
+    means = [resolved.prior("mean", np.asarray(value)) for value in tried]
     normal = all(isinstance(mean, dist.Normal) and not mean.batch_shape for mean in means)
     scales = np.array([mean.scale for mean in means], float) if normal else tried
     if not normal or not np.allclose(scales**2 / tried, scales[1] ** 2) or len({float(mean.loc) for mean in means}) > 1:
@@ -205,71 +223,80 @@ def _conjugate_prior(data: Ratings, priors: Priors) -> Moments:
     )
 
 
-class SideOfThreshold(Truth):
+class SideOfThreshold(ClassTruth):
     """On which side of the threshold the mean of each item lies, under a normal-inverse-gamma posterior.
 
     Parameters
     ----------
     posterior : the exact posterior.
+    mean_rating : of each item, NaN without any; the point estimate.
     threshold : in the units of the ratings.
     key, num_draws : the draws are a function of these.
     """
 
-    def __init__(self, posterior: Posterior, threshold: float, *, key: Key, num_draws: int) -> None:
+    def __init__(
+        self, posterior: NormalInverseGamma, mean_rating: Float[np.ndarray, " item"], threshold: float, *, key: Key,
+        num_draws: int,
+    ) -> None:  # fmt: skip
         self.posterior, self.threshold, self.key, self.num_draws = posterior, threshold, key, num_draws
-        self.num_items, self.num_classes, self.classes = (
-            len(posterior.location),
-            len(CLASSES),
-            np.array(CLASSES, object),
-        )
-        self.entries = Entries.dense(self.num_items, len(CLASSES))
-        mean = np.nan_to_num(posterior.mean_rating, nan=threshold)
-        side = np.stack([mean < threshold, mean >= threshold], axis=1).astype(float)
-        self.point = PointTruth(self.entries, side.ravel())
+        self.num_units, self.num_classes = len(posterior.location), len(CLASSES)
+        self.ids = {"class": np.array(CLASSES, object)}
+        self.entries = Entries.dense(self.num_units, len(CLASSES))
+        self.point = _side_of_rating(mean_rating, threshold)
 
     def _normals(self) -> Iterator[tuple[slice, Array, Array]]:
         """Yield draws of μ and σ², ``(item, draw)``."""
-        parameters = np.stack(self.posterior[:4], axis=1)
-        rows = block_rows(self.num_items, self.num_draws)
-        for start in range(0, self.num_items, rows):
-            items = slice(start, min(start + rows, self.num_items))
+        own = self.posterior
+        parameters = np.stack([own.location, own.strength, own.shape, own.scale], axis=1)
+        rows = block_rows(self.num_units, self.num_draws)
+        for start in range(0, self.num_units, rows):
+            items = slice(start, min(start + rows, self.num_units))
             key = jax.random.fold_in(self.key, start)
             yield items, *_draw_normals(key, pad(parameters[items], rows, 1.0), self.num_draws)
 
     def _sides(self) -> Iterator[Block]:
         """Yield 0 for below and 1 for above, ``(item, draw)``."""
         for items, mean, _ in self._normals():
-            yield Block(items, (mean >= self.threshold).astype(jnp.int32))
+            yield self._block(items, (mean >= self.threshold).astype(jnp.int32))
 
-    def ranked(self, depth: int) -> Iterator[Block]:
+    def _ranked(self, depth: int) -> Iterator[Block]:
         """Yield the side of each draw, then the other one."""
-        for items, side in self._sides():
+        for items, _, side in self._sides():
             beyond = [jnp.full_like(side, -1)] * max(0, depth - len(CLASSES))
-            yield Block(items, jnp.stack([side, 1 - side, *beyond][:depth], axis=-1))
+            yield self._block(items, jnp.stack([side, 1 - side, *beyond][:depth], axis=-1))
 
-    def grouped(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
+    def _masses(self, group: np.ndarray, num_groups: int) -> Iterator[Block]:
         """Yield indicators of the group of each draw's side."""
-        for items, side in self._sides():
-            yield Block(items, jax.nn.one_hot(jnp.asarray(group)[side], num_groups))
+        for items, _, side in self._sides():
+            yield self._block(items, jax.nn.one_hot(jnp.asarray(group)[side], num_groups))
 
-    def agreement(self) -> Iterator[Block]:
-        """Yield the probability that two ratings lie on the same side; see `Truth.agreement`."""
+    def _agreement(self) -> Iterator[Block]:
+        """Yield the probability that two ratings lie on the same side."""
         for items, mean, variance in self._normals():
-            yield Block(items, _same_side(mean, variance, self.threshold))
+            yield self._block(items, _same_side(mean, variance, self.threshold))
 
-    def top_probabilities(self) -> TopProbabilities:
+    def answers(self, question: Question) -> bool:
+        """Return whether `blocks` would answer: there are no plausibilities to show."""
+        return question != Shares() and super().answers(question)
+
+    def exact(self, question: Question) -> Marginals | None:
         """Return P(μ < t) and P(μ >= t) of each item, by the Student t distribution function."""
+        if question != Ranked(1):
+            return None
         below = _student(self.posterior).cdf(self.threshold)
-        return TopProbabilities(np.stack([below, 1 - below], axis=1).ravel(), np.zeros(self.num_items))
+        probability = np.stack([below, 1 - below], axis=1).ravel()
+        return Marginals(self.entries.first, self.entries.class_, probability, np.zeros(self.num_units))
 
-    def leading(self) -> dict[str, np.ndarray]:
-        """Tabulate the more probable side of each item, exactly."""
-        both = self.top_probabilities().entry.reshape(-1, 2)
+    def _lead(self) -> Lead:
+        both = marginals(self).probability.reshape(-1, 2)
         certainty = both.max(axis=1)
-        return {
-            "item": np.arange(self.num_items), "label": both.argmax(axis=1), "probability": certainty, "certainty":
-            certainty,
-        }  # fmt: skip
+        return Lead(both.argmax(axis=1), certainty, certainty)
+
+    def drawn_shares(self, positions: Sequence[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return draws that are 0 or 1, of the side of each."""
+        side = np.concatenate([block.real[:, :, 0] for block in self._ranked(1)])[np.asarray(positions)]
+        codes = np.arange(len(CLASSES))
+        return [(codes, (row[:, None] == codes).astype(float)) for row in side]
 
 
 class SampledSides(LabelDraws):
@@ -284,15 +311,22 @@ class SampledSides(LabelDraws):
     def __init__(self, mean: Array, variance: Array, threshold: float) -> None:
         super().__init__(mean >= threshold, len(CLASSES))
         self.mean, self.variance, self.threshold = np.asarray(mean), np.asarray(variance), threshold
-        self.classes = np.array(CLASSES, object)
+        self.ids = {"class": np.array(CLASSES, object)}
 
-    def agreement(self) -> Iterator[Block]:
-        """Yield the probability that two ratings lie on the same side; see `Truth.agreement`."""
-        rows = block_rows(self.num_items, self.num_draws)
-        for start in range(0, self.num_items, rows):
-            items = slice(start, min(start + rows, self.num_items))
+    def _agreement(self) -> Iterator[Block]:
+        """Yield the probability that two ratings lie on the same side."""
+        rows = block_rows(self.num_units, self.num_draws)
+        for start in range(0, self.num_units, rows):
+            items = slice(start, min(start + rows, self.num_units))
             mean, variance = (pad(draws[:, items].T, rows, 1.0) for draws in (self.mean, self.variance))
-            yield Block(items, _same_side(mean, variance, self.threshold))
+            yield self._block(items, _same_side(mean, variance, self.threshold))
+
+
+def _side_of_rating(mean_rating: Float[np.ndarray, " item"], threshold: float) -> PointTruth:
+    """Return the side on which the mean rating lies; above where there is none."""
+    mean = np.nan_to_num(mean_rating, nan=threshold)
+    side = np.stack([mean < threshold, mean >= threshold], axis=1).astype(float)
+    return PointTruth(Entries.dense(len(mean), len(CLASSES)), side.ravel())
 
 
 @functools.partial(jax.jit, static_argnames="num_draws")
@@ -317,47 +351,52 @@ def _same_side(
     return below**2 + (1 - below) ** 2
 
 
-def _student(posterior: Posterior) -> Any:
+def _student(posterior: NormalInverseGamma) -> Any:
     """Marginal posterior of μ."""
     scale = np.sqrt(posterior.scale / (posterior.shape * posterior.strength))
     return stats.t(2 * posterior.shape, posterior.location, scale)
 
 
-def truth(posterior: Any, data: Ratings, *, key: Key, num_draws: int, threshold: float) -> Truth:
-    """Return the side of the threshold, from the exact posterior or from stored draws of the site ``mean``."""
-    if isinstance(posterior, Posterior):
-        return SideOfThreshold(posterior, threshold, key=key, num_draws=num_draws)
-    draws = SampledSides(posterior["mean"], posterior["variance"], threshold)
-    conjugate = exact(data, Priors(), threshold=threshold)
-    draws.point = SideOfThreshold(conjugate, threshold, key=key, num_draws=1).point
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:
+    """Return the side of the threshold, from the exact posterior or from stored draws of the sites."""
+    threshold = resolved.settings.threshold
+    if posterior.form == "closed":
+        return SideOfThreshold(posterior.mean, posterior.mean_rating, threshold, key=key, num_draws=num_draws)
+    draws = SampledSides(posterior.mean, posterior.variance, threshold)
+    draws.point = _side_of_rating(_mean_rating(resolved.data), threshold)
     return draws
 
 
-def draw(posterior: Posterior, data: Any, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
-    """Return draws of ``mean`` and ``variance``, ``(draw, item)``."""
-    key_variance, key_mean = jax.random.split(key)
-    shape = (num_draws, len(posterior.location))
-    variance = jnp.asarray(posterior.scale) / jax.random.gamma(key_variance, jnp.asarray(posterior.shape), shape)
-    noise = jax.random.normal(key_mean, shape)
-    return {"mean": posterior.location + jnp.sqrt(variance / posterior.strength) * noise, "variance": variance}
+def labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
+    """Return the side on which each item's mean lies, and the probability of that."""
+    return leading(truth)
 
 
-def labels(posterior: Any, data: Ratings, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the side on which each item's mean lies, and the probability of that."""
-    return truth.leading()
+def means(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
+    """Return each item's mean with its central 95 % interval, and its expected variance."""
+    mean = posterior.summary("mean")
+    return {"item": np.arange(len(mean.mean))} | mean.columns() | {"variance": posterior.summary("variance").mean}
 
 
-def means(posterior: Any, data: Ratings, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of each item's mean with its central 95 % interval, and its expected variance."""
-    if isinstance(posterior, Posterior):
-        student = _student(posterior)
-        lower, upper = student.interval(0.95)
-        with np.errstate(divide="ignore"):  # the variance of a very wide posterior has no finite expectation
-            mean, variance = posterior.location, posterior.scale / np.maximum(posterior.shape - 1, 0.0)
-    else:
-        lower, upper = np.quantile(posterior["mean"], [0.025, 0.975], axis=0)
-        mean, variance = posterior["mean"].mean(0), posterior["variance"].mean(0)
-    return {"item": np.arange(len(mean)), "mean": mean, "lower": lower, "upper": upper, "variance": variance}
+TABLES = (
+    Table(
+        name="labels", help="The side of the threshold on which each item's mean lies, and how sure that is.",
+        columns=(
+            Column("item", "item"), Column("label", "class"), Column("probability", help="of that side"),
+            Column("certainty", help="the same"),
+        ),
+        make=labels,
+    ),
+    Table(
+        name="means", help="The mean of each item, and its variance.",
+        columns=(
+            Column("item", "item"), Column("mean", help="in the units of the ratings"),
+            Column("lower", help="end of the central 95 % interval"), Column("upper", help="its other end"),
+            Column("variance", help="expected variance of the item's ratings"),
+        ),
+        make=means,
+    ),
+)  # fmt: skip
 
 
 def testing_priors() -> Priors:
@@ -369,50 +408,46 @@ def _unit_normal(data: Any, variance: Array) -> dist.Normal:
     return dist.Normal(0.0, jnp.sqrt(variance))
 
 
-def simulate(
-    key: Key, priors: Priors | None = None, *, num_items: int = 100, num_annotators: int = 10, threshold: float = 0.0
-) -> tuple[Ratings, dict[str, np.ndarray]]:
+def draw_data(key: Key, resolved: Resolved, sizes: Mapping[str, Any]) -> tuple[Ratings, dict[str, np.ndarray]]:
     """Draw means and variances from the prior and one rating per item and annotator.
-
-    A prior that is a function of the data has no data here: without ``priors``, those of `testing_priors`.
 
     Returns
     -------
     data : all annotators rate all items.
     values : ``mean`` and ``variance``, each ``(item,)``.
     """
-    priors = priors or testing_priors()
+    num_items, num_annotators = shape = sizes["num_items"], sizes["num_annotators"]
     key_variance, key_mean, key_rating = jax.random.split(key, 3)
-    variance = checked_prior("variance", priors.variance, None, ()).expand((num_items,)).sample(key_variance)
-    mean = checked_prior("mean", priors.mean, None, (), variance).expand((num_items,)).sample(key_mean)
-    noise = jax.random.normal(key_rating, (num_items, num_annotators))
-    rating = mean[:, None] + jnp.sqrt(variance)[:, None] * noise
-    item, annotator = np.indices((num_items, num_annotators)).reshape(2, -1)
-    data = Ratings.from_codes(item, annotator, np.asarray(rating, float).ravel())
+    variance = resolved.prior("variance").expand((num_items,)).sample(key_variance)
+    mean = resolved.prior("mean", variance).expand((num_items,)).sample(key_mean)
+    rating = mean[:, None] + jnp.sqrt(variance)[:, None] * jax.random.normal(key_rating, shape)
+    item, annotator = np.indices(shape).reshape(2, -1)
+    data = Ratings.from_codes(item, annotator, np.asarray(rating, float).ravel(), **sizes)
     return data, {"mean": np.asarray(mean), "variance": np.asarray(variance)}
 
 
 MODEL = Model(
     name="normal-inverse-gamma",
     title="ratings on a scale, on which side of a threshold the mean lies, with an exact posterior",
-    citation=DIRICHLET.citation,
-    data=Ratings,
-    methods=("exact", "nuts", "svi"),
-    model=model,
+    paper=DIRICHLET.paper,
+    takes=(Ratings,),
+    settings=Settings,
     priors=Priors,
-    options=(
-        Option(
-            name="threshold", kind=float, default=REQUIRED,
-            help="where 'below' ends and 'above' begins, in the units of the ratings",
-        ),
+    sites=Sites(
+        Site("variance", plates=("item",), prior_plates=("item",)),
+        Site("mean", plates=("item",), given=("variance",)),
+        hidden={"mean_rating": ("item",)},
     ),
-    posterior=Posterior,
-    exact=exact,
-    draw=draw,
+    density=density,
+    engines=(Exact(solve=exact), Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables={"labels": labels, "means": means},
-    dims={"mean": ("item",), "variance": ("item",)},
-    simulate=simulate,
-    testing_priors=testing_priors,
-    independent_items=True,
-)  # fmt: skip
+    tables=TABLES,
+    simulation=Simulation(
+        draw=draw_data,
+        empty=Ratings.empty,
+        sizes={"num_items": 100, "num_annotators": 10},
+        priors=testing_priors,
+        independent_items=True,
+    ),
+)
+model, simulate = MODEL.model, MODEL.simulate

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from consilience.data.codes import object_array
 from consilience.data.records import Records
-from consilience.models.partition import MatchingSets, PartitionTruth
+from consilience.models.interface import Column, Table
+from consilience.models.posterior import Draws, Posterior
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import MatchingSets, PartitionTruth
 
-__all__ = ["clusters", "matching_sets"]
 
-
-def matching_sets(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the records: of each the set of records that is most probably exactly its entity.
+def matching_sets(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the records, with the set of records of each that is most probably exactly its entity.
 
     ``matching_set`` is that most probable maximal matching set, with its ``probability``. ``entity`` is that of the
     estimate in which two records are together if and only if their sets are the same (shared sets). A record whose own
@@ -22,8 +21,8 @@ def matching_sets(posterior: Any, data: Records, truth: PartitionTruth) -> dict[
     """
     found = truth.matching_sets()
     return {
-        "record": np.arange(truth.num_records), "matching_set": _listed(found, data), "records": np.diff(found.first),
-        "probability": found.probability, "entity": truth.shared_matching_sets(),
+        "record": np.arange(truth.num_units), "matching_set": _listed(found, resolved.data),
+        "records": np.diff(found.first), "probability": found.probability, "entity": truth.shared_matching_sets(),
     }  # fmt: skip
 
 
@@ -38,17 +37,35 @@ def _listed(sets: MatchingSets, data: Records) -> np.ndarray:
     return texts
 
 
-def clusters(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the numbers of entities with one record, two, …: of the estimate, and over the draws.
+MATCHING_SETS = Table(
+    name="matching_sets", help="The records: of each the set of records that is most probably exactly its entity.",
+    columns=(
+        Column("record", "record"), Column("matching_set", help="records of the set"), Column("records", help="of it"),
+        Column("probability", help="that they are exactly one entity"),
+        Column("entity", "record", help="records are together if and only if their sets are the same"),
+    ),
+    make=matching_sets,
+)  # fmt: skip
 
-    The interval is that of the draws, central 95 %, and as narrow as the posterior behind them.
+
+def clusters(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the numbers of entities with one record, two, …: of the estimate, and over the draws.
+
+    The interval is that of the draws, and as narrow as the posterior behind them.
     """
     drawn = truth.clusters_by_size()
     estimate = np.bincount(np.bincount(truth.estimate()), minlength=drawn.shape[1] + 1)[1:]
     drawn = np.pad(drawn, ((0, 0), (0, len(estimate) - drawn.shape[1])))
     shown = np.flatnonzero(drawn.any(axis=0) | (estimate > 0))
-    lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)[:, shown]
-    return {
-        "size": shown + 1, "estimate": estimate[shown], "mean": drawn.mean(axis=0)[shown], "lower": lower,
-        "upper": upper,
-    }  # fmt: skip
+    numbers = Draws({"number": drawn[None, :, shown]}).summary("number")
+    return {"size": shown + 1, "estimate": estimate[shown], **numbers.columns()}
+
+
+CLUSTERS = Table(
+    name="clusters", help="Numbers of entities with one record, two, …: of the estimate, and over the draws.",
+    columns=(
+        Column("size", help="records of an entity"), Column("estimate"), Column("mean"), Column("lower"),
+        Column("upper"),
+    ),
+    make=clusters,
+)  # fmt: skip

@@ -19,7 +19,7 @@ the posterior shrinks to the point estimate.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -27,30 +27,44 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from consilience.arrays import Array, Key
+from consilience.arrays import Key
 from consilience.data.rankings import Rankings
-from consilience.models import irn
+from consilience.models import irn, settings
+from consilience.models.dirichlet import LABELS, RaggedDirichlet
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.dirichlet import Posterior
-from consilience.models.interface import Model, Option
-from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, Truth
+from consilience.models.interface import Exact, Generic, Model
+from consilience.models.posterior import Closed, Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth
+from consilience.models.truth.classes import ClassTruth
 
-__all__ = ["MODEL", "exact", "model", "truth"]
+__all__ = ["MODEL", "Settings", "model"]
 
 
-def model(
-    data: Rankings, priors: None = None, *, reliability: float = 20.0, weights: str = "equation-14", alpha: float = 0.0
-) -> None:
-    """State the density as a NumPyro model.
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `prirn`; see the fields."""
+
+    reliability: float = setting(
+        20.0, "total concentration of the Dirichlet, as it were the number of annotators", above=0.0
+    )
+    weights: str = irn.weights_setting()
+    alpha: float = setting(0.0, "concentration added to every class", at_least=0.0)
+
+
+def density(resolved: Resolved) -> None:
+    """State the density.
 
     Without α the number of classes differs between items, and a Dirichlet vector of any length is a normalised
     vector of independent Gamma variables: one long vector of these serves all items.
     """
-    total = jax.ops.segment_sum(irn.row_weights(data, weights), data.entry, data.num_entries)
+    data, own = resolved.data, resolved.settings
+    total = jax.ops.segment_sum(irn.row_weights(data, own.weights), data.entry, data.num_entries)
     per_item = jax.ops.segment_sum(total, data.entry_item, data.num_items)
-    concentration = reliability * total / per_item[data.entry_item]
-    if alpha > 0:
-        cells = jnp.full((data.num_items, data.num_classes), alpha)
+    concentration = own.reliability * total / per_item[data.entry_item]
+    if own.alpha > 0:
+        cells = jnp.full((data.num_items, data.num_classes), own.alpha)
         cells = cells.at[data.entry_item, data.entry_class].add(concentration)
         with numpyro.plate("item", data.num_items):
             numpyro.sample("plausibility", dist.Dirichlet(cells))
@@ -61,68 +75,47 @@ def model(
     numpyro.deterministic("plausibility", weight / sums[data.entry_item])
 
 
-def exact(data: Rankings, priors: None = None, *, reliability: float, weights: str, alpha: float) -> Posterior:
-    """Return the Dirichlet posterior of all items; ``votes`` holds IRN, the point estimate."""
-    entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
-    plausibility = irn.inverse_rank_normalisation(data, weights)
-    concentration = reliability * plausibility + alpha
-    return Posterior(entries.first, entries.class_, concentration, np.asarray(alpha, float), plausibility)
+def exact(resolved: Resolved) -> Closed:
+    """Return the Dirichlet posterior of all items."""
+    own, entries = resolved.settings, _entries(resolved.data)
+    concentration = own.reliability * irn.inverse_rank_normalisation(resolved.data, own.weights) + own.alpha
+    return Closed({
+        "plausibility": RaggedDirichlet(
+            entries.first, entries.class_, concentration, own.alpha, entries.num_classes, per_entry=own.alpha == 0
+        )
+    })  # fmt: skip
 
 
-def truth(posterior: Any, data: Rankings, *, key: Key, num_draws: int, **options: Any) -> Truth:
+def _entries(data: Rankings) -> Entries:
+    return Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
+
+
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:
     """Return draws of the plausibilities: of the exact posterior, or those stored for the site ``plausibility``."""
-    entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
-    draws: Truth
-    if isinstance(posterior, Posterior):
-        draws = DirichletTruth(entries, posterior.concentration, float(posterior.unnamed), key=key, num_draws=num_draws)
-    elif posterior["plausibility"].ndim == 3:
-        draws = PlausibilityDraws.dense(posterior["plausibility"])
+    entries, plausibility = _entries(resolved.data), posterior.plausibility
+    draws: ClassTruth
+    if posterior.form == "closed":
+        concentration, unnamed = plausibility.concentration, plausibility.unnamed
+        draws = DirichletTruth(entries, concentration, unnamed, key=key, num_draws=num_draws)
+    elif plausibility.ndim == 3:
+        draws = PlausibilityDraws.dense(plausibility)
     else:
         with np.errstate(divide="ignore"):
-            draws = PlausibilityDraws(entries, np.log(posterior["plausibility"]))
-    draws.point = PointTruth(entries, irn.inverse_rank_normalisation(data, options["weights"]))
+            draws = PlausibilityDraws(entries, np.log(plausibility))
+    draws.point = PointTruth(entries, irn.inverse_rank_normalisation(resolved.data, resolved.settings.weights))
     return draws
-
-
-def draw(posterior: Posterior, data: Rankings, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
-    """Return draws of the plausibilities: ``(draw, entry)`` when α = 0, else ``(draw, item, class)``."""
-    item = np.repeat(np.arange(data.num_items), np.diff(posterior.first))
-    if posterior.unnamed == 0:
-        concentration = jnp.asarray(posterior.concentration)
-        weight = jax.random.loggamma(key, concentration, (num_draws, len(item)))
-        highest = jax.vmap(lambda row: jax.ops.segment_max(row, item, data.num_items))(weight)
-        weight = jnp.exp(weight - highest[:, item])
-        sums = jax.vmap(lambda row: jax.ops.segment_sum(row, item, data.num_items))(weight)
-        return {"plausibility": weight / sums[:, item]}
-    cells = jnp.full((data.num_items, data.num_classes), float(posterior.unnamed))
-    cells = cells.at[item, posterior.entry_class].set(posterior.concentration)
-    return {"plausibility": jax.random.dirichlet(key, cells, (num_draws, data.num_items))}
-
-
-def labels(posterior: Any, data: Rankings, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the most plausible class of each item: its mean plausibility, and the probability that it leads."""
-    return truth.leading()
 
 
 MODEL = Model(
     name="prirn",
     title="plausibilities of partial rankings with ties, Dirichlet around inverse rank normalisation",
-    citation=DIRICHLET.citation,
-    data=Rankings,
-    methods=("exact", "nuts", "svi"),
-    model=model,
-    options=(
-        Option(
-            name="reliability", kind=float, default=20.0, minimum=0.0, above=True,
-            help="total concentration of the Dirichlet, as it were the number of annotators",
-        ),
-        irn.WEIGHTS,
-        Option(name="alpha", kind=float, default=0.0, minimum=0.0, help="concentration added to every class"),
-    ),
-    posterior=Posterior,
-    exact=exact,
-    draw=draw,
+    paper=DIRICHLET.paper,
+    takes=(Rankings,),
+    settings=Settings,
+    sites=Sites(Site("plausibility", plates=("entry",)), Site("weight", plates=("entry",))),
+    density=density,
+    engines=(Exact(solve=exact), Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables={"labels": labels},
-    dims={"plausibility": ("entry",), "weight": ("entry",)},
-)  # fmt: skip
+    tables=(LABELS,),
+)
+model = MODEL.model

@@ -22,8 +22,6 @@ from scipy import special
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 
-__all__ = ["GammaQuantiles", "log_gamma", "log_gamma_maxima", "log_largest_shares"]
-
 # At least 95 % of the proposals are accepted for shapes of one and more: a sixteenth of the elements holds the
 # rejected ones.
 _BUFFER_SHARE = 16

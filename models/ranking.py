@@ -17,21 +17,6 @@ import numpy as np
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima
 
-__all__ = [
-    "LargestShares",
-    "PaddedBlock",
-    "agreement_probability",
-    "draw_dirichlet",
-    "draw_labels",
-    "draw_log_weights",
-    "group_weights",
-    "normalise_weights",
-    "pad",
-    "rank_dirichlet",
-    "rank_weights",
-    "rank_weights_and_other",
-]
-
 
 class PaddedBlock(NamedTuple):
     """The entries of a block of items in fixed shapes.

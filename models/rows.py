@@ -14,18 +14,6 @@ import numpy as np
 
 from consilience.arrays import Array, Int
 
-__all__ = [
-    "copies",
-    "divide_items",
-    "divide_rows",
-    "equal_pairs",
-    "padded_rows",
-    "padded_size",
-    "row_blocks",
-    "sorted_order",
-    "sum_rows",
-]
-
 # What a block reads and writes stays in the cache of a core: a sweep of a million annotations takes a quarter less time
 # than in one piece, and a sixth of the memory.
 _BLOCK = 1 << 17

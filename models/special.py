@@ -12,8 +12,6 @@ from jax.scipy.special import gammaln
 
 from consilience.arrays import Array, Float
 
-__all__ = ["log_beta", "log_normaliser"]
-
 # B_2k / (2k (2k - 1)), the highest order first.
 _STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 

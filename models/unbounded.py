@@ -10,8 +10,6 @@ import numpyro.distributions as dist
 from jax.scipy.special import betaln, gammaln
 from numpyro.distributions import constraints
 
-__all__ = ["LogGamma", "LogitBeta"]
-
 
 class LogGamma(dist.Distribution):
     """The logarithm of a Gamma(concentration, 1) variable, which for a small concentration underflows itself.

@@ -3,6 +3,7 @@
 import gc
 import importlib.metadata
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -91,3 +92,18 @@ def data_folder():
 def oracles_folder():
     """Return the folder of stored outputs of peers that CONSILIENCE_ORACLES names."""
     return Path(os.environ["CONSILIENCE_ORACLES"])
+
+
+@pytest.fixture
+def everything():
+    """Return a function that tells all that is in a folder: names, kinds, permissions, links to a file, contents."""
+
+    def everything(folder):
+        found = {}
+        for path in sorted(folder.rglob("*")):
+            about = path.lstat()
+            regular = stat.S_ISREG(about.st_mode)
+            found[path.relative_to(folder)] = (about.st_mode, about.st_nlink, path.read_bytes() if regular else None)
+        return found
+
+    return everything

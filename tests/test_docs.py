@@ -1,14 +1,17 @@
-"""Every code block of the README and of docs/ runs, in order, one namespace a page.
+"""Every code block of the README and of docs/ runs, in order, one namespace a page, and so do examples in docstrings.
 
 Blocks marked ``python slow`` run with `-m slow` only.
 """
 
+import doctest
 import re
 import shlex
 import warnings
 from pathlib import Path
 
 import pytest
+
+import consilience as cs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,3 +57,19 @@ def test_slow_code_blocks_run(page, tmp_path, monkeypatch):
         # How well a short chain mixes is not what a page is about.
         warnings.simplefilter("default")
         run_page(page, with_slow=True)
+
+
+def docstring_examples(name):
+    """Return the examples of a name of the front door, and of its own methods, with nothing but itself in scope."""
+    named = getattr(cs, name)
+    return [found for found in doctest.DocTestFinder().find(named, name, globs={name: named}) if found.examples]
+
+
+@pytest.mark.parametrize("name", [name for name in cs.__all__ if name != "__version__" and docstring_examples(name)])
+def test_docstring_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner, said = doctest.DocTestRunner(), []
+    for example in docstring_examples(name):
+        runner.run(example, out=said.append)
+    assert not runner.summarize(verbose=False).failed, "".join(said)
+    assert not list(tmp_path.iterdir())

@@ -66,3 +66,9 @@ def test_every_public_name_exists():
     for name in consilience.__all__:
         assert getattr(consilience, name) is not None
     assert set(consilience.__all__) <= set(dir(consilience))
+
+
+def test_the_types_of_the_front_door_are_current():
+    script = ROOT / ".ci" / "stubs"
+    found = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr

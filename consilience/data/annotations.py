@@ -29,10 +29,12 @@ from consilience.data.codes import (
     sized,
     sorted_names,
 )
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.columns import ANNOTATOR, ITEM, Column
+from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.tables import Problems, Table, check_option, choose_columns, read_table, warn_input
+from consilience.notes import Remedy
 
-__all__ = ["Annotations", "read_annotations"]
+_UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -48,20 +50,42 @@ class Annotations(Contract):
     num_annotations, num_items, num_annotators, num_labels : sizes.
     items, annotators, labels : object arrays of the user's own ids, in code order; ``None`` in a copy that went
         through JAX.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> data = cs.Annotations.from_codes(
+    ...     item=[0, 0, 1], annotator=[0, 1, 0], label=[1, 1, 0], items=["a", "b"], labels=["no", "yes"]
+    ... )
+    >>> data
+    Annotations(annotations=3, items=2, annotators=2, labels=2)
+    >>> data.labels[data.label].tolist()
+    ['yes', 'yes', 'no']
+    >>> cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"]).weight.tolist()
+    [3.0, 1.0, 2.0]
     """
 
-    item: Any = array()
-    annotator: Any = array()
-    label: Any = array()
-    weight: Any = array()
-    gold: Any = array(default=None)
+    columns = (
+        ITEM,
+        ANNOTATOR,
+        Column("label", ("answer", "response", "agg_label"), "label", "what the annotator says"),
+        Column("gold", ("truth", "true_label", "ground_truth"), "label", "the known label of the item", optional=True),
+        Column("weight", ("count",), help="how many times the row counts", optional=True),
+    )
+    reader = "read_annotations"
+    rows = "annotation"
+    item: Any = codes("item")
+    annotator: Any = codes("annotator", missing=True)
+    label: Any = codes("label")
+    weight: Any = values()
+    gold: Any = per("item", codes="label", missing=True, default=None)
     num_annotations: int = size()
     num_items: int = size()
     num_annotators: int = size()
     num_labels: int = size()
-    items: Any = ids()
-    annotators: Any = ids()
-    labels: Any = ids()
+    items: Any = ids("item")
+    annotators: Any = ids("annotator")
+    labels: Any = ids("label", "class")
 
     @classmethod
     def from_codes(
@@ -165,6 +189,74 @@ class Annotations(Contract):
             num_labels=counts.shape[1],
         )
 
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        labels: Names | None = None,
+        missing: str = "error",
+        duplicates: str = "keep",
+        unknown: str = "error",
+        layout: str = "long",
+    ) -> Annotations:
+        """Read labels from a crowd.
+
+        Parameters
+        ----------
+        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns. Ids and labels are
+            text: "01" is not "1", "NA" is a label, only an empty cell is missing.
+        columns : column names for "item", "annotator", "label", "gold" and "weight" where the table has names of its
+            own. Layouts other than "long" know "item" alone; by default their first column.
+        labels : the closed list of labels, in order. By default the labels that occur, sorted (by value where all are
+            whole numbers).
+        missing : "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an
+            error.
+        duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the
+            first, "error" refuses.
+        unknown : "error", or "drop" to leave out rows whose label is not in ``labels``.
+        layout : "long" (one row per annotation), "wide" (one row per item, one column per annotator, empty where not
+            annotated) or "counts" (one row per item, one column per label, an empty cell is zero).
+
+        Returns
+        -------
+        annotations : items and annotators in the order of their first appearance.
+
+        Raises
+        ------
+        InputError
+            With every problem found, each with its line or row, column, value and remedy.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"item": ["a", "a", "b"], "annotator": ["Ann", "Bob", "Ann"], "label": ["yes", "yes", "no"]}
+        >>> data = cs.read_annotations(table)
+        >>> data
+        Annotations(annotations=3, items=2, annotators=2, labels=2)
+        >>> data.labels.tolist()
+        ['no', 'yes']
+
+        A table with a row for each item and a column for each annotator:
+
+        >>> cs.read_annotations({"item": ["a", "b"], "Ann": ["yes", "no"], "Bob": ["yes", ""]}, layout="wide")
+        Annotations(annotations=3, items=2, annotators=2, labels=2)
+        """
+        check_option("missing", missing, ("error", "drop"))
+        check_option("duplicates", duplicates, ("keep", "first", "error"))
+        check_option("unknown", unknown, ("error", "drop"))
+        check_option("layout", layout, ("long", "wide", "counts"))
+        closed = None if labels is None else as_names(labels, "labels")
+        if layout == "counts":
+            return _read_counts(source, columns, closed, unknown)
+        if layout == "wide":
+            return _read_wide(source, columns, closed, unknown)
+        return _read_long(source, columns, closed, missing, duplicates, unknown)
+
+
+read_annotations = Annotations.read
+
 
 def _same_length(problems: Problems, **columns: np.ndarray) -> None:
     if len({column.shape for column in columns.values()}) > 1:
@@ -181,55 +273,6 @@ def _check_weights(problems: Problems, weight: np.ndarray) -> None:
 # ---- files and data frames ----
 
 
-def read_annotations(
-    source: Any,
-    *,
-    columns: Mapping[str, str] | None = None,
-    labels: Names | None = None,
-    missing: str = "error",
-    duplicates: str = "keep",
-    unknown: str = "error",
-    layout: str = "long",
-) -> Annotations:
-    """Read labels from a crowd.
-
-    Parameters
-    ----------
-    source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns. Ids and labels are text:
-        "01" is not "1", "NA" is a label, only an empty cell is missing.
-    columns : column names for "item", "annotator", "label", "gold" and "weight" where the table has names of its own.
-        Layouts other than "long" know "item" alone; by default their first column.
-    labels : the closed list of labels, in order. By default the labels that occur, sorted (by value where all are
-        whole numbers).
-    missing : "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an
-        error.
-    duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the first,
-        "error" refuses.
-    unknown : "error", or "drop" to leave out rows whose label is not in ``labels``.
-    layout : "long" (one row per annotation), "wide" (one row per item, one column per annotator, empty where not
-        annotated) or "counts" (one row per item, one column per label, an empty cell is zero).
-
-    Returns
-    -------
-    annotations : items and annotators in the order of their first appearance.
-
-    Raises
-    ------
-    InputError
-        With every problem found, each with its line or row, column, value and remedy.
-    """
-    check_option("missing", missing, ("error", "drop"))
-    check_option("duplicates", duplicates, ("keep", "first", "error"))
-    check_option("unknown", unknown, ("error", "drop"))
-    check_option("layout", layout, ("long", "wide", "counts"))
-    closed = None if labels is None else as_names(labels, "labels")
-    if layout == "counts":
-        return _read_counts(source, columns, closed, unknown)
-    if layout == "wide":
-        return _read_wide(source, columns, closed, unknown)
-    return _read_long(source, columns, closed, missing, duplicates, unknown)
-
-
 def _read_long(
     source: Any,
     columns: Mapping[str, str] | None,
@@ -238,7 +281,7 @@ def _read_long(
     duplicates: str,
     unknown: str,
 ) -> Annotations:
-    choose = choose_columns(("item", "annotator", "label"), ("gold", "weight"), columns)
+    choose = choose_columns(Annotations.columns, columns)
     table = read_table(source, choose)
     item, items = table.texts("item", required=True)
     annotator, annotators = table.texts("annotator", required=True)
@@ -278,7 +321,8 @@ def _read_weights(table: Table) -> np.ndarray:
 
 def _gold_of_items(table: Table, item: np.ndarray, num_items: int, gold: np.ndarray) -> np.ndarray:
     """Return the gold label of each item; rows may repeat it or leave it empty, but not contradict each other."""
-    table.flag(gold == -2, "gold", "this gold label is not in labels=", "correct it or add it to the list")
+    remedy = "correct it or add it to the list"
+    table.flag(gold == -2, "gold", "this gold label is not in {labels}", remedy, Remedy("labels"))
     known = np.flatnonzero((gold >= 0) & (item >= 0))
     result = np.full(num_items, -1, np.int32)
     # Written backwards, so that the first row of an item has the last word.
@@ -294,20 +338,21 @@ def _apply_policies(table: Table, label: np.ndarray, missing: str, unknown: str)
     """Return which rows have a usable label, after flagging or dropping those that have not."""
     empty, foreign = table.empty("label"), label == -2
     if missing == "error":
-        table.flag(empty, "label", "the label is empty", "fill it in, or pass missing='drop' to leave such rows out")
+        remedy = "fill it in, or pass {missing} to leave such rows out"
+        table.flag(empty, "label", "the label is empty", remedy, Remedy("missing", "drop"))
     elif empty.any():
-        warn_input(f"{empty.sum():,} rows without a label were left out (missing='drop')")
+        warn_input(f"{empty.sum():,} rows without a label were left out ({{missing}})", Remedy("missing", "drop"))
     if unknown == "error":
-        remedy = "correct it, add it to the list, or pass unknown='drop' to leave such rows out"
-        table.flag(foreign, "label", "this label is not in labels=", remedy)
+        remedy = "correct it, add it to the list, or pass {unknown} to leave such rows out"
+        table.flag(foreign, "label", "this label is not in {labels}", remedy, *_UNKNOWN)
     elif foreign.any():
-        warn_input(f"{foreign.sum():,} rows with a label outside labels= were left out (unknown='drop')")
+        warn_input(f"{foreign.sum():,} rows with a label outside {{labels}} were left out ({{unknown}})", *_UNKNOWN)
     return label >= 0
 
 
 def _read_grid(source: Any, columns: Mapping[str, str] | None) -> tuple[Table, np.ndarray, list[str], list[str]]:
     """Read a table with one row per item; return it with item codes, item ids and the other columns."""
-    choose = choose_columns(("item",), (), columns)
+    choose = choose_columns((ITEM,), columns)
     first: list[str] = []
 
     def choose_all(names: list[str], problems: Problems) -> dict[str, int]:
@@ -336,11 +381,11 @@ def _read_wide(
     label = np.stack([recode(codes, names, order) for codes, names in cells], axis=1)
     for position, name in enumerate(annotators):
         if unknown == "error":
-            remedy = "correct it, add it to the list, or pass unknown='drop'"
-            table.flag(label[:, position] == -2, name, "this label is not in labels=", remedy)
+            remedy = "correct it, add it to the list, or pass {unknown}"
+            table.flag(label[:, position] == -2, name, "this label is not in {labels}", remedy, *_UNKNOWN)
     table.problems.raise_any()
     if (label == -2).any():
-        warn_input(f"{(label == -2).sum():,} labels outside labels= were left out (unknown='drop')")
+        warn_input(f"{(label == -2).sum():,} labels outside {{labels}} were left out ({{unknown}})", *_UNKNOWN)
     row, annotator = np.nonzero(label >= 0)
     return Annotations.from_codes(
         item[row], annotator, label[row, annotator], items=items, annotators=annotators, labels=order
@@ -354,10 +399,11 @@ def _read_counts(
     order = closed or found
     extra, absent = [name for name in found if name not in order], [name for name in order if name not in found]
     if absent:
-        table.problems.add(f"there is no column for the label {absent[0]!r}", "correct labels= or add the column")
+        message = f"there is no column for the label {absent[0]!r}"
+        table.problems.add(message, "correct {labels} or add the column", Remedy("labels"))
     if extra and unknown == "error":
-        remedy = "correct it, add it to the list, or pass unknown='drop'"
-        table.problems.add("this column is not in labels=", remedy, column=extra[0])
+        remedy = "correct it, add it to the list, or pass {unknown}"
+        table.problems.add("this column is not in {labels}", remedy, *_UNKNOWN, column=extra[0])
     table.problems.raise_any()
     counts = np.stack([table.numbers(name, what="a count") for name in order], axis=1)
     for position, name in enumerate(order):

@@ -9,16 +9,13 @@ added to its name; the checksum is then that of its content.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import gzip
 import hashlib
 import http.client
 import importlib.resources
 import os
-import shutil
 import sys
-import tempfile
 import urllib.request
 import warnings
 import zlib
@@ -35,9 +32,8 @@ from consilience.data.conll import Chains, read_conll
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.records import Records, read_records
-from consilience.errors import DataUnavailable, InputWarning, UnknownName
-
-__all__ = ["DATA_SETS", "DataSet", "PublicFile", "cache_folder", "describe", "get", "load", "names", "stored"]
+from consilience.errors import DataUnavailable, InputWarning, OutputRefused, UnknownName
+from consilience.output import check_output, write_output
 
 _TIMEOUT_SECONDS = 60
 
@@ -408,7 +404,12 @@ def names() -> tuple[str, ...]:
 
 
 def describe(name: str) -> DataSet:
-    """Return the entry of the catalogue: title, contract, licence, citation and files with address and checksum."""
+    """Return the entry of the catalogue: title, contract, licence, citation and files with address and checksum.
+
+    Raises
+    ------
+    UnknownName : there is no data set of this name.
+    """
     for data_set in DATA_SETS:
         if data_set.name == name:
             return data_set
@@ -430,6 +431,12 @@ def load(name: str) -> Any:
     ------
     DataUnavailable
         If a file is neither stored nor reachable, or its checksum differs.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> cs.load("dawid-skene-1979")
+    Annotations(annotations=315, items=45, annotators=5, labels=4)
     """
     data_set = describe(name)
     if data_set.files:
@@ -447,6 +454,11 @@ def get(name: str) -> Path:
     Parameters
     ----------
     name : one of `names`, but not a shipped example.
+
+    Raises
+    ------
+    UnknownName : there is no data set of this name.
+    DataUnavailable : it is a shipped example, cannot be downloaded or read, or a checksum differs.
     """
     data_set = describe(name)
     if not data_set.files:
@@ -488,38 +500,45 @@ def cache_folder() -> Path:
 
 
 def _download(file: PublicFile, target: Path) -> None:
-    """Download to a temporary name beside the target, check, rename: a torn download is never taken for the file."""
+    """Download, check, write to the cache: what is torn or changed is never taken for the file."""
     by_hand = f"to place it by hand, save {file.address} as {target}"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=target.name, suffix=".part", dir=target.parent)
-    except OSError as error:
-        message = f"cannot write to the cache folder {target.parent} ({error.strerror or error})"
-        raise DataUnavailable(f"{message}; set CONSILIENCE_CACHE to another folder, or {by_hand}") from None
+        check_output(target, force=True)
+    except (OSError, OutputRefused) as error:
+        raise DataUnavailable(_not_written(target, error, by_hand)) from None
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            with urllib.request.urlopen(file.address, timeout=_TIMEOUT_SECONDS) as reply:
-                shutil.copyfileobj(reply, stream)
-        _check(file, Path(temporary))
-        os.replace(temporary, target)
+        with urllib.request.urlopen(file.address, timeout=_TIMEOUT_SECONDS) as reply:
+            content = reply.read()
     except (OSError, http.client.HTTPException) as error:
         raise DataUnavailable(f"{file.path} is not stored and cannot be downloaded ({error}); {by_hand}") from None
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+    _check_content(file, content, f"what {file.address} sends", by_hand)
+    try:
+        # By force: another process may have been quicker, with the same bytes.
+        write_output(target, lambda stream: stream.write(content), force=True)
+    except OSError as error:
+        raise DataUnavailable(_not_written(target, error, by_hand)) from None
+
+
+def _not_written(target: Path, error: Exception, by_hand: str) -> str:
+    message = f"cannot write to the cache folder {target.parent} ({getattr(error, 'strerror', None) or error})"
+    return f"{message}; set CONSILIENCE_CACHE to another folder, or {by_hand}"
 
 
 def _check(file: PublicFile, path: Path) -> None:
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        found = hashlib.sha256(content).hexdigest()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         message = f"{path} is damaged ({error}); delete it, or replace it by {file.address}"
         raise DataUnavailable(message) from None
     except OSError as error:
         raise DataUnavailable(f"{path} cannot be read ({error.strerror or error}); check its permissions") from None
+    _check_content(file, content, str(path), f"delete it, or replace it by {file.address}")
+
+
+def _check_content(file: PublicFile, content: bytes, what: str, remedy: str) -> None:
+    found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
         raise DataUnavailable(
-            f"{path} is not the published file: its SHA-256 is {found}, not {file.sha256}; "
-            f"delete it, or replace it by {file.address}"
+            f"{what} is not the published file: its SHA-256 is {found}, not {file.sha256}; {remedy}"
         )

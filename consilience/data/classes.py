@@ -20,10 +20,10 @@ from consilience.data.codes import (
     sized,
     sorted_names,
 )
+from consilience.data.columns import CLASS, Column
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, choose_columns, number, read_lines, read_table
-
-__all__ = ["ClassMap", "read_class_map"]
+from consilience.notes import Remedy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -36,14 +36,25 @@ class ClassMap(Contract):
     score : float64, shape ``(group,)``, the number that names the group; ``None`` where some group's name is no number.
     num_classes, num_groups : sizes.
     classes, groups : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> risk = cs.ClassMap.from_codes([0, 0, 1], classes=["mole", "wart", "melanoma"], groups=["low", "high"])
+    >>> risk
+    ClassMap(classes=3, groups=2)
+    >>> risk.groups[risk.group].tolist()
+    ['low', 'low', 'high']
     """
 
+    columns = (CLASS, Column("group", ("risk", "category"), "group", "the group to which the class belongs"))
+    reader = "read_class_map"
     group: Any = array()
     score: Any = array(default=None)
     num_classes: int = size()
     num_groups: int = size()
-    classes: Any = ids()
-    groups: Any = ids()
+    classes: Any = ids("class")
+    groups: Any = ids("group")
 
     @classmethod
     def from_codes(
@@ -101,53 +112,67 @@ class ClassMap(Contract):
         group = np.asarray(self.group)[position]
         return self.replace(group=group, num_classes=len(names), classes=object_array(names))
 
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        *,
+        classes: Names | str | os.PathLike | None = None,
+        columns: Mapping[str, str] | None = None,
+    ) -> ClassMap:
+        """Read which group each class belongs to.
 
-def read_class_map(
-    source: Any,
-    *,
-    classes: Names | str | os.PathLike | None = None,
-    columns: Mapping[str, str] | None = None,
-) -> ClassMap:
-    """Read which group each class belongs to.
+        Parameters
+        ----------
+        source : a table with the columns class and group; or a ``.txt`` file with one group per line, for ``classes``
+            in their order.
+        classes : the classes to cover, in order, or the path of a text file with one per line. By default those of the
+            table.
+        columns : column names for "class" and "group" where the table has names of its own.
 
-    Parameters
-    ----------
-    source : a table with the columns class and group; or a ``.txt`` file with one group per line, for ``classes`` in
-        their order.
-    classes : the classes to cover, in order, or the path of a text file with one per line. By default those of the
-        table.
-    columns : column names for "class" and "group" where the table has names of its own.
+        Returns
+        -------
+        class_map : groups sorted, by value where all are whole numbers.
 
-    Returns
-    -------
-    class_map : groups sorted, by value where all are whole numbers.
-    """
-    closed = None if classes is None else as_names(classes, "classes")
-    if isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith((".txt", ".txt.gz")):
-        return _from_lines(source, closed)
-    table = read_table(source, choose_columns(("class", "group"), (), columns))
-    code, names = table.texts("class", required=True)
-    group, found = table.texts("group", required=True)
-    order = sorted_names(found)
-    group = recode(group, found, order)
-    group_of_class = np.full(len(names) + 1, -1, np.int32)
-    group_of_class[code[::-1]] = group[::-1]
-    table.flag(
-        (code >= 0) & (group_of_class[code] != group),
-        "group",
-        "an earlier row puts the same class into another group",
-        "keep one group per class",
-    )
-    table.problems.raise_any()
-    result = ClassMap.from_codes(group_of_class[:-1], classes=names, groups=order)
-    return result if closed is None else result.align(closed)
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> risk = cs.read_class_map({"class": ["mole", "wart", "melanoma"], "group": [0, 0, 1]})
+        >>> risk
+        ClassMap(classes=3, groups=2)
+        >>> risk.score.tolist()
+        [0.0, 1.0]
+        """
+        closed = None if classes is None else as_names(classes, "classes")
+        if isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith((".txt", ".txt.gz")):
+            return _from_lines(source, closed)
+        table = read_table(source, choose_columns(ClassMap.columns, columns))
+        code, names = table.texts("class", required=True)
+        group, found = table.texts("group", required=True)
+        order = sorted_names(found)
+        group = recode(group, found, order)
+        group_of_class = np.full(len(names) + 1, -1, np.int32)
+        group_of_class[code[::-1]] = group[::-1]
+        table.flag(
+            (code >= 0) & (group_of_class[code] != group),
+            "group",
+            "an earlier row puts the same class into another group",
+            "keep one group per class",
+        )
+        table.problems.raise_any()
+        result = ClassMap.from_codes(group_of_class[:-1], classes=names, groups=order)
+        return result if closed is None else result.align(closed)
+
+
+read_class_map = ClassMap.read
 
 
 def _from_lines(source: str | os.PathLike, classes: list[str] | None) -> ClassMap:
     lines = read_lines(source)
     problems = Problems(str(source))
     if classes is None:
-        raise problems.fail("a list of groups does not say which classes they are for", "pass classes=…")
+        message = "a list of groups does not say which classes they are for"
+        raise problems.fail(message, "pass {classes}", Remedy("classes"))
     if len(lines) != len(classes):
         raise problems.fail(f"{len(classes)} lines are expected, not {len(lines)}", "write one group per class")
     order = sorted_names(set(lines))

@@ -12,23 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consilience.data.tables import KEPT_PER_KIND, Problems, Table, cell_texts, read_lines, warn_input
-
-__all__ = [
-    "Names",
-    "as_array",
-    "as_names",
-    "as_numbers",
-    "check_codes",
-    "compact",
-    "keep_repeated",
-    "names_or_codes",
-    "object_array",
-    "recode",
-    "repeated",
-    "require_rows",
-    "sized",
-    "sorted_names",
-]
+from consilience.notes import Remedy
 
 Names = Sequence[Any] | np.ndarray
 
@@ -43,7 +27,12 @@ def sorted_names(names: Iterable[str]) -> list[str]:
 
 
 def as_names(values: Any, what: str) -> list[str]:
-    """Return a list of ids that a user passed (names, or a path to a text file with one per line) as distinct texts."""
+    """Return a list of ids that a user passed (names, or a path to a text file with one per line) as distinct texts.
+
+    Raises
+    ------
+    InputError : it is no list and no text file, is empty, or has an entry that is empty, no text or there twice.
+    """
     problems = Problems(None)
     if isinstance(values, str | os.PathLike):
         problems = Problems(str(values))
@@ -136,7 +125,12 @@ def as_numbers(problems: Problems, values: Any, column: str) -> np.ndarray:
 
 
 def check_codes(problems: Problems, name: str, codes: Any, size: int | None, *, lowest: int = 0) -> np.ndarray:
-    """Return codes as int32 after checking that they are one-dimensional whole numbers within ``lowest..size-1``."""
+    """Return codes as int32 after checking that they are one-dimensional whole numbers within ``lowest..size-1``.
+
+    Raises
+    ------
+    InputError : the codes are no one-dimensional array of whole numbers. Codes outside are added to the problems.
+    """
     values = as_array(problems, codes, column=name)
     if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
         message = f"a one-dimensional integer array is expected, not {values.dtype} of shape {values.shape}"
@@ -187,11 +181,12 @@ def keep_repeated(
     again = np.zeros(table.num_rows, bool)
     again[usable] = repeated(*(column if usable.all() else column[usable] for column in codes))
     if duplicates == "error":
-        remedy = "delete all but one row, or pass duplicates='first'"
-        table.flag(again, next(iter(table.columns)), f"an earlier row has the same {what}", remedy)
+        remedy, message = "delete all but one row, or pass {duplicates}", f"an earlier row has the same {what}"
+        table.flag(again, next(iter(table.columns)), message, remedy, Remedy("duplicates", "first"))
     elif again.any() and not table.problems.found:
         done = "all were counted" if duplicates == "keep" else "the first of each was kept"
-        warn_input(f"{again.sum():,} rows have the same {what} as an earlier row; {done} (duplicates={duplicates!r})")
+        text = f"{again.sum():,} rows have the same {what} as an earlier row; {done} ({{duplicates}})"
+        warn_input(text, Remedy("duplicates", duplicates))
     return np.ones(table.num_rows, bool) if duplicates == "keep" else ~again
 
 

@@ -13,22 +13,29 @@ Two formats are read, and told apart by the line ``# global.columns``, which onl
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from consilience.data.codes import object_array
-from consilience.data.conll_text import Cell, ConllText, Document, Mention, find_conll_files
+from consilience.data.conll_text import (
+    ENDINGS_IN_FOLDERS,
+    Cell,
+    ConllText,
+    Document,
+    Mention,
+    ending_of,
+    find_conll_files,
+)
 from consilience.data.conll_ua import COLUMNS_LINE, parse_conll_ua
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, read_text, warn_input
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
-
-__all__ = ["BRACKET", "NOTHING", "Chains", "as_chains", "parse_conll", "read_conll"]
 
 NOTHING = ("-", "_", "*")
 _BEGIN = re.compile(r"#\s*begin document\b(.*)")
@@ -49,7 +56,21 @@ class Chains(Contract):
         refers to nothing, such as the "it" of "it rains".
     num_mentions, num_documents, num_entities : sizes.
     documents, entities : object arrays of names in code order; ``None`` in a copy that went through JAX.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> chains = cs.Chains.from_spans(
+    ...     document=[0, 0, 0], start=[0, 3, 5], end=[1, 3, 5], entity=[0, 0, 1], documents=["news"]
+    ... )
+    >>> chains
+    Chains(mentions=3, documents=1, entities=2)
+    >>> chains.entity.tolist()
+    [0, 0, 1]
     """
+
+    reader = "read_conll"
+    kind: ClassVar[str] = "chains"
 
     document: Any = array()
     start: Any = array()
@@ -58,8 +79,8 @@ class Chains(Contract):
     num_mentions: int = size()
     num_documents: int = size()
     num_entities: int = size()
-    documents: Any = ids()
-    entities: Any = ids()
+    documents: Any = ids("document")
+    entities: Any = ids("entity")
 
     @classmethod
     def from_spans(
@@ -92,66 +113,93 @@ class Chains(Contract):
             entities=object_array(map(str, range(size)) if entities is None else entities),
         )  # fmt: skip
 
+    @classmethod
+    def read(cls, source: Any) -> Chains:
+        r"""Read the entities of CoNLL files.
+
+        Parameters
+        ----------
+        source : path of a file, also with ``.gz``; a folder, of which every file with a CoNLL ending but ``.txt`` is
+            read, in the order of the names; or a list of paths of files. Files may be CoNLL-2012 or CoNLL-UA.
+
+        Returns
+        -------
+        chains : documents in the order of the files and in them. A span that stands in a file twice is kept twice.
+            Non-referring markables of CoNLL-UA have the entity -1.
+
+        Raises
+        ------
+        InputError : with file and line of each bracket that has no partner, of documents that do not end, that have no
+            name, or whose name occurs twice; and where a folder has no CoNLL file.
+
+        Warns
+        -----
+        InputWarning : counting what chains cannot hold: zero anaphora, markables of several parts, split antecedents.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import consilience as cs
+        >>> lines = ["#begin document news", "news 0 (0", "news 1 0)", "news 2 (0)|(1)", "#end document", ""]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "news.conll")
+        ...     _ = path.write_text("\n".join(lines))
+        ...     chains = cs.read_conll(path)
+        >>> chains
+        Chains(mentions=3, documents=1, entities=2)
+        >>> chains.start.tolist(), chains.end.tolist()
+        ([0, 2, 2], [1, 2, 2])
+        """
+        places: dict[str, str] = {}
+        mentions: list[Mention] = []
+        left_out: Counter[str] = Counter()
+        found: list[InputProblem] = []
+        for path in find_conll_files(source):
+            text, problems = _read(path)
+            first = len(places)
+            for document in text.documents:
+                if document.name in places:
+                    message = f"the document {document.name!r} occurs twice; it began before in {places[document.name]}"
+                    problems.add(message, "rename or leave out one of the two", row=f"line {document.line}")
+                places.setdefault(document.name, f"{path}, line {document.line}")
+            mentions += [one._replace(document=first + one.document) for one in text.mentions]
+            left_out.update(text.left_out)
+            found += problems.found
+        if found:
+            raise InputError(found)
+        if left_out.total():
+            counts = ", ".join(f"{count:,} {what}" for what, count in left_out.items() if count)
+            warn_input(f"chains hold whole spans of tokens and one entity for each; left out: {counts}")
+        return _chains(mentions, list(places))
+
+    @classmethod
+    def recognises(cls, source: Any) -> bool:
+        """Return whether a source is the path of a file with a CoNLL ending, or of a folder."""
+        if not isinstance(source, str | os.PathLike):
+            return False
+        return os.path.isdir(source) or ending_of(Path(source)) in ENDINGS_IN_FOLDERS
+
+
+read_conll = Chains.read
+
 
 def as_chains(given: Any) -> Chains:
-    """Return chains, also of what can be made into them.
+    """Return chains, also of what can be made into them, or of a path from which they are read.
 
     Raises
     ------
-    UnsupportedRequest : it is something else, such as a path.
+    UnsupportedRequest : it is something else.
     """
     if isinstance(given, Chains):
         return given
+    if isinstance(given, str | os.PathLike):
+        return Chains.read(given)
     if hasattr(given, "to_chains"):
         return given.to_chains()
     raise UnsupportedRequest(
         f"coreference chains are expected, as read_conll returns them; this is {type(given).__name__}"
     )
-
-
-def read_conll(source: Any) -> Chains:
-    """Read the entities of CoNLL files.
-
-    Parameters
-    ----------
-    source : path of a file, also with ``.gz``; a folder, of which every file with a CoNLL ending but ``.txt`` is read,
-        in the order of the names; or a list of paths of files. Files may be CoNLL-2012 or CoNLL-UA.
-
-    Returns
-    -------
-    chains : documents in the order of the files and in them. A span that stands in a file twice is kept twice.
-        Non-referring markables of CoNLL-UA have the entity -1.
-
-    Raises
-    ------
-    InputError : with file and line of each bracket that has no partner, of documents that do not end, that have no
-        name, or whose name occurs twice; and where a folder has no CoNLL file.
-
-    Warns
-    -----
-    InputWarning : counting what chains cannot hold: zero anaphora, markables of several parts, split antecedents.
-    """
-    places: dict[str, str] = {}
-    mentions: list[Mention] = []
-    left_out: Counter[str] = Counter()
-    found: list[InputProblem] = []
-    for path in find_conll_files(source):
-        text, problems = _read(path)
-        first = len(places)
-        for document in text.documents:
-            if document.name in places:
-                message = f"the document {document.name!r} occurs twice; it began before in {places[document.name]}"
-                problems.add(message, "rename or leave out one of the two", row=f"line {document.line}")
-            places.setdefault(document.name, f"{path}, line {document.line}")
-        mentions += [one._replace(document=first + one.document) for one in text.mentions]
-        left_out.update(text.left_out)
-        found += problems.found
-    if found:
-        raise InputError(found)
-    if left_out.total():
-        counts = ", ".join(f"{count:,} {what}" for what, count in left_out.items() if count)
-        warn_input(f"chains hold whole spans of tokens and one entity for each; left out: {counts}")
-    return _chains(mentions, list(places))
 
 
 def _read(path: Path) -> tuple[ConllText, Problems]:
@@ -185,6 +233,10 @@ def parse_conll(lines: Sequence[str], problems: Problems, *, cells: bool = True)
     ----------
     lines, problems : the text, and where to say what is wrong.
     cells : whether those of CoNLL-2012 are wanted too, which takes half of the time.
+
+    Raises
+    ------
+    InputError : it is a CorefUD file, or its columns are not those of CoNLL-UA.
     """
     for number, line in enumerate(lines, 1):
         content = line.strip()

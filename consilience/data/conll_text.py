@@ -12,18 +12,6 @@ from typing import Any, NamedTuple
 
 from consilience.data.tables import Problems, find_file
 
-__all__ = [
-    "ENDINGS",
-    "ENDINGS_IN_FOLDERS",
-    "Cell",
-    "ConllText",
-    "Document",
-    "Mention",
-    "ending_of",
-    "find_conll_files",
-    "match_documents",
-]
-
 ENDINGS = (
     ".conll", ".key", ".response", ".txt", ".v4_gold_conll", ".v4_auto_conll", ".conllua", ".conllup", ".conllu",
 )  # fmt: skip
@@ -93,7 +81,12 @@ def ending_of(path: Path) -> str:
 
 
 def find_conll_files(source: Any) -> list[Path]:
-    """Return the files that a path, a folder, or a list of paths stands for."""
+    """Return the files that a path, a folder, or a list of paths stands for.
+
+    Raises
+    ------
+    InputError : there is no such file, the folder cannot be read or has none, or the list is empty.
+    """
     if isinstance(source, list | tuple):
         if not source:
             raise Problems(None).fail("the list of files is empty", "give the path of at least one file")

@@ -35,8 +35,6 @@ from dataclasses import dataclass, field
 from consilience.data.conll_text import Cell, ConllText, Document, Mention
 from consilience.data.tables import Problems
 
-__all__ = ["COLUMNS_LINE", "NON_REFERRING", "parse_conll_ua"]
-
 COLUMNS_LINE = re.compile(r"#\s*global\.columns\s*=(.*)")
 NON_REFERRING = "-Pseudo"
 _NEW_DOCUMENT = re.compile(r"#\s*newdoc\b(?:\s+id\s*=)?(.*)")

@@ -12,7 +12,7 @@ import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -23,8 +23,7 @@ from consilience.data.conll_text import ENDINGS, ConllText, ending_of, find_conl
 from consilience.data.conll_ua import NON_REFERRING
 from consilience.data.tables import Problems, check_option, read_text, warn_input
 from consilience.errors import InputError, InputProblem
-
-__all__ = ["write_conll"]
+from consilience.output import STANDARD_OUTPUT, check_folder, check_output, write_folder, write_output
 
 _INTEGER = re.compile(r"0|[1-9]\d*", re.ASCII)
 _NO_NAMES = "chains that went through JAX have no names; give those that a reader made"
@@ -33,15 +32,16 @@ _Span = tuple[int, int, str | None]     # first and last token, entity (None whe
 
 
 def write_conll(
-    chains: Any, path: str | os.PathLike, *, template: str | os.PathLike | None = None, crossing: str = "error"
-) -> None:
+    chains: Any, path: str | os.PathLike, *, template: str | os.PathLike | None = None, crossing: str = "error",
+    force: bool = False,
+) -> None:  # fmt: skip
     """Write entities to a CoNLL file, or to a folder of them.
 
     Parameters
     ----------
     chains : `Chains` or `SilverChains`. Entities keep their names where those of a document are whole numbers;
         elsewhere they are numbered from 0 in the order of their first mention.
-    path : the file, also with ``.gz``; the folder, where the template is one.
+    path : the file, also with ``.gz``, or ``-`` for standard output; the folder, where the template is one.
     template : a CoNLL-2012 or CoNLL-UA file with the same documents, or a folder of such files; then files of the same
         names are written. Every byte stays but those of the coreference column, and there a cell of CoNLL-2012 whose
         brackets do not change. Markables of CoNLL-UA keep the MarkableID and Min that the template has for the span;
@@ -50,38 +50,62 @@ def write_conll(
         token, the brackets; it has the tokens up to the last one in a mention.
     crossing : "error", or "drop" to leave out of two mentions of an entity that cross or touch, which CoNLL-2012 cannot
         tell from nested ones, the one that begins later, and warn.
+    force : replace files that exist, but never those of the template.
 
     Raises
     ------
     InputError
         If a document of the chains is not in the template, or is shorter there; if two mentions of an entity cross or
         touch in CoNLL-2012, where they cannot be told from nested ones; if a name cannot stand in a file; or if a file
-        cannot be read or written. Nothing is written then.
+        cannot be read. Nothing is written then.
+    OutputRefused
+        If a file must not be written.
 
     Warns
     -----
     InputWarning : counting documents of the template that the chains do not have, which get no mentions, and mentions
         that refer to nothing, for which CoNLL-2012 has no sign.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> chains = cs.Chains.from_spans(document=[0, 0], start=[0, 3], end=[1, 3], entity=[0, 0], documents=["news"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "news.conll")
+    ...     cs.write_conll(chains, path)
+    ...     lines = path.read_text().splitlines()
+    >>> [line.split() for line in lines[1:-1]]
+    [['news', '0', '(0'], ['news', '1', '0)'], ['news', '2', '-'], ['news', '3', '(0)']]
     """
     check_option("crossing", crossing, ("error", "drop"))
     dropped: list[_Span] | None = [] if crossing == "drop" else None
     target = Path(path)
+    into_folder = template is not None and Path(template).is_dir()
+    inputs = [] if template is None else find_conll_files(template)
+    sources = {target / one.name if into_folder else target: one for one in inputs}
+    if into_folder:
+        check_folder(target)
+    if not into_folder or target.is_dir():
+        for one in sources if into_folder else (path,):
+            check_output(one, force=force, inputs=inputs)
     spans = _spans_by_document(as_chains(chains))
     if template is None:
         _check_file(target)
         contents = {target: _without_template(spans, dropped)}
     else:
-        is_folder = Path(template).is_dir()
-        if is_folder:
-            _check_folder(target)
-        sources = {target / one.name if is_folder else target: one for one in find_conll_files(template)}
         for one in sources:
             _check_file(one)
         contents = _with_templates(spans, sources, str(template), dropped)
     if dropped:
         number = f"{len(dropped):,} mention{'' if len(dropped) == 1 else 's'}"
         warn_input(f"CoNLL-2012 cannot tell mentions of one entity that cross or touch apart; left out: {number}")
-    _write_all(contents)
+    if into_folder:
+        files = {one.name: _write(content, one) for one, content in contents.items()}
+        write_folder(target, files, force=force, inputs=inputs)
+    else:
+        write_output(path, _write(contents[target], target), force=force, inputs=inputs)
 
 
 # ---- what to write ----
@@ -371,38 +395,12 @@ def _warn_of_non_referring(spans: Iterable[Sequence[_Span]]) -> None:
 # ---- files ----
 
 
-def _check_folder(target: Path) -> None:
-    if target.exists() and not target.is_dir():
-        message = "this is a file; the template is a folder"
-        raise Problems(str(target)).fail(message, "give a folder to write to")
-
-
 def _check_file(target: Path) -> None:
     problems = Problems(str(target))
-    if target.is_dir():
-        raise problems.fail("this is a folder; a file is to be written", "give the path of a file")
-    if ending_of(target) not in ENDINGS:
+    if os.fspath(target) != STANDARD_OUTPUT and ending_of(target) not in ENDINGS:
         message = f"files ending in '{ending_of(target)}' are not read as CoNLL files"
         raise problems.fail(message, f"give a name ending in {', '.join(ENDINGS)}")
 
 
-def _write_all(contents: dict[Path, bytes]) -> None:
-    """Write every file under another name beside it, then give all of them their names."""
-    partial = {target: target.with_name(f".{target.name}.{os.getpid()}.part") for target in contents}
-    target = next(iter(contents))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        for target, content in contents.items():
-            with open(partial[target], "wb") as stream:
-                stream.write(gzip.compress(content, mtime=0) if target.suffix.lower() == ".gz" else content)
-                stream.flush()
-                os.fsync(stream.fileno())
-        for target, written in partial.items():
-            os.replace(written, target)
-    except OSError as error:
-        message = f"the file cannot be written ({error.strerror or error})"
-        raise Problems(str(target)).fail(message, "check the folder and its permissions") from None
-    finally:
-        for written in partial.values():
-            with contextlib.suppress(OSError):
-                written.unlink()
+def _write(content: bytes, target: Path) -> Callable[[BinaryIO], Any]:
+    return lambda stream: stream.write(gzip.compress(content, mtime=0) if target.suffix.lower() == ".gz" else content)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from consilience.data.codes import object_array, recode, repeated, require_rows
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.columns import ITEM, Column
+from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.tables import (
-    ALIASES,
     Table,
     all_columns,
     check_option,
@@ -20,8 +20,7 @@ from consilience.data.tables import (
     warn_input,
 )
 from consilience.errors import InputError, InputProblem
-
-__all__ = ["Constraints", "read_constraints", "read_features"]
+from consilience.notes import Remedy
 
 _FEW, _SHOWN = 10, 10
 
@@ -47,87 +46,119 @@ class Constraints(Contract):
         through JAX.
     """
 
-    expert: Any = array()
-    item_a: Any = array()
-    item_b: Any = array()
-    together: Any = array()
-    feature: Any = array()
+    columns = (
+        Column("expert", ("annotator", "worker", "rater", "user"), "expert", "who judged the pair"),
+        Column("item_a", ("i", "a"), "item", "an item"),
+        Column("item_b", ("j", "b"), "item", "another item"),
+        Column("answer", ("link", "constraint"), "", "together, must, ml, same, 1; apart, cannot, cl, different or 0"),
+    )
+    reader = "read_constraints"
+    rows = "constraint"
+    expert: Any = codes("expert")
+    item_a: Any = codes("item")
+    item_b: Any = codes("item")
+    together: Any = values(codes=2)
+    feature: Any = per("item", "feature")
     num_constraints: int = size()
     num_experts: int = size()
     num_items: int = size()
     num_features: int = size()
-    experts: Any = ids()
-    items: Any = ids()
-    features: Any = ids()
+    experts: Any = ids("expert")
+    items: Any = ids("item")
+    features: Any = ids("feature")
+
+    @classmethod
+    def read(
+        cls,
+        source: Any, *, features: Any = None, columns: Mapping[str, str] | None = None, duplicates: str = "first"
+    ) -> Constraints:
+        """Read what experts say of pairs of items.
+
+        Parameters
+        ----------
+        source : a table with the columns expert, item_a, item_b and answer: together, must, ml, same or 1; apart,
+            cannot, cl, different or 0. (j, i) is the same pair as (i, j).
+        features : a table with one row per item: a column item and columns of numbers. Items without a constraint are
+            kept. Without it, the items are those that occur.
+        columns : column names for these where the constraints table has names of its own.
+        duplicates : what to do when an expert gives the same answer to a pair again: "first" counts it once, "keep"
+            counts every row, "error" refuses. Contradictory answers are all kept, with a warning.
+
+        Returns
+        -------
+        constraints : experts in the order of their first appearance, items in that of the features table.
+
+        Raises
+        ------
+        InputError : what is wrong with the tables, all of it, with the lines. Features may not be missing, and not all
+            of them constant.
+
+        Warns
+        -----
+        InputWarning : experts with fewer than ten answers or answers of one kind only, a single expert, constant
+            features.
+
+        Examples
+        --------
+        >>> import warnings
+        >>> import consilience as cs
+        >>> table = {
+        ...     "expert": ["Ann", "Ann", "Bob"], "item_a": ["a", "b", "a"], "item_b": ["b", "c", "c"],
+        ...     "answer": ["together", "apart", "apart"],
+        ... }
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", cs.errors.InputWarning)  # of experts with few answers
+        ...     constraints = cs.read_constraints(table)
+        >>> constraints
+        Constraints(constraints=3, experts=2, items=3, features=0)
+        """
+        check_option("duplicates", duplicates, ("first", "keep", "error"))
+        table = read_table(source, choose_columns(Constraints.columns, columns))
+        expert, experts = table.texts("expert", required=True)
+        a, names_a = table.texts("item_a", required=True)
+        b, names_b = table.texts("item_b", required=True)
+        items, feature_names = list(dict.fromkeys([*names_a, *names_b])), list[str]()
+        values, guess = np.empty((len(items), 0)), None
+        if features is not None:
+            try:
+                items, feature_names, values, guess = _read_features(features)
+            except InputError as error:  # to be told together with what is wrong with the constraints
+                table.problems.found += error.problems
+        a, b = recode(a, names_a, items), recode(b, names_b, items)
+        for role, code in (("item_a", a), ("item_b", b)):
+            table.flag(code == -2, role, "this item is not in the table of features", "correct it or add the item")
+        if guess is not None and ((a == -2) | (b == -2)).any():
+            table.problems.found.append(guess)
+        table.flag((a == b) & (a >= 0), "item_b", "the item is paired with itself", "delete the row")
+        together = _answers(table)
+        a, b = np.minimum(a, b), np.maximum(a, b)
+        keep = _keep_repeated(table, expert, a, b, together, duplicates)
+        table.problems.raise_any()
+        require_rows(table, keep)
+        _warn_of_few(expert[keep], together[keep], experts)
+        _warn_of_constant(values, feature_names)
+        return Constraints(
+            expert=expert[keep],
+            item_a=a[keep],
+            item_b=b[keep],
+            together=together[keep],
+            feature=values,
+            num_constraints=int(keep.sum()),
+            num_experts=len(experts),
+            num_items=len(items),
+            num_features=len(feature_names),
+            experts=object_array(experts),
+            items=object_array(items),
+            features=object_array(feature_names),
+        )
+
+    def _settled(self) -> Self:
+        """Return the pairs with their lower code first."""
+        pair = np.sort(np.stack([self.item_a, self.item_b]), axis=0)
+        return self.replace(item_a=pair[0], item_b=pair[1])
 
 
-def read_constraints(
-    source: Any, *, features: Any = None, columns: Mapping[str, str] | None = None, duplicates: str = "first"
-) -> Constraints:
-    """Read what experts say of pairs of items.
-
-    Parameters
-    ----------
-    source : a table with the columns expert, item_a, item_b and answer: together, must, ml, same or 1; apart, cannot,
-        cl, different or 0. (j, i) is the same pair as (i, j).
-    features : a table with one row per item: a column item and columns of numbers. Items without a constraint are kept.
-        Without it, the items are those that occur.
-    columns : column names for these where the constraints table has names of its own.
-    duplicates : what to do when an expert gives the same answer to a pair again: "first" counts it once, "keep" counts
-        every row, "error" refuses. Contradictory answers are all kept, with a warning.
-
-    Returns
-    -------
-    constraints : experts in the order of their first appearance, items in that of the features table.
-
-    Raises
-    ------
-    InputError : what is wrong with the tables, all of it, with the lines. Features may not be missing, and not all of
-        them constant.
-
-    Warns
-    -----
-    InputWarning : experts with fewer than ten answers or answers of one kind only, a single expert, constant features.
-    """
-    check_option("duplicates", duplicates, ("first", "keep", "error"))
-    table = read_table(source, choose_columns(("expert", "item_a", "item_b", "answer"), (), columns))
-    expert, experts = table.texts("expert", required=True)
-    a, names_a = table.texts("item_a", required=True)
-    b, names_b = table.texts("item_b", required=True)
-    items, feature_names = list(dict.fromkeys([*names_a, *names_b])), list[str]()
-    values, guess = np.empty((len(items), 0)), None
-    if features is not None:
-        try:
-            items, feature_names, values, guess = _read_features(features)
-        except InputError as error:  # to be told together with what is wrong with the constraints
-            table.problems.found += error.problems
-    a, b = recode(a, names_a, items), recode(b, names_b, items)
-    for role, code in (("item_a", a), ("item_b", b)):
-        table.flag(code == -2, role, "this item is not in the table of features", "correct it or add the item")
-    if guess is not None and ((a == -2) | (b == -2)).any():
-        table.problems.found.append(guess)
-    table.flag((a == b) & (a >= 0), "item_b", "the item is paired with itself", "delete the row")
-    together = _answers(table)
-    a, b = np.minimum(a, b), np.maximum(a, b)
-    keep = _keep_repeated(table, expert, a, b, together, duplicates)
-    table.problems.raise_any()
-    require_rows(table, keep)
-    _warn_of_few(expert[keep], together[keep], experts)
-    _warn_of_constant(values, feature_names)
-    return Constraints(
-        expert=expert[keep],
-        item_a=a[keep],
-        item_b=b[keep],
-        together=together[keep],
-        feature=values,
-        num_constraints=int(keep.sum()),
-        num_experts=len(experts),
-        num_items=len(items),
-        num_features=len(feature_names),
-        experts=object_array(experts),
-        items=object_array(items),
-        features=object_array(feature_names),
-    )
+read_constraints = Constraints.read
 
 
 def _warn_of_few(expert: np.ndarray, together: np.ndarray, experts: list[str]) -> None:
@@ -194,13 +225,15 @@ def _keep_repeated(
     contradictory = pair_again & ~same_again
     if duplicates == "error":
         message = "the expert has given this answer to the pair already"
-        table.flag(same_again, "answer", message, "delete the row, or pass duplicates='first'")
+        remedy = "delete the row, or pass {duplicates}"
+        table.flag(same_again, "answer", message, remedy, Remedy("duplicates", "first"))
     elif same_again.any() and not table.problems.found:
         done = "counted once" if duplicates == "first" else "all counted"
         number = int(same_again.sum())
         repeat = f"{_counted(number, 'row')} repeat{'s' if number == 1 else ''}"
         where = _places(table, same_again)
-        warn_input(f"{repeat} an expert's answer to a pair; {done} (duplicates={duplicates!r}): {where}")
+        text = f"{repeat} an expert's answer to a pair; {done} ({{duplicates}}): {where}"
+        warn_input(text, Remedy("duplicates", duplicates))
     if contradictory.any() and not table.problems.found:
         number = int(contradictory.sum())
         contradict = f"{_counted(number, 'row')} contradict{'s' if number == 1 else ''}"
@@ -229,7 +262,7 @@ def _read_features(source: Any) -> tuple[list[str], list[str], np.ndarray, Input
     table = read_table(source, all_columns)
     names = list(table.columns)
     own = [name for name in names if name.casefold() == "item"]
-    own += [name for name in names if name.casefold() in ALIASES["item"]]
+    own += [name for name in names if name.casefold() in ITEM.aliases]
     key = (own or names)[0] if names else ""
     features = [name for name in names if name != key]
     if not features:

@@ -16,22 +16,58 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-__all__ = ["Contract", "array", "ids", "size"]
+from consilience.data.columns import Column
+from consilience.errors import UnknownName, UnsupportedRequest
+
+_ROWS = ("",)  # stands for the dimension of the contract's rows
 
 
-def array(*, later: bool = False, **options: Any) -> Any:
+def array(
+    *, shape: tuple[str | int, ...] | None = None, codes: str | int = "", missing: bool = False, later: bool = False,
+    moves: bool = False, **options: Any,
+) -> Any:  # fmt: skip
     """Declare a field that JAX sees as a leaf.
 
     Parameters
     ----------
+    shape : for each axis the name of a size, such as ``num_items``, or a number; -1 for an axis of any length; None
+        where it is not said.
+    codes : how many codes there are, as the name of a size or a number; empty where the values are no codes.
+    missing : whether -1 stands for a code that is not known.
     later : whether fits were saved before there was this field. Where it is ``None`` the data are those of such a fit,
         and have its fingerprint.
+    moves : whether axes and codes are dimensions, along which entries move when data are renamed or reordered; see
+        `per`.
     """
-    return dataclasses.field(metadata={"kind": "array", "later": later}, **options)
+    metadata = {"kind": "array", "shape": shape, "codes": codes, "missing": missing, "later": later, "moves": moves}
+    return dataclasses.field(metadata=metadata, **options)
+
+
+def codes(dimension: str, **options: Any) -> Any:
+    """Declare an array with one code into a dimension for each row."""
+    return per(*_ROWS, codes=dimension, **options)
+
+
+def values(**options: Any) -> Any:
+    """Declare an array with one number for each row."""
+    return per(*_ROWS, **options)
+
+
+def per(*dimensions: str | int, **options: Any) -> Any:
+    """Declare an array by its dimensions; its entries move with them.
+
+    Parameters
+    ----------
+    dimensions : one for each axis, such as ``item``; or a number, as of the shape of `array`.
+    options : of `array`. ``codes`` names the dimension into which the entries are codes, too; those into what has no
+        dimension stay when data are renamed.
+    """
+    return array(shape=dimensions, moves=True, **options)
 
 
 def size(*, derived: bool = False) -> Any:
@@ -44,15 +80,53 @@ def size(*, derived: bool = False) -> Any:
     return dataclasses.field(metadata={"kind": "size", "derived": derived})
 
 
-def ids(**options: Any) -> Any:
-    """Declare a field of the user's own names, which stays on the host."""
-    return dataclasses.field(metadata={"kind": "ids"}, default=None, **options)
+def ids(*dimensions: str) -> Any:
+    """Declare a field of the user's own names, which stays on the host.
+
+    Parameters
+    ----------
+    dimensions : what the names stand for, such as ``item``, in code order. Labels name ``label`` and ``class`` too,
+        the true one. None for a name of the whole.
+    """
+    return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions}, default=None)
+
+
+class Ids(Mapping[str, np.ndarray]):
+    """The user's ids, in code order, by the dimension that they name; a dimension that has none is not in it.
+
+    Parameters
+    ----------
+    names : dimension, such as ``item``, to an object array of ids.
+    """
+
+    def __init__(self, names: Mapping[str, np.ndarray]) -> None:
+        self._names = dict(names)
+
+    def __getitem__(self, dimension: str) -> np.ndarray:
+        return self._names[dimension]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"Ids({', '.join(f'{dimension}={len(names):,}' for dimension, names in self._names.items())})"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Contract:
-    """Base of the data contracts."""
+    """Base of the data contracts.
 
+    A contract names the columns of its tables in ``columns``, says in ``other_columns`` what those hold that may have
+    any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order.
+    """
+
+    columns: ClassVar[tuple[Column, ...]] = ()
+    other_columns: ClassVar[str] = ""
+    reader: ClassVar[str] = ""
+    rows: ClassVar[str] = ""
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:
@@ -67,6 +141,162 @@ class Contract:
     def names(cls, kind: str) -> tuple[str, ...]:
         """Return the names of the fields of one kind: array, size or ids."""
         return tuple(f.name for f in dataclasses.fields(cls) if f.metadata.get("kind") == kind)
+
+    @classmethod
+    def empty(cls, **sizes: int) -> Self:
+        """Return a contract of these sizes without any report, such as priors may look at before there are data.
+
+        Parameters
+        ----------
+        sizes : such as ``num_items``; those that are left out are zero.
+        """
+        required = [f for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
+        arrays = [f for f in required if f.metadata.get("kind") == "array"]
+        given = {name: sizes.get(name, 0) for name in cls.names("size")}
+        blank = cls(**{field.name: None for field in arrays}, **given)
+        return blank.replace(**{field.name: np.zeros(np.maximum(blank._shape(field), 0), np.int32) for field in arrays})
+
+    @property
+    def ids(self) -> Ids:
+        """The user's ids by dimension; those that are ``None``, as in a copy that went through JAX, are left out."""
+        return Ids(
+            {
+                dimension: getattr(self, field.name)
+                for field in dataclasses.fields(self)
+                if field.metadata.get("kind") == "ids" and getattr(self, field.name) is not None
+                for dimension in field.metadata["dimensions"]
+            }
+        )
+
+    @classmethod
+    def recognises(cls, source: Any) -> bool:
+        """Return whether a source, which need not be a table, is in a form that this contract alone has."""
+        return False
+
+    # ---- symmetries ----
+
+    def renamed(self, dimension: str, permutation: Any) -> Self:
+        """Return the same data with other codes in a dimension: thing ``i`` becomes ``permutation[i]``.
+
+        Parameters
+        ----------
+        dimension : such as ``item``; what is in it keeps its ids and all that is known of it.
+        permutation : shape ``(thing,)``; the new code of each.
+
+        Raises
+        ------
+        UnknownName : for a dimension that the data do not have.
+        UnsupportedRequest : for what is no permutation of it.
+        """
+        dimension = self._declared(dimension)
+        order = np.asarray(permutation)
+        size = self._size_of(dimension)
+        if order.shape != (size,) or not np.array_equal(np.sort(order), np.arange(size)):
+            raise UnsupportedRequest(f"the whole numbers from 0 to {size - 1} are expected, each once, for {dimension}")
+        return self._moved(dimension, order)._settled()
+
+    def reordered(self, permutation: Any) -> Self:
+        """Return the same data with rows in another order: row ``i`` is that which was ``permutation[i]``."""
+        return self.renamed(self.rows, np.argsort(permutation))
+
+    def repeated(self, number: int) -> Self:
+        """Return the data with every row so many times."""
+        changes: dict[str, Any] = {f"num_{self.rows}s": number * self._size_of(self.rows)}
+        for name, (dimensions, _) in self._axes().items():
+            if self.rows in dimensions and getattr(self, name) is not None:
+                repeats = [number if dimension == self.rows else 1 for dimension in dimensions]
+                changes[name] = np.tile(np.asarray(getattr(self, name)), repeats)
+        return self.replace(**changes)
+
+    def _moved(self, dimension: str, permutation: np.ndarray) -> Self:
+        """Move what lies along a dimension, and give codes into it their new values."""
+        changes: dict[str, Any] = {
+            name: moved(np.asarray(getattr(self, name)), dimensions, codes, dimension, permutation)
+            for name, (dimensions, codes) in self._axes().items()
+            if getattr(self, name) is not None
+        }
+        for field in dataclasses.fields(self):
+            if field.metadata.get("kind") == "ids" and dimension in field.metadata["dimensions"]:
+                names = getattr(self, field.name)
+                changes[field.name] = None if names is None else names[np.argsort(permutation)]
+        return self.replace(**changes)
+
+    def _settled(self) -> Self:
+        """Return the data as a reader leaves them, where what was moved has an order of its own."""
+        return self
+
+    @classmethod
+    def _axes(cls) -> dict[str, tuple[tuple[str | int, ...], str]]:
+        """Return the dimensions of the axes of each array that moves, and that of its codes."""
+        return {
+            field.name: (tuple(one or cls.rows for one in field.metadata["shape"]), _dimension(field.metadata["codes"]))
+            for field in dataclasses.fields(cls)
+            if field.metadata.get("moves")
+        }
+
+    @classmethod
+    def _declared(cls, dimension: str) -> str:
+        """Return the name under which arrays are declared: labels are true classes too."""
+        for field in dataclasses.fields(cls):
+            if field.metadata.get("kind") == "ids" and dimension in field.metadata["dimensions"]:
+                return field.metadata["dimensions"][0]
+        known = {_dimension(one) for dimensions, codes in cls._axes().values() for one in (*dimensions, codes)} - {""}
+        if dimension not in known:
+            raise UnknownName(f"{cls.__name__} have no dimension {dimension!r}; they have {', '.join(sorted(known))}")
+        return dimension
+
+    # ---- sizes and shapes ----
+
+    def _size_of(self, named: str | int) -> int:
+        """Return how much there is of a dimension, or of a size by its name; a number stands for itself.
+
+        It is -1 of a dimension that has no size, and no ids now.
+        """
+        if isinstance(named, int):
+            return named
+        for field in dataclasses.fields(self):
+            if field.metadata.get("kind") == "ids" and named in field.metadata["dimensions"]:
+                names = getattr(self, field.name)
+                return int(getattr(self, f"num_{field.name}", -1 if names is None else len(names)))
+        return int(getattr(self, named if named in self.names("size") else f"num_{named}s"))
+
+    def _shape(self, field: dataclasses.Field) -> list[int]:
+        """Return the declared shape of an array; -1 for an axis, or one of a shape that is not said, of any length."""
+        shape = field.metadata["shape"]
+        return [-1] if shape is None else [self._size_of(one or self.rows) for one in shape]
+
+    def problem(self) -> str | None:
+        """Return in words what no reader makes: sizes, shapes or codes that do not fit each other; None where all do.
+
+        Readers check what they read; this is for data that come back from a file.
+        """
+        for name in self.names("size"):
+            if type(size := getattr(self, name)) is not int or size < 0:
+                return f"'{name}' is {size!r}, and no number of things"
+        for name in self.names("ids"):
+            ids = getattr(self, name)
+            if ids is not None and len(ids) != (size := getattr(self, f"num_{name}", len(ids))):
+                return f"there are {len(ids):,} {name}, and 'num_{name}' is {size:,}"
+        for field in dataclasses.fields(self):
+            if field.metadata.get("kind") == "array" and (found := self._problem_of_array(field)):
+                return f"'{field.name}' {found}"
+        return None
+
+    def _problem_of_array(self, field: dataclasses.Field) -> str | None:
+        value = getattr(self, field.name)
+        if value is None:
+            return None if field.default is None else "is missing"
+        values, about = np.asarray(value), field.metadata
+        shape = values.shape if about["shape"] is None else self._shape(field)
+        if values.ndim != len(shape) or any(a not in (b, -1) for a, b in zip(shape, values.shape, strict=True)):
+            return f"has the shape {values.shape}"
+        past = -1 if about["codes"] == "" else self._size_of(about["codes"])
+        if past < 0 or not values.size:
+            return None if values.dtype.kind in "biuf" else f"holds {values.dtype}"
+        first = -int(about["missing"])
+        if values.dtype.kind not in "iu" or values.min() < first or values.max() >= past:
+            return f"has codes outside {first} to {past - 1}"
+        return None
 
     def fingerprint(self) -> str:
         """Return a SHA-256 of every field, ids included: which data a saved fit belongs to.
@@ -101,6 +331,29 @@ class Contract:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={count:,}' for name, count in self.counts.items())})"
+
+
+def _dimension(named: str | int) -> str:
+    """Return the dimension that an axis or codes were declared by; none for a number or a size."""
+    return "" if isinstance(named, int) or named.startswith("num_") else named
+
+
+def moved(
+    array: np.ndarray, dimensions: tuple[str | int, ...], codes: str, dimension: str, permutation: np.ndarray
+) -> np.ndarray:
+    """Return an array after thing ``i`` of a dimension became ``permutation[i]``.
+
+    Parameters
+    ----------
+    array : with these dimensions, and codes into one (or into none, where that is empty).
+    dimension, permutation : what moves, and the new code of each thing in it.
+    """
+    for axis, own in enumerate(dimensions):
+        if own == dimension:
+            array = np.take(array, np.argsort(permutation), axis=axis)
+    if codes == dimension:
+        array = np.where(array < 0, array, permutation[array]).astype(array.dtype)
+    return array
 
 
 def _register(contract: type[Contract]) -> None:

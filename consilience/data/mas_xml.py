@@ -46,9 +46,7 @@ from consilience.data.tables import (
 )
 from consilience.errors import InputError
 
-__all__ = ["read_mas_xml"]
-
-_ROLES = ("mention_id", "annotator_id", "annotation", "gold", "document_id", "start", "end")
+_TEXTS = ("mention_id", "annotator_id", "annotation", "gold", "document_id")
 _ENCODINGS = ("utf-8", "utf-16", "utf-16le", "utf-16be", "iso-8859-1", "us-ascii", "ascii", "windows-1252")
 _ANSWERS = {"y": True, "1": True, "true": True, "n": False, "0": False, "false": False}
 _NOT_TEXT = ("header", "primaryData", "PDante")
@@ -98,6 +96,26 @@ def read_mas_xml(
     References
     ----------
     Poesio et al. (2019), "A Crowdsourced Corpus of Multiple Judgments and Disagreement on Anaphoric Interpretation".
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> text = '''<text id="news">
+    ... <ne id="ne1"><W>Mary</W></ne> <W>and</W> <ne id="ne2"><W>she</W></ne>
+    ... <PDante id="ne2"><interpretation>
+    ... <anchor mode="a" type="DO" ante="ne1" user_id="u1" />
+    ... </interpretation></PDante>
+    ... </text>'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "news.xml")
+    ...     _ = path.write_text(text)
+    ...     mentions = cs.read_mas_xml(path)
+    >>> mentions
+    Mentions(annotations=1, mentions=2, annotators=1, documents=1)
+    >>> mentions.start.tolist()
+    [0, 2]
     """
     check_option("validations", validations, ("ignore", "rows"))
     check_option("duplicates", duplicates, ("keep", "first", "error"))
@@ -167,7 +185,7 @@ class _Rows:
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files
-        self.columns: dict[str, list[str]] = {role: [] for role in _ROLES[:5]}
+        self.columns: dict[str, list[str]] = {role: [] for role in _TEXTS}
         self.numbers: dict[str, array[int]] = {role: array("i") for role in ("start", "end", "file", "line")}
 
     def add(self, texts: tuple[str, ...], numbers: tuple[int, ...]) -> None:
@@ -181,7 +199,7 @@ class _Rows:
         columns = {**self.columns, "start": self.numbers["start"], "end": self.numbers["end"]}
         if not any(self.columns["gold"]):
             del columns["gold"]
-        table = read_table(columns, choose_columns(_ROLES[:3], _ROLES[3:]))
+        table = read_table(columns, choose_columns(Mentions.columns))
         lines = np.asarray(self.numbers["line"])
         return _PlacedTable(
             table.columns, table.num_rows, problems, "line {}", lines, self.files, self.numbers["file"]

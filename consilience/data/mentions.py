@@ -7,34 +7,26 @@ mentioned as ne12), ``NR`` (non-referring), ``PR(ne3)`` (a property of ne3), ``P
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import gzip
-import io
 import os
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from consilience.data.annotations import Annotations
 from consilience.data.codes import compact, keep_repeated, object_array, repeated, require_rows
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.columns import Column
+from consilience.data.contract import Contract, Ids, codes, ids, per, size, values
 from consilience.data.tables import Table, check_option, choose_columns, read_table, warn_input
 from consilience.errors import UnsupportedRequest
-
-__all__ = [
-    "MENTION_TYPES",
-    "MentionLabels",
-    "Mentions",
-    "is_mas_xml",
-    "mentions_of_table",
-    "read_mentions",
-    "write_mentions",
-]
+from consilience.notes import Remedy
+from consilience.output import STANDARD_OUTPUT, text_stream, write_output
 
 MENTION_TYPES = ("DN", "DO", "NR", "PR")
 _ANNOTATION = re.compile(r"(?:(DO|PR)\(\s*([^()]+?)\s*\)|(DN|NR|PR)(?:\(\s*\))?)", re.IGNORECASE)
@@ -57,29 +49,58 @@ class Mentions(Contract):
     num_annotations, num_mentions, num_annotators, num_documents : sizes.
     mentions, annotators, documents : object arrays of the user's own ids, in code order; ``None`` in a copy that went
         through JAX. Mention ids that occur in several documents are written ``document/mention``.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> mentions = cs.read_mentions({
+    ...     "mention_id": ["m1", "m2", "m2"],
+    ...     "annotator_id": ["Ann", "Ann", "Bob"],
+    ...     "annotation": ["DN", "DO(m1)", "DN"],
+    ... })
+    >>> mentions.classes[mentions.type].tolist()
+    ['DN', 'DO', 'DN']
+    >>> mentions.antecedent.tolist()
+    [-1, 0, -1]
     """
 
-    mention: Any = array()
-    annotator: Any = array()
-    type: Any = array()
-    antecedent: Any = array()
-    gold_type: Any = array(default=None)
-    gold_antecedent: Any = array(default=None)
-    document: Any = array()
-    start: Any = array(default=None)
-    end: Any = array(default=None)
+    columns = (
+        Column("mention_id", ("mention", "markable"), "mention", "the mention, within its document"),
+        Column("annotator_id", ("annotator", "worker", "coder", "player"), "annotator", "who annotated it"),
+        Column("annotation", ("label",), help="DN, NR, PR, DO(mention) or PR(mention)"),
+        Column("gold", ("truth", "true_label", "ground_truth"), help="the known annotation", optional=True),
+        Column("document_id", ("document", "doc_id"), "document", "the document", optional=True),
+        Column("start", help="its first token, counted from 0", optional=True),
+        Column("end", help="its last token", optional=True),
+    )
+    reader = "read_mentions"
+    rows = "annotation"
+    mention: Any = codes("mention")
+    annotator: Any = codes("annotator")
+    type: Any = values(codes=len(MENTION_TYPES))
+    antecedent: Any = codes("mention", missing=True)
+    gold_type: Any = per("mention", codes=len(MENTION_TYPES), missing=True, default=None)
+    gold_antecedent: Any = per("mention", codes="mention", missing=True, default=None)
+    document: Any = per("mention", codes="document")
+    start: Any = per("mention", default=None)
+    end: Any = per("mention", default=None)
     num_annotations: int = size()
     num_mentions: int = size()
     num_annotators: int = size()
     num_documents: int = size()
-    mentions: Any = ids()
-    annotators: Any = ids()
-    documents: Any = ids()
+    mentions: Any = ids("mention")
+    annotators: Any = ids("annotator")
+    documents: Any = ids("document")
 
     @property
     def classes(self) -> np.ndarray:
         """The names of the types, in code order."""
         return object_array(MENTION_TYPES)
+
+    @property
+    def ids(self) -> Ids:
+        """The user's ids by dimension; the classes are the types of mentions."""
+        return Ids({**super().ids, "class": self.classes})
 
     def label_codes(self) -> MentionLabels:
         """Return the distinct labels, sorted by type and antecedent, and which of them each annotation is."""
@@ -116,6 +137,78 @@ class Mentions(Contract):
             num_annotators=self.num_annotators,
         )
 
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        missing: str = "error",
+        duplicates: str = "keep",
+        antecedents: str = "error",
+    ) -> Mentions:
+        """Read annotated mentions.
+
+        Parameters
+        ----------
+        source : a table with the columns mention_id, annotator_id and annotation, and perhaps gold (empty or "none"
+            where unknown), document_id, start and end. Or the path of an ``.xml`` file, or of a folder of them, which
+            `read_mas_xml` reads.
+        columns : column names for these where the table has names of its own.
+        missing : "error", or "drop" to leave out rows whose annotation is empty.
+        duplicates : what to do when an annotator annotates a mention again: "keep" counts every row, "first" keeps the
+            first, "error" refuses.
+        antecedents : what to do with labels that point to their own mention or to none of the document's mentions:
+            "error", or "drop" to leave the row out (and take such a gold label for unknown). With "strict" it is an
+            error too where ``DO`` points to a mention that begins later, or where the links of one annotator, or of the
+            gold labels, lead back to where they began; else such labels are counted in a warning and kept, since for a
+            model they are labels like any other.
+
+        Returns
+        -------
+        mentions : mentions, annotators and documents in the order of their first appearance.
+
+        The order of mentions in a text is known from ``start`` alone: without that column no link is taken to point
+        forward, because rows may come in any order. A property (``PR``) may well stand before what it is a property of.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.read_mentions({
+        ...     "mention_id": ["m1", "m2", "m2"],
+        ...     "annotator_id": ["Ann", "Ann", "Bob"],
+        ...     "annotation": ["DN", "DO(m1)", "DN"],
+        ... })
+        Mentions(annotations=3, mentions=2, annotators=2, documents=1)
+        """
+        check_option("missing", missing, ("error", "drop"))
+        check_option("duplicates", duplicates, ("keep", "first", "error"))
+        check_option("antecedents", antecedents, ("error", "drop", "strict"))
+        if is_mas_xml(source):
+            if columns is not None or missing != "error":
+                text = "{columns} and {missing} are for tables, and XML is none; leave them out"
+                raise UnsupportedRequest(text, Remedy("columns"), Remedy("missing"))
+            from consilience.data.mas_xml import read_mas_xml
+
+            return read_mas_xml(source, duplicates=duplicates, antecedents=antecedents)
+        table = read_table(source, choose_columns(Mentions.columns, columns))
+        empty = table.empty("annotation")
+        if missing == "error":
+            remedy = "fill it in, or pass {missing} to leave such rows out"
+            table.flag(empty, "annotation", "the annotation is empty", remedy, Remedy("missing", "drop"))
+        elif empty.any():
+            text = f"{empty.sum():,} rows without an annotation were left out ({{missing}})"
+            warn_input(text, Remedy("missing", "drop"))
+        return mentions_of_table(table, duplicates=duplicates, antecedents=antecedents)
+
+    @classmethod
+    def recognises(cls, source: Any) -> bool:
+        """Return whether a source is XML of Phrase Detectives' kind."""
+        return is_mas_xml(source)
+
+
+read_mentions = Mentions.read
+
 
 class MentionLabels(NamedTuple):
     """The labels of mentions, each with a code of its own.
@@ -141,58 +234,6 @@ def _label_names(type_: np.ndarray, antecedent: np.ndarray, mentions: Any) -> np
     ids = np.arange(antecedent.max(initial=0) + 1) if mentions is None else np.asarray(mentions)
     pointing = np.char.add(np.char.add(np.char.add(types, "("), ids[np.maximum(antecedent, 0)].astype(str)), ")")
     return np.where(antecedent < 0, types, pointing).astype(object)
-
-
-def read_mentions(
-    source: Any,
-    *,
-    columns: Mapping[str, str] | None = None,
-    missing: str = "error",
-    duplicates: str = "keep",
-    antecedents: str = "error",
-) -> Mentions:
-    """Read annotated mentions.
-
-    Parameters
-    ----------
-    source : a table with the columns mention_id, annotator_id and annotation, and perhaps gold (empty or "none" where
-        unknown), document_id, start and end. Or the path of an ``.xml`` file, or of a folder of them, which
-        `read_mas_xml` reads.
-    columns : column names for these where the table has names of its own.
-    missing : "error", or "drop" to leave out rows whose annotation is empty.
-    duplicates : what to do when an annotator annotates a mention again: "keep" counts every row, "first" keeps the
-        first, "error" refuses.
-    antecedents : what to do with labels that point to their own mention or to none of the document's mentions: "error",
-        or "drop" to leave the row out (and take such a gold label for unknown). With "strict" it is an error too where
-        ``DO`` points to a mention that begins later, or where the links of one annotator, or of the gold labels, lead
-        back to where they began; else such labels are counted in a warning and kept, since for a model they are labels
-        like any other.
-
-    Returns
-    -------
-    mentions : mentions, annotators and documents in the order of their first appearance.
-
-    The order of mentions in a text is known from ``start`` alone: without that column no link is taken to point
-    forward, because rows may come in any order. A property (``PR``) may well stand before what it is a property of.
-    """
-    check_option("missing", missing, ("error", "drop"))
-    check_option("duplicates", duplicates, ("keep", "first", "error"))
-    check_option("antecedents", antecedents, ("error", "drop", "strict"))
-    if is_mas_xml(source):
-        if columns is not None or missing != "error":
-            raise UnsupportedRequest("columns= and missing= are for tables, and XML is none; leave them out")
-        from consilience.data.mas_xml import read_mas_xml
-
-        return read_mas_xml(source, duplicates=duplicates, antecedents=antecedents)
-    optional = ("gold", "document_id", "start", "end")
-    table = read_table(source, choose_columns(("mention_id", "annotator_id", "annotation"), optional, columns))
-    empty = table.empty("annotation")
-    if missing == "error":
-        remedy = "fill it in, or pass missing='drop' to leave such rows out"
-        table.flag(empty, "annotation", "the annotation is empty", remedy)
-    elif empty.any():
-        warn_input(f"{empty.sum():,} rows without an annotation were left out (missing='drop')")
-    return mentions_of_table(table, duplicates=duplicates, antecedents=antecedents)
 
 
 def is_mas_xml(source: Any) -> bool:
@@ -295,9 +336,11 @@ def _parse(
 def _report_dangling(table: Table, role: str, dangling: np.ndarray, antecedents: str) -> None:
     if antecedents != "drop":
         message = "the antecedent is the mention itself or no mention of the document"
-        table.flag(dangling, role, message, "correct it, or pass antecedents='drop' to leave such labels out")
+        remedy = "correct it, or pass {antecedents} to leave such labels out"
+        table.flag(dangling, role, message, remedy, Remedy("antecedents", "drop"))
     elif dangling.any():
-        warn_input(f"{dangling.sum():,} labels in the column {role} point to no other mention (antecedents='drop')")
+        text = f"{dangling.sum():,} labels in the column {role} point to no other mention ({{antecedents}})"
+        warn_input(text, Remedy("antecedents", "drop"))
 
 
 class _Links(NamedTuple):
@@ -327,7 +370,8 @@ def _report_links(table: Table, role: str, links: _Links, start: np.ndarray | No
         rows = links.row[which]
         if antecedents == "strict":
             flagged = np.isin(np.arange(table.num_rows), rows)
-            table.flag(flagged, role, message, "correct it, or pass antecedents='error' to keep such labels")
+            remedy = "correct it, or pass {antecedents} to keep such labels"
+            table.flag(flagged, role, message, remedy, Remedy("antecedents", "error"))
         elif len(rows) and not table.problems.found:
             column = table.columns[role]
             example = f"{table.place(rows[0])}, {column.values[column.codes[rows[0]]]!r}"
@@ -404,8 +448,8 @@ _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _UNREADABLE = re.compile(r"[()\0]|^\s|\s$|^$")
 
 
-def write_mentions(mentions: Mentions, path: str | os.PathLike) -> None:
-    """Write annotated mentions as a table that `read_mentions` reads, in place of an earlier one.
+def write_mentions(mentions: Mentions, path: str | os.PathLike, *, force: bool = False) -> None:
+    """Write annotated mentions as a table that `read_mentions` reads.
 
     Parameters
     ----------
@@ -413,34 +457,51 @@ def write_mentions(mentions: Mentions, path: str | os.PathLike) -> None:
         same codes if mentions, annotators and documents are coded in the order of their first annotations, as those
         are that were read from a whole table, or simulated. Mentions without annotations, and documents that have no
         others, cannot be written; a warning counts them.
-    path : ending in ``.csv`` or ``.tsv``, perhaps with ``.gz``. The file appears when it is complete.
+    path : ending in ``.csv`` or ``.tsv``, perhaps with ``.gz``; or ``-`` for standard output, as CSV. The file appears
+        when it is complete.
+    force : replace a file that exists.
 
     Raises
     ------
     UnsupportedRequest : for other endings, and where an annotation points to a mention whose id has brackets or is
         empty, which could not be read again.
+    OutputRefused : where the file must not be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> mentions = cs.read_mentions(
+    ...     {"mention_id": ["m1", "m2"], "annotator_id": ["Ann", "Ann"], "annotation": ["DN", "DO(m1)"]}
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "mentions.csv")
+    ...     cs.write_mentions(mentions, path)
+    ...     print(path.read_text().strip())
+    mention_id,annotator_id,annotation,document_id
+    m1,Ann,DN,document
+    m2,Ann,DO(m1),document
     """
-    path = Path(path)
-    ending = next((ending for ending in _DELIMITERS if path.name.lower().endswith(ending)), None)
-    if ending is None:
-        raise UnsupportedRequest(f"'{path.name}' cannot be written; end it in {', '.join(_DELIMITERS)}")
+    name = "-.csv" if os.fspath(path) == STANDARD_OUTPUT else Path(path).name
+    ending = next((ending for ending in _DELIMITERS if name.lower().endswith(ending)), "")
+    if not ending:
+        raise UnsupportedRequest(f"'{name}' cannot be written; end it in {', '.join(_DELIMITERS)}")
     table = _table_of(mentions)
     without = mentions.num_mentions - len(np.unique(mentions.mention))
     if without:
         warn_input(f"{without:,} mentions without annotations were not written: a row holds an annotation")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with partial.open("wb") as raw:
-            # No name and no time of the file: the same mentions are the same bytes.
-            packed = gzip.GzipFile("", "wb", 6, raw, 0) if ending.endswith(".gz") else raw
-            with io.TextIOWrapper(packed, "utf-8", newline="") as stream:
-                writer = csv.writer(stream, delimiter=_DELIMITERS[ending])
-                writer.writerow(table)
-                writer.writerows(zip(*table.values(), strict=True))
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+
+    def write(stream: BinaryIO) -> None:
+        with contextlib.ExitStack() as stack:
+            if ending.endswith(".gz"):
+                # No name and no time of the file: the same mentions are the same bytes.
+                stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, 0))  # type: ignore[assignment]
+            writer = csv.writer(stack.enter_context(text_stream(stream)), delimiter=_DELIMITERS[ending])
+            writer.writerow(table)
+            writer.writerows(zip(*table.values(), strict=True))
+
+    write_output(path, write, force=force)
 
 
 def _table_of(mentions: Mentions) -> dict[str, list[Any]]:

@@ -6,16 +6,16 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consilience.data.codes import Names, as_names, check_codes, names_or_codes, object_array, recode, repeated
+from consilience.data.columns import Column
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, check_option, choose_columns, read_table, warn_input
-
-__all__ = ["Partition", "read_partition"]
+from consilience.notes import Remedy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -28,13 +28,29 @@ class Partition(Contract):
     num_records, num_entities : sizes.
     records, entities : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
     name : what to call the partition in tables.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> partition = cs.Partition.from_codes([0, 0, 1], records=["r1", "r2", "r3"], name="by hand")
+    >>> partition
+    Partition(records=3, entities=2)
+    >>> partition.entity.tolist()
+    [0, 0, 1]
     """
+
+    columns = (
+        Column("record", ("id", "record_id", "rec_id"), "record", "the record"),
+        Column("entity", ("cluster", "entity_id", "cluster_id"), "entity", "equal where records are together"),
+    )
+    reader = "read_partition"
+    kind: ClassVar[str] = "partition"
 
     entity: Any = array()
     num_records: int = size()
     num_entities: int = size()
-    records: Any = ids()
-    entities: Any = ids()
+    records: Any = ids("record")
+    entities: Any = ids("entity")
     name: Any = ids()
 
     @classmethod
@@ -93,17 +109,73 @@ class Partition(Contract):
             foreign = [name for name in self.records if name not in known]
         absent = names[entity < 0].tolist()
         if missing == "error" and absent:
-            remedy = "pass missing='drop' to leave them out"
-            problems.add(_listed("records of the data have no entity", absent), remedy)
+            remedy = "pass {missing} to leave them out"
+            problems.add(_listed("records of the data have no entity", absent), remedy, Remedy("missing", "drop"))
         if unknown == "error" and foreign:
-            remedy = "correct them, or pass unknown='keep' to leave them out"
-            problems.add(_listed("records are not in the data", foreign), remedy)
+            remedy = "correct them, or pass {unknown} to leave them out"
+            problems.add(_listed("records are not in the data", foreign), remedy, Remedy("unknown", "keep"))
         if len(absent) == len(names):
             problems.add("no record of the data has an entity", "check that the ids of the records agree")
         problems.raise_any()
         if foreign:
             warn_input(_listed("records are not in the data and were left out", foreign))
         return entity
+
+    @classmethod
+    def read(
+        cls,
+        source: Any, *, columns: Mapping[str, str] | None = None, name: str | None = None, missing: str = "error"
+    ) -> Partition:
+        """Read which records a system says are of one entity.
+
+        Parameters
+        ----------
+        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns
+            record (or id) and entity (or cluster), and one row a record.
+        columns : column names for "record" and "entity" where the table has names of its own.
+        name : what to call the partition; by default the name of the file without its ending.
+        missing : "error", or "drop" to take rows with an empty entity for records of which nothing is said.
+
+        Returns
+        -------
+        partition : records and entities in the order of their first appearance.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> partition = cs.read_partition({"record": ["r1", "r2", "r3"], "entity": ["Ann", "Ann", "Bob"]})
+        >>> partition
+        Partition(records=3, entities=2)
+        >>> partition.entity.tolist()
+        [0, 0, 1]
+        """
+        check_option("missing", missing, ("error", "drop"))
+        table = read_table(source, choose_columns(Partition.columns, columns))
+        record, records = table.texts("record", required=True)
+        entity, entities = table.texts("entity")
+        again = repeated(record) & (record >= 0)
+        table.flag(again, "record", "an earlier row has the same record", "give every record one entity")
+        empty = table.empty("entity")
+        if missing == "error":
+            remedy = "fill it in (an entity of its own where it is alone), or pass {missing}"
+            table.flag(empty, "entity", "the entity is empty", remedy, Remedy("missing", "drop"))
+        table.problems.raise_any()
+        if empty.any():
+            text = f"{empty.sum():,} rows without an entity were taken for unknown ({{missing}})"
+            warn_input(text, Remedy("missing", "drop"))
+        if name is None and isinstance(source, str | os.PathLike):
+            name = Path(source).name.split(".")[0]
+        return Partition(
+            entity=entity,
+            num_records=len(records),
+            num_entities=len(entities),
+            records=object_array(records),
+            entities=object_array(entities),
+            name="partition" if name is None else str(name),
+        )
+
+
+read_partition = Partition.read
 
 
 def _ranked(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -120,45 +192,3 @@ def _ranked(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _listed(what: str, names: list[str]) -> str:
     shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
     return f"{len(names):,} {what}: {shown}"
-
-
-def read_partition(
-    source: Any, *, columns: Mapping[str, str] | None = None, name: str | None = None, missing: str = "error"
-) -> Partition:
-    """Read which records a system says are of one entity.
-
-    Parameters
-    ----------
-    source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns record
-        (or id) and entity (or cluster), and one row a record.
-    columns : column names for "record" and "entity" where the table has names of its own.
-    name : what to call the partition; by default the name of the file without its ending.
-    missing : "error", or "drop" to take rows with an empty entity for records of which nothing is said.
-
-    Returns
-    -------
-    partition : records and entities in the order of their first appearance.
-    """
-    check_option("missing", missing, ("error", "drop"))
-    table = read_table(source, choose_columns(("record", "entity"), (), columns))
-    record, records = table.texts("record", required=True)
-    entity, entities = table.texts("entity")
-    again = repeated(record) & (record >= 0)
-    table.flag(again, "record", "an earlier row has the same record", "give every record one entity")
-    empty = table.empty("entity")
-    if missing == "error":
-        remedy = "fill it in (an entity of its own where it is alone), or pass missing='drop'"
-        table.flag(empty, "entity", "the entity is empty", remedy)
-    table.problems.raise_any()
-    if empty.any():
-        warn_input(f"{empty.sum():,} rows without an entity were taken for unknown (missing='drop')")
-    if name is None and isinstance(source, str | os.PathLike):
-        name = Path(source).name.split(".")[0]
-    return Partition(
-        entity=entity,
-        num_records=len(records),
-        num_entities=len(entities),
-        records=object_array(records),
-        entities=object_array(entities),
-        name="partition" if name is None else str(name),
-    )

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,10 @@ from consilience.data.codes import (
     require_rows,
     sorted_names,
 )
+from consilience.data.columns import CLASS, ITEM, Column
 from consilience.data.contract import Contract, array, ids, size
 from consilience.data.tables import Problems, Table, check_option, choose_columns, read_table, warn_input
-
-__all__ = ["Predictions", "read_predictions"]
+from consilience.notes import Remedy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -41,14 +41,31 @@ class Predictions(Contract):
     num_items, num_positions, num_classes : sizes.
     items, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
     name : what to call the system in tables.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> cs.Predictions.from_lists([["flu", "cold"], ["cold"]], classes=["cold", "flu"]).ranked.tolist()
+    [[1, 0], [0, -1]]
+    >>> cs.Predictions.from_scores([[0.2, 0.8], [0.9, 0.1]], classes=["cold", "flu"]).ranked.tolist()
+    [[1, 0], [0, 1]]
     """
+
+    columns = (
+        ITEM,
+        CLASS,
+        Column("score", ("probability", "confidence"), help="higher is better", optional=True),
+        Column("rank", ("position",), help="1 is best", optional=True),
+    )
+    reader = "read_predictions"
+    kind: ClassVar[str] = "classes"
 
     ranked: Any = array()
     num_items: int = size()
     num_positions: int = size()
     num_classes: int = size()
-    items: Any = ids()
-    classes: Any = ids()
+    items: Any = ids("item")
+    classes: Any = ids("class")
     name: Any = ids()
 
     @classmethod
@@ -112,7 +129,8 @@ class Predictions(Contract):
         item = np.repeat(np.arange(len(lists)), lengths)
         for row in np.flatnonzero(code < 0)[:1000].tolist():
             remedy = "correct it or add it to the list"
-            problems.add("this class is not in classes=", remedy, row=f"item {item[row]}", value=named[row])
+            where = {"row": f"item {item[row]}", "value": named[row]}
+            problems.add("this class is not in {classes}", remedy, Remedy("classes"), **where)
         for row in np.flatnonzero(repeated(item, code) & (code >= 0))[:1000].tolist():
             problems.add("the class occurs twice", "list it once", row=f"item {item[row]}", value=named[row])
         if not named:
@@ -176,14 +194,15 @@ class Predictions(Contract):
         unknown_classes = [name for name, bad in zip(self.classes, used & (class_code < 0), strict=True) if bad]
         absent = [name for name, found in zip(items, kept, strict=True) if not found]
         if missing == "error" and absent:
-            remedy = "pass missing='drop' to leave them out"
-            problems.add(_listed("items of the data have no prediction", absent), remedy)
+            remedy = "pass {missing} to leave them out"
+            problems.add(_listed("items of the data have no prediction", absent), remedy, Remedy("missing", "drop"))
         if unknown == "error" and foreign:
-            remedy = "correct them, or pass unknown='keep' to leave them out"
-            problems.add(_listed("predicted items are not in the data", foreign), remedy)
+            remedy = "correct them, or pass {unknown} to leave them out"
+            problems.add(_listed("predicted items are not in the data", foreign), remedy, Remedy("unknown", "keep"))
         if unknown == "error" and unknown_classes:
-            remedy = "correct them, or pass unknown='keep' to count them as wrong"
-            problems.add(_listed("predicted classes are not in the data", unknown_classes), remedy)
+            message = _listed("predicted classes are not in the data", unknown_classes)
+            remedy = "correct them, or pass {unknown} to count them as wrong"
+            problems.add(message, remedy, Remedy("unknown", "keep"))
         if not kept.any():
             problems.add("no item of the data has a prediction", "check that the ids of the items agree")
         problems.raise_any()
@@ -192,6 +211,78 @@ class Predictions(Contract):
         ranked = np.full((len(items), self.num_positions), -1, np.int32)
         ranked[kept] = np.append(class_code, [-2, -1]).astype(np.int32)[np.asarray(self.ranked)[source[kept]]]
         return self._from_ranked(ranked, len(classes), items, classes, self.name), kept
+
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        classes: Names | str | os.PathLike | None = None,
+        name: str | None = None,
+        missing: str = "error",
+        duplicates: str = "error",
+        unknown: str = "error",
+    ) -> Predictions:
+        """Read what a system says of each item.
+
+        Parameters
+        ----------
+        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns item
+            and class (or label), and a score (higher is better) or a rank (1 is best) where an item has several
+            classes.
+        columns : column names for "item", "class", "score" and "rank" where the table has names of its own.
+        classes : the closed list of classes in order, or the path of a text file with one per line. By default the
+            classes that occur, sorted.
+        name : what to call the system; by default the name of the file without its ending.
+        missing : "error", or "drop" to leave out rows with an empty class, score or rank.
+        duplicates : "error", or "first" to keep the first row where a class of an item (or, without scores and ranks,
+            an item) occurs again.
+        unknown : "error", or "drop" to leave out rows whose class is not in ``classes``.
+
+        Returns
+        -------
+        predictions : items in the order of their first appearance. Equal scores or ranks are ordered by the lowest
+            class code.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"item": ["a", "a", "b"], "class": ["flu", "cold", "cold"], "rank": [1, 2, 1]}
+        >>> predictions = cs.read_predictions(table)
+        >>> predictions
+        Predictions(items=2, positions=2, classes=2)
+        >>> predictions.ranked.tolist()
+        [[1, 0], [0, -1]]
+        """
+        check_option("missing", missing, ("error", "drop"))
+        check_option("duplicates", duplicates, ("first", "error"))
+        check_option("unknown", unknown, ("error", "drop"))
+        closed = None if classes is None else as_names(classes, "classes")
+        table = read_table(source, choose_columns(Predictions.columns, columns))
+        order_column = _order_column(table, columns or {})
+        item, items = table.texts("item", required=True)
+        code, named = table.texts("class")
+        order = closed or sorted_names(named)
+        code = recode(code, named, order)
+        keep = _apply_policies(table, order_column, code, missing, unknown)
+        what = "item" if order_column is None else "item and class"
+        keep &= keep_repeated(table, keep, (item,) if order_column is None else (item, code), duplicates, what)
+        value = np.zeros(table.num_rows) if order_column is None else table.numbers(order_column)
+        table.problems.raise_any()
+        require_rows(table, keep)
+        item, item_ids = compact(item[keep], items)
+        code, value = code[keep], value[keep] * (-1.0 if order_column == "score" else 1.0)
+        sequence = np.lexsort((code, value, item))
+        item, code = item[sequence], code[sequence]
+        first = np.searchsorted(item, np.arange(len(item_ids)))
+        ranked = _grid(item, np.arange(len(item)) - first[item], code, len(item_ids))
+        if name is None and isinstance(source, str | os.PathLike):
+            name = Path(source).name.split(".")[0]
+        return Predictions._from_ranked(ranked, len(order), item_ids, order, name)
+
+
+read_predictions = Predictions.read
 
 
 def _listed(what: str, names: Sequence[str]) -> str:
@@ -206,70 +297,14 @@ def _grid(item: np.ndarray, position: np.ndarray, code: np.ndarray, num_items: i
     return ranked
 
 
-def read_predictions(
-    source: Any,
-    *,
-    columns: Mapping[str, str] | None = None,
-    classes: Names | str | os.PathLike | None = None,
-    name: str | None = None,
-    missing: str = "error",
-    duplicates: str = "error",
-    unknown: str = "error",
-) -> Predictions:
-    """Read what a system says of each item.
-
-    Parameters
-    ----------
-    source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns, with the columns item and
-        class (or label), and a score (higher is better) or a rank (1 is best) where an item has several classes.
-    columns : column names for "item", "class", "score" and "rank" where the table has names of its own.
-    classes : the closed list of classes in order, or the path of a text file with one per line. By default the classes
-        that occur, sorted.
-    name : what to call the system; by default the name of the file without its ending.
-    missing : "error", or "drop" to leave out rows with an empty class, score or rank.
-    duplicates : "error", or "first" to keep the first row where a class of an item (or, without scores and ranks, an
-        item) occurs again.
-    unknown : "error", or "drop" to leave out rows whose class is not in ``classes``.
-
-    Returns
-    -------
-    predictions : items in the order of their first appearance. Equal scores or ranks are ordered by the lowest class
-        code.
-    """
-    check_option("missing", missing, ("error", "drop"))
-    check_option("duplicates", duplicates, ("first", "error"))
-    check_option("unknown", unknown, ("error", "drop"))
-    closed = None if classes is None else as_names(classes, "classes")
-    table = read_table(source, choose_columns(("item", "class"), ("score", "rank"), columns))
-    order_column = _order_column(table, columns or {})
-    item, items = table.texts("item", required=True)
-    code, named = table.texts("class")
-    order = closed or sorted_names(named)
-    code = recode(code, named, order)
-    keep = _apply_policies(table, order_column, code, missing, unknown)
-    what = "item" if order_column is None else "item and class"
-    keep &= keep_repeated(table, keep, (item,) if order_column is None else (item, code), duplicates, what)
-    value = np.zeros(table.num_rows) if order_column is None else table.numbers(order_column)
-    table.problems.raise_any()
-    require_rows(table, keep)
-    item, item_ids = compact(item[keep], items)
-    code, value = code[keep], value[keep] * (-1.0 if order_column == "score" else 1.0)
-    sequence = np.lexsort((code, value, item))
-    item, code = item[sequence], code[sequence]
-    first = np.searchsorted(item, np.arange(len(item_ids)))
-    ranked = _grid(item, np.arange(len(item)) - first[item], code, len(item_ids))
-    if name is None and isinstance(source, str | os.PathLike):
-        name = Path(source).name.split(".")[0]
-    return Predictions._from_ranked(ranked, len(order), item_ids, order, name)
-
-
 def _order_column(table: Table, columns: Mapping[str, str]) -> str | None:
     """Return which column orders the classes of an item."""
     found = [role for role in ("score", "rank") if role in table.columns]
     given = [role for role in found if role in columns]
     if len(found) == 2 and len(given) != 1:
-        remedy = "pass columns={'score': …} or columns={'rank': …} to say which one orders the classes"
-        raise table.problems.fail("there is a score and a rank", remedy)
+        remedy = "pass {columns} or {columns} to say which one orders the classes"
+        remedies = (Remedy("columns", {"score": ...}), Remedy("columns", {"rank": ...}))
+        raise table.problems.fail("there is a score and a rank", remedy, *remedies)
     return next(iter(given or found), None)
 
 
@@ -280,12 +315,16 @@ def _apply_policies(table: Table, order_column: str | None, code: np.ndarray, mi
         empty = table.empty(role)
         usable &= ~empty
         if missing == "error":
-            table.flag(empty, role, f"the {role} is empty", "fill it in, or pass missing='drop' to leave such rows out")
+            remedy = "fill it in, or pass {missing} to leave such rows out"
+            table.flag(empty, role, f"the {role} is empty", remedy, Remedy("missing", "drop"))
         elif empty.any():
-            warn_input(f"{empty.sum():,} rows without a {role} were left out (missing='drop')")
+            text = f"{empty.sum():,} rows without a {role} were left out ({{missing}})"
+            warn_input(text, Remedy("missing", "drop"))
     if unknown == "error":
-        remedy = "correct it, add it to the list, or pass unknown='drop' to leave such rows out"
-        table.flag(code == -2, "class", "this class is not in classes=", remedy)
+        remedy = "correct it, add it to the list, or pass {unknown} to leave such rows out"
+        remedies = (Remedy("classes"), Remedy("unknown", "drop"))
+        table.flag(code == -2, "class", "this class is not in {classes}", remedy, *remedies)
     elif (code == -2).any():
-        warn_input(f"{(code == -2).sum():,} rows with a class outside classes= were left out (unknown='drop')")
+        text = f"{(code == -2).sum():,} rows with a class outside {{classes}} were left out ({{unknown}})"
+        warn_input(text, Remedy("classes"), Remedy("unknown", "drop"))
     return usable

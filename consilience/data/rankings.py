@@ -28,7 +28,8 @@ from consilience.data.codes import (
     sized,
     sorted_names,
 )
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.columns import ANNOTATOR, CLASS, ITEM, Column
+from consilience.data.contract import Contract, array, codes, ids, moved, size
 from consilience.data.tables import (
     Problems,
     Table,
@@ -40,8 +41,7 @@ from consilience.data.tables import (
     read_table,
     warn_input,
 )
-
-__all__ = ["Rankings", "read_rankings"]
+from consilience.notes import Remedy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -65,18 +65,35 @@ class Rankings(Contract):
         ``num_tied`` is the number of rows in blocks of two classes and more.
     items, annotators, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went
         through JAX.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> rankings = cs.Rankings.from_nested([[[["flu"], ["cold"]], [["flu", "cold"]]]])  # the second annotator ties them
+    >>> rankings
+    Rankings(rows=4, reports=2, entries=2, items=1, annotators=2, classes=2)
+    >>> rankings.block.tolist()
+    [0, 1, 0, 0]
     """
 
-    report_item: Any = array()
-    report_annotator: Any = array()
-    report: Any = array()
-    block: Any = array()
-    block_size: Any = array()
-    entry: Any = array()
-    entry_item: Any = array()
-    entry_class: Any = array()
-    unlisted_report: Any = array()
-    unlisted_entry: Any = array()
+    columns = (
+        ITEM,
+        ANNOTATOR,
+        CLASS,
+        Column("rank", ("position",), help="1 is best, equal ranks are tied; a class without a row is unranked"),
+    )
+    reader = "read_rankings"
+    rows = "report"
+    report_item: Any = codes("item")
+    report_annotator: Any = codes("annotator")
+    report: Any = array(shape=("num_rows",), codes="num_reports")
+    block: Any = array(shape=("num_rows",), codes="num_rows")
+    block_size: Any = array(shape=("num_rows",))
+    entry: Any = array(shape=("num_rows",), codes="num_entries")
+    entry_item: Any = array(shape=("num_entries",), codes="num_items")
+    entry_class: Any = array(shape=("num_entries",), codes="num_classes")
+    unlisted_report: Any = array(shape=("num_unlisted",), codes="num_reports")
+    unlisted_entry: Any = array(shape=("num_unlisted",), codes="num_entries")
     num_rows: int = size()
     num_tied: int = size(derived=True)
     num_reports: int = size()
@@ -85,9 +102,9 @@ class Rankings(Contract):
     num_items: int = size()
     num_annotators: int = size()
     num_classes: int = size()
-    items: Any = ids()
-    annotators: Any = ids()
-    classes: Any = ids()
+    items: Any = ids("item")
+    annotators: Any = ids("annotator")
+    classes: Any = ids("class")
 
     @classmethod
     def from_codes(
@@ -192,6 +209,97 @@ class Rankings(Contract):
         items : ids of the cases where ``nested`` is a list.
         """
         return _from_nested(nested, Problems("the nested lists"), classes, items)
+
+    @classmethod
+    def read(
+        cls,
+        source: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        classes: Names | str | os.PathLike | None = None,
+        missing: str = "error",
+        duplicates: str = "error",
+        unknown: str = "error",
+    ) -> Rankings:
+        """Read partial rankings with ties.
+
+        Parameters
+        ----------
+        source : a table (path, data frame or dict of columns) with one row per ranked class; or a JSON file of nested
+            lists, case > annotator > block > class, as `Rankings.from_nested` takes them.
+        columns : column names for "item", "annotator", "class" and "rank" where the table has names of its own. A rank
+            is a positive number, 1 is best, equal ranks are tied, gaps do not matter; a class without a row is
+            unranked. A row without class and rank stands for an annotator who ranks nothing.
+        classes : the closed list of classes in order, or the path of a text file with one class per line. By default
+            the classes that occur, sorted.
+        missing : "error", or "drop" to take a class with an empty rank for unranked.
+        duplicates : "error", or "first" to keep the first row where an annotator ranks a class of an item again.
+        unknown : "error", or "drop" to leave out rows whose class is not in ``classes`` (tables only).
+
+        Returns
+        -------
+        rankings : items and annotators in the order of their first appearance.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> cs.read_rankings({
+        ...     "item": ["a", "a", "a"],
+        ...     "annotator": ["Ann", "Ann", "Bob"],
+        ...     "class": ["flu", "cold", "flu"],
+        ...     "rank": [1, 2, 1],
+        ... })
+        Rankings(rows=3, reports=2, entries=2, items=1, annotators=2, classes=2)
+        """
+        check_option("missing", missing, ("error", "drop"))
+        check_option("duplicates", duplicates, ("first", "error"))
+        check_option("unknown", unknown, ("error", "drop"))
+        nested = None if columns else _nested_content(source)
+        if nested is not None:
+            return _from_nested(nested[0], nested[1], classes, None)
+        table = read_table(source, choose_columns(Rankings.columns, columns))
+        closed = None if classes is None else as_names(classes, "classes")
+        return _from_table(table, closed, missing, duplicates, unknown)
+
+    @classmethod
+    def recognises(cls, source: Any) -> bool:
+        """Return whether a source is a JSON file of nested lists."""
+        return _nested_content(source) is not None
+
+    def _moved(self, dimension: str, permutation: np.ndarray) -> Self:
+        """Make the rows anew, on whose order and codes all other arrays depend."""
+        axes = self._axes()
+        items, annotators = (
+            moved(np.asarray(getattr(self, name)), *axes[name], dimension, permutation)
+            for name in ("report_item", "report_annotator")
+        )
+        row = np.asarray(self.report)
+        classes = moved(np.asarray(self.entry_class)[self.entry], (), "class", dimension, permutation)
+        named = {
+            field: names if names is None or dimension != own else names[np.argsort(permutation)]
+            for field, own, names in (
+                ("items", "item", self.items), ("annotators", "annotator", self.annotators),
+                ("classes", "class", self.classes),
+            )
+        }  # fmt: skip
+        return self._of(items, annotators, moved(row, (), "report", dimension, permutation), self.block, classes, named)
+
+    def repeated(self, number: int) -> Self:
+        """Return the rankings with every report so many times."""
+        report = np.arange(number)[:, None] * self.num_reports + np.asarray(self.report)
+        tiled = (np.tile(array, number) for array in (self.report_item, self.report_annotator))
+        block, classes = (np.tile(array, number) for array in (self.block, np.asarray(self.entry_class)[self.entry]))
+        named = {"items": self.items, "annotators": self.annotators, "classes": self.classes}
+        return self._of(*tiled, report.ravel(), block, classes, named)
+
+    def _of(self, *parts: Any) -> Self:
+        """Make rankings of codes, as many things as here, and ids, which may be ``None``."""
+        *codes, names = parts
+        sizes = {name: getattr(self, name) for name in ("num_items", "num_annotators", "num_classes")}
+        return self.from_codes(*codes, **sizes).replace(**names)
+
+
+read_rankings = Rankings.read
 
 
 def _dense_blocks(report: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -330,56 +438,19 @@ def _class_codes(
     codes[[not text for text in texts]] = -1
     _report_rows(codes == -1, named, "the class is empty or no text", "name the class", place, problems)
     remedy = "correct it or add it to the list"
-    _report_rows(codes == -2, named, "this class is not in classes=", remedy, place, problems)
+    _report_rows(codes == -2, named, "this class is not in {classes}", remedy, place, problems, Remedy("classes"))
     return codes, order
 
 
 def _report_rows(
-    rows: np.ndarray, named: list[Any], message: str, remedy: str, place: Callable[[int], str], problems: Problems
-) -> None:
+    rows: np.ndarray, named: list[Any], message: str, remedy: str, place: Callable[[int], str], problems: Problems,
+    *remedies: Remedy,
+) -> None:  # fmt: skip
     for row in np.flatnonzero(rows)[:1000].tolist():
-        problems.add(message, remedy, row=place(row), column="class", value=named[row])
+        problems.add(message, remedy, *remedies, row=place(row), column="class", value=named[row])
 
 
 # ---- files and data frames ----
-
-
-def read_rankings(
-    source: Any,
-    *,
-    columns: Mapping[str, str] | None = None,
-    classes: Names | str | os.PathLike | None = None,
-    missing: str = "error",
-    duplicates: str = "error",
-    unknown: str = "error",
-) -> Rankings:
-    """Read partial rankings with ties.
-
-    Parameters
-    ----------
-    source : a table (path, data frame or dict of columns) with one row per ranked class; or a JSON file of nested
-        lists, case > annotator > block > class, as `Rankings.from_nested` takes them.
-    columns : column names for "item", "annotator", "class" and "rank" where the table has names of its own. A rank is
-        a positive number, 1 is best, equal ranks are tied, gaps do not matter; a class without a row is unranked. A
-        row without class and rank stands for an annotator who ranks nothing.
-    classes : the closed list of classes in order, or the path of a text file with one class per line. By default the
-        classes that occur, sorted.
-    missing : "error", or "drop" to take a class with an empty rank for unranked.
-    duplicates : "error", or "first" to keep the first row where an annotator ranks a class of an item again.
-    unknown : "error", or "drop" to leave out rows whose class is not in ``classes`` (tables only).
-
-    Returns
-    -------
-    rankings : items and annotators in the order of their first appearance.
-    """
-    check_option("missing", missing, ("error", "drop"))
-    check_option("duplicates", duplicates, ("first", "error"))
-    check_option("unknown", unknown, ("error", "drop"))
-    nested = None if columns else _nested_content(source)
-    if nested is not None:
-        return _from_nested(nested[0], nested[1], classes, None)
-    table = read_table(source, choose_columns(("item", "annotator", "class", "rank"), (), columns))
-    return _from_table(table, None if classes is None else as_names(classes, "classes"), missing, duplicates, unknown)
 
 
 def _nested_content(source: Any) -> tuple[Any, Problems] | None:
@@ -431,13 +502,16 @@ def _apply_policies(table: Table, code: np.ndarray, missing: str, unknown: str) 
     table.flag(no_class & ~no_rank, "rank", "there is a rank but no class", "name the class or delete the row")
     unranked = no_rank & ~no_class
     if missing == "error":
-        remedy = "fill it in, or pass missing='drop' to take the class for unranked"
-        table.flag(unranked, "class", "the rank of this class is empty", remedy)
+        remedy = "fill it in, or pass {missing} to take the class for unranked"
+        table.flag(unranked, "class", "the rank of this class is empty", remedy, Remedy("missing", "drop"))
     elif unranked.any():
-        warn_input(f"{unranked.sum():,} classes with an empty rank were taken for unranked (missing='drop')")
+        text = f"{unranked.sum():,} classes with an empty rank were taken for unranked ({{missing}})"
+        warn_input(text, Remedy("missing", "drop"))
     if unknown == "error":
-        remedy = "correct it, add it to the list, or pass unknown='drop' to leave such rows out"
-        table.flag(foreign, "class", "this class is not in classes=", remedy)
+        remedy = "correct it, add it to the list, or pass {unknown} to leave such rows out"
+        remedies = (Remedy("classes"), Remedy("unknown", "drop"))
+        table.flag(foreign, "class", "this class is not in {classes}", remedy, *remedies)
     elif foreign.any():
-        warn_input(f"{foreign.sum():,} rows with a class outside classes= were left out (unknown='drop')")
+        text = f"{foreign.sum():,} rows with a class outside {{classes}} were left out ({{unknown}})"
+        warn_input(text, Remedy("classes"), Remedy("unknown", "drop"))
     return (code >= 0) & ~no_rank

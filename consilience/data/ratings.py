@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consilience.data.codes import Names, as_numbers, compact, keep_repeated, names_or_codes, require_rows, sized
-from consilience.data.contract import Contract, array, ids, size
+from consilience.data.columns import ANNOTATOR, ITEM, Column
+from consilience.data.contract import Contract, codes, ids, size, values
 from consilience.data.tables import Problems, check_option, choose_columns, read_table, warn_input
-
-__all__ = ["Ratings", "read_ratings"]
+from consilience.notes import Remedy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -26,16 +26,25 @@ class Ratings(Contract):
     rating : float64, shape ``(rating,)``, finite, in the units of the file.
     num_ratings, num_items, num_annotators : sizes.
     items, annotators : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> cs.Ratings.from_codes(item=[0, 0, 1], annotator=[0, 1, 0], rating=[1.5, 2.0, 4.0])
+    Ratings(ratings=3, items=2, annotators=2)
     """
 
-    item: Any = array()
-    annotator: Any = array()
-    rating: Any = array()
+    columns = (ITEM, ANNOTATOR, Column("rating", ("score", "value"), help="a number"))
+    reader = "read_ratings"
+    rows = "rating"
+    item: Any = codes("item")
+    annotator: Any = codes("annotator")
+    rating: Any = values()
     num_ratings: int = size()
     num_items: int = size()
     num_annotators: int = size()
-    items: Any = ids()
-    annotators: Any = ids()
+    items: Any = ids("item")
+    annotators: Any = ids("annotator")
 
     @classmethod
     def from_codes(
@@ -82,37 +91,53 @@ class Ratings(Contract):
             annotators=names_or_codes(annotators, num_annotators, "annotators"),
         )
 
+    @classmethod
+    def read(
+        cls,
+        source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error", duplicates: str = "keep"
+    ) -> Ratings:
+        """Read numbers from a crowd.
 
-def read_ratings(
-    source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error", duplicates: str = "keep"
-) -> Ratings:
-    """Read numbers from a crowd.
+        Parameters
+        ----------
+        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
+        columns : column names for "item", "annotator" and "rating" where the table has names of its own.
+        missing : "error", or "drop" to leave out rows whose rating is empty. An empty item or annotator is always an
+            error.
+        duplicates : what to do when an annotator rates an item again: "keep" counts every row, "first" keeps the first,
+            "error" refuses.
 
-    Parameters
-    ----------
-    source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns.
-    columns : column names for "item", "annotator" and "rating" where the table has names of its own.
-    missing : "error", or "drop" to leave out rows whose rating is empty. An empty item or annotator is always an error.
-    duplicates : what to do when an annotator rates an item again: "keep" counts every row, "first" keeps the first,
-        "error" refuses.
+        Returns
+        -------
+        ratings : items and annotators in the order of their first appearance.
 
-    Returns
-    -------
-    ratings : items and annotators in the order of their first appearance.
-    """
-    check_option("missing", missing, ("error", "drop"))
-    check_option("duplicates", duplicates, ("keep", "first", "error"))
-    table = read_table(source, choose_columns(("item", "annotator", "rating"), (), columns))
-    item, items = table.texts("item", required=True)
-    annotator, annotators = table.texts("annotator", required=True)
-    rating, empty = table.numbers("rating"), table.empty("rating")
-    if missing == "error":
-        table.flag(empty, "rating", "the rating is empty", "fill it in, or pass missing='drop' to leave such rows out")
-    elif empty.any():
-        warn_input(f"{empty.sum():,} rows without a rating were left out (missing='drop')")
-    keep = ~empty & keep_repeated(table, ~empty, (item, annotator), duplicates, "item and annotator")
-    table.problems.raise_any()
-    require_rows(table, keep)
-    item, item_ids = compact(item[keep], items)
-    annotator, annotator_ids = compact(annotator[keep], annotators)
-    return Ratings.from_codes(item, annotator, rating[keep], items=item_ids, annotators=annotator_ids)
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"item": ["a", "a", "b"], "annotator": ["Ann", "Bob", "Ann"], "rating": [1.5, 2, 4]}
+        >>> ratings = cs.read_ratings(table)
+        >>> ratings
+        Ratings(ratings=3, items=2, annotators=2)
+        >>> ratings.rating.tolist()
+        [1.5, 2.0, 4.0]
+        """
+        check_option("missing", missing, ("error", "drop"))
+        check_option("duplicates", duplicates, ("keep", "first", "error"))
+        table = read_table(source, choose_columns(Ratings.columns, columns))
+        item, items = table.texts("item", required=True)
+        annotator, annotators = table.texts("annotator", required=True)
+        rating, empty = table.numbers("rating"), table.empty("rating")
+        if missing == "error":
+            remedy = "fill it in, or pass {missing} to leave such rows out"
+            table.flag(empty, "rating", "the rating is empty", remedy, Remedy("missing", "drop"))
+        elif empty.any():
+            warn_input(f"{empty.sum():,} rows without a rating were left out ({{missing}})", Remedy("missing", "drop"))
+        keep = ~empty & keep_repeated(table, ~empty, (item, annotator), duplicates, "item and annotator")
+        table.problems.raise_any()
+        require_rows(table, keep)
+        item, item_ids = compact(item[keep], items)
+        annotator, annotator_ids = compact(annotator[keep], annotators)
+        return Ratings.from_codes(item, annotator, rating[keep], items=item_ids, annotators=annotator_ids)
+
+
+read_ratings = Ratings.read

@@ -6,23 +6,25 @@ import collections
 import csv
 import dataclasses
 import difflib
+import functools
 import itertools
 import os
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from consilience.data.codes import object_array, recode, repeated
-from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import ALIASES, Problems, Table, all_columns, read_table, warn_input
+from consilience.data.columns import Column
+from consilience.data.contract import Contract, array, ids, per, size
+from consilience.data.tables import Problems, Table, all_columns, is_rows, read_table, warn_input
 from consilience.errors import InputError, UnsupportedRequest
-
-__all__ = ["Records", "read_records", "records_and_ids", "write_records"]
+from consilience.notes import Remedy
+from consilience.output import STANDARD_OUTPUT, text_stream, write_folder, write_output
 
 _ROW = "row"  # the id that numbers the rows, where no column has that name
+_FIELDS = Remedy("fields")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -45,25 +47,51 @@ class Records(Contract):
     num_records, num_fields, num_sources, num_values : sizes; ``num_values`` is that of all vocabularies together.
     records, fields, sources, values, entities : object arrays of the user's own ids and texts, in code order;
         ``None`` in a copy that went through JAX.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> table = {"id": ["r1", "r2", "r3"], "name": ["Ann", "Bob", "Ann"], "town": ["Ulm", "Bonn", ""]}
+    >>> records = cs.read_records(table)
+    >>> records.fields.tolist()
+    ['name', 'town']
+    >>> records.value.tolist()
+    [[0, 1, 0], [0, 1, -1]]
     """
 
-    value: Any = array()
-    source: Any = array()
-    first_value: Any = array()
-    entity: Any = array(default=None)
-    candidate: Any = array(default=None)
-    similar: Any = array(default=None, later=True)
-    near: Any = array(default=None, later=True)
-    distance: Any = array(default=None, later=True)
+    columns = (Column("id", ("record_id", "rec_id"), "record", "the record, unique within its source"),)
+    other_columns = "fields, in columns of any name"
+    reader = "read_records"
+    rows = "record"
+    value: Any = per("field", "record", codes="num_values", missing=True)
+    source: Any = per("record", codes="file")
+    first_value: Any = array(shape=(-1,))
+    entity: Any = per("record", codes="known_entity", missing=True, default=None)
+    candidate: Any = per(-1, 2, codes="record", default=None)
+    similar: Any = per("field", default=None, later=True)
+    near: Any = array(shape=(-1, 2), codes="num_values", default=None, later=True)
+    distance: Any = array(shape=(-1,), default=None, later=True)
     num_records: int = size()
     num_fields: int = size()
     num_sources: int = size()
     num_values: int = size()
-    records: Any = ids()
-    fields: Any = ids()
-    sources: Any = ids()
-    values: Any = ids()
-    entities: Any = ids()
+    records: Any = ids("record")
+    fields: Any = ids("field")
+    sources: Any = ids("file")
+    values: Any = ids()  # the texts of all vocabularies, which name nothing without their field
+    entities: Any = ids("known_entity")
+
+    def problem(self) -> str | None:
+        """Return in words what no reader makes; see `Contract.problem`."""
+        if found := super().problem():
+            return found
+        first, value = np.asarray(self.first_value, np.int64), np.asarray(self.value)
+        sizes = np.diff(first)
+        if len(first) != self.num_fields + 1 or first[0] != 0 or first[-1] != self.num_values or (sizes < 0).any():
+            return "'first_value' does not divide the values among the fields"
+        if (value >= sizes[:, None]).any():
+            return "'value' has codes outside the vocabulary of the field"
+        return None
 
     def vocabulary(self, field: str) -> np.ndarray:
         """Return the distinct texts of a field, in code order."""
@@ -144,6 +172,33 @@ class Records(Contract):
             values=np.concatenate([self.values[:first], kept, self.values[last:]]),
         )
 
+    def _moved(self, dimension: str, permutation: np.ndarray) -> Self:
+        if dimension == "field":  # the vocabularies move too
+            return self.of_fields(self.fields[np.argsort(permutation)])
+        return super()._moved(dimension, permutation)
+
+    def _settled(self) -> Self:
+        """Return the records in the order of their files, and the pairs in theirs."""
+        order = np.argsort(self.source, kind="stable")
+        records = self if (np.diff(order) > 0).all() else super()._moved("record", np.argsort(order))
+        if records.candidate is None:
+            return records
+        pairs = np.unique(np.sort(records.candidate, axis=1), axis=0)
+        return records.replace(candidate=pairs)
+
+    def repeated(self, number: int) -> Self:
+        """Return the records so many times each, the copies with ids of their own.
+
+        Raises
+        ------
+        UnsupportedRequest : where the pairs that may be linked are given, which say nothing of copies.
+        """
+        if self.candidate is not None:
+            raise UnsupportedRequest("give the pairs that may be linked after repeating the records")
+        copies = super().repeated(number)
+        names = (f"{name} ({copy + 1})" if copy else name for copy in range(number) for name in self.records)
+        return copies.replace(records=object_array(names))._settled()
+
     def _check_values_are_free(self) -> None:
         if self.near is not None:
             raise UnsupportedRequest("choose fields and equal values before saying which values are similar")
@@ -161,41 +216,56 @@ class Records(Contract):
             raise Problems(None).fail(problem, "name one of them")
         return int(found[0])
 
+    @classmethod
+    def read(
+        cls,
+        sources: Any,
+        *,
+        id: str | None = None,
+        entity: str | None = None,
+        fields: Sequence[str] | None = None,
+        missing_values: Sequence[str] = (),
+    ) -> Records:
+        """Read records that are to be linked.
 
-def read_records(
-    sources: Any,
-    *,
-    id: str | None = None,
-    entity: str | None = None,
-    fields: Sequence[str] | None = None,
-    missing_values: Sequence[str] = (),
-) -> Records:
-    """Read records that are to be linked.
+        Parameters
+        ----------
+        sources : one source (a path, a data frame or a dict of columns), a list of sources, or a dict ``{name:
+            source}`` of paths, data frames or dicts of columns. A record may repeat within a source and across sources.
+        id : the column that names each record, unique within a source; by default ``id``, ``record_id`` or ``rec_id``.
+            With "row", where no column has that name, the rows are numbered from 1.
+        entity : a column with the known entity, for evaluation; it is no field.
+        fields : the columns to compare, in order; by default all others. A source that lacks one has it missing.
+        missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
 
-    Parameters
-    ----------
-    sources : one source (a path, a data frame or a dict of columns), a list of sources, or a dict ``{name: source}`` of
-        paths, data frames or dicts of columns. A record may repeat within a source and across sources.
-    id : the column that names each record, unique within a source; by default ``id``, ``record_id`` or ``rec_id``. With
-        "row", where no column has that name, the rows are numbered from 1.
-    entity : a column with the known entity, for evaluation; it is no field.
-    fields : the columns to compare, in order; by default all others. A source that lacks one has it missing.
-    missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
+        Returns
+        -------
+        records : in the order of the sources. An id that occurs in several sources is written ``source:id``.
 
-    Returns
-    -------
-    records : in the order of the sources. An id that occurs in several sources is written ``source:id``.
+        Warns
+        -----
+        InputWarning : of fields that are empty, or have one value alone; they are kept, and carry nothing.
 
-    Warns
-    -----
-    InputWarning : of fields that are empty, or have one value alone; they are kept, and carry nothing.
+        Raises
+        ------
+        InputError : with every problem of all sources. Among them are ids that are empty or occur twice in a source,
+            columns that no source has, and records without any value.
 
-    Raises
-    ------
-    InputError : with every problem of all sources. Among them are ids that are empty or occur twice in a source,
-        columns that no source has, and records without any value.
-    """
-    return records_and_ids(sources, id=id, entity=entity, fields=fields, missing_values=missing_values)[0]
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> clinic = {"id": ["c1", "c2"], "name": ["Ann", "Bob"], "town": ["Ulm", "Bonn"]}
+        >>> register = {"id": ["r1"], "name": ["Ann"], "town": ["Ulm"]}
+        >>> records = cs.read_records({"clinic": clinic, "register": register})
+        >>> records
+        Records(records=3, fields=2, sources=2, values=4)
+        >>> records.records.tolist()
+        ['c1', 'c2', 'r1']
+        """
+        return records_and_ids(sources, id=id, entity=entity, fields=fields, missing_values=missing_values)[0]
+
+
+read_records = Records.read
 
 
 def records_and_ids(
@@ -252,6 +322,8 @@ def _columns_of_pairs(names: list[str], problems: Problems) -> dict[str, int]:
 
 
 def _named_sources(sources: Any) -> dict[str, Any]:
+    if is_rows(sources):
+        sources = [sources]
     if isinstance(sources, Mapping) and all(
         isinstance(value, str | os.PathLike | Mapping) or hasattr(value, "columns") for value in sources.values()
     ):
@@ -268,7 +340,7 @@ def _named_sources(sources: Any) -> dict[str, Any]:
 
 def _id_column(table: Table, given: str | None) -> str:
     names = {column.casefold(): column for column in table.columns}
-    wanted = ("id", *ALIASES["id"]) if given is None else (given.strip().casefold(),)
+    wanted = ("id", *Records.columns[0].aliases) if given is None else (given.strip().casefold(),)
     for name in wanted:
         if name in names:
             return names[name]
@@ -276,9 +348,9 @@ def _id_column(table: Table, given: str | None) -> str:
         return _ROW
     listed = ", ".join(map(repr, table.columns))
     message = f"there is no column {' or '.join(map(repr, wanted))}; the table has {listed}"
-    remedy = f"say which column names the records, as in id='person', or number the rows with id='{_ROW}'"
+    remedy = "say which column names the records, as in {id}, or number the rows with {id}"
     remedy = _meant(given or "id", table.columns) or remedy
-    raise table.problems.fail(message, remedy, column=given or "id")
+    raise table.problems.fail(message, remedy, Remedy("id", "person"), Remedy("id", _ROW), column=given or "id")
 
 
 def _check_fields(tables: dict[str, Table], fields: Sequence[str], entity: str | None) -> None:
@@ -290,9 +362,9 @@ def _check_fields(tables: dict[str, Table], fields: Sequence[str], entity: str |
             remedy = _meant(field, known) or "correct the name"
             problems.add(f"no source has this column; there are {listed}", remedy, column=field)
     if entity in fields:
-        problems.add("the known entity would tell the answer", "leave it out of fields=", column=entity)
+        problems.add("the known entity would tell the answer", "leave it out of {fields}", _FIELDS, column=entity)
     if len(set(fields)) != len(fields) or not fields:
-        problems.add("at least one field is expected, each once", "name the columns to compare in fields=")
+        problems.add("at least one field is expected, each once", "name the columns to compare in {fields}", _FIELDS)
     problems.raise_any()
 
 
@@ -318,14 +390,16 @@ def _check_values(
 ) -> None:
     """Refuse records without any value, and warn of fields that tell no two records apart."""
     if not any(names for _, names in columns):
-        remedy = "name other columns in fields=, or check missing_values="
-        raise Problems(_files(tables)).fail(f"every value of {', '.join(fields)} is missing", remedy)
+        remedy = "name other columns in {fields}, or check {missing_values}"
+        message = f"every value of {', '.join(fields)} is missing"
+        raise Problems(_files(tables)).fail(message, remedy, _FIELDS, Remedy("missing_values"))
     if len(columns[0][0]) == 1:
         return
     for field, (_, names) in zip(fields, columns, strict=True):
         if len(names) < 2:
             only = f"has no other value than {names[0]!r}" if names else "is empty in every record"
-            warn_input(f"the field '{field}' {only}: it carries nothing, and may be left out of fields=", stacklevel=5)
+            text = f"the field '{field}' {only}: it carries nothing, and may be left out of {{fields}}"
+            warn_input(text, _FIELDS, stacklevel=5)
 
 
 def _record_ids(table: Table, id_column: str) -> list[str]:
@@ -369,8 +443,8 @@ def _join(tables: dict[str, Table], field: str, missing_values: Sequence[str]) -
     return np.maximum(joined, -1), vocabulary
 
 
-def write_records(records: Records, path: str | os.PathLike) -> dict[str, Path]:
-    """Write records as CSV files that `read_records` reads, in place of earlier ones.
+def write_records(records: Records, path: str | os.PathLike, *, force: bool = False) -> dict[str, Path]:
+    """Write records as CSV files that `read_records` reads.
 
     The columns are ``id``, the fields, and ``entity`` where entities are known; a missing value is an empty cell.
 
@@ -378,7 +452,8 @@ def write_records(records: Records, path: str | os.PathLike) -> dict[str, Path]:
     ----------
     records : of one or several sources.
     path : a folder, in which every source becomes ``source.csv``; or, for records of one source, a file ending in
-        ``.csv``. Files appear when all are complete.
+        ``.csv``, or ``-`` for standard output. Files appear when all are complete.
+    force : replace files that exist.
 
     Returns
     -------
@@ -388,30 +463,40 @@ def write_records(records: Records, path: str | os.PathLike) -> dict[str, Path]:
     Raises
     ------
     UnsupportedRequest : where names of fields or sources cannot stand in such files.
+    OutputRefused : where a file must not be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> records = cs.read_records({"id": ["r1", "r2"], "name": ["Ann", "Bob"], "town": ["Ulm", "Bonn"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "people.csv")
+    ...     _ = cs.write_records(records, path)
+    ...     print(path.read_text().strip())
+    id,name,town
+    r1,Ann,Ulm
+    r2,Bob,Bonn
     """
-    target = Path(path)
-    to_file = target.suffix.lower() == ".csv"
+    to_file = os.fspath(path) == STANDARD_OUTPUT or Path(path).suffix.lower() == ".csv"
     _check_names(records, to_file)
-    paths = {name: target if to_file else target / f"{name}.csv" for name in records.sources}
     columns = {"id": records.records, **{field: records.column(field) for field in records.fields}}
     if records.entity is not None:
         columns["entity"] = np.append(records.entities, [None])[records.entity]
     first = np.searchsorted(records.source, np.arange(records.num_sources + 1))
-    partial = {one: one.with_name(f".{one.name}.{secrets.token_hex(4)}") for one in paths.values()}
-    try:
-        for code, one in enumerate(paths.values()):
-            one.parent.mkdir(parents=True, exist_ok=True)
-            rows = slice(first[code], first[code + 1])
-            with partial[one].open("w", encoding="utf-8", newline="") as stream:
-                writer = csv.writer(stream)
-                writer.writerow(columns)
-                writer.writerows(zip(*(column[rows].tolist() for column in columns.values()), strict=True))
-        for one, written in partial.items():
-            os.replace(written, one)
-    finally:
-        for written in partial.values():
-            written.unlink(missing_ok=True)
-    return paths
+
+    def write(stream: BinaryIO, code: int) -> None:
+        rows = slice(first[code], first[code + 1])
+        with text_stream(stream) as text:
+            writer = csv.writer(text)
+            writer.writerow(columns)
+            writer.writerows(zip(*(column[rows].tolist() for column in columns.values()), strict=True))
+
+    if to_file:
+        return {records.sources[0]: write_output(path, functools.partial(write, code=0), force=force)}
+    files = {f"{name}.csv": functools.partial(write, code=code) for code, name in enumerate(records.sources)}
+    return {name.removesuffix(".csv"): one for name, one in write_folder(path, files, force=force).items()}
 
 
 def _check_names(records: Records, to_file: bool) -> None:

@@ -1,9 +1,9 @@
 """The one place that turns what a user brings into named columns, and that says what is wrong with it.
 
 A *source* is a path (``.csv``, ``.tsv``, ``.json``, ``.jsonl``/``.ndjson``, each also with ``.gz``, or ``.parquet``), a
-data frame (pandas; anything that speaks Arrow; anything with ``to_pandas()``), or a dict of columns. Every column
-becomes codes into its distinct values, in the order of their first appearance: a check or a conversion then runs once
-per distinct value, and 10^7 rows cost a few C loops instead of 10^7 Python calls.
+data frame (pandas; anything that speaks Arrow; anything with ``to_pandas()``), a dict of columns, or a list of dicts,
+one for each row. Every column becomes codes into its distinct values, in the order of their first appearance: a check
+or a conversion then runs once per distinct value, and 10^7 rows cost a few C loops instead of 10^7 Python calls.
 
 What counts as what:
 
@@ -14,7 +14,7 @@ What counts as what:
 * Only an **empty cell** is missing; in data frames and JSON also ``None``, NaN and pandas' ``NA``.
 * A CSV file is comma-separated; where the first line has no comma but semicolons (or tabs), those separate. It is
   UTF-8, with or without a byte order mark, and its first row names the columns. Blank lines are skipped.
-* Columns are found by name, in any order and case, under the contract's name or an alias of `ALIASES`; other columns
+* Columns are found by name, in any order and case, under the name or an alias that the contract declares; other columns
   are ignored.
 * Problems are collected and raised together. They name the **line** of a text file as an editor shows it (the header is
   line 1), the **record** of a JSON array counted from 1, or the **row** of a data frame counted from 0.
@@ -42,52 +42,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from consilience.data.columns import Column
 from consilience.errors import InputError, InputProblem, InputWarning, UnknownName
-
-__all__ = [
-    "ALIASES",
-    "KEPT_PER_KIND",
-    "Column",
-    "Problems",
-    "Table",
-    "all_columns",
-    "cell_text",
-    "cell_texts",
-    "check_option",
-    "choose_columns",
-    "column_names",
-    "find_file",
-    "number",
-    "read_json",
-    "read_lines",
-    "read_table",
-    "read_text",
-    "warn_input",
-]
-
-ALIASES: dict[str, tuple[str, ...]] = {
-    "item": ("task", "question", "example", "sample", "case"),
-    "annotator": ("worker", "rater", "reader", "coder", "user", "performer"),
-    "label": ("answer", "response", "agg_label"),
-    "gold": ("truth", "true_label", "ground_truth"),
-    "weight": ("count",),
-    "rating": ("score", "value"),
-    "class": ("condition", "diagnosis", "label", "agg_label"),
-    "rank": ("position",),
-    "score": ("probability", "confidence"),
-    "group": ("risk", "category"),
-    "mention_id": ("mention", "markable"),
-    "annotator_id": ("annotator", "worker", "coder", "player"),
-    "annotation": ("label",),
-    "document_id": ("document", "doc_id"),
-    "expert": ("annotator", "worker", "rater", "user"),
-    "item_a": ("i", "a"),
-    "item_b": ("j", "b"),
-    "answer": ("link", "constraint"),
-    "id": ("record_id", "rec_id"),
-    "record": ("id", "record_id", "rec_id"),
-    "entity": ("cluster", "entity_id", "cluster_id"),
-}
+from consilience.notes import Remedy
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 KEPT_PER_KIND = 1000       # problem records kept for one kind; the rest is counted
@@ -95,7 +52,6 @@ _CHUNK_ROWS = 65536
 _FEW_REFUSED = 3            # values that are no numbers are each listed, whatever the others are
 _LOOKED_AT = 1000           # rows that tell whether a column may be one of distinct texts
 _LINE_BREAK = re.compile("\r\n|\r|\n")
-_EXACT_FLOAT = 2.0**53      # whole floats from here on may stand for several integers
 _MOST_WHOLE = 2**64         # Python refuses to write those of thousands of digits
 
 Choose = Callable[[list[str], "Problems"], dict[str, int]]
@@ -117,14 +73,15 @@ class Problems:
     found: list[InputProblem] = field(default_factory=list)
 
     def add(
-        self, message: str, remedy: str, *, row: str | None = None, column: str | None = None, value: object = None
-    ) -> None:
-        """Note one problem."""
-        self.found.append(InputProblem(message, remedy, self.file, row, column, _shown(value)))
+        self, message: str, remedy: str, *remedies: Remedy, row: str | None = None, column: str | None = None,
+        value: object = None,
+    ) -> None:  # fmt: skip
+        """Note one problem; ``remedies`` are the arguments that its texts name in braces."""
+        self.found.append(InputProblem(message, remedy, self.file, row, column, _shown(value), remedies))
 
-    def fail(self, message: str, remedy: str, **where: Any) -> InputError:
+    def fail(self, message: str, remedy: str, *remedies: Remedy, **where: Any) -> InputError:
         """Note a problem after which reading cannot go on; the caller raises what this returns."""
-        self.add(message, remedy, **where)
+        self.add(message, remedy, *remedies, **where)
         return InputError(self.found)
 
     def raise_any(self) -> None:
@@ -150,20 +107,21 @@ def _shorten(text: str, longest: int = 80) -> str:
 def check_option(name: str, value: str, allowed: Sequence[str]) -> None:
     """Raise `UnknownName` unless an option has one of its documented values."""
     if value not in allowed:
-        raise UnknownName(f"{name}={value!r} is not an option; pass one of {', '.join(map(repr, allowed))}")
+        listed = ", ".join(map(repr, allowed))
+        raise UnknownName(f"{{{name}}} is not an option; pass one of {listed}", Remedy(name, value))
 
 
-def warn_input(text: str, stacklevel: int = 4) -> None:
+def warn_input(text: str, *remedies: Remedy, stacklevel: int = 4) -> None:
     """Warn that a documented policy repaired or left out something, at the line of the user so many calls above."""
-    warnings.warn(text, InputWarning, stacklevel=stacklevel)
+    warnings.warn(InputWarning(text, *remedies), stacklevel=stacklevel)
 
 
 # ---- columns and tables ----
 
 
 @dataclass(frozen=True)
-class Column:
-    """One column as codes into its distinct values.
+class Cells:
+    """The cells of one column as codes into its distinct values.
 
     Parameters
     ----------
@@ -190,7 +148,7 @@ class Table:
     numbers_of_rows : shape ``(row,)``; the number of each row in that unit.
     """
 
-    columns: dict[str, Column]
+    columns: dict[str, Cells]
     num_rows: int
     problems: Problems
     unit: str
@@ -200,17 +158,17 @@ class Table:
         """Return what to call a row in a message."""
         return self.unit.format(self.numbers_of_rows[row])
 
-    def flag(self, rows: np.ndarray, role: str, message: str, remedy: str) -> None:
+    def flag(self, rows: np.ndarray, role: str, message: str, remedy: str, *remedies: Remedy) -> None:
         """Note the same problem for every row of a mask, with the value that stands there in the column of ``role``."""
         offending = np.flatnonzero(rows)
         column = self.columns[role]
         for row in offending[:KEPT_PER_KIND].tolist():
             code = int(column.codes[row])
             value = column.values[code] if code >= 0 else None
-            self.problems.add(message, remedy, row=self.place(row), column=column.name, value=value)
+            self.problems.add(message, remedy, *remedies, row=self.place(row), column=column.name, value=value)
         if len(offending) > KEPT_PER_KIND:
             more = len(offending) - KEPT_PER_KIND
-            self.problems.add(f"{message}: {more:,} further rows", remedy, column=column.name)
+            self.problems.add(f"{message}: {more:,} further rows", remedy, *remedies, column=column.name)
 
     def texts(self, role: str, *, required: bool = False) -> tuple[np.ndarray, list[str]]:
         """Read a column as text.
@@ -366,7 +324,8 @@ def _float_text(value: Any) -> tuple[str, str | None]:
         return "", "infinity cannot name anything"
     if value != int(value):
         return str(value), None
-    if abs(value) >= _EXACT_FLOAT:
+    # From there on a float may stand for several whole numbers: 2**53 for those of 64 bits.
+    if abs(value) >= 2.0 ** (np.finfo(type(value)).nmant + 1):
         return "", "this whole number is too large for a float column and may have lost digits"
     return str(int(value)), None
 
@@ -374,57 +333,62 @@ def _float_text(value: Any) -> tuple[str, str | None]:
 # ---- which columns ----
 
 
-def choose_columns(
-    required: Sequence[str], optional: Sequence[str] = (), columns: Mapping[str, str] | None = None
-) -> Choose:
+def choose_columns(declared: Sequence[Column], columns: Mapping[str, str] | None = None) -> Choose:
     """Return a function that finds the columns of a contract among the names of a table.
 
     Parameters
     ----------
-    required, optional : roles, such as "item".
-    columns : role to column name, for tables with other names than `ALIASES` knows.
+    declared : the columns; their names are the roles.
+    columns : role to column name, for tables with other names than are declared.
+
+    Raises
+    ------
+    UnknownName : a role is not among the columns.
+    InputError : of the function that is returned, where a column is absent or several could be it.
     """
     given = {} if columns is None else dict(columns)
-    roles = (*required, *optional)
-    unknown = [role for role in given if role not in roles]
+    known = {column.name: column for column in declared}
+    required = [column.name for column in declared if not column.optional]
+    unknown = [role for role in given if role not in known]
     if unknown:
         listed = ", ".join(map(repr, unknown))
         raise UnknownName(
-            f"columns= names {listed}; what can be named are the columns for {', '.join(roles)}"
+            f"{{columns}} names {listed}; what can be named are the columns for {', '.join(known)}", Remedy("columns")
         )
 
     def choose(names: list[str], problems: Problems) -> dict[str, int]:
         chosen: dict[str, int] = {}
-        for role in sorted(roles, key=lambda role: role not in given):
+        for role in sorted(known, key=lambda role: role not in given):
             free = {position: name for position, name in enumerate(names) if position not in chosen.values()}
-            found = _find(role, given.get(role), free)
+            found = _find(known[role], given.get(role), free)
             if len(found) == 1:
                 chosen[role] = found[0]
             elif found:
                 listed = ", ".join(repr(names[position]) for position in found)
-                remedy = f"pass columns={{'{role}': …}}"
-                problems.add(f"several columns could be '{role}': {listed}", remedy, column=role)
+                named = Remedy("columns", {role: ...})
+                problems.add(f"several columns could be '{role}': {listed}", "pass {columns}", named, column=role)
             elif role in required or role in given:
-                problems.add(*_absent(role, given.get(role), names, required), column=given.get(role, role))
+                absent = _absent(role, given.get(role), names, required)
+                problems.add(*absent, Remedy("columns", {role: ...}), column=given.get(role, role))
         problems.raise_any()
         return chosen
 
     return choose
 
 
-def _find(role: str, given: str | None, names: dict[int, str]) -> list[int]:
-    """Return the positions that fit best: the given name, the role's own name, or its aliases."""
+def _find(column: Column, given: str | None, names: dict[int, str]) -> list[int]:
+    """Return the positions that fit best: the given name, the column's own name, or its aliases."""
     if given is not None:
         exact = [position for position, name in names.items() if name == str(given).strip()]
         return exact or [p for p, name in names.items() if name.casefold() == str(given).strip().casefold()]
-    own = [position for position, name in names.items() if name.casefold() == role]
-    return own or [position for position, name in names.items() if name.casefold() in ALIASES.get(role, ())]
+    own = [position for position, name in names.items() if name.casefold() == column.name]
+    return own or [position for position, name in names.items() if name.casefold() in column.aliases]
 
 
 def _absent(role: str, given: str | None, names: list[str], required: Sequence[str]) -> tuple[str, str]:
     listed = ", ".join(repr(_shorten(name)) for name in names[:12]) + (", …" if len(names) > 12 else "")
     wanted = f"'{role}'" if given is None else f"'{given}' (given for '{role}')"
-    remedy = f"pass columns={{'{role}': …}}, or begin the file with a header line {','.join(required)}"
+    remedy = f"pass {{columns}}, or begin the file with a header line {','.join(required)}"
     return f"there is no column {wanted}; the table has {listed or 'no columns'}", remedy
 
 
@@ -450,7 +414,7 @@ def read_table(source: Any, choose: Choose) -> Table:
 
     Parameters
     ----------
-    source : a path, a data frame or a dict of columns; see the head of this file.
+    source : a path, a data frame, a dict of columns or a list of rows; see the head of this file.
     choose : finds the wanted columns among the names: `choose_columns` or `all_columns`.
 
     Returns
@@ -466,6 +430,9 @@ def read_table(source: Any, choose: Choose) -> Table:
             table = _read_delimited(path, ending, choose, problems)
         else:
             table = _read_records(path, ending, choose, problems)
+    elif is_rows(source):
+        numbered = list(enumerate(source))
+        table = _records_table(numbered, "row {} (counted from 0)", choose, Problems("the list of rows"))
     elif isinstance(source, Mapping):
         table = _read_mapping(source, choose, Problems("the dict of columns"))
     else:
@@ -476,12 +443,27 @@ def read_table(source: Any, choose: Choose) -> Table:
     return table
 
 
+def is_rows(source: Any) -> bool:
+    """Return whether a source is a list of rows, each a dict of plain values: not of columns, as a table is."""
+    return (
+        isinstance(source, list | tuple)
+        and bool(source)
+        and all(isinstance(row, dict) for row in source)
+        and not any(isinstance(value, list | tuple) or getattr(value, "ndim", 0) for value in source[0].values())
+    )
+
+
 class _Names(Exception):
     """Ends the reading of a source once the names of its columns are known."""
 
 
 def column_names(source: Any) -> list[str]:
-    """Return the names of the columns of a source, and read no further than that takes."""
+    """Return the names of the columns of a source, and read no further than that takes.
+
+    Raises
+    ------
+    InputError : the source cannot be read.
+    """
 
     def stop(names: list[str], problems: Problems) -> dict[str, int]:
         raise _Names(names)
@@ -494,7 +476,12 @@ def column_names(source: Any) -> list[str]:
 
 
 def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
-    """Return the path of an existing file and its ending without ``.gz``."""
+    """Return the path of an existing file and its ending without ``.gz``.
+
+    Raises
+    ------
+    InputError : there is no such file, it is a folder, cannot be opened, or has another ending.
+    """
     path = Path(source)
     problems = Problems(_shorten(str(path), 1000))
     try:
@@ -519,7 +506,12 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -> Any:
-    """Run a parser over a text file; whatever is wrong with the bytes becomes a problem."""
+    """Run a parser over a text file; whatever is wrong with the bytes becomes a problem.
+
+    Raises
+    ------
+    InputError : the file cannot be read, is damaged, or is no UTF-8.
+    """
     try:
         with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
             return parse(stream)
@@ -559,8 +551,8 @@ class _Encoder:
     def extend(self, values: Iterable[Any], count: int) -> None:
         self._parts.append(np.fromiter(map(self._lookup.__getitem__, values), np.int32, count))
 
-    def column(self, name: str) -> Column:
-        return Column(name, np.concatenate(self._parts), list(self._lookup))
+    def column(self, name: str) -> Cells:
+        return Cells(name, np.concatenate(self._parts), list(self._lookup))
 
 
 def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:
@@ -707,7 +699,7 @@ def _records_table(numbered: list[tuple[int, Any]], unit: str, choose: Choose, p
     return Table(columns, len(kept), problems, unit, np.array([place for place, _ in kept], np.int64))
 
 
-def _from_values(name: str, values: Iterable[Any]) -> Column:
+def _from_values(name: str, values: Iterable[Any]) -> Cells:
     """Encode Python values."""
     cells = list(values)
     kinds = set(map(type, cells))
@@ -752,11 +744,11 @@ def _read_mapping(source: Mapping, choose: Choose, problems: Problems) -> Table:
     return Table(encoded, num_rows, problems, "row {} (counted from 0)", range(num_rows))
 
 
-def _from_series(name: str, values: Any) -> Column:
+def _from_series(name: str, values: Any) -> Cells:
     """Encode a pandas column by pandas itself, anything else value by value."""
     kind = str(getattr(values, "dtype", ""))
     if kind in ("str", "string") and (texts := _distinct_texts(values)) is not None:
-        return Column(name, np.arange(len(texts), dtype=np.int32), texts)
+        return Cells(name, np.arange(len(texts), dtype=np.int32), texts)
     mixed = kind == "object" and bool in set(map(type, np.asarray(values)))
     if hasattr(values, "factorize") and not mixed:
         try:
@@ -764,10 +756,12 @@ def _from_series(name: str, values: Any) -> Column:
             if str(distinct.dtype) in ("str", "string"):
                 distinct = distinct.to_numpy(dtype=object)  # a list of Arrow's texts is slow to make
             at_once = getattr(distinct.dtype, "kind", "") in "iuO"
-            return Column(name, codes.astype(np.int32), distinct.tolist() if at_once else list(distinct))
+            return Cells(name, codes.astype(np.int32), distinct.tolist() if at_once else list(distinct))
         except TypeError:
             pass
-    return _from_values(name, values.tolist() if isinstance(values, np.ndarray) else values)
+    # Of floats of less than 64 bits the type tells how exact they are.
+    plain = isinstance(values, np.ndarray) and values.dtype.char not in "ef"
+    return _from_values(name, values.tolist() if plain else values)
 
 
 def _distinct_texts(values: Any) -> list[str] | None:
@@ -859,10 +853,10 @@ def _encode_batch(pyarrow: Any, values: Any) -> Any:
     return values.dictionary_encode()
 
 
-def _from_batches(pyarrow: Any, name: str, batches: list[Any]) -> Column:
+def _from_batches(pyarrow: Any, name: str, batches: list[Any]) -> Cells:
     """Join the batches of one column; Arrow unites their distinct values, in order of first appearance."""
     if not batches:
-        return Column(name, np.empty(0, np.int32), [])
+        return Cells(name, np.empty(0, np.int32), [])
     whole = pyarrow.chunked_array(batches)
     if not pyarrow.types.is_dictionary(whole.type):
         return _from_series(name, whole.to_pandas(integer_object_nulls=True))
@@ -870,18 +864,23 @@ def _from_batches(pyarrow: Any, name: str, batches: list[Any]) -> Column:
     distinct = _from_arrow(name, whole.chunk(0).dictionary)
     recoded = np.append(distinct.codes, np.int32(-1))
     parts = [recoded[part.indices.fill_null(-1).to_numpy()] for part in whole.chunks]
-    return Column(name, np.concatenate(parts), distinct.values)
+    return Cells(name, np.concatenate(parts), distinct.values)
 
 
-def _from_arrow(name: str, distinct: Any) -> Column:
+def _from_arrow(name: str, distinct: Any) -> Cells:
     """Encode an Arrow array of distinct values; its numbers may hold NaN, and two zeros."""
     if str(distinct.type) == "large_string":
-        return Column(name, np.arange(len(distinct), dtype=np.int32), distinct.to_pylist())
+        return Cells(name, np.arange(len(distinct), dtype=np.int32), distinct.to_pylist())
     return _from_series(name, distinct.to_pandas())
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
-    """Return the lines of a ``.txt`` file, stripped; a blank line inside the file is an error."""
+    """Return the lines of a ``.txt`` file, stripped; a blank line inside the file is an error.
+
+    Raises
+    ------
+    InputError : there is no such file, it cannot be read or is empty, or a line is blank or no text.
+    """
     found, _ = find_file(path, (".txt",))
     problems = Problems(str(found))
     lines = [line.strip() for line in read_text(found, problems, lambda stream: stream.read()).splitlines()]

@@ -21,24 +21,23 @@ J. Nørregaard and L. Derczynski. Sparse probability of agreement. arXiv:2208.06
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from consilience.data.annotations import Annotations, read_annotations
+from consilience.data.accept import as_contract, is_source
+from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
 from consilience.data.rankings import Rankings
 from consilience.data.ratings import Ratings
 from consilience.data.tables import check_option
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.evaluation.adjustment import truth_of
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.posterior import PosteriorAgreement, posterior_agreement
 from consilience.evaluation.agreement.result import TABLES, Agreement
 from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
-from consilience.models.truth import Truth
+from consilience.models.truth import CLASSES, Truth, truth_of
+from consilience.notes import Remedy
 
 __all__ = ["SCHEMES", "TABLES", "Agreement", "LabelCounts", "PosteriorAgreement", "agreement"]
 
@@ -55,14 +54,16 @@ def agreement(
     duplicates: str = "error",
     first: int | None = None,
     num_predictive: int = 200,
+    most_simulated: int | None = None,
     seed: int = 0,
+    exact: bool | None = None,
 ) -> Any:
     """Measure how often annotators agree.
 
     Parameters
     ----------
-    source : annotations, or a file or data frame of them in the long layout; or `LabelCounts`, for columns too large to
-        be anything else; or a fit (or `Truth`) of plausibilities, for the agreement that its draws imply.
+    source : annotations or mentions, or a table of them that their reader takes as it is; or `LabelCounts`, for columns
+        too large to be anything else; or a fit (or `Truth`) of plausibilities, for the agreement that its draws imply.
     weights : how much an item counts by its number of annotations: ``flat``, ``annotations``, ``annotations_m1``,
         ``edge``, ``inv_var`` (the same as ``edge``), ``inv_var_class``, or ``exch``, which knows that items differ and
         wants a few hundred of them. `flat` is always reported beside it.
@@ -78,7 +79,9 @@ def agreement(
         counts every row.
     first : measure the first so many annotations of each item alone, rows being in order of arrival. Where further ones
         were asked for because the first differed, these are the ones that say how often annotators agree.
+    exact : of a fit, whether in closed form, which is the default where there is one; False takes draws.
     num_predictive, seed : of a fit: how many data sets are drawn from the posterior predictive, and from which seed.
+    most_simulated : annotations, in all these data sets; of more, labels are checked on some items taken at random.
 
     Returns
     -------
@@ -103,8 +106,8 @@ def agreement(
     }  # fmt: skip
     if isinstance(source, LabelCounts):
         return Agreement(source, **settings)
-    if isinstance(source, str | os.PathLike | Mapping) or hasattr(source, "columns"):
-        source = read_annotations(source, duplicates=duplicates)
+    if is_source(source):
+        source = as_contract(source, Annotations, Mentions, duplicates=duplicates)
     if isinstance(source, Mentions):
         source = source.to_annotations()
     if isinstance(source, Annotations):
@@ -131,9 +134,11 @@ def agreement(
     if isinstance(data, Annotations) and not (np.asarray(data.weight) % 1).any():
         counts = LabelCounts.of_annotations(data)
     weight = None if counts is None else weight_function(weights, counts, shares)
+    truth: Any = truth_of(source).read_as(CLASSES.name)
     return posterior_agreement(
-        truth_of(source), counts, weight, scheme=weights, num_predictive=num_predictive, seed=seed, level=level
-    )
+        truth, counts, weight, scheme=weights, num_predictive=num_predictive, most_simulated=most_simulated,
+        seed=seed, level=level, exact=exact,
+    )  # fmt: skip
 
 
 def _refuse_for_fit(weights: str, level: float, **given: bool) -> None:
@@ -166,8 +171,9 @@ def _without_repeats(annotations: Annotations, duplicates: str) -> Annotations:
         what = f"item {item[place] if items is None else repr(items[item[place]])}"
         raise UnsupportedRequest(
             f"{repeats:,} annotations repeat an annotator on an item (the first: {whose} on {what}), who would agree "
-            "with herself; pass duplicates='first' to keep the first of each, or duplicates='keep' to count every row"
-        )
+            "with herself; pass {duplicates} to keep the first of each, or {duplicates} to count every row",
+            Remedy("duplicates", "first"), Remedy("duplicates", "keep"),
+        )  # fmt: skip
     kept = _rows(annotations, np.sort(first))
     return kept.replace(weight=np.minimum(kept.weight, 1.0))
 

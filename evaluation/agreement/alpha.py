@@ -35,12 +35,10 @@ import numpy as np
 from scipy import sparse
 
 from consilience.arrays import Array, Float
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.chance import Coefficient, with_jackknife
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
 from consilience.evaluation.agreement.weighting import WeightFunction
-
-__all__ = ["METRICS", "coincidences", "krippendorff_alpha"]
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
 """Names of the distances between classes."""
@@ -300,7 +298,7 @@ def _checked_values(metric: str, values: Array | None, num_labels: int) -> np.nd
 
 def _require_few_labels(num_labels: int) -> None:
     if num_labels > _MOST_LABELS:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"a matrix of {num_labels:,} by {num_labels:,} classes is too large (at most {_MOST_LABELS:,}); use the "
             "nominal or interval metric, or merge classes"
         )

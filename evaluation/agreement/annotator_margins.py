@@ -25,11 +25,10 @@ from scipy import sparse
 from consilience.arrays import Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement.annotators import count_cells
 from consilience.evaluation.agreement.chance import Coefficient, beyond_chance, left_out_agreement, with_jackknife
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import weight_function
-
-__all__ = ["conger_kappa", "present_annotators", "two_annotators"]
 
 
 def present_annotators(annotations: Annotations) -> Int[np.ndarray, " present"]:
@@ -95,23 +94,21 @@ def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coeffi
 
 def _conger_chance(annotations: Annotations) -> tuple[float, np.ndarray]:
     """Return P_e, and P_e without each item."""
-    item, annotator, label, weight = _columns(annotations)
+    _, annotator, label, weight = _columns(annotations)
     num_items, num_labels = annotations.num_items, annotations.num_labels
     whose = LabelCounts.of_codes(annotator, label, weight, num_labels=num_labels)
     shares = _rows(whose, 1 / np.maximum(whose.size, 1))
     # A cell is what an annotator said of an item; usually it holds a single label.
-    key, cell = np.unique(item.astype(np.int64) * whose.num_items + annotator, return_inverse=True)
-    cell_item, cell_annotator = key // whose.num_items, key % whose.num_items
-    said = LabelCounts.of_codes(cell, label, weight, num_items=len(key), num_labels=num_labels)
-    rest = (whose.size[cell_annotator] - said.size).astype(float)
+    cell_item, cell_annotator, entry_cell, entry_label, number = count_cells(annotations)
+    said = np.bincount(entry_cell, number, len(cell_item))
+    rest = whose.size[cell_annotator] - said
     stays = rest > 0
     inverse = np.divide(1, rest, out=np.zeros(len(rest)), where=stays)
 
     # Without the item, annotator g has the shares (n_gc - x_gc) / rest: p_gc plus said / rest * p_gc - x_gc / rest.
     grown = sparse.csr_array(
-        (np.where(stays, said.size * inverse, -1.0), (cell_item, cell_annotator)), (num_items, whose.num_items)
+        (np.where(stays, said * inverse, -1.0), (cell_item, cell_annotator)), (num_items, whose.num_items)
     )
-    entry_cell, entry_label, number = said.entries
     place = (cell_item[entry_cell], entry_label)
     gone = sparse.csr_array((number * inverse[entry_cell], place), (num_items, num_labels))
     change = grown @ shares - gone
@@ -120,8 +117,8 @@ def _conger_chance(annotations: Annotations) -> tuple[float, np.ndarray]:
 
     squares = (whose.pairs + whose.size).astype(float)
     own = np.divide(squares, whose.size.astype(float) ** 2, out=np.zeros(len(squares)), where=whose.size > 0)
-    meets = np.bincount(entry_cell, number * _look_up(whose, cell_annotator[entry_cell], entry_label), len(key))
-    left_squares = squares[cell_annotator] - 2 * meets + said.pairs + said.size
+    meets = np.bincount(entry_cell, number * _look_up(whose, cell_annotator[entry_cell], entry_label), len(said))
+    left_squares = squares[cell_annotator] - 2 * meets + np.bincount(entry_cell, number**2, len(said))
     left_own = own.sum() + np.bincount(cell_item, left_squares * inverse**2 - own[cell_annotator], num_items)
 
     present = int((whose.size > 0).sum())

@@ -19,19 +19,17 @@ from scipy import sparse, special
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
-from consilience.errors import UnsupportedRequest
+from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.jackknife import jackknife_sd
 from consilience.evaluation.agreement.sparse_probability import left_out_items
 from consilience.evaluation.agreement.weighting import WeightFunction
 
-__all__ = ["TwoWay", "annotator_table", "pair_table", "two_way_sd"]
-
 # Pairs of annotators that a table may have; at its largest it needs about a gigabyte.
 _MOST_PAIRS = 5_000_000
 
 
-class _Cells(NamedTuple):
+class Cells(NamedTuple):
     """Who said what: a cell is an item and an annotator of it, an entry a label in a cell."""
 
     item: np.ndarray
@@ -41,7 +39,13 @@ class _Cells(NamedTuple):
     number: np.ndarray
 
 
-def _count_cells(annotations: Annotations) -> _Cells:
+def count_cells(annotations: Annotations) -> Cells:
+    """Count who said what, sorted by item, annotator and label.
+
+    Raises
+    ------
+    UnsupportedRequest : where annotators are unknown.
+    """
     given = np.asarray(annotations.weight) > 0
     item, annotator, label = (
         np.asarray(codes)[given].astype(np.int64)
@@ -52,10 +56,15 @@ def _count_cells(annotations: Annotations) -> _Cells:
             "nobody knows who gave these annotations (there are only counts); give a table with a column of annotators"
         )
     num_annotators, num_labels = max(1, annotations.num_annotators), max(1, annotations.num_labels)
-    pair, cell = np.unique(item * num_annotators + annotator, return_inverse=True)
-    entry, place = np.unique(cell * num_labels + label, return_inverse=True)
-    number = np.bincount(place, np.asarray(annotations.weight)[given], len(entry))
-    return _Cells(pair // num_annotators, pair % num_annotators, entry // num_labels, entry % num_labels, number)
+    # A matrix of rows sorts by counting and sums what stands in one place.
+    shape = (annotations.num_items, num_annotators * num_labels)
+    weight = np.asarray(annotations.weight, float)[given]
+    said = sparse.coo_array((weight, (item, annotator * num_labels + label)), shape).tocsr()
+    item, annotator = np.arange(shape[0]).repeat(np.diff(said.indptr)), said.indices // num_labels
+    first = np.ones(len(item), bool)
+    first[1:] = (item[1:] != item[:-1]) | (annotator[1:] != annotator[:-1])
+    annotator = annotator.astype(np.int64)
+    return Cells(item[first], annotator[first], np.cumsum(first) - 1, said.indices % num_labels, said.data)
 
 
 def _label_totals(counts: LabelCounts, item: np.ndarray, label: np.ndarray) -> Float[np.ndarray, " entry"]:
@@ -135,7 +144,7 @@ def _left_out_annotators(
     counts: LabelCounts, annotations: Annotations, weight: WeightFunction
 ) -> Float[np.ndarray, " annotator"]:
     """Return SPA without each annotator who counts. Only the items of an annotator change."""
-    item, annotator, cell, label, number = _count_cells(annotations)
+    item, annotator, cell, label, number = count_cells(annotations)
     total = _label_totals(counts, item[cell], label)
     size, pairs = counts.size[item].astype(float), counts.pairs[item].astype(float)
     left_size = size - np.bincount(cell, number, len(item))
@@ -187,7 +196,7 @@ def annotator_table(counts: LabelCounts, annotations: Annotations, level: float 
     ------
     UnsupportedRequest : where annotators are unknown.
     """
-    item, annotator, cell, label, number = _count_cells(annotations)
+    item, annotator, cell, label, number = count_cells(annotations)
     num_annotators = annotations.num_annotators
     own = np.bincount(cell, number, len(item))
     agreeing = np.bincount(cell, number * (_label_totals(counts, item[cell], label) - number), len(item))
@@ -261,7 +270,7 @@ def pair_table(annotations: Annotations, level: float = 0.95) -> dict[str, np.nd
     ------
     UnsupportedRequest : where annotators are unknown, or where there may be more than five million pairs.
     """
-    cells = _count_cells(annotations)
+    cells = count_cells(annotations)
     _check_pairs(cells, annotations)
     shape = (annotations.num_annotators, annotations.num_items)
     labelled = sparse.csr_array((np.ones(len(cells.item)), (cells.annotator, cells.item)), shape)
@@ -284,18 +293,35 @@ def pair_table(annotations: Annotations, level: float = 0.95) -> dict[str, np.nd
     }  # fmt: skip
 
 
-def _check_pairs(cells: _Cells, annotations: Annotations) -> None:
+def sharing_most(annotations: Annotations, number: int) -> tuple[Int[np.ndarray, " chosen"], int]:
+    """Return the codes of the annotators who share most items with others, and how many share any.
+
+    An item counts once for each annotator with whom it is shared.
+
+    Parameters
+    ----------
+    annotations : with known annotators.
+    number : how many to return at most, in the order of their codes.
+    """
+    item, annotator, *_ = count_cells(annotations)
+    others = np.bincount(item, minlength=annotations.num_items)[item] - 1
+    shared = np.bincount(annotator, others, annotations.num_annotators)
+    chosen = np.sort(np.argsort(-shared, kind="stable")[:number])
+    return chosen[shared[chosen] > 0], int(np.count_nonzero(shared))
+
+
+def _check_pairs(cells: Cells, annotations: Annotations) -> None:
     together = np.bincount(cells.item, minlength=1).astype(float)
     everybody = float(annotations.num_annotators)
     most = min(everybody * (everybody - 1) / 2, (together * (together - 1) / 2).sum())
     if most > _MOST_PAIRS:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"there may be {most:,.0f} pairs of annotators, and a table has room for {_MOST_PAIRS:,}; leave out the "
             "annotators with few annotations, or take a sample of the items"
         )
 
 
-def _same_labels(cells: _Cells, share: np.ndarray, num_annotators: int) -> sparse.csr_array:
+def _same_labels(cells: Cells, share: np.ndarray, num_annotators: int) -> sparse.csr_array:
     """Return on how many items annotators agree, shape (annotator, annotator)."""
     num_labels = cells.label.max(initial=0) + 1
     said, column = np.unique(cells.item[cells.cell] * num_labels + cells.label, return_inverse=True)
@@ -303,7 +329,7 @@ def _same_labels(cells: _Cells, share: np.ndarray, num_annotators: int) -> spars
     return shares @ shares.T
 
 
-def _label_matrices(cells: _Cells, share: np.ndarray, shape: tuple[int, int]) -> Iterator[sparse.csr_array]:
+def _label_matrices(cells: Cells, share: np.ndarray, shape: tuple[int, int]) -> Iterator[sparse.csr_array]:
     """Yield for each label which share of an annotator's annotations of an item it is, shape (annotator, item)."""
     by_label = np.argsort(cells.label, kind="stable")
     starts = np.flatnonzero(np.diff(cells.label[by_label], prepend=-1))

@@ -39,19 +39,6 @@ from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, t_interval
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
 
-__all__ = [
-    "FLEISS_CONVENTIONS",
-    "Coefficient",
-    "Kappa",
-    "beyond_chance",
-    "expected_agreement",
-    "fleiss_kappa",
-    "gwet_ac1",
-    "kappa",
-    "left_out_agreement",
-    "with_jackknife",
-]
-
 FLEISS_CONVENTIONS = ("pooled", "item-mean", "pairable")
 """Whose class shares Fleiss' kappa takes; see the module."""
 

@@ -24,8 +24,6 @@ from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement
 from consilience.evaluation.agreement.weighting import weight_function
 
-__all__ = ["Coefficient", "coefficients", "percent_agreement"]
-
 
 def percent_agreement(counts: LabelCounts, level: float = 0.95) -> Coefficient:
     """Estimate Gwet's percent agreement, which is SPA with flat weights; its interval is Wilson's."""

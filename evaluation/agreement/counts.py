@@ -20,8 +20,6 @@ from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["Entries", "LabelCounts", "Patterns"]
-
 # Rows and cells that are looked at together: what they need as 64-bit numbers stays in the processor's cache.
 _ROWS, _CELLS = 1 << 20, 1 << 19
 
@@ -240,11 +238,17 @@ def _sum_table(table: np.ndarray, size: np.ndarray, pairs: np.ndarray, triples: 
 
 def _count_entries(item: np.ndarray, label: np.ndarray, count: np.ndarray | None, num_labels: int) -> Entries:
     cell = item.astype(np.int64) * num_labels + label
-    if count is None:
+    if count is not None:
+        cell, count = cell[count > 0], count[count > 0]
+    if cell.max(initial=0) <= _CELLS_PER_ROW * len(cell) + _CELLS:
+        table = np.bincount(cell, count)
+        cell = np.flatnonzero(table)
+        total = table[cell]
+    elif count is None:
         cell, total = np.unique(cell, return_counts=True)
     else:
-        cell, place = np.unique(cell[count > 0], return_inverse=True)
-        total = np.bincount(place, count[count > 0], len(cell))
+        cell, place = np.unique(cell, return_inverse=True)
+        total = np.bincount(place, count, len(cell))
     return Entries(cell // max(1, num_labels), cell % max(1, num_labels), total.astype(float))
 
 

@@ -11,8 +11,6 @@ from scipy import special
 
 from consilience.arrays import Array, Float
 
-__all__ = ["jackknife_sd", "jackknife_value", "t_interval", "wilson_interval"]
-
 
 def jackknife_sd(left_out: Float[Array, " unit"], multiplicity: Float[Array, " unit"] | None = None) -> float:
     """Return the jackknife standard error.

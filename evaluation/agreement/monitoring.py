@@ -28,8 +28,6 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import WeightFunction
 
-__all__ = ["confidence_sequence", "learning_curve"]
-
 # No band before so many items, nor before so many pairs that agree and so many that do not: it is asymptotic, and has
 # no width at all while everybody agrees.
 _FEWEST_ITEMS, _FEWEST_PAIRS = 30, 10

@@ -29,8 +29,6 @@ from consilience.evaluation.agreement.weighting import (
     weight_function,
 )
 
-__all__ = ["Design", "Plan", "best_annotations_per_item", "plan"]
-
 # More items than anybody can have annotated; a wanted interval that needs more is refused.
 _MOST_ITEMS = 2**50
 

@@ -27,18 +27,22 @@ Molecular Biology 9 (2010).
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from consilience.arrays import Float, Int
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import require_exact
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
-from consilience.models.truth import LabelTruth, Plausibilities, Truth
-
-__all__ = ["PosteriorAgreement", "posterior_agreement"]
+from consilience.models.truth import Ranked
+from consilience.models.truth.classes import ClassTruth, Plausibilities
+from consilience.models.truth.truth import Agreement, Block, Marginals, Shares
 
 # Numbers that a simulation holds at a time in each of its arrays.
 _NUMBERS = 1 << 18
@@ -46,6 +50,8 @@ _NUMBERS = 1 << 18
 # Two values of SPA that differ by less are equal: the order of a sum may change the last digits.
 _TIE = 1e-12
 
+# Halvings of the interval in which a quantile of an item's agreement lies.
+_BISECTIONS = 40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -55,9 +61,10 @@ class PosteriorAgreement:
     Parameters
     ----------
     items : float64, shape ``(item,)``; the mean over draws.
-    item_lower, item_upper : float64, shape ``(item,)``; the central interval over draws. NaN with a single draw.
     draws : float64, shape ``(draw,)``; the mean over items, which count alike. Where annotations are known, items
-        without any are left out of it.
+        without any are left out of it. Empty where it was computed in closed form.
+    exact_value, exact_sd : mean and standard deviation in closed form; None where they are those of the draws.
+    bounds : makes the central intervals of single items.
     num_items : how many items are in that mean.
     level : of the intervals.
     ids : the user's ids of the items, or None.
@@ -65,11 +72,20 @@ class PosteriorAgreement:
     observed : SPA of the annotations. NaN where they are not known, or no item has two.
     predictive : float64, shape ``(replicate,)``; SPA of as many simulated annotations. Empty where there is nothing to
         compare it to.
+    checked : how many items ``observed`` and ``predictive`` are of, where they were taken at random; None for all.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> fit = cs.fit("dirichlet", cs.Annotations.from_counts([[3, 0], [1, 2]]), draws=100)
+    >>> found = cs.agreement(fit)
+    >>> found.draws.shape, found.num_items
+    ((100,), 2)
+    >>> round(found.observed, 4)
+    0.6667
     """
 
     items: np.ndarray
-    item_lower: np.ndarray
-    item_upper: np.ndarray
     draws: np.ndarray
     num_items: int
     level: float = 0.95
@@ -77,21 +93,45 @@ class PosteriorAgreement:
     scheme: str | None = None
     observed: float = float("nan")
     predictive: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    checked: int | None = None
+    exact_value: float | None = None
+    exact_sd: float | None = None
+    bounds: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None
 
     @property
     def value(self) -> float:
         """Mean over items and draws."""
-        return float(self.draws.mean())
+        return float(self.draws.mean()) if self.exact_value is None else self.exact_value
 
     @property
     def sd(self) -> float:
         """Standard deviation over draws; NaN with a single one."""
+        if self.exact_sd is not None:
+            return self.exact_sd
         return float(np.std(self.draws, ddof=1)) if len(self.draws) > 1 else float("nan")
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Central interval over draws; NaN with a single one."""
+        """Central interval over draws, in closed form that of the normal law; NaN with a single draw."""
+        if self.exact_sd is not None:
+            width = float(special.ndtri((1 + self.level) / 2)) * self.exact_sd
+            return max(self.value - width, 0.0), min(self.value + width, 1.0)
         return _interval(self.draws, self.level)
+
+    @property
+    def item_lower(self) -> Float[np.ndarray, " item"]:
+        """Lower ends of the central intervals of items over draws; NaN with a single draw."""
+        return self._bounds[0]
+
+    @property
+    def item_upper(self) -> Float[np.ndarray, " item"]:
+        """Upper ends of the central intervals of items over draws; NaN with a single draw."""
+        return self._bounds[1]
+
+    @functools.cached_property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        unknown = np.full(len(self.items), np.nan)
+        return (unknown, unknown) if self.bounds is None else self.bounds()
 
     @property
     def predictive_interval(self) -> tuple[float, float]:
@@ -117,6 +157,8 @@ class PosteriorAgreement:
             return ""
         (low, high), p = self.predictive_interval, self.two_sided_p
         numbers = f"observed {self.observed:.4f} ({self.scheme}), expected {low:.4f} to {high:.4f}, p = {p:.2g}"
+        if self.checked is not None:
+            numbers += f", on {self.checked:,} items taken at random"
         if p >= 1 - self.level:
             return f"The annotators agree as the model expects: {numbers}."
         if self.predictive_p > 0.5:
@@ -151,9 +193,10 @@ class PosteriorAgreement:
 
     def __repr__(self) -> str:
         text = f"Two annotators agree with probability {self.value:.4f}, as the posterior implies"
-        if len(self.draws) > 1:
+        if np.isfinite(self.sd):
             low, high = self.interval
-            text += f" ({100 * self.level:g} % of the draws in [{low:.4f}, {high:.4f}])"
+            of_draws = "in closed form, " if self.exact_sd is not None else ""
+            text += f" ({of_draws}{100 * self.level:g} % of the draws in [{low:.4f}, {high:.4f}])"
         return f"{text}; {self.num_items:,} items, which count alike.\n{self.verdict}".rstrip()
 
 
@@ -169,14 +212,16 @@ def _share(chosen: np.ndarray) -> float:
 
 
 def posterior_agreement(
-    truth: Truth,
+    truth: ClassTruth,
     counts: LabelCounts | None = None,
     weight: WeightFunction | None = None,
     scheme: str = "annotations_m1",
     *,
     num_predictive: int = 200,
+    most_simulated: int | None = None,
     seed: int = 0,
     level: float = 0.95,
+    exact: bool | None = None,
 ) -> PosteriorAgreement:
     """Return how often two annotators agree as draws of the truth imply it, and check the model by the observed SPA.
 
@@ -191,61 +236,102 @@ def posterior_agreement(
     scheme : name of the weights.
     num_predictive : how many data sets to simulate. They take draws of the truth at equal distances, several times each
         where there are fewer.
+    most_simulated : annotations, in all these data sets. Of more, where the truth is one label an item, the check is
+        of some items taken at random; of all by default.
     seed : of the simulation.
     level : of the intervals.
+    exact : by default in closed form where the truth has one; True refuses what has none; False takes draws.
 
     Raises
     ------
     UnsupportedRequest : for a truth of labels without annotators' errors, or counts of other items or classes.
     UnknownName : for another scheme.
     """
-    if counts is None:
-        implied = _Implied(truth, np.ones(truth.num_items, bool), level)
-        for block in truth.agreement():
-            implied.add(block.items, np.asarray(block.values)[: block.num_items])
-        return implied.result(truth.items)
-    _require_same_sizes(truth, counts)
+    if counts is not None:
+        _require_same_sizes(truth, counts)
     if num_predictive < 0:
         raise UnsupportedRequest(f"num_predictive is {num_predictive}; give a whole number, 0 for no check")
-    implied = _Implied(truth, counts.size > 0, level)
-    pair_weight = _pair_weight(counts, weight or weight_function(scheme, counts))
-    if isinstance(truth, LabelTruth):
-        for block in truth.agreement():
-            implied.add(block.items, np.asarray(block.values)[: block.num_items])
-        total = _annotated_again(truth, counts, pair_weight, num_predictive, seed)
-    else:
+    counted = np.ones(truth.num_units, bool) if counts is None else counts.size > 0
+    found = truth.exact(Ranked(1)) if exact is not False and _knows_errors(truth) else None
+    if exact:
+        require_exact(found, "the agreement that this truth implies")
+    implied: _Implied | _ExactlyImplied = _Implied(truth, counted, level)
+    if found is not None:
+        implied = _ExactlyImplied(truth, found, counted, level)
+    ids = truth.ids.get("item")
+    if counts is None:
+        implied.go_through(truth.blocks(Agreement()))
+        return implied.result(ids)
+    pair_weight, check = _pair_weight(counts, weight or weight_function(scheme, counts)), dict[str, int]()
+    if truth.answers(Shares()):
         predictive = _Predictive(truth.num_draws, counts.size, pair_weight, num_predictive, seed)
-        for plausibilities in truth.plausibilities():
-            items = plausibilities.items
-            implied.add(items, np.asarray(plausibilities.agreement())[: items.stop - items.start])
-            predictive.add(plausibilities)
+        for block in truth.blocks(Shares()):
+            implied.add(block.units, np.asarray(block.values.agreement())[: block.num_units])
+            predictive.add(block.values)
         total = predictive.total
+    else:
+        implied.go_through(truth.blocks(Agreement()))
+        known = pair_weight.any() and _knows_errors(truth)
+        part = _part(counts, pair_weight, num_predictive, most_simulated, seed) if known else None
+        if part is not None:
+            pair_weight = pair_weight * np.isin(np.arange(len(pair_weight)), part)
+            pair_weight /= pair_weight @ (counts.size * (counts.size - 1.0))
+            check["checked"] = len(part)
+        total = _annotated_again(truth, counts, pair_weight, num_predictive, part, seed) if known else np.zeros(0)
     if not pair_weight.any():
-        return implied.result(truth.items, scheme=scheme)
+        return implied.result(ids, scheme=scheme)
     observed = float(pair_weight @ counts.pairs)
-    return implied.result(truth.items, scheme=scheme, observed=observed, predictive=total)
+    return implied.result(ids, scheme=scheme, observed=observed, predictive=total, **check)
+
+
+def _knows_errors(truth: ClassTruth) -> bool:
+    """Return whether it is known how two annotators err."""
+    return truth.crowd is not None and truth.crowd.agrees
+
+
+def _part(
+    counts: LabelCounts, pair_weight: np.ndarray, number: int, most: int | None, seed: int
+) -> Int[np.ndarray, " chosen"] | None:
+    """Choose as many items with pairs as may be simulated; None for all items."""
+    rows = len(counts.columns[0])
+    if most is None or rows * number <= most:
+        return None
+    with_pairs = np.flatnonzero(pair_weight)
+    amount = max(1, len(with_pairs) * most // (rows * number))
+    return np.sort(np.random.default_rng([seed, 1]).choice(with_pairs, amount, replace=False))
 
 
 def _annotated_again(
-    truth: LabelTruth, counts: LabelCounts, pair_weight: np.ndarray, number: int, seed: int
+    truth: Any, counts: LabelCounts, pair_weight: np.ndarray, number: int, part: np.ndarray | None, seed: int
 ) -> Float[np.ndarray, " replicate"]:
     """Let the annotators of the data label the items of each draw anew, and return SPA of what they say."""
-    assert truth.crowd is not None  # or it would not have said how often annotators agree
     draws = np.arange(number) * truth.num_draws // number
-    label = np.empty((number, truth.num_items), np.int32)
-    for block in truth.labels():
-        label[:, block.items] = np.asarray(block.values)[: block.num_items, draws].T
     random, (item, _, count) = np.random.default_rng(seed), counts.columns
-    sizes = {"num_items": counts.num_items, "num_labels": counts.num_labels}
-    again = (truth.crowd.annotate(random, int(draw), label[place]) for place, draw in enumerate(draws))
-    return np.array([pair_weight @ LabelCounts.of_codes(item, given, count, **sizes).pairs for given in again])
+    num_items, label = counts.num_items, truth.labels_of(draws, part)
+    rows: Any = slice(None)
+    if part is not None:
+        place, full = np.full(num_items, -1), np.zeros(num_items, label.dtype)
+        place[part] = np.arange(len(part))
+        rows = np.flatnonzero(place[item] >= 0)
+        item, count, num_items = place[item[rows]], None if count is None else count[rows], len(part)
+        pair_weight = pair_weight[part]
+    found = np.empty(number)
+    for replicate, draw in enumerate(draws):
+        labels = label[replicate]
+        if part is not None:
+            full[part] = labels
+            labels = full
+        given = truth.crowd.annotate(random, int(draw), labels, rows)
+        again = LabelCounts.of_codes(item, given, count, num_items=num_items, num_labels=counts.num_labels)
+        found[replicate] = pair_weight @ again.pairs
+    return found
 
 
-def _require_same_sizes(truth: Truth, counts: LabelCounts) -> None:
-    if (counts.num_items, counts.num_labels) != (truth.num_items, truth.num_classes):
+def _require_same_sizes(truth: ClassTruth, counts: LabelCounts) -> None:
+    if (counts.num_items, counts.num_labels) != (truth.num_units, truth.num_classes):
         raise UnsupportedRequest(
             f"the annotations have {counts.num_items} items and {counts.num_labels} labels, the truth "
-            f"{truth.num_items} and {truth.num_classes}; give the annotations that the model was fitted to"
+            f"{truth.num_units} and {truth.num_classes}; give the annotations that the model was fitted to"
         )
 
 
@@ -258,12 +344,18 @@ def _pair_weight(counts: LabelCounts, weight: WeightFunction) -> Float[np.ndarra
 class _Implied:
     """What each draw implies, summed over the blocks of one pass; ``counted`` says which items are in the mean."""
 
-    def __init__(self, truth: Truth, counted: np.ndarray, level: float) -> None:
+    def __init__(self, truth: ClassTruth, counted: np.ndarray, level: float) -> None:
         self.counted, self.level = counted, level
         self.total = np.zeros(truth.num_draws)
-        self.items, self.lower, self.upper = (np.full(truth.num_items, np.nan) for _ in range(3))
+        self.items, self.lower, self.upper = (np.full(truth.num_units, np.nan) for _ in range(3))
+
+    def go_through(self, blocks: Iterator[Block]) -> None:
+        """Take in all blocks."""
+        for block in blocks:
+            self.add(block.units, block.real)
 
     def add(self, items: slice, agreement: Float[np.ndarray, "item draw"]) -> None:
+        """Take in the agreement of some items."""
         agreement = agreement.astype(float)
         self.total += agreement[self.counted[items]].sum(axis=0)
         self.items[items] = agreement.mean(axis=1)
@@ -272,12 +364,87 @@ class _Implied:
             self.lower[items], self.upper[items] = np.quantile(agreement, ends, axis=1)
 
     def result(self, ids: Any, **check: Any) -> PosteriorAgreement:
+        """Return what was found."""
         number = int(self.counted.sum())
         return PosteriorAgreement(
-            items=self.items, item_lower=self.lower, item_upper=self.upper,
+            items=self.items, bounds=lambda: (self.lower, self.upper),
             draws=self.total / number if number else np.full(len(self.total), np.nan), num_items=number,
             level=self.level, ids=ids, **check,
         )  # fmt: skip
+
+
+class _ExactlyImplied(_Implied):
+    r"""The same in closed form, of independent labels whose probabilities r are known.
+
+    With the agreement :math:`a^m_k` of draw m by class, independent of the labels, the mean over I items has the mean
+    :math:`\mathrm{mean}_m \sum_i r_i \cdot a^m / I` and the variance
+    :math:`\mathrm{Var}_m(\sum_i r_i \cdot a^m / I) + \sum_i [r_i \cdot \mathrm{diag}(A) - r_i^T A r_i] / I^2`,
+    :math:`A_{kl} = \mathrm{mean}_m a^m_k a^m_l`. Where the crowd knows the moments of its agreement, they stand for
+    the draws.
+    """
+
+    def __init__(self, truth: ClassTruth, found: Marginals, counted: np.ndarray, level: float) -> None:
+        assert truth.crowd is not None
+        self.counted, self.level, self.first = counted, level, found.first
+        self.unit, self.probability = found.unit, found.probability
+        self.crowd, self.column = truth.crowd, truth.crowd.column(self.unit, found.code)
+
+    def go_through(self, blocks: Iterator[Block]) -> None:
+        """Leave the draws alone."""
+
+    def result(self, ids: Any, **check: Any) -> PosteriorAgreement:
+        """Return what follows."""
+        number, counts = int(self.counted.sum()), self.probability * self.counted[self.unit]
+        items, mean, between, within = (self._by_moments if self.crowd.moments else self._by_draws)(counts)
+        sd = float(np.sqrt(between + max(within, 0.0)) / max(number, 1))
+        return PosteriorAgreement(
+            items=items, draws=np.empty(0), num_items=number, level=self.level, ids=ids, bounds=self._bounds,
+            exact_value=mean / number if number else float("nan"), exact_sd=sd, **check,
+        )  # fmt: skip
+
+    def _by_moments(self, counts: np.ndarray) -> tuple[np.ndarray, float, float, float]:
+        """Return items, the sum over those that count, and what crowd and labels add to its variance."""
+        assert self.crowd.moments is not None
+        mean, variance = self.crowd.moments()
+        items = np.bincount(self.unit, self.probability * mean[self.column], len(self.counted))
+        amount = np.bincount(self.column, counts, len(mean))
+        within = float(amount @ (mean**2 + variance) - np.square(items[self.counted]).sum())
+        within -= float(np.square(counts) @ variance[self.column])
+        return items, float(amount @ mean), float(amount**2 @ variance), within
+
+    def _by_draws(self, counts: np.ndarray) -> tuple[np.ndarray, float, float, float]:
+        """Return the same, from the draws of the crowd."""
+        num_items, agreement = len(self.counted), self.crowd.agreement
+        items = np.bincount(self.unit, self.probability * agreement.mean(axis=0)[self.column], num_items)
+        of_draws = agreement @ np.bincount(self.column, counts, agreement.shape[1])
+        between = float(np.var(of_draws, ddof=1)) if len(of_draws) > 1 else 0.0
+        within = float(counts @ np.square(agreement).mean(axis=0)[self.column])
+        # A = BᵀB with few rows in B, those of the singular values: r A r is the sum of the squares of B r.
+        _, size, row = np.linalg.svd(agreement / np.sqrt(len(agreement)), full_matrices=False)
+        for value, weights in zip(size, row, strict=True):
+            if value > 1e-14 * size[0]:
+                of_items = np.bincount(self.unit, counts * value * weights[self.column], num_items)
+                within -= float(np.square(of_items).sum())
+        return items, float(of_draws.mean()), between, within
+
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return quantiles of the agreement of each item, a mixture over draws and labels."""
+        ordered = np.sort(self.crowd.agreement, axis=0)
+        used, place = np.unique(self.column, return_inverse=True)
+        found = []
+        for level in ((1 - self.level) / 2, (1 + self.level) / 2):
+            low, high = np.full(len(self.counted), ordered.min()), np.full(len(self.counted), ordered.max())
+            for _ in range(_BISECTIONS):
+                middle = (low + high) / 2
+                below = np.empty(len(place))
+                wanted = middle[self.unit]
+                for number, column in enumerate(used):
+                    own = place == number
+                    below[own] = np.searchsorted(ordered[:, column], wanted[own], side="right")
+                reached = np.bincount(self.unit, self.probability * below, len(low)) >= level * len(ordered)
+                low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+            found.append(high)
+        return found[0], found[1]
 
 
 class _Predictive:

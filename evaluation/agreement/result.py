@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience.data.annotations import Annotations
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.evaluation.agreement.annotators import TwoWay, annotator_table, pair_table, two_way_sd
+from consilience.evaluation.agreement.annotators import TwoWay, annotator_table, pair_table, sharing_most, two_way_sd
 from consilience.evaluation.agreement.coefficients import coefficients
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.jackknife import wilson_interval
@@ -24,8 +24,7 @@ from consilience.evaluation.agreement.sparse_probability import (
     specific_agreement,
 )
 from consilience.evaluation.agreement.weighting import PAPER_SCHEMES, SCHEMES, WeightFunction, weight_function
-
-__all__ = ["TABLES", "Agreement"]
+from consilience.notes import Remedy
 
 TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
 """Names of the tables of an `Agreement`."""
@@ -51,6 +50,13 @@ class Agreement:
         alpha on an ordinal, interval or ratio scale. A mapping gives them by label.
     ordinal : whether the labels have an order, that in which they are listed; for alpha on an ordinal scale.
     level : of the intervals.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> found = cs.agreement(cs.Annotations.from_counts([[3, 0], [1, 2]]))
+    >>> round(found.value, 4)  # three pairs of three agree on the first item, and one of three on the second
+    0.6667
     """
 
     def __init__(
@@ -76,9 +82,9 @@ class Agreement:
         self._shares, self._values, self._ordinal = shares, _checked_values(values, counts), ordinal
         if shares is not None and (weights != "inv_var_class" or np.shape(shares) != (counts.num_labels,)):
             raise UnsupportedRequest(
-                f"shares are those of the {counts.num_labels} classes, one a label, for weights='inv_var_class'; leave "
-                "them out for other weights"
-            )
+                f"shares are those of the {counts.num_labels} classes, one a label, for {{weights}}; leave them out "
+                "for other weights", Remedy("weights", "inv_var_class"),
+            )  # fmt: skip
         if self.annotators_random:
             self._identified("annotators='random'")
 
@@ -152,10 +158,25 @@ class Agreement:
         columns = annotator_table(self.counts, annotations, self.level)
         return self._named(columns, annotator=annotations.annotators)
 
-    def pairs(self) -> Any:
-        """Tabulate every two annotators with items in common: agreement, Cohen's kappa, Scott's pi."""
+    def pairs(self, most: int | None = None) -> Any:
+        """Tabulate every two annotators with items in common: agreement, Cohen's kappa, Scott's pi.
+
+        Parameters
+        ----------
+        most : of so many annotators alone, who share most items with others; ``attrs["annotators"]`` then says how many
+            share any.
+        """
         annotations = self._identified("the table of pairs of annotators")
         names = annotations.annotators
+        if most is not None:
+            chosen, number = sharing_most(annotations, most)
+            place = np.flatnonzero(np.isin(np.asarray(annotations.annotator), chosen))
+            fields = ("item", "annotator", "label", "weight")
+            columns = {name: np.asarray(getattr(annotations, name))[place] for name in fields}
+            kept = annotations.replace(**columns, num_annotations=len(place))
+            table = self._named(pair_table(kept, self.level), annotator_a=names, annotator_b=names)
+            table.attrs["annotators"] = number
+            return table
         return self._named(pair_table(annotations, self.level), annotator_a=names, annotator_b=names)
 
     def items(self) -> Any:

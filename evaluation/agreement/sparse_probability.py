@@ -26,8 +26,6 @@ from consilience.evaluation.agreement.counts import LabelCounts, Patterns
 from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson_interval
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
 
-__all__ = ["Dependence", "SparseAgreement", "dependence", "left_out_items", "sparse_agreement", "specific_agreement"]
-
 # Fewest and most items of either kind for the test of items with one annotation: more tell no more.
 _FEWEST_TESTED, _MOST_TESTED = 10, 1 << 17
 

@@ -34,19 +34,6 @@ from consilience.arrays import Float
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts, Patterns
 
-__all__ = [
-    "PAPER_SCHEMES",
-    "SCHEMES",
-    "Moments",
-    "WeightFunction",
-    "agreement_variance",
-    "class_shares",
-    "exchangeable_moments",
-    "exchangeable_variance",
-    "rho",
-    "weight_function",
-]
-
 PAPER_SCHEMES = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_class")
 SCHEMES = (*PAPER_SCHEMES, "exch")
 """Names of the weighting schemes."""

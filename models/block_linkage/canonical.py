@@ -6,24 +6,26 @@ The true value of a field of an entity is v with probability :math:`P(y = v) \pr
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.tables import hyperparameters
-from consilience.models.partition import PartitionTruth
+from consilience.models.block_linkage.em import hyperparameters
+from consilience.models.interface import Column, Table
+from consilience.models.posterior import Posterior
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import PartitionTruth
 
-__all__ = ["canonical"]
 
-
-def canonical(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the true values of all entities of the estimate: of each field the most probable one and the next.
+def canonical(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the true values of all entities of the estimate: of each field the most probable one and the next.
 
     ``values`` is how many different values its records show; a field that all of them lack has no row. The runner-up
     may be a value that none of them shows; it is empty where the field has one value only.
     """
+    data: Records = resolved.data
     shown = _shown(data, truth.estimate())
     value_share, distortion = hyperparameters(posterior, data)
     share, own = value_share[shown.value], distortion[shown.cell % data.num_fields]
@@ -45,10 +47,21 @@ def canonical(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str,
     texts = np.append(np.asarray(data.values, object), [""])
     return {
         "entity": (cell[starts] // data.num_fields).astype(np.int32),
-        "field": np.asarray(data.fields, object)[cell[starts] % data.num_fields],
+        "field": (cell[starts] % data.num_fields).astype(np.int32),
         "value": texts[value[starts]], "probability": 1 / whole,
         "runner_up": texts[runner_up], "runner_up_probability": np.maximum(seen, likely) / whole, "values": lengths,
     }  # fmt: skip
+
+
+CANONICAL = Table(
+    name="canonical", help="The true values of all entities: of each field the most probable one and the next.",
+    columns=(
+        Column("entity", "record"), Column("field", "field"), Column("value"), Column("probability"),
+        Column("runner_up", help="the next most probable value"), Column("runner_up_probability"),
+        Column("values", help="how many different ones the records show"),
+    ),
+    make=canonical,
+)  # fmt: skip
 
 
 class _Shown(NamedTuple):

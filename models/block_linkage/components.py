@@ -17,8 +17,6 @@ from scipy.special import expit
 from consilience.arrays import Float, Int
 from consilience.models.block_linkage.join import CandidatePairs
 
-__all__ = ["Components", "Cut", "components"]
-
 _STEPS = 2                  # steps of the threshold per unit of log odds
 
 

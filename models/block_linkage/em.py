@@ -17,22 +17,21 @@ import numpy as np
 from jax.sharding import Mesh
 from scipy.special import gammaln
 
-from consilience.arrays import Bool, Float, Int
+from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
-from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.components import Components, components
 from consilience.models.block_linkage.enumeration import (
-    RESTRICTIONS,
     conflicts,
     enumerate_blocks,
     gather_values,
     pairs_within,
     size_terms,
 )
+from consilience.models.block_linkage.hash_ranges import JoinRule
 from consilience.models.block_linkage.hidden_links import FoundShare, found_share
 from consilience.models.block_linkage.join import (
     CandidatePairs,
-    JoinRule,
     given_pairs,
     join,
     join_rule,
@@ -40,15 +39,15 @@ from consilience.models.block_linkage.join import (
     prior_log_odds,
 )
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.posterior import Group, Posterior, flatten
-from consilience.models.block_linkage.priors import Hyperprior, Priors, hyperprior
+from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
 from consilience.models.block_linkage.similar import for_data
 from consilience.models.block_linkage.workers import Workers
+from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
-
-__all__ = ["candidates", "fit_em", "log_base", "log_prior", "record_shares", "starting_parameters"]
+from consilience.models.sites import Resolved
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
@@ -63,30 +62,20 @@ _LEAST_FOUND = 0.5  # at most as much is completed as was found
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
+def estimate(resolved: Resolved, *, mesh: Mesh | None = None, processes: int = 1) -> Estimate:
+    """Link records, with hyperparameters by EM; see `fit_em`."""
+    return fit_em(resolved, mesh=mesh, processes=processes).estimate()
+
+
 def fit_em(
-    records: Records,
-    priors: Priors | None = None,
-    *,
-    likelihood: str | Likelihood = "hit-miss",
-    threshold: float = 4.0,
-    largest: int = 6,
-    restriction: str = "none",
-    pairs: Any = None,
-    num_sampled: int = 20_000,
-    seed: int = 0,
-    mesh: Mesh | None = None,
-    processes: int = 1,
-) -> Posterior:
+    resolved: Resolved, *, num_sampled: int = 20_000, seed: int = 0, mesh: Mesh | None = None, processes: int = 1
+) -> Linkage:
     """Link records.
 
     Parameters
     ----------
-    priors : `Priors` by default; conjugate ones.
-    likelihood : a name in `LIKELIHOODS`, or one of your own.
-    threshold : candidates are pairs with log odds above minus this.
-    largest : components with more records are cut; above 7 enumeration is slow.
-    restriction : "none"; "across": no two records of one source in an entity; "within": records of one source only.
-    pairs : candidates in the place of the join, as `given_pairs` takes them.
+    resolved : records, settings and conjugate priors. Components of more than ``largest`` records are cut; above 7
+        enumeration is slow. Candidates are those of the data, where these have some, in the place of the join.
     num_sampled : components that EM looks at.
     seed : of the sample.
     mesh : devices that enumerate, as `enumerate_blocks` takes them; NumPy where it is left out.
@@ -95,32 +84,25 @@ def fit_em(
 
     Raises
     ------
-    UnknownName : there is no such likelihood or restriction.
     UnsupportedRequest : for less than one process, and for several ones besides devices.
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
     """
-    for name, known in ((likelihood, LIKELIHOODS), (restriction, RESTRICTIONS)):
-        if isinstance(name, str) and name not in known:
-            raise UnknownName(f"{name!r} is none of {', '.join(known)}")
     if processes != 1 and mesh is not None:
         raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
+    records = resolved.data
     with Workers(processes) as workers:
         workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-        return _fit(
-            records, priors, likelihood=likelihood, threshold=threshold, largest=largest, restriction=restriction,
-            pairs=pairs, num_sampled=num_sampled, seed=seed, mesh=mesh, workers=workers,
-        )  # fmt: skip
+        return _fit(resolved, num_sampled=num_sampled, seed=seed, mesh=mesh, workers=workers)
 
 
-def _fit(
-    records: Records, priors: Priors | None, *, likelihood: str | Likelihood, threshold: float, largest: int,
-    restriction: str, pairs: Any, num_sampled: int, seed: int, mesh: Mesh | None, workers: Workers,
-) -> Posterior:  # fmt: skip
+def _fit(resolved: Resolved, *, num_sampled: int, seed: int, mesh: Mesh | None, workers: Workers) -> Linkage:
     """Link records; see `fit_em`."""
-    parameters = starting_parameters(records, largest)
-    chosen = for_data(likelihood, records, parameters.value_share)
+    records, settings, pairs = resolved.data, resolved.settings, resolved.data.candidate
+    threshold, restriction = settings.threshold, settings.restriction
+    parameters = starting_parameters(records, settings.largest)
+    chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
-    prior = hyperprior(chosen.priors(priors or Priors()), records, largest)
+    prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
     generator = np.random.default_rng(seed)
     counts = _value_counts(records)
     trace = _Trace([], 0)
@@ -128,7 +110,9 @@ def _fit(
         wide = _for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=pairs is None)
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs, workers)
-        parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
+        parts = components(
+            found.where(found.log_odds > -threshold), records.num_records, largest=settings.largest
+        )
         sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
         em = _Em(records, counts, sample, prior, chosen, rule, mesh)
         parameters, check, trace = em.run(parameters)
@@ -136,7 +120,7 @@ def _fit(
         if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
             break
     found = _at(found, records, wide, chosen, workers)
-    parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=largest)
+    parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=settings.largest)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
@@ -145,7 +129,7 @@ def _fit(
     alike = Alike(0, 0, 0.0)
     if pairs is None:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
-    return Posterior(
+    return Linkage(
         num_records=np.array(records.num_records),
         **flatten(groups),
         value_share=parameters.value_share,
@@ -198,6 +182,19 @@ def record_shares(records: Records) -> Float[np.ndarray, " value"]:
     lengths = np.diff(records.first_value)
     field = np.repeat(np.arange(records.num_fields), lengths)
     return number / np.bincount(field, number, records.num_fields)[field]
+
+
+def hyperparameters(
+    posterior: Posterior, data: Records
+) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+    """Return θ and b: the estimates, or means of draws."""
+    draws = posterior.draws()
+    share = posterior.hidden.get("value_share", draws.get("value_share"))
+    if share is None:
+        share = record_shares(data)
+    elif "value_share" in draws:
+        share = share.mean(axis=0)
+    return np.asarray(share, float), np.asarray(draws["distortion"], float).mean(axis=0)
 
 
 def log_base(records: Records, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]) -> float:

@@ -23,25 +23,7 @@ from jax.sharding import Mesh, PartitionSpec
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihood import Likelihood
-
-__all__ = [
-    "Enumerated",
-    "RESTRICTIONS",
-    "conflicts",
-    "enumerate_blocks",
-    "enumerate_blocks_jax",
-    "first_places",
-    "gather_values",
-    "links_of_partitions",
-    "pair_probabilities",
-    "partition_clusters",
-    "pairs_within",
-    "set_partitions",
-    "size_terms",
-    "subset_probabilities",
-    "subset_sizes",
-    "together",
-]
+from consilience.models.settings import setting
 
 # As many components as keep the arrays in the cache.
 _CHUNK = {2: 8192, 3: 8192, 4: 1024, 5: 256, 6: 256, 7: 64, 8: 32}
@@ -49,6 +31,13 @@ _SMALLEST_CHUNK = 16
 
 RESTRICTIONS = ("none", "across", "within")
 """Which records may be together: all; only those of different sources; only those of one source."""
+
+
+def restriction_setting() -> Any:
+    """Declare the setting that says which records may be together."""
+    return setting(
+        "none", "across: no two records of a file in an entity; within: only records of one file", choices=RESTRICTIONS
+    )
 
 
 class Enumerated(NamedTuple):

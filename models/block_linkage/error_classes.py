@@ -42,8 +42,6 @@ from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 
-__all__ = ["CLASSES", "CLASS_PRIOR", "ErrorClasses", "GivenHead", "given_head", "other_share"]
-
 CLASSES = ("exact", "one error", "many errors")
 
 CLASS_PRIOR = np.ones(3)

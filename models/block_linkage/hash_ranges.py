@@ -9,19 +9,14 @@ more than a pile has to be in memory, and neither the number of piles nor that o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Bool, Int
+from consilience.arrays import Bool, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.workers import Piles, Workers
 from consilience.models.rows import equal_pairs
-
-if TYPE_CHECKING:
-    from consilience.models.block_linkage.join import JoinRule
-
-__all__ = ["Search", "find_pairs", "pairs_of_pile"]
 
 _BLOCK = 65_536             # records looked at together, so that what they take stays in the processor's cache
 _RECORDS_OF_PILE = 1 << 17  # whose words would fill a pile
@@ -30,6 +25,29 @@ _RECORDS_IN_MEMORY = 1 << 22  # whose words are kept there, some four hundred me
 _ROUNDING = 1e-3            # of scores in single precision; the log odds of the pairs found decide in the end
 _MOST_PAIRS = 100_000_000   # found, those that several keys give counted as often ...
 _MOST_OF_RECORD = 20        # ... or so many for each record, where that is more
+
+
+class JoinRule(NamedTuple):
+    """Which pairs the join finds: those with ``start`` plus the gains of the values that they share above zero.
+
+    Parameters
+    ----------
+    fields : integers, shape ``(join_field,)``; the fields that count, the most informative first.
+    start : threshold and slack added to the log odds of a pair that differs in all these fields.
+    gain : float64, shape ``(value,)``; what agreement on a value adds.
+    differ : float64, shape ``(field,)``; what differing adds, in the start, and what pairs that lack the field are
+        given back. Zero where slack makes up for missing values.
+    """
+
+    fields: Int[np.ndarray, " join_field"]
+    start: float
+    gain: Float[np.ndarray, " value"]
+    differ: Float[np.ndarray, " field"]
+
+    def without(self, places: Int[np.ndarray, " place"]) -> JoinRule:
+        """Return the rule of pairs that lack some of the fields, given by their places in ``fields``."""
+        start = self.start - self.differ[self.fields[places]].sum()
+        return self._replace(fields=np.delete(self.fields, places), start=float(start))
 
 
 class Search(NamedTuple):

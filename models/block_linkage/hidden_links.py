@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.arrays import Bool, Float, Int
-from consilience.models.block_linkage.join import LEAST_DIFFER, JoinRule, prior_log_odds
+from consilience.models.block_linkage.hash_ranges import JoinRule
+from consilience.models.block_linkage.join import LEAST_DIFFER, prior_log_odds
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
-
-__all__ = ["FoundShare", "candidate_loss", "found_share"]
 
 _NUM_RECORDS = 4000
 # With more fields than this, random sets cost less than all sets and are nearly as good.

@@ -23,24 +23,14 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.codes import check_codes, recode
+from consilience.data.columns import Column
 from consilience.data.records import Records
 from consilience.data.tables import Problems, choose_columns, read_table
-from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.hash_ranges import Search, find_pairs, pairs_of_pile
+from consilience.errors import TooLarge
+from consilience.models.block_linkage.hash_ranges import JoinRule, Search, find_pairs, pairs_of_pile
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.workers import Piles, Workers
-
-__all__ = [
-    "CandidatePairs",
-    "JoinRule",
-    "LEAST_DIFFER",
-    "given_pairs",
-    "join",
-    "join_rule",
-    "pair_log_odds",
-    "prior_log_odds",
-]
 
 _BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
 _BITS = 64                  # of a set of fields
@@ -69,29 +59,6 @@ class CandidatePairs(NamedTuple):
     def where(self, keep: Bool[np.ndarray, " pair"]) -> CandidatePairs:
         """Return some of the pairs."""
         return CandidatePairs(*(column[keep] for column in self))
-
-
-class JoinRule(NamedTuple):
-    """Which pairs the join finds: those with ``start`` plus the gains of the values that they share above zero.
-
-    Parameters
-    ----------
-    fields : integers, shape ``(join_field,)``; the fields that count, the most informative first.
-    start : threshold and slack added to the log odds of a pair that differs in all these fields.
-    gain : float64, shape ``(value,)``; what agreement on a value adds.
-    differ : float64, shape ``(field,)``; what differing adds, in the start, and what pairs that lack the field are
-        given back. Zero where slack makes up for missing values.
-    """
-
-    fields: Int[np.ndarray, " join_field"]
-    start: float
-    gain: Float[np.ndarray, " value"]
-    differ: Float[np.ndarray, " field"]
-
-    def without(self, places: Int[np.ndarray, " place"]) -> JoinRule:
-        """Return the rule of pairs that lack some of the fields, given by their places in ``fields``."""
-        start = self.start - self.differ[self.fields[places]].sum()
-        return self._replace(fields=np.delete(self.fields, places), start=float(start))
 
 
 def prior_log_odds(parameters: Parameters) -> float:
@@ -140,7 +107,7 @@ def pair_log_odds(
 def _check_fields(number: int) -> None:
     """Refuse more fields than there are bits for where a pair agrees."""
     if number > _BITS:
-        raise UnsupportedRequest(f"records with {number} fields; at most {_BITS} can be compared")
+        raise TooLarge(f"records with {number} fields; at most {_BITS} can be compared")
 
 
 def _add_log_pairs(
@@ -352,7 +319,7 @@ def given_pairs(
 
 def _read_pairs(records: Records, source: Any, columns: Mapping[str, str] | None) -> Int[np.ndarray, "pair 2"]:
     roles = ("record_a", "record_b")
-    table = read_table(source, choose_columns(roles, columns=columns))
+    table = read_table(source, choose_columns([Column(role) for role in roles], columns))
     codes = []
     for role in roles:
         found, names = table.texts(role, required=True)

@@ -16,8 +16,6 @@ from consilience.arrays import Array, Float, Int
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors
 
-__all__ = ["Likelihood", "differing"]
-
 
 def differing(distortion: Any) -> Any:
     """Return how probably at least one of two records of an entity is distorted: 1 - (1 - b)², any shape."""

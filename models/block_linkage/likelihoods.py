@@ -19,8 +19,6 @@ from consilience.arrays import Array, Float, Int
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.likelihood import Likelihood, differing
 
-__all__ = ["LIKELIHOODS", "DirichletMultinomial", "ErrorClasses", "HitMiss", "Likelihood", "differing"]
-
 
 class HitMiss(Likelihood):
     """A record copies the true value of its entity, or takes any value that is common (SMERED)."""

@@ -29,23 +29,22 @@ from consilience.models.block_linkage.hidden_links import found_share
 from consilience.models.block_linkage.join import join_rule, prior_log_odds
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.priors import Priors, site_priors
 from consilience.models.block_linkage.repeats import Alike, alike_apart
 from consilience.models.block_linkage.similar import for_data
+from consilience.models.sites import Resolved, Site
 from consilience.models.unbounded import LogGamma, LogitBeta
 
-__all__ = [
-    "Linkable",
-    "enumerate_linkable",
-    "found_by_wide",
-    "linkable",
-    "log_density",
-    "log_shares",
-    "members_by_size",
-    "model",
-    "sample_size_share",
-    "wide_parameters",
-]
+SITES = (
+    Site("distortion", plates=("field",), family=dist.Beta, prior_plates=("field",)),
+    Site("size_share", event=("size",), family=dist.Dirichlet, context=("largest",)),
+    Site("size_log_odds", event=("smaller_size",)),
+    Site("intensity", family=dist.Gamma),
+    Site("value_share", event=("value",)),
+    Site("value_log_weight", event=("value",)),
+    Site("class_share", event=("error_class",)),
+    Site("cluster", event=("record",)),
+)
+"""Of this member and of hit-miss; which of them there are depends on the settings."""
 
 _ALL_PARTITIONS = 8
 """So many records have few enough partitions, 4,140, that all of them are summed."""
@@ -105,8 +104,9 @@ def linkable(
 
     Parameters
     ----------
-    likelihood, threshold, largest, restriction, pairs : as `fit_em` takes them; candidates are found with a distortion
-        of .05, and sizes 1, 2 and 3 in the shares .8, .15 and .05.
+    likelihood, threshold, largest, restriction : the settings of these names; candidates are found with a distortion of
+        .05, and sizes 1, 2 and 3 in the shares .8, .15 and .05.
+    pairs : candidates in the place of the join, as `given_pairs` takes them.
 
     Raises
     ------
@@ -177,10 +177,19 @@ def found_by_wide(
     ).share
 
 
-def model(
-    data: Records | Linkable, priors: Priors | None = None, *, likelihood: str | Likelihood = "hit-miss",
-    restriction: str = "none", threshold: float = 4.0, largest: int = 6, **options: Any,
-) -> None:  # fmt: skip
+def prepared(resolved: Resolved) -> Resolved:
+    """Return it with the components of candidates beside the records, which the density needs beforehand."""
+    data, own = resolved.data, resolved.settings
+    if isinstance(data, Linkable):
+        return resolved
+    found = linkable(
+        data, likelihood=own.likelihood, threshold=own.threshold, largest=own.largest, restriction=own.restriction,
+        pairs=data.candidate,
+    )  # fmt: skip
+    return resolved.replace(data=found)
+
+
+def density(resolved: Resolved) -> None:
     """Sample the hyperparameters; the linkage is summed out.
 
     Sites are ``distortion`` (field,), ``size_share`` (size,) and ``intensity``, ``value_share`` (value,) where it has a
@@ -191,38 +200,32 @@ def model(
 
     Parameters
     ----------
-    data : records, or, inside of a compiled program, `linkable` records, whose restriction and threshold then hold.
-    priors : `Priors` by default.
-    likelihood : a name in `LIKELIHOODS`, or one of your own.
-    restriction, threshold, largest : as `fit_em` takes them.
-    options : of the other methods.
+    resolved : of `prepared` records.
     """
-    priors = priors or Priors()
-    if isinstance(data, Records):
-        data = linkable(
-            data, likelihood=likelihood, threshold=threshold, largest=largest, restriction=restriction,
-            pairs=data.candidate,
-        )  # fmt: skip
+    data, likelihood, value_share = resolved.data, resolved.settings.likelihood, resolved.given.value_share
     chosen = for_data(likelihood, data, data.share)
-    distortion_prior, size_prior, intensity_prior = site_priors(chosen.priors(priors), data, largest)
+    resolved = resolved.replace(given=chosen.priors(resolved.given))
     with numpyro.plate("field", data.num_fields):
-        distortion = numpyro.sample("distortion", distortion_prior)
-    size_share = sample_size_share(size_prior)
-    intensity = numpyro.sample("intensity", intensity_prior)
+        distortion = numpyro.sample("distortion", resolved.prior("distortion"))
+    size_share = sample_size_share(resolved.prior("size_share"))
+    intensity = numpyro.sample("intensity", resolved.prior("intensity"))
     class_share = None
     if isinstance(chosen, ErrorClasses):
         class_share = numpyro.sample("class_share", dist.Dirichlet(jnp.asarray(CLASS_PRIOR, jnp.result_type(float))))
-    if priors.value_share is None:
+    if value_share is None:
         value_share = jnp.asarray(data.share, jnp.result_type(float))
     else:
-        # Fields differ in their number of values, so that one vector of weights serves them all.
-        concentration = jnp.full(data.field.shape, priors.value_share, jnp.result_type(float))
-        log_weight = numpyro.sample("value_log_weight", LogGamma(concentration).to_event(1))
-        value_share = numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data)))
-    density = log_density(
-        data, value_share, distortion, size_share, intensity, class_share, likelihood=likelihood
-    )
-    numpyro.factor("records", density)
+        value_share = sample_value_share(value_share, data)
+    log_joint = log_density(data, value_share, distortion, size_share, intensity, class_share, likelihood=likelihood)
+    numpyro.factor("records", log_joint)
+
+
+def sample_value_share(concentration: float, data: Linkable) -> Float[Array, " value"]:
+    """Sample how common values are, by their weights, under a symmetric Dirichlet prior in each field."""
+    # Fields differ in their number of values, so that one vector of weights serves them all.
+    each = jnp.full(data.field.shape, concentration, jnp.result_type(float))
+    log_weight = numpyro.sample("value_log_weight", LogGamma(each).to_event(1))
+    return numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data)))
 
 
 def sample_size_share(prior: dist.Distribution) -> Float[Array, " size"]:

@@ -8,8 +8,6 @@ import numpy as np
 
 from consilience.arrays import Float
 
-__all__ = ["Parameters"]
-
 
 class Parameters(NamedTuple):
     """Hyperparameters; all fields in one table of values.

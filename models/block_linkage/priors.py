@@ -6,18 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float
-from consilience.errors import InvalidPrior, NotConjugate
-from consilience.models.beta_priors import parameters_of
-from consilience.models.interface import checked_prior
-
-__all__ = ["FewRecords", "Hyperprior", "Priors", "RareDistortion", "SomeEntities", "hyperprior", "site_priors"]
-
+from consilience.errors import InvalidPrior
+from consilience.models.sites import Resolved
 
 _EXAMPLE = "RareDistortion(a=[1, 1, 5], b=[99, 9, 5]) for three fields"
 
@@ -158,52 +153,12 @@ class Hyperprior(NamedTuple):
     size_share: Float[np.ndarray, " size"]
     intensity: Float[np.ndarray, " 2"]
 
+    @classmethod
+    def of(cls, resolved: Resolved) -> Hyperprior:
+        """Return the parameters of the priors of these sites.
 
-def site_priors(
-    priors: Priors, data: Any, largest: int
-) -> tuple[dist.Distribution, dist.Distribution, dist.Distribution]:
-    """Return the distributions of ``distortion``, ``size_share`` and ``intensity``.
-
-    Raises
-    ------
-    InvalidPrior : for other shapes.
-    """
-    distortion = checked_prior("distortion", priors.distortion, data, ())
-    if distortion.batch_shape not in ((), (data.num_fields,)):
-        raise InvalidPrior(
-            f"the prior of site 'distortion' has batch shape {distortion.batch_shape}; give one distribution for all "
-            f"fields, or one for each of the {_fields(data)}, as in {_EXAMPLE}"
-        )
-    size_share = priors.size_share
-    context = () if isinstance(size_share, dist.Distribution) else (largest,)
-    size_share = checked_prior("size_share", size_share, data, (largest,), *context)
-    intensity = checked_prior("intensity", priors.intensity, data, ())
-    for site, prior in (("size_share", size_share), ("intensity", intensity)):
-        if prior.batch_shape:
-            raise InvalidPrior(f"the prior of site '{site}' has batch shape {prior.batch_shape}, expected ()")
-    return distortion, size_share, intensity
-
-
-def hyperprior(priors: Priors, data: Any, largest: int) -> Hyperprior:
-    """Return the parameters of the priors.
-
-    Raises
-    ------
-    NotConjugate : they are not a Beta, a Dirichlet and a Gamma distribution.
-    """
-    own, sizes, entities = priors.distortion, priors.size_share, priors.intensity
-    if isinstance(own, RareDistortion) and isinstance(sizes, FewRecords) and isinstance(entities, SomeEntities):
-        # NumPyro's distributions take a third of a second to compile, longer than a million records to enumerate.
-        return Hyperprior(own.numbers(data), sizes.numbers(data, largest), entities.numbers(data))
-    with jax.enable_x64(True):
-        distortion, size_share, intensity = site_priors(priors, data, largest)
-        kinds = (("distortion", distortion, dist.Beta), ("size_share", size_share, dist.Dirichlet))
-        for site, prior, kind in (*kinds, ("intensity", intensity, dist.Gamma)):
-            if not isinstance(prior, kind):
-                message = f"site '{site}': the updates need a {kind.__name__} prior, not {type(prior).__name__}"
-                raise NotConjugate(message)
-        return Hyperprior(
-            parameters_of("distortion", distortion, data.num_fields),
-            np.asarray(size_share.concentration, float),
-            np.array([intensity.concentration, intensity.rate], float),
-        )
+        Raises
+        ------
+        NotConjugate : they are not a Beta, a Dirichlet and a Gamma distribution.
+        """
+        return cls(*(resolved.concentration(site) for site in cls._fields))

@@ -17,8 +17,6 @@ from consilience.data.records import Records
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 
-__all__ = ["Alike", "alike_apart", "repeats_by_chance"]
-
 _NEARLY_UNIQUE = 0.8  # distinct values per record that has the field
 _BY_CHANCE = 0.1      # agreement elsewhere, corrected for chance, of records that share a value
 _EXPECTED = 0.1       # links of a record that are worth telling

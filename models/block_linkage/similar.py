@@ -30,12 +30,13 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_array
 
-from consilience.arrays import Array, Bool, Float, Int
+from consilience.arrays import Array, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters
-
-__all__ = ["BEYOND", "DECAY", "ONLY_NEAR", "Candidates", "NearGains", "SimilarHitMiss", "for_data", "is_known"]
+from consilience.models.block_linkage.similar_links import share_of_links_found
+from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
+from consilience.notes import Remedy
 
 DECAY = 2.0
 """By so much a distortion is less probable, in the logarithm, for each unit of distance."""
@@ -74,7 +75,8 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
     if data.similar is None or not any(data.similar):
         return chosen
     if type(chosen) is not HitMiss:
-        raise UnsupportedRequest("fields are compared by similarity with likelihood='hit-miss' only, not with others")
+        text = "fields are compared by similarity with {likelihood} only, not with others"
+        raise UnsupportedRequest(text, Remedy("likelihood", "hit-miss"))
     return SimilarHitMiss(tuple(np.flatnonzero(data.similar).tolist()), data, value_share, xp)
 
 
@@ -95,23 +97,6 @@ class Candidates(NamedTuple):
 
     value: Int[Array, "candidate field component"]
     ratio: Float[Array, "candidate member field component"]
-
-
-class NearGains(NamedTuple):
-    """What values that are near add at most to the log odds of a pair, beyond values that are far apart.
-
-    Parameters
-    ----------
-    near : codes of values, shape ``(near, 2)``.
-    nearest : shape ``(near,)``; whether they are at most 1 apart.
-    of_pair : shape ``(near,)``; where the two records have these.
-    of_two : shape ``(value,)``; where both have values at most 1 away from this one.
-    """
-
-    near: Int[np.ndarray, "near 2"]
-    nearest: Bool[np.ndarray, " near"]
-    of_pair: Float[np.ndarray, " near"]
-    of_two: Float[np.ndarray, " value"]
 
 
 class SimilarHitMiss(HitMiss):
@@ -194,14 +179,10 @@ class SimilarHitMiss(HitMiss):
         self, records: Any, rule: Any, parameters: Parameters
     ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
         """Return the pairs that may have log odds above the threshold: see `similar_pairs`."""
-        from consilience.models.block_linkage.similar_pairs import find_similar_pairs  # which imports the join
-
         return find_similar_pairs(records, rule, self.at_most(parameters))
 
     def found_share(self, records: Any, parameters: Parameters, found: Any, threshold: float) -> float:
         """Return the share of links among the candidates: see `similar_links`."""
-        from consilience.models.block_linkage.similar_links import share_of_links_found  # which imports the join
-
         values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
         return share_of_links_found(values, self, parameters, found, threshold)
 

@@ -12,22 +12,38 @@ found there are more near values than among those hidden.
 
 from __future__ import annotations
 
+from typing import Any, Protocol, runtime_checkable
+
 import numpy as np
 from scipy.special import expit
 
 from consilience.arrays import Float, Int
 from consilience.models.block_linkage.join import CandidatePairs, prior_log_odds
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.similar import SimilarHitMiss
-
-__all__ = ["share_of_links_found"]
 
 _NUM_LINKS = 20_000
 
 
+@runtime_checkable
+class FieldTerms(Protocol):
+    """What is asked of a likelihood under which fields err independently; see `similar.SimilarHitMiss`."""
+
+    first_value: Any
+
+    def pair_terms(
+        self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+        """Return what each field adds to the log odds of a pair, where values agree and where they differ."""
+
+    def field_terms(
+        self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
+    ) -> Float[np.ndarray, "field pair"]:
+        """Return what each field adds to the log likelihood of pairs of records."""
+
+
 def share_of_links_found(
     values: Int[np.ndarray, "field record"],
-    likelihood: SimilarHitMiss,
+    likelihood: FieldTerms,
     parameters: Parameters,
     found: CandidatePairs,
     threshold: float,

@@ -31,18 +31,32 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.similar import NearGains
 from consilience.models.rows import equal_pairs
-
-__all__ = ["Groups", "find_similar_pairs", "groups_of"]
 
 _BLOCK = 32_768    # records looked at together; some are in several groups
 _MOST_FURTHER = 500_000  # records in groups of values more than 1 apart, each counted for each group
 _ROUNDING = 1e-3   # of scores in single precision; the log odds of the pairs found decide in the end
 _MOST_PAIRS = 100_000_000
+
+
+class NearGains(NamedTuple):
+    """What values that are near add at most to the log odds of a pair, beyond values that are far apart.
+
+    Parameters
+    ----------
+    near : codes of values, shape ``(near, 2)``.
+    nearest : shape ``(near,)``; whether they are at most 1 apart.
+    of_pair : shape ``(near,)``; where the two records have these.
+    of_two : shape ``(value,)``; where both have values at most 1 away from this one.
+    """
+
+    near: Int[np.ndarray, "near 2"]
+    nearest: Bool[np.ndarray, " near"]
+    of_pair: Float[np.ndarray, " near"]
+    of_two: Float[np.ndarray, " value"]
 
 
 class Groups(NamedTuple):

@@ -10,7 +10,8 @@ together, and lists that were made by distorting one field of every duplicate, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +22,9 @@ from consilience.data.codes import object_array
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.words import misspelt, words
-
-__all__ = ["simulate", "simulate_records"]
+from consilience.models.interface import Simulation
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 PerField = float | Sequence[float] | np.ndarray
 """One number for all fields, or one for each."""
@@ -77,6 +79,13 @@ def simulate_records(
     Raises
     ------
     UnsupportedRequest : numbers that do not fit together, and a field that there is not.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> records = cs.simulate_records(num_entities=20, num_files=2, seed=1)
+    >>> records.num_fields, records.num_sources, len(records.entities)
+    (5, 2, 20)
     """
     fields = _names("field_", len(num_values)).tolist()
     misspelt_fields = () if isinstance(typos, bool) else tuple(typos)
@@ -93,7 +102,7 @@ def simulate_records(
 
 
 def simulate(
-    key: Key | int, priors: Any = None, *, num_records: int = 500, num_entities: int | None = None,
+    key: Key | int, *, num_records: int = 500, num_entities: int | None = None,
     num_values: Sequence[int] = (150, 100, 90, 12, 31), exponent: PerField = 1.0,
     distortion: PerField = 0.05, missing: PerField = 0.0,
     size_share: Sequence[float] | np.ndarray = (0.9, 0.1), intensity: float | None = None,
@@ -106,7 +115,6 @@ def simulate(
     Parameters
     ----------
     key : a key of JAX, or a whole number. The same one gives the same records in every process.
-    priors : accepted so that simulations of all members are called alike; records are drawn with the given numbers.
     num_values : how many values each field may have; one number a field.
     exponent : s of Zipf's law, for all fields or for each; 0 for values that are equally common.
     distortion : b, for all fields or for each.
@@ -233,6 +241,23 @@ def _check(
         raise UnsupportedRequest(f"errors is {errors!r}; give 'independent' or 'one'")
 
 
+def _draw_data(
+    key: Key | int, resolved: Resolved, sizes: Mapping[str, Any]
+) -> tuple[Records, dict[str, np.ndarray]]:
+    """Draw records with the given numbers; priors have no part in them."""
+    return simulate(key, **sizes)
+
+
+def _empty(*, num_records: int, num_entities: int | None, num_values: Sequence[int], **sizes: Any) -> Records:
+    return Records.empty(num_records=num_entities or num_records, num_fields=len(num_values))
+
+
+_SIZES: dict[str, Any] = {
+    name: given.default for name, given in inspect.signature(simulate).parameters.items() if name != "key"
+}
+SIMULATION = Simulation(draw=_draw_data, empty=_empty, sizes=_SIZES)
+
+
 # Which record is whose, and where -------------------------------------------------------------------------------------
 
 
@@ -274,7 +299,8 @@ def _errors(
         return generator.random((num_fields, num_records)) < rates[:, None]
     weight = rates * possible
     if not weight.any():
-        raise UnsupportedRequest("errors='one' needs a field of several values with a distortion above 0")
+        text = "{errors} needs a field of several values with a distortion above 0"
+        raise UnsupportedRequest(text, Remedy("errors", "one"))
     chosen = _draw(generator.random(num_records), np.cumsum(weight / weight.sum()))
     return (np.arange(num_fields)[:, None] == chosen) & (place > 0)
 

@@ -6,31 +6,32 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Float
 from consilience.data.codes import object_array
 from consilience.data.records import Records
-from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.em import record_shares
-from consilience.models.block_linkage.gibbs.truth import DrawnLinks
-from consilience.models.block_linkage.posterior import Posterior
+from consilience.errors import TooLarge
+from consilience.models.block_linkage.canonical import CANONICAL
+from consilience.models.block_linkage.em import hyperparameters
+from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.truth import expected_clusters
-from consilience.models.partition import PartitionTruth
-
-__all__ = ["entities", "fields", "hyperparameters", "loss", "pairs", "patterns", "review"]
+from consilience.models.interface import Column, Measure, Table
+from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
+from consilience.models.posterior import Draws, Posterior
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import PartitionTruth
 
 _DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
 _FEW_SOURCES = 4    # of which all sets are listed
 _MOST_SOURCES = 62  # bits of a set of them
 
 
-def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the records: the entity of each in the most probable partition, named by its first record.
+def entities(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the records: the entity of each in the most probable partition, named by its first record.
 
     ``certainty`` is the probability that the entity is exactly these records, and no other. ``file`` and
     ``original_id`` say where the record comes from: its id there, where ``record`` is ``file:id`` because files share
     ids.
     """
-    own = _assigned(truth)
+    data, own = resolved.data, _assigned(truth)
     if data.records is None or data.sources is None:
         return own
     records, files = np.asarray(data.records, object), np.asarray(data.sources, object)[np.asarray(data.source)]
@@ -40,7 +41,7 @@ def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
 def _assigned(truth: PartitionTruth) -> dict[str, np.ndarray]:
     estimate = truth.estimate()
     return {
-        "record": np.arange(truth.num_records), "entity": estimate, "certainty": truth.cluster_probability(estimate),
+        "record": np.arange(truth.num_units), "entity": estimate, "certainty": truth.cluster_probability(estimate),
     }  # fmt: skip
 
 
@@ -59,8 +60,8 @@ def _original_ids(records: np.ndarray, files: np.ndarray) -> np.ndarray:
     return ids
 
 
-def pairs(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the pairs of records that may be of one entity, the most probable first."""
+def pairs(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the pairs of records that may be of one entity, the most probable first."""
     found = truth.pairs()
     order = np.argsort(-found.probability, kind="stable")
     return {
@@ -68,8 +69,8 @@ def pairs(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.
     }  # fmt: skip
 
 
-def review(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the records whose entity is in doubt, by the entropy (nats) of the set of records that is theirs."""
+def review(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the records whose entity is in doubt, by the entropy (nats) of the set of records that is theirs."""
     entropy = truth.entropy()
     order = np.argsort(-entropy, kind="stable")
     order = order[entropy[order] > _DOUBTFUL]
@@ -77,23 +78,29 @@ def review(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np
     return {**{name: values[order] for name, values in table.items()}, "entropy": entropy[order]}
 
 
-def fields(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the fields: how many values, in how many records they are missing, and how often they are distorted."""
+def fields(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the fields: how many values, in how many records they are missing, and how often they are distorted."""
+    data: Records = resolved.data
     missing = (np.asarray(data.value) < 0).sum(axis=1)
     return {
-        "field": np.asarray(data.fields, object), "values": np.diff(data.first_value), "missing": missing,
+        "field": np.arange(data.num_fields), "values": np.diff(data.first_value), "missing": missing,
         "distortion": hyperparameters(posterior, data)[1],
     }  # fmt: skip
 
 
-def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of how many entities have records in exactly these sources, with central 95 % of the draws.
+def patterns(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return how many entities have records in exactly these sources, with the interval of the draws.
 
     Of few sources all sets are there, of many those that some draw has.
+
+    Raises
+    ------
+    UnsupportedRequest : there are more sources than a set of them can be told for.
     """
+    data: Records = resolved.data
     names = np.asarray(data.sources, object)
     if len(names) > _MOST_SOURCES:
-        raise UnsupportedRequest(f"sets of {len(names)} sources; of at most {_MOST_SOURCES} they are counted")
+        raise TooLarge(f"sets of {len(names)} sources; of at most {_MOST_SOURCES} they are counted")
     known, drawn = truth.clusters_by_source(np.asarray(data.source))
     if len(names) <= _FEW_SOURCES:
         every = np.arange(1, 2 ** len(names))
@@ -103,36 +110,30 @@ def patterns(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, 
     else:
         found = drawn.any(axis=0)
         known, drawn = known[found], drawn[:, found]
-    lower, upper = np.quantile(drawn, [0.025, 0.975], axis=0)
+    numbers = Draws({"number": drawn[None]}).summary("number")
     words = [" + ".join(names[np.flatnonzero(pattern >> np.arange(len(names)) & 1)]) for pattern in known]
-    return {"sources": np.array(words, object), "entities": drawn.mean(axis=0), "lower": lower, "upper": upper}
+    return {
+        "sources": np.array(words, object), "entities": numbers.mean, "lower": numbers.lower, "upper": numbers.upper,
+    }  # fmt: skip
 
 
-def loss(posterior: Any, data: Records, truth: Any) -> dict[str, np.ndarray]:
-    """Table of what the candidates leave out, as far as the model can tell; a value that nobody knows is NaN.
+def loss(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
+    """Return what the candidates leave out, as far as the model can tell; a value that nobody knows is NaN.
 
     The meanings are short, so that the table fits a terminal of 80 characters. What pairs were worth in links is each
     taken for itself, and the ``disagreement`` is that of the numbers of fields in which linked pairs agree.
     The corrected number of entities is given only where linked pairs look as the model expects them to: where the
     ``disagreement`` is small; of draws of the hyperparameters neither is known. Gibbs sampling cuts nothing.
     """
-    if isinstance(posterior, Posterior):
-        rows = _left_out_by_estimates(posterior)
-    elif isinstance(truth, DrawnLinks):
-        rows = {
-            "threshold": (truth.threshold, "log odds above -this make a candidate"),
-            "found_share": (truth.found_share, "share of all links among the candidates"),
-            "links_outside": (truth.links_outside, "expected links that are not among them"),
-            "disagreement": (truth.predictive.disagreement, "disagreement of data and model, 0 to 1"),
-            "entities": (truth.num_clusters().mean(), "expected number of entities"),
-            **({} if truth.components is None else _cut(truth.components)),
-        }
+    if "found_share" in posterior.hidden:
+        rows = _left_out_by_estimates(Linkage.of(posterior))
     else:
         rows = {
             "threshold": (truth.threshold, "log odds above -this make a candidate"),
             "found_share": (truth.found_share, "share of all links among the candidates"),
+            **truth.expected_outside(),
             "entities": (truth.num_clusters().mean(), "expected number of entities"),
-            **_cut(truth),
+            **({} if truth.given_up is None else _cut(truth.given_up)),
         }
     return {
         "quantity": np.array(list(rows), object),
@@ -142,7 +143,7 @@ def loss(posterior: Any, data: Records, truth: Any) -> dict[str, np.ndarray]:
     }
 
 
-def _left_out_by_estimates(posterior: Posterior) -> dict[str, tuple[Any, str]]:
+def _left_out_by_estimates(posterior: Linkage) -> dict[str, tuple[Any, str]]:
     mean, corrected = expected_clusters(posterior)
     if posterior.links_nothing():  # what was learned is the prior, and expects nothing of these records
         posterior = posterior._replace(found_share=np.array(np.nan))
@@ -178,9 +179,59 @@ def _short(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-def hyperparameters(posterior: Any, data: Records) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
-    """Return θ and b: the estimates, or means of draws."""
-    if isinstance(posterior, Posterior):
-        return np.asarray(posterior.value_share), np.asarray(posterior.distortion)
-    share = posterior["value_share"].mean(axis=0) if "value_share" in posterior else record_shares(data)
-    return np.asarray(share, float), np.asarray(posterior["distortion"], float).mean(axis=0)
+ENTITIES = Table(
+    name="entities", help="The records: the entity of each in the most probable partition, named by its first record.",
+    columns=(
+        Column("record", "record"), Column("entity", "record"),
+        Column("certainty", help="probability that the entity is exactly these records"),
+        Column("file", help="from which the record comes"), Column("original_id", help="its id in that file"),
+    ),
+    make=entities,
+)  # fmt: skip
+PAIRS = Table(
+    name="pairs", help="The pairs of records that may be of one entity, the most probable first.",
+    columns=(Column("record_a", "record"), Column("record_b", "record"), Column("probability")),
+    make=pairs,
+)
+REVIEW = Table(
+    name="review", help="The records whose entity is in doubt, the most doubtful first.",
+    columns=(
+        Column("record", "record"), Column("entity", "record"), Column("certainty"),
+        Column("entropy", help="in nats, of the set of records that is the entity"),
+    ),
+    make=review,
+)  # fmt: skip
+FIELDS = Table(
+    name="fields", help="The fields: how many values, how many missing, and how often they are distorted.",
+    columns=(
+        Column("field", "field"), Column("values", help="how many different ones"),
+        Column("missing", help="records without one"), Column("distortion", help="share of distorted values"),
+    ),
+    make=fields,
+)  # fmt: skip
+PATTERNS = Table(
+    name="patterns", help="How many entities have records in exactly these sources.",
+    columns=(Column("sources"), Column("entities", help="expected number"), Column("lower"), Column("upper")),
+    make=patterns,
+)
+LOSS = Table(
+    name="loss", help="What the candidates leave out, as far as the model can tell; NaN where nobody knows.",
+    columns=(Column("quantity"), Column("value"), Column("meaning")),
+    make=loss,
+)
+TABLES = (
+    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS,
+    Measure(
+        name="num_entities", help="The number of entities, with its interval.",
+        place="consilience.evaluation.partition_scores:num_entities",
+    ),
+    Measure(
+        name="expected_scores", help="Scores that the estimate is expected to have.",
+        place="consilience.evaluation.partition_scores:expected_scores",
+    ),
+    Measure(
+        name="entity_probability", help="How probably some records are exactly one entity.",
+        place="consilience.evaluation.partition_scores:entity_probability",
+    ),
+)  # fmt: skip
+"""What fits of linkage answer."""

@@ -22,12 +22,10 @@ from consilience.models.block_linkage.enumeration import (
     subset_sizes,
 )
 from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
-from consilience.models.block_linkage.posterior import Group, Posterior
-from consilience.models.partition import DrawnPartitions, MatchingSets, Pairs, PartitionTruth, first_members
 from consilience.models.rows import row_blocks
-
-__all__ = ["BlockPartition", "DrawnLinkage", "drawn_partitions", "expected_clusters"]
+from consilience.models.truth.partitions import DrawnPartitions, MatchingSets, Pairs, PartitionTruth, first_members
 
 _BLOCK = 1 << 18  # random numbers at a time, so that they stay in the processor's cache
 _MOST_COMPARED = 255  # ends with which every number is compared; more are searched
@@ -38,22 +36,23 @@ class BlockPartition(PartitionTruth):
 
     Parameters
     ----------
-    posterior : of block-linkage.
+    posterior : what EM ended with.
     key, num_draws : the draws are a function of these, so that every pass sees the same ones.
     records : the user's ids in code order.
     """
 
     links_alone = True
 
-    def __init__(self, posterior: Posterior, *, key: Key, num_draws: int, records: Any = None) -> None:
-        self.posterior, self.key, self.num_draws, self.records = posterior, key, num_draws, records
-        self.num_records = int(posterior.num_records)
+    def __init__(self, posterior: Linkage, *, key: Key, num_draws: int, records: Any = None) -> None:
+        self.posterior, self.key, self.num_draws = posterior, key, num_draws
+        self.ids = {} if records is None else {"record": records}
+        self.num_units = int(posterior.num_records)
         self.found_share = float(posterior.found_share)
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Draw the partition of each component, by the inverse of the distribution function."""
         number = np.arange(self.num_draws)[draws]
-        cluster = np.tile(np.arange(self.num_records, dtype=np.int32), (len(number), 1))
+        cluster = np.tile(np.arange(self.num_units, dtype=np.int32), (len(number), 1))
         for rows in row_blocks(len(number), len(self.posterior.first), _BLOCK):
             uniform = self._uniform(number[rows])
             for (group, components), ends in zip(self._groups, self._ends, strict=True):
@@ -70,13 +69,13 @@ class BlockPartition(PartitionTruth):
             probabilities.append(pair_probabilities(_normal(group).T, group.members.shape[1]).T.ravel())
         # The rows of a sparse matrix are sorted, and making it takes less time than a sort.
         entries = (np.concatenate(probabilities), np.concatenate(ends, axis=1))
-        matrix = coo_array(entries, shape=(self.num_records, self.num_records)).tocsr()
-        first = np.repeat(np.arange(self.num_records, dtype=np.int32), np.diff(matrix.indptr))
+        matrix = coo_array(entries, shape=(self.num_units, self.num_units)).tocsr()
+        first = np.repeat(np.arange(self.num_units, dtype=np.int32), np.diff(matrix.indptr))
         return Pairs(first, matrix.indices.astype(np.int32, copy=False), matrix.data)
 
     def estimate(self) -> Int[np.ndarray, " record"]:
         """Return the most probable partition."""
-        cluster = np.arange(self.num_records, dtype=np.int32)
+        cluster = np.arange(self.num_units, dtype=np.int32)
         for group, _ in self._groups:
             cluster[group.members] = _first_records(group.members, group.partition.argmax(axis=1))
         return cluster
@@ -87,7 +86,7 @@ class BlockPartition(PartitionTruth):
         kinds = [(np.zeros(len(own), int), subset_sizes(own.shape[1])[None]) for own in members]
         largest = max((own.shape[1] for own in members), default=1)
         number = self._clusters_by_kind(kinds, largest + 1)[:, 1:]
-        number[:, 0] += self.num_records - sum(own.size for own in members)
+        number[:, 0] += self.num_units - sum(own.size for own in members)
         return number
 
     def clusters_by_source(
@@ -95,7 +94,7 @@ class BlockPartition(PartitionTruth):
     ) -> tuple[Int[np.ndarray, " pattern"], Int[np.ndarray, "draw pattern"]]:
         """Count without building the draws; see `PartitionTruth.clusters_by_source`."""
         bit = 1 << source.astype(np.int64)
-        alone = np.ones(self.num_records, bool)
+        alone = np.ones(self.num_units, bool)
         found = []
         for group, _ in self._groups:
             alone[group.members] = False
@@ -129,7 +128,7 @@ class BlockPartition(PartitionTruth):
 
     def num_clusters_moments(self) -> tuple[float, float]:
         """Return mean and variance of the number of clusters, exactly, given the hyperparameters."""
-        mean, variance = float(self.num_records), 0.0
+        mean, variance = float(self.num_units), 0.0
         for group, _ in self._groups:
             fewer, probability = links_of_partitions(group.members.shape[1]), _normal(group)
             own = probability @ fewer
@@ -154,7 +153,7 @@ class BlockPartition(PartitionTruth):
         groups = self._groups
         largest = max((group.members.shape[1] for group, _ in groups), default=1)
         counts = np.zeros(largest + 1)
-        counts[1] = self.num_records - sum(group.members.size for group, _ in groups)
+        counts[1] = self.num_units - sum(group.members.size for group, _ in groups)
         for group, _ in groups:
             size = group.members.shape[1]
             probability = subset_probabilities(_normal(group).T, size).sum(axis=1)
@@ -169,7 +168,7 @@ class BlockPartition(PartitionTruth):
         cluster : of any partition, such as an `estimate`; equal where records are together.
         """
         first = first_members(cluster)
-        number = np.bincount(first, minlength=self.num_records)[first]
+        number = np.bincount(first, minlength=self.num_units)[first]
         probability = (number == 1).astype(float)
         for group, _ in self._groups:
             size = group.members.shape[1]
@@ -198,7 +197,7 @@ class BlockPartition(PartitionTruth):
 
     def entropy(self) -> Float[np.ndarray, " record"]:
         """Return for each record the entropy, in nats, of the set that is its cluster: how doubtful it is."""
-        entropy = np.zeros(self.num_records)
+        entropy = np.zeros(self.num_units)
         for group, _ in self._groups:
             size = group.members.shape[1]
             probability = subset_probabilities(_normal(group).T, size)
@@ -209,13 +208,13 @@ class BlockPartition(PartitionTruth):
 
     def matching_sets(self) -> MatchingSets:
         """Return the most probable maximal matching set of every record."""
-        lengths, probability = np.ones(self.num_records, int), np.ones(self.num_records)
+        lengths, probability = np.ones(self.num_units, int), np.ones(self.num_units)
         best = self._best_subsets()
         for group, subset, of_subset in best:
             lengths[group.members] = subset_sizes(group.members.shape[1])[subset]
             probability[group.members] = of_subset
         first = np.concatenate([[0], np.cumsum(lengths)])
-        member = np.repeat(np.arange(self.num_records, dtype=np.int32), lengths)
+        member = np.repeat(np.arange(self.num_units, dtype=np.int32), lengths)
         for group, subset, _ in best:
             belongs = (subset[..., None] >> np.arange(group.members.shape[1]) & 1).astype(bool)
             place = first[group.members][..., None] + np.cumsum(belongs, axis=2) - 1
@@ -225,7 +224,7 @@ class BlockPartition(PartitionTruth):
 
     def shared_matching_sets(self) -> Int[np.ndarray, " record"]:
         """Return the partition that links two records if and only if they have the same most probable matching set."""
-        cluster = np.arange(self.num_records, dtype=np.int32)
+        cluster = np.arange(self.num_units, dtype=np.int32)
         for group, subset, _ in self._best_subsets():
             place = (subset[:, :, None] == subset[:, None]).argmax(axis=2)
             cluster[group.members] = np.take_along_axis(group.members, place, axis=1)
@@ -244,7 +243,7 @@ class BlockPartition(PartitionTruth):
     def _places(self) -> tuple[Int[np.ndarray, " record"], Int[np.ndarray, " record"]]:
         """Return the component of each record, -1 where it is alone, and its place there."""
         start, member = np.asarray(self.posterior.first), np.asarray(self.posterior.member)
-        component, place = np.full(self.num_records, -1), np.zeros(self.num_records, int)
+        component, place = np.full(self.num_units, -1), np.zeros(self.num_units, int)
         component[member] = np.repeat(np.arange(len(start) - 1), np.diff(start))
         place[member] = np.arange(len(member)) - start[component[member]]
         return component, place
@@ -304,15 +303,24 @@ class DrawnLinkage(DrawnPartitions):
         super().__init__(cluster)
         self.threshold, self.found_share, self.cut, self.alike = threshold, found_share, cut, alike
 
+    @property
+    def given_up(self) -> DrawnLinkage:
+        """What was cut to make the groups small."""
+        return self
 
-def expected_clusters(posterior: Posterior) -> tuple[float, float]:
+    def expected_outside(self) -> dict[str, tuple[float, str]]:
+        """Return what is expected of the pairs that could not be linked: nobody knows."""
+        return {}
+
+
+def expected_clusters(posterior: Linkage) -> tuple[float, float]:
     """Return the expected number of clusters, as it is and with the links that the candidates leave out."""
     partition = BlockPartition(posterior, key=jax.random.key(0), num_draws=1)
     return partition.num_clusters_moments()[0], partition.corrected_num_clusters()
 
 
 def drawn_partitions(
-    data: Linkable, sites: Mapping[str, np.ndarray], *, likelihood: str | Likelihood, key: Key
+    data: Linkable, sites: Mapping[str, Any], *, likelihood: str | Likelihood, key: Key
 ) -> Int[np.ndarray, "draw record"]:
     """Draw a partition given each draw of the hyperparameters.
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from consilience.arrays import Int
 
-__all__ = ["misspelt", "words"]
-
 _SYLLABLES = np.array([consonant + vowel for consonant in "bcdfghjklmnpqrstvwxyz" for vowel in "aeiou"])
 
 # Neither has a factor in common with the number of syllables, so that both only mix the words.

@@ -24,8 +24,6 @@ import numpy as np
 
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["Piles", "Workers"]
-
 
 class Workers:
     """Goes through pieces, in this process alone or in several others; use it in a ``with``.

@@ -32,9 +32,8 @@ too sure, and its intervals of the parameters a little too narrow.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -44,52 +43,56 @@ import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.dawid_skene import tables
-from consilience.models.dawid_skene.cavi import CAVI, Concentrations
-from consilience.models.dawid_skene.crowd import (
-    average_confusion,
-    crowd_of_draws,
-    crowd_of_posterior,
-    several_annotators,
-)
+from consilience.models import settings
+from consilience.models.dawid_skene.cavi import CAVI
+from consilience.models.dawid_skene.crowd import crowd_of_draws, crowd_of_posterior
 from consilience.models.dawid_skene.em import EM
-from consilience.models.dawid_skene.gibbs import GIBBS, State, draw_labels, draw_parameters
+from consilience.models.dawid_skene.gibbs import GIBBS, draw_labels
 from consilience.models.dawid_skene.labelling import canonical
 from consilience.models.dawid_skene.layout import Rows, log_joint, require_annotators, rows_of
-from consilience.models.dawid_skene.priors import Diagonal, Priors, notes, site_priors
-from consilience.models.dawid_skene.simulation import simulate
-from consilience.models.gold import GOLD
-from consilience.models.interface import Model
-from consilience.models.truth import LabelDraws, LabelProbabilities, Truth, code_dtype
+from consilience.models.dawid_skene.priors import Diagonal, Priors, says
+from consilience.models.dawid_skene.simulation import draw_data
+from consilience.models.dawid_skene.tables import TABLES
+from consilience.models.gold import gold_setting
+from consilience.models.interface import Generic, Model, Simulation
+from consilience.models.posterior import Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import LabelDraws, LabelProbabilities, Truth
+from consilience.models.truth.classes import code_dtype
 
-__all__ = ["MODEL", "Diagonal", "Posterior", "Priors", "canonical", "draw", "model", "simulate", "truth"]
-
-
-def _diagonal(right: float) -> dict[str, Diagonal]:
-    return {"confusion": Diagonal(right)}
-
-
-def _testing_priors() -> Priors:
-    return Priors(confusion=Diagonal(4.0))
+__all__ = ["MODEL", "Diagonal", "Priors", "Settings", "model", "simulate"]
 
 
-def model(data: Annotations, priors: Priors | None = None, *, gold: str = "ignore") -> None:
-    """State the joint density of prevalence, confusion and annotations as a NumPyro model, true labels summed out."""
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `dawid-skene`; see the fields."""
+
+    gold: str = gold_setting()
+    diagonal: float | None = setting(
+        None, "concentration of the right label in a row of a confusion matrix; others have 1: 1", above=0.0,
+        sets=("confusion", Diagonal),
+    )  # fmt: skip
+
+
+def density(resolved: Resolved) -> None:
+    """State the joint density of prevalence, confusion and annotations, true labels summed out."""
+    data = resolved.data
     require_annotators(data)
-    prevalence_prior, confusion_prior = site_priors(priors or Priors(), data)
-    prevalence = numpyro.sample("prevalence", prevalence_prior)
+    prevalence = numpyro.sample("prevalence", resolved.prior("prevalence"))
     annotators = numpyro.plate("annotator", data.num_annotators, dim=-2)
     with annotators, numpyro.plate("class", data.num_labels, dim=-1):
-        confusion = numpyro.sample("confusion", confusion_prior)
-    sites = {"prevalence": prevalence, "confusion": confusion}
+        confusion = numpyro.sample("confusion", resolved.prior("confusion"))
     with numpyro.plate("item", data.num_items):
-        numpyro.factor("annotations", log_likelihood(sites, data, gold=gold))
+        sites = {"prevalence": prevalence, "confusion": confusion}
+        numpyro.factor("annotations", log_likelihood(sites, resolved))
 
 
-def log_likelihood(sites: Mapping[str, Array], data: Annotations, *, gold: str = "ignore") -> Float[Array, " item"]:
+def log_likelihood(sites: Mapping[str, Array], resolved: Resolved) -> Float[Array, " item"]:
     """Return the log probability of each item's annotations, and of its gold label where that is used."""
     prevalence, confusion = (_log(jnp.asarray(sites[name])) for name in ("prevalence", "confusion"))
-    return jax.nn.logsumexp(log_joint(prevalence, confusion, rows_of(data, gold)), axis=-1)
+    rows = rows_of(resolved.data, resolved.settings.gold)
+    return jax.nn.logsumexp(log_joint(prevalence, confusion, rows), axis=-1)
 
 
 def _log(probability: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
@@ -97,61 +100,24 @@ def _log(probability: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
     return jnp.log(jnp.maximum(probability, jnp.finfo(probability.dtype).tiny))
 
 
-class Posterior(NamedTuple):
-    """What CAVI ends with: independent distributions of class shares, confusion matrices and labels.
-
-    Parameters
-    ----------
-    prevalence : shape ``(class,)``; Dirichlet concentration.
-    confusion : shape ``(annotator, class, label)``; Dirichlet concentrations of the rows.
-    responsibility : shape ``(item, class)``; probability of each true label.
-    """
-
-    prevalence: Float[np.ndarray, " class"]
-    confusion: Float[np.ndarray, "annotator class label"]
-    responsibility: Float[np.ndarray, "item class"]
-
-
-def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, gold: str) -> dict[str, Array]:
-    """Return draws of ``prevalence`` ``(draw, class)`` and ``confusion`` ``(draw, annotator, class, label)``."""
-    given = Concentrations(jnp.asarray(posterior.prevalence), jnp.asarray(posterior.confusion))
-    states = _draws(jax.random.split(key, num_draws), given)
-    return {"prevalence": jnp.exp(states.log_prevalence), "confusion": jnp.exp(states.log_confusion)}
-
-
-@jax.jit
-def _draws(keys: Key, given: Concentrations) -> State:
-    return jax.lax.map(lambda key: draw_parameters(key, given), keys)
-
-
-def factors(posterior: Posterior) -> dict[str, dist.Dirichlet]:
-    """Return q(p) and q(Θ)."""
-    return {"prevalence": dist.Dirichlet(posterior.prevalence), "confusion": dist.Dirichlet(posterior.confusion)}
-
-
-def truth(posterior: Any, data: Annotations, *, key: Key, num_draws: int, gold: str = "ignore") -> Truth:
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> Truth:
     """Return the labels: with their probabilities after CAVI and EM, else drawn once given each draw's parameters."""
     key_label, key_crowd = jax.random.split(key)
-    several = several_annotators(data)
-    if isinstance(posterior, dict) and "responsibility" not in posterior:
-        prevalence, confusion = (jnp.asarray(posterior[site]) for site in ("prevalence", "confusion"))
-        keys = jax.random.split(key_label, len(prevalence))
-        label = np.asarray(_labels_of_draws(keys, prevalence, confusion, rows_of(data, gold)))
-        crowd = functools.partial(crowd_of_draws, posterior["confusion"], data, len(prevalence))
-        mean = functools.partial(average_confusion, posterior["confusion"], data)
-        return LabelDraws(label, data.num_labels, crowd if several else None, mean)
-    if isinstance(posterior, dict):
-        responsibility = posterior["responsibility"][0]
-        crowd = functools.partial(crowd_of_draws, posterior["confusion"], data, num_draws)
-        mean = functools.partial(average_confusion, posterior["confusion"], data)
+    data, responsibility = resolved.data, posterior.hidden.get("responsibility")
+    # Of a closed form the concentrations stand for the rows, whose shares are the mean.
+    rows = posterior.confusion if posterior.form == "draws" else np.asarray(posterior.confusion)[None]
+    number = len(rows) if responsibility is None else num_draws
+    if posterior.form == "closed":
+        crowd = crowd_of_posterior(rows[0], data, key_crowd, number)
     else:
-        responsibility = posterior.responsibility
-        mean = functools.partial(average_confusion, np.asarray(posterior.confusion)[None], data)
-        crowd = functools.partial(crowd_of_posterior, posterior.confusion, data, key_crowd, num_draws)
-    return LabelProbabilities.dense(
-        np.asarray(responsibility), key=key_label, num_draws=num_draws, crowd=crowd if several else None,
-        mean_confusion=mean,
-    )  # fmt: skip
+        crowd = crowd_of_draws(rows, data, number)
+    if responsibility is None:
+        label = _labels_of_draws(
+            jax.random.split(key_label, number), jnp.asarray(posterior.prevalence), jnp.asarray(rows),
+            rows_of(data, resolved.settings.gold),
+        )  # fmt: skip
+        return LabelDraws(np.asarray(label), data.num_labels, crowd)
+    return LabelProbabilities.dense(np.asarray(responsibility), key=key_label, num_draws=number, crowd=crowd)
 
 
 @jax.jit
@@ -169,10 +135,14 @@ def _labels_of_draws(
     return jax.lax.map(of_draw, (keys, prevalence, confusion))
 
 
+def _testing_priors() -> Priors:
+    return Priors(confusion=Diagonal(4.0))
+
+
 MODEL = Model(
     name="dawid-skene",
     title="labels by annotators who each have a confusion matrix",
-    citation="""@article{dawid1979maximum,
+    paper="""@article{dawid1979maximum,
   title   = {Maximum Likelihood Estimation of Observer Error-Rates Using the {EM} Algorithm},
   author  = {Dawid, A. P. and Skene, A. M.},
   journal = {Journal of the Royal Statistical Society. Series C (Applied Statistics)},
@@ -182,31 +152,26 @@ MODEL = Model(
   year    = {1979},
   doi     = {10.2307/2346806}
 }""",
-    data=Annotations,
-    methods=("cavi", "gibbs", "em", "nuts", "svi"),
-    model=model,
+    takes=(Annotations,),
+    settings=Settings,
     priors=Priors,
-    prior_options={
-        "diagonal": ("concentration of the right label in a row of a confusion matrix; others have 1: 1", _diagonal),
-    },
-    options=(GOLD,),
-    posterior=Posterior,
-    cavi=CAVI,
-    gibbs=GIBBS,
-    em=EM,
-    draw=draw,
-    factors=factors,
+    sites=Sites(
+        Site("prevalence", event=("class",), family=dist.Dirichlet),
+        Site(
+            "confusion", plates=("annotator", "class"), event=("label",), family=dist.Dirichlet,
+            prior_plates=("class",),
+        ),
+        canonical=canonical,
+        hidden={"responsibility": ("item", "class")},
+    ),
+    density=density,
+    engines=(CAVI, GIBBS, EM, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables={
-        "labels": tables.labels, "probabilities": tables.probabilities, "annotators": tables.annotators,
-        "confusion": tables.confusion, "crowd": tables.crowd, "prevalence": tables.prevalence,
-    },
-    dims={
-        "prevalence": ("class",), "confusion": ("annotator", "class", "label"), "responsibility": ("item", "class"),
-    },
-    simulate=simulate,
-    testing_priors=_testing_priors,
-    log_likelihood=log_likelihood,
-    canonical=canonical,
-    notes=notes,
+    tables=TABLES,
+    says=says,
+    simulation=Simulation(
+        draw=draw_data, empty=Annotations.empty, priors=_testing_priors, log_likelihood=log_likelihood,
+        sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3, "annotations_per_item": None},
+    ),
 )  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate

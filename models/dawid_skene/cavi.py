@@ -26,10 +26,11 @@ which is what a step returns. It starts from vote shares, which name every class
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpyro.distributions as dist
 from jax.scipy.special import digamma, entr
 
 from consilience.arrays import Array, Float, Key
@@ -43,10 +44,10 @@ from consilience.models.dawid_skene.layout import (
     shard,
     vote_shares,
 )
-from consilience.models.interface import Ascent, Terms, Total, alone
+from consilience.models.interface import Ascent, Terms, Total, unsharded
+from consilience.models.posterior import Closed
+from consilience.models.sites import Resolved
 from consilience.models.special import log_normaliser
-
-__all__ = ["CAVI", "Concentrations", "concentrations", "sites", "start", "step"]
 
 
 class Concentrations(NamedTuple):
@@ -56,13 +57,13 @@ class Concentrations(NamedTuple):
     confusion: Float[Array, "annotator class label"]
 
 
-def start(key: Key | None, problem: Problem, total: Total = alone) -> Float[Array, "item class"]:
+def start(key: Key | None, problem: Problem, total: Total = unsharded) -> Float[Array, "item class"]:
     """Return the vote shares as responsibilities."""
     return vote_shares(problem.rows, len(problem.prevalence), total)
 
 
 def step(
-    responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone
+    responsibility: Float[Array, "item class"], problem: Problem, total: Total = unsharded
 ) -> tuple[Float[Array, "item class"], Terms]:
     """Update ν and χ, then the responsibilities.
 
@@ -81,7 +82,7 @@ def step(
 
 
 def concentrations(
-    responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone
+    responsibility: Float[Array, "item class"], problem: Problem, total: Total = unsharded
 ) -> Concentrations:
     """Return the best ν and χ for given responsibilities."""
     counts = total((
@@ -90,12 +91,18 @@ def concentrations(
     return Concentrations(problem.prevalence + counts[0], problem.confusion + counts[1])
 
 
-def sites(responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone) -> dict[str, Array]:
-    """Return the fields of `consilience.models.dawid_skene.Posterior`."""
+def sites(responsibility: Float[Array, "item class"], problem: Problem, total: Total = unsharded) -> dict[str, Array]:
+    """Return concentrations of ``prevalence`` and ``confusion``, and the ``responsibility``."""
     return {**concentrations(responsibility, problem, total)._asdict(), "responsibility": responsibility}
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
+def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
+    """Return q(p) and q(Θ), and the responsibilities."""
+    factors = {site: dist.Dirichlet(values[site]) for site in ("prevalence", "confusion")}
+    return Closed(factors, {"responsibility": values["responsibility"]})
+
+
+CAVI = Ascent(name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard)
 
 
 def _bound(responsibility: Float[Array, "item class"], best: Concentrations, problem: Problem) -> Terms:

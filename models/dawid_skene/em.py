@@ -17,12 +17,13 @@ The objective is :math:`\sum_i \log \sum_t p_t \prod_n \Theta_{j_n t l_n}^{w_n}`
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float
-from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.dawid_skene import layout
 from consilience.models.dawid_skene.cavi import start
@@ -34,29 +35,30 @@ from consilience.models.dawid_skene.layout import (
     log_joint,
     shard,
 )
-from consilience.models.dawid_skene.priors import Priors
-from consilience.models.interface import Ascent, Total, alone
+from consilience.models.interface import Ascent, Total, unsharded
+from consilience.models.posterior import Estimate
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
-__all__ = ["EM", "prepare", "sites", "step"]
 
-
-def prepare(data: Annotations, priors: Priors, *, gold: str) -> Problem:
+def prepare(resolved: Resolved) -> Problem:
     """Collect what the steps read; the priors have no part in them.
 
     Raises
     ------
     UnsupportedRequest : the priors are not flat, which would be another estimate; and as `layout.prepare`.
     """
-    problem = layout.prepare(data, priors, gold=gold)
+    problem = layout.prepare(resolved)
     if np.any(problem.prevalence != 1) or np.any(problem.confusion != 1):
         raise UnsupportedRequest(
-            "EM is the maximum-likelihood estimate of 1979, which has no priors; leave them out, or use method='cavi'"
+            "EM is the maximum-likelihood estimate of 1979, which has no priors; leave them out, or use {method}",
+            Remedy("method", "cavi"),
         )
     return problem
 
 
 def step(
-    responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone
+    responsibility: Float[Array, "item class"], problem: Problem, total: Total = unsharded
 ) -> tuple[Float[Array, "item class"], Float[Array, " item"]]:
     """Maximise over p and Θ, then update the responsibilities.
 
@@ -72,14 +74,20 @@ def step(
     return jnp.exp(joint - log_likelihood[:, None]) * real, log_likelihood * real[:, 0]
 
 
-def sites(responsibility: Float[Array, "item class"], problem: Problem, total: Total = alone) -> dict[str, Array]:
+def sites(responsibility: Float[Array, "item class"], problem: Problem, total: Total = unsharded) -> dict[str, Array]:
     """Return the estimate: ``prevalence``, ``confusion``, and the ``responsibility`` that follows from them."""
     prevalence, confusion = _shares(responsibility, problem, total)
     following = step(responsibility, problem, total)[0]
     return {"prevalence": prevalence, "confusion": confusion, "responsibility": following}
 
 
-EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
+def finish(values: dict[str, Any], resolved: Resolved) -> Estimate:
+    """Return the estimate, and the responsibilities."""
+    sites = {site: values[site] for site in ("prevalence", "confusion")}
+    return Estimate(sites, {"responsibility": values["responsibility"]})
+
+
+EM = Ascent(name="em", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard)
 
 
 def _shares(

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.annotations import Annotations
 from consilience.models.dawid_skene.cavi import Concentrations, concentrations
 from consilience.models.dawid_skene.layout import (
     Problem,
@@ -34,19 +33,7 @@ from consilience.models.dawid_skene.layout import (
 from consilience.models.dawid_skene.simulation import draw_annotations
 from consilience.models.interface import Gibbs
 from consilience.models.random import log_gamma
-
-__all__ = [
-    "GIBBS",
-    "State",
-    "draw_labels",
-    "draw_parameters",
-    "log_likelihood",
-    "redraw",
-    "sites",
-    "start",
-    "state_at",
-    "sweep",
-]
+from consilience.models.sites import Resolved
 
 
 class State(NamedTuple):
@@ -84,7 +71,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     return {"prevalence": jnp.exp(state.log_prevalence), "confusion": jnp.exp(state.log_confusion)}
 
 
-def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> State:
+def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state at true values ``prevalence`` and ``confusion``."""
     dtype = problem.prevalence.dtype
     floor = jnp.finfo(dtype).tiny
@@ -112,9 +99,8 @@ def log_likelihood(state: State, problem: Problem) -> Float[Array, ""]:
 
 
 GIBBS = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at, redraw=redraw,
-    log_likelihood=log_likelihood,
-)  # fmt: skip
+    prepare=prepare, start=start, sweep=sweep, sites=sites, at=at, redraw=redraw, log_likelihood=log_likelihood
+)
 
 
 def draw_labels(key: Key, log_weight: Float[Array, "item class"]) -> Int[Array, " item"]:

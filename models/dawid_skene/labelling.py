@@ -28,33 +28,31 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int
-from consilience.data.annotations import Annotations
 from consilience.errors import DiagnosticWarning
-from consilience.models.dawid_skene.priors import Priors, knows_no_class
-
-__all__ = ["best_names", "canonical"]
+from consilience.models.crowds import annotation_counts
+from consilience.models.dawid_skene.priors import knows_no_class
+from consilience.models.sites import Resolved
 
 # Gains below this many times the spacing of floats are rounding errors of sums over annotators.
 _ROUNDING = 100
 
 
-def canonical(samples: Mapping[str, Array], data: Annotations, priors: Priors, *, gold: str) -> dict[str, Array]:
+def canonical(samples: Mapping[str, Array], resolved: Resolved) -> dict[str, Array]:
     """Rename the true classes of every draw so that annotators are right as often as possible.
 
     Parameters
     ----------
     samples : ``prevalence`` ``(chain, draw, class)`` and ``confusion`` ``(chain, draw, annotator, class, label)``.
-    data, priors, gold : of the fit.
+    resolved : of the fit.
     """
-    estimated = "responsibility" in samples
-    has_gold = gold == "use" and np.any(np.asarray(data.gold) >= 0)
-    if estimated:
+    if "responsibility" in samples:  # of CAVI and EM
         return dict(samples)
+    data = resolved.data
+    has_gold = resolved.settings.gold == "use" and np.any(np.asarray(data.gold) >= 0)
     prevalence, confusion = (np.asarray(samples[site]) for site in ("prevalence", "confusion"))
-    amount = np.bincount(np.asarray(data.annotator), np.asarray(data.weight), data.num_annotators)
-    agreement = np.einsum("cdjtl,j->cdtl", confusion, amount.astype(confusion.dtype))
+    agreement = np.einsum("cdjtl,j->cdtl", confusion, annotation_counts(data).astype(confusion.dtype))
     source = best_names(agreement.reshape(-1, *agreement.shape[2:])).reshape(prevalence.shape)
-    if has_gold or not knows_no_class(priors, data):
+    if has_gold or not knows_no_class(resolved):
         _warn(source)
         return dict(samples)
     return {

@@ -25,28 +25,11 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
-from consilience.errors import UnsupportedRequest
-from consilience.models.dawid_skene.priors import Priors, dirichlet_parameters
+from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.gold import uses_gold
-from consilience.models.interface import Shards, Total, alone
+from consilience.models.interface import Shards, Total, unsharded
 from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
-
-__all__ = [
-    "Problem",
-    "Rows",
-    "class_by_class",
-    "confusion_counts",
-    "is_real",
-    "listed",
-    "log_joint",
-    "num_votes",
-    "prepare",
-    "require_annotators",
-    "rows_of",
-    "shard",
-    "vote_shares",
-    "with_cells",
-]
+from consilience.models.sites import Resolved
 
 # No more slots than this: few items with very many annotations each are better served by the list.
 _MOST_SLOTS = 64
@@ -98,7 +81,7 @@ def require_annotators(data: Annotations) -> None:
         )
     numbers = data.num_annotators * data.num_labels**2
     if numbers > _MOST_NUMBERS:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"the confusion matrices of {data.num_annotators:,} annotators and {data.num_labels:,} labels hold "
             f"{numbers:,} numbers, which is too many; merge labels, or use a model without confusion matrices"
         )
@@ -115,7 +98,7 @@ def rows_of(data: Annotations, gold: str) -> Rows:
     return Rows(none, none.astype(weight.dtype), jnp.asarray(data.item), cell, weight, known)
 
 
-def prepare(data: Annotations, priors: Priors, *, gold: str) -> Problem:
+def prepare(resolved: Resolved) -> Problem:
     """Collect what CAVI and the Gibbs sampler read, on the host.
 
     Raises
@@ -123,11 +106,12 @@ def prepare(data: Annotations, priors: Priors, *, gold: str) -> Problem:
     NotConjugate : a prior is no Dirichlet distribution.
     UnsupportedRequest : for annotations by nobody knows whom, or confusion matrices that do not fit into memory.
     """
+    data = resolved.data
     require_annotators(data)
-    prevalence, confusion = dirichlet_parameters(priors, data)
+    prevalence, confusion = resolved.concentration("prevalence"), resolved.concentration("confusion")
     dtype = jnp.result_type(float)
     return Problem(
-        _in_slots(jax.tree.map(np.asarray, rows_of(data, gold))),
+        _in_slots(jax.tree.map(np.asarray, rows_of(data, resolved.settings.gold))),
         prevalence.astype(dtype),
         np.broadcast_to(confusion.astype(dtype), (data.num_annotators, *confusion.shape)),
     )
@@ -184,7 +168,7 @@ def is_real(rows: Rows) -> Float[Array, "item 1"]:
     return (rows.gold[:, None] > -2).astype(rows.weight.dtype)
 
 
-def vote_shares(rows: Rows, num_labels: int, total: Total = alone) -> Float[Array, "item class"]:
+def vote_shares(rows: Rows, num_labels: int, total: Total = unsharded) -> Float[Array, "item class"]:
     """Return the share of each label among an item's votes; those of all votes where it has none, gold where known."""
 
     def vote(table: tuple[Array, Array, Array]) -> tuple[Array, Array]:

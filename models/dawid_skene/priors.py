@@ -6,22 +6,19 @@ priors are of this kind (see `consilience.models.dawid_skene.labelling`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from consilience.arrays import Float
-from consilience.data.annotations import Annotations
-from consilience.errors import InvalidPrior, NotConjugate
+from consilience.errors import NotConjugate
 from consilience.models.dirichlet import Symmetric
-from consilience.models.interface import checked_prior
-
-__all__ = ["Diagonal", "Priors", "dirichlet_parameters", "knows_no_class", "notes", "site_priors"]
+from consilience.models.interface import Account
+from consilience.models.sites import Resolved
+from consilience.notes import Level, Note, Remedy
 
 
 @dataclass(frozen=True)
@@ -57,66 +54,31 @@ class Priors:
     confusion: dist.Distribution | Callable[[Any], dist.Distribution] = Symmetric(1.0)
 
 
-def site_priors(priors: Priors, data: Annotations) -> tuple[dist.Distribution, dist.Distribution]:
-    """Return the distributions of ``prevalence``, batch ``()``, and of ``confusion``, batch ``()`` or ``(class,)``.
-
-    Raises
-    ------
-    InvalidPrior : for other shapes.
-    """
-    prevalence = checked_prior("prevalence", priors.prevalence, data, (data.num_labels,))
-    confusion = checked_prior("confusion", priors.confusion, data, (data.num_labels,))
-    if prevalence.batch_shape:
-        raise InvalidPrior(f"the prior of site 'prevalence' has batch shape {prevalence.batch_shape}, expected ()")
-    if confusion.batch_shape not in ((), (data.num_labels,)):
-        raise InvalidPrior(
-            f"the prior of site 'confusion' has batch shape {confusion.batch_shape}, expected () or "
-            f"({data.num_labels},), one distribution for each true class; every annotator has the same prior"
-        )
-    return prevalence, confusion
-
-
-def dirichlet_parameters(
-    priors: Priors, data: Annotations
-) -> tuple[Float[np.ndarray, " class"], Float[np.ndarray, "class label"]]:
-    """Return the concentrations of both sites, float64.
-
-    Raises
-    ------
-    NotConjugate : a prior is no Dirichlet distribution.
-    """
-    with jax.enable_x64(True):
-        sites = dict(zip(("prevalence", "confusion"), site_priors(priors, data), strict=True))
-        concentrations = {}
-        for site, prior in sites.items():
-            dirichlet = prior.base_dist if isinstance(prior, dist.ExpandedDistribution) else prior
-            if not isinstance(dirichlet, dist.Dirichlet):
-                raise NotConjugate(f"site '{site}': CAVI and the Gibbs sampler need a Dirichlet prior")
-            concentrations[site] = np.asarray(dirichlet.concentration, float)
-    size = data.num_labels
-    return concentrations["prevalence"], np.broadcast_to(concentrations["confusion"], (size, size))
-
-
-def knows_no_class(priors: Priors, data: Annotations) -> bool:
+def knows_no_class(resolved: Resolved) -> bool:
     """Return whether the prior is known to stay as it is when the true classes are renamed."""
     try:
-        prevalence, confusion = dirichlet_parameters(priors, data)
+        prevalence, confusion = resolved.concentration("prevalence"), resolved.concentration("confusion")
     except NotConjugate:
         return False
     return bool(np.all(prevalence == prevalence[0]) and np.all(confusion == confusion[0]))
 
 
-def notes(data: Annotations, priors: Priors, **options: Any) -> list[str]:
+def says(account: Account) -> Iterator[Note]:
     """Say so where a prior under which every error is as probable as the right label outweighs the annotations."""
+    data = account.resolved.data
+    if account.resolved.given is None or account.method == "em":  # which has none
+        return
     try:
-        confusion = dirichlet_parameters(priors, data)[1]
+        confusion = account.resolved.concentration("confusion")
     except NotConjugate:
-        return []
+        return
     held, given = float(data.num_annotators * confusion.sum()), float(np.sum(np.asarray(data.weight)))
     if not np.all(confusion == confusion[0]) or held <= given:
-        return []
-    return [
+        return
+    yield Note(
+        Level.note,
         f"the flat prior of the confusion matrices counts as {held:,.0f} annotations, more than the {given:,.0f} of "
-        "the data, and takes errors for as probable as right labels; diagonal=3 expects right ones, and mace needs "
-        "less data"
-    ]
+        "the data, and takes errors for as probable as right labels; {diagonal} expects right ones, and mace needs "
+        "less data",
+        (Remedy("diagonal", 3),),
+    )

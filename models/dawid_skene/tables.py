@@ -1,49 +1,33 @@
-"""Tables of a Dawid-Skene fit: who is reliable at what, with central 95 % intervals.
-
-The functions take what inference ended with: the `Posterior` of CAVI, draws of a sampler, or the one estimate of EM,
-which has no intervals.
-"""
+"""Tables of a Dawid-Skene fit: who is reliable at what, with central 95 % intervals; the estimate of EM has none."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
-from consilience.models.dawid_skene.crowd import shares
-from consilience.models.truth import LabelProbabilities, Truth
-
-__all__ = ["accuracy", "annotators", "confusion", "crowd", "labels", "prevalence", "probabilities"]
-
-_ENDS = np.array([0.025, 0.975])
-
-
-def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the most probable label of each item."""
-    return truth.leading()
+from consilience.models.crowds import INTERVAL, LABELS, PROBABILITIES, annotation_counts, annotation_shares
+from consilience.models.interface import Column, Table
+from consilience.models.posterior import Interval, Posterior, beta_of_moments
+from consilience.models.sites import Resolved
+from consilience.models.truth.classes import LabelTruth
 
 
-def probabilities(posterior: Any, data: Annotations, truth: Any) -> dict[str, np.ndarray]:
-    """Table of how probable each label of each item is; of a sampler's fit, those labels that were drawn."""
-    entries, probability = truth.label_probabilities()
-    return {"item": entries.item, "label": entries.class_, "probability": probability}
-
-
-def annotators(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+def annotators(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
     """Table of how much each annotator annotated, and how often she is right on an item drawn by the prevalence."""
-    amount = np.bincount(np.asarray(data.annotator), np.asarray(data.weight, float), data.num_annotators)
-    mean, lower, upper = accuracy(posterior)
+    data = resolved.data
+    found = accuracy(posterior)
     return {
-        "annotator": np.arange(data.num_annotators), "annotations": amount,
-        "accuracy": mean, "lower": lower, "upper": upper,
+        "annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data),
+        "accuracy": found.mean, "lower": found.lower, "upper": found.upper,
     }  # fmt: skip
 
 
 def confusion(
-    posterior: Any, data: Annotations, truth: Truth, annotators: Int[np.ndarray, " chosen"] | None = None
+    posterior: Posterior, resolved: Resolved, truth: LabelTruth, annotators: Int[np.ndarray, " chosen"] | None = None
 ) -> dict[str, np.ndarray]:
     """Table of confusion matrices: how probably the annotator gives an item of the class the label.
 
@@ -54,55 +38,55 @@ def confusion(
     ----------
     annotators : codes of those to tabulate; all by default.
     """
+    data = resolved.data
     chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
-    mean, lower, upper = _site(posterior, "confusion", chosen)
-    place, class_, label = np.indices(mean.shape).reshape(3, -1)
+    found = posterior.summary("confusion", where=chosen)
+    place, class_, label = np.indices(found.mean.shape).reshape(3, -1)
     number = _annotations_by_class(data, truth, annotators)[chosen[place], class_]
-    columns = {"probability": mean, "lower": lower, "upper": upper}
+    columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
     codes = {"annotator": chosen[place], "class": class_, "label": label, "annotations": number}
     return codes | {name: values.ravel() for name, values in columns.items()}
 
 
-def crowd(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+def crowd(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
     r"""Table of how the crowd as a whole labels items of each class, :math:`\sum_j s_j \Theta_{jtl}`, s_j parts of all.
 
     ``annotations`` is how many annotations are expected to be of items of the class. Of the closed form, mean and
     variance are exact, and the interval is that of the Beta distribution that has them.
     """
-    share = shares(data)
-    if isinstance(posterior, dict):
-        mean, lower, upper = _of_draws(np.tensordot(posterior["confusion"], share, ([1], [0])))
-    else:
+    data = resolved.data
+    share = annotation_shares(data)
+    if posterior.form == "closed":
         rows = np.asarray(posterior.confusion, float)
         total = rows.sum(axis=-1, keepdims=True)
         each = rows / total
         mean = np.tensordot(share, each, 1)
-        variance = np.tensordot(share**2, each * (1 - each) / (total + 1), 1)
-        lower, upper = _ends_of_moments(mean, variance)
-    class_, label = np.indices(mean.shape).reshape(2, -1)
+        found = beta_of_moments(mean, np.tensordot(share**2, each * (1 - each) / (total + 1), 1))
+    else:
+        found = posterior.summary(lambda draws: np.tensordot(draws["confusion"], share, ([1], [0])))
+    class_, label = np.indices(found.mean.shape).reshape(2, -1)
     of_items = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
     number = (of_items @ _label_probabilities(truth))[class_]
-    columns = {"probability": mean, "lower": lower, "upper": upper}
+    columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
     codes = {"class": class_, "label": label, "annotations": number}
     return codes | {name: values.ravel() for name, values in columns.items()}
 
 
-def prevalence(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
+def prevalence(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
     """Table of the shares of the classes among items."""
-    mean, lower, upper = _site(posterior, "prevalence")
-    return {"label": np.arange(data.num_labels), "share": mean, "lower": lower, "upper": upper}
+    found = posterior.summary("prevalence")
+    return {
+        "label": np.arange(resolved.data.num_labels), "share": found.mean, "lower": found.lower, "upper": found.upper
+    }
 
 
-def accuracy(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def accuracy(posterior: Posterior) -> Interval:
     r"""Return mean and interval of :math:`\sum_t p_t \Theta_{jtt}`, each float64 of shape ``(annotator,)``.
 
     Under CAVI mean and variance are exact, and the interval is that of the Beta distribution that has them.
     """
-    if isinstance(posterior, dict):
-        # Rows of float32 add up to one only nearly, and nobody is right more often than always.
-        rows, prevalence = np.asarray(posterior["confusion"]), np.asarray(posterior["prevalence"], float)
-        own = np.einsum("djtt->djt", rows) / rows.sum(axis=-1, dtype=float)
-        return _of_draws((own * prevalence[:, None]).sum(axis=-1) / prevalence.sum(axis=-1)[:, None])
+    if posterior.form != "closed":
+        return posterior.summary(_accuracy_of_draws)
     first, second = _moments(np.asarray(posterior.prevalence, float))
     rows = np.asarray(posterior.confusion, float)
     own, total = np.einsum("jtt->jt", rows), rows.sum(axis=-1)
@@ -110,8 +94,14 @@ def accuracy(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     variance_of_right = right * (1 - right) / (total + 1)
     mean = right @ first
     square = np.einsum("js,jt,st->j", right, right, second) + variance_of_right @ np.diag(second)
-    variance = np.maximum(square - mean**2, 0.0)
-    return mean, *_ends_of_moments(mean, variance)
+    return beta_of_moments(mean, np.maximum(square - mean**2, 0.0))
+
+
+def _accuracy_of_draws(draws: Mapping[str, Any]) -> Float[np.ndarray, "draw annotator"]:
+    # Rows of float32 add up to one only nearly, and nobody is right more often than always.
+    rows, prevalence = np.asarray(draws["confusion"]), np.asarray(draws["prevalence"], float)
+    own = np.einsum("djtt->djt", rows) / rows.sum(axis=-1, dtype=float)
+    return np.asarray((own * prevalence[:, None]).sum(axis=-1) / prevalence.sum(axis=-1)[:, None])
 
 
 def _moments(concentration: Float[np.ndarray, " class"]) -> tuple[np.ndarray, np.ndarray]:
@@ -121,40 +111,8 @@ def _moments(concentration: Float[np.ndarray, " class"]) -> tuple[np.ndarray, np
     return mean, (total * np.outer(mean, mean) + np.diag(mean)) / (total + 1)
 
 
-def _site(posterior: Any, site: str, chosen: Any = slice(None)) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean and interval of each probability of a site, or of the chosen part of it."""
-    if isinstance(posterior, dict):
-        return _of_draws(np.asarray(posterior[site])[:, chosen])
-    own = np.asarray(getattr(posterior, site), float)[chosen]
-    total = own.sum(axis=-1, keepdims=True)
-    mean = own / total
-    return mean, *_beta_ends(own, total - own, mean)
-
-
-def _ends_of_moments(mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the interval of the Beta distribution with this mean and variance."""
-    size = np.divide(mean * (1 - mean), variance, out=np.ones(mean.shape), where=variance > 0) - 1
-    return _beta_ends(mean * size, (1 - mean) * size, mean)
-
-
-def _beta_ends(a: np.ndarray, b: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals; the mean where the distribution is a point."""
-    spread = (a > 0) & (b > 0)
-    usable = [np.where(spread, values, 1.0) for values in (a, b)]
-    lower, upper = (np.where(spread, special.betaincinv(*usable, end), mean) for end in _ENDS)
-    return lower, upper
-
-
-def _of_draws(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    mean = draws.mean(axis=0, dtype=float)
-    if len(draws) == 1:  # a point estimate
-        return mean, np.full(mean.shape, np.nan), np.full(mean.shape, np.nan)
-    lower, upper = np.quantile(draws, _ENDS, axis=0)
-    return mean, lower, upper
-
-
 def _annotations_by_class(
-    data: Annotations, truth: Truth, chosen: Int[np.ndarray, " chosen"] | None
+    data: Annotations, truth: LabelTruth, chosen: Int[np.ndarray, " chosen"] | None
 ) -> Float[np.ndarray, "annotator class"]:
     """Return the expected numbers of annotations; zeros of annotators who are not chosen. None chooses all."""
     rows = slice(None) if chosen is None else np.flatnonzero(np.isin(data.annotator, chosen))
@@ -165,8 +123,42 @@ def _annotations_by_class(
     return np.stack(counts, axis=1)
 
 
-def _label_probabilities(truth: Truth) -> Float[np.ndarray, "item class"]:
-    if isinstance(truth, LabelProbabilities):
-        return truth.probability.reshape(truth.num_items, truth.num_classes)
-    blocks = truth.grouped(np.arange(truth.num_classes), truth.num_classes)
-    return np.concatenate([np.asarray(block.values).mean(axis=1)[: block.num_items] for block in blocks])
+def _label_probabilities(truth: LabelTruth) -> Float[np.ndarray, "item class"]:
+    found = truth.label_probabilities()
+    dense = np.zeros((truth.num_units, truth.num_classes))
+    dense[found.unit, found.code] = found.probability
+    return dense
+
+
+TABLES = (
+    LABELS,
+    PROBABILITIES,
+    Table(
+        name="annotators", help="How often each annotator is right on an item drawn by the prevalence.",
+        make=annotators,
+        columns=(
+            Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
+            Column("accuracy", help="share of right labels"), *INTERVAL,
+        ),
+    ),
+    Table(
+        name="confusion", help="How probably an annotator gives an item of a class a label.", make=confusion,
+        columns=(
+            Column("annotator", "annotator"), Column("class", "class"), Column("label", "class"),
+            Column("annotations", help="items of the class that she is expected to have annotated"),
+            Column("probability", help="of the label"), *INTERVAL,
+        ),
+    ),
+    Table(
+        name="crowd", help="How the crowd as a whole labels items of each class.", make=crowd,
+        columns=(
+            Column("class", "class"), Column("label", "class"),
+            Column("annotations", help="expected number of annotations of items of the class"),
+            Column("probability", help="of the label"), *INTERVAL,
+        ),
+    ),
+    Table(
+        name="prevalence", help="The shares of the classes among items.", make=prevalence,
+        columns=(Column("label", "class"), Column("share", help="of the items"), *INTERVAL),
+    ),
+)  # fmt: skip

@@ -62,8 +62,8 @@ z-tilde is meant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -72,31 +72,52 @@ import numpyro
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.records import Records
-from consilience.models.dirichlet_entity.cavi import CAVI, Posterior
+from consilience.models import settings
+from consilience.models.dirichlet_entity.cavi import CAVI
 from consilience.models.dirichlet_entity.priors import Priors, concentrations, field_of_value, value_codes
 from consilience.models.dirichlet_entity.problem import entities_of
 from consilience.models.dirichlet_entity.support import least_agreement
-from consilience.models.dirichlet_entity.tables import entities, pairs, review
+from consilience.models.dirichlet_entity.tables import ENTITIES, PAIRS, REVIEW
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
-from consilience.models.interface import Model, Option
-from consilience.models.partition import DrawnPartitions, PartitionTruth
-from consilience.models.partition_tables import clusters, matching_sets
+from consilience.models.interface import Account, Generic, Measure, Model
+from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
+from consilience.models.posterior import Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth.partitions import DrawnPartitions, PartitionTruth
 from consilience.models.unbounded import LogGamma
+from consilience.notes import Level, Note
 
-__all__ = ["MODEL", "Posterior", "Priors", "canonical", "model", "notes", "truth"]
+__all__ = ["MODEL", "Priors", "Settings", "model"]
 
 
-def model(
-    data: Records, priors: Priors | None = None, *, support: str = "anchored", num_entities: int = 0,
-    start: str = "records", agree: int = 0,
-) -> None:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `dirichlet-entity`; support, start and agree are of coordinate ascent, and no part of the model."""
+
+    support: str = setting(
+        "anchored", "of cavi: entities of candidates among earlier records (anchored), or all, as in the paper (dense)",
+        choices=("anchored", "dense"),
+    )  # fmt: skip
+    num_entities: int = setting(0, "K, how many entities there may be; 0 for as many as records", at_least=0.0)
+    start: str = setting(
+        "records", "of cavi: every record in an entity of its own, or at random", choices=("records", "random")
+    )
+    agree: int = setting(
+        0, "of cavi, anchored: in how many fields candidates agree; 0 for all but two of the common ones", at_least=0.0
+    )
+    concentration: float | None = setting(
+        None, "of each value of an entity, A: 0.25; smaller ones freeze cavi", sets=("concentration", float)
+    )
+
+
+def density(resolved: Resolved) -> None:
     """State the joint density of the entities' values and the records, z summed out.
 
     A Dirichlet vector is a normalised vector of independent Gamma variables: one long vector of these serves fields of
-    any number of values. Support, start and agree are settings of coordinate ascent and have no part.
+    any number of values.
     """
-    concentration = concentrations(priors or Priors(), data)
-    number = entities_of(data, num_entities)
+    data, number, concentration = resolved.data, entities_of(resolved), concentrations(resolved)
     with numpyro.plate("entity", number, dim=-2), numpyro.plate("value", data.num_values, dim=-1):
         log_weight = numpyro.sample("log_weight", LogGamma(concentration))
     log_share = log_shares(log_weight, data)
@@ -120,11 +141,11 @@ def log_likelihoods(log_share: Float[Array, "entity value"], data: Records) -> F
     return padded[value_codes(data)].sum(axis=0)
 
 
-def truth(posterior: Any, data: Records, *, key: Key, num_draws: int, **options: Any) -> PartitionTruth:
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> PartitionTruth:
     """Return the partition: independent entities of the records from CAVI, draws from the other methods."""
-    if isinstance(posterior, Posterior):
+    if posterior.form == "closed":
         return EntityPartition(posterior, key=key, num_draws=num_draws)
-    return DrawnPartitions(np.asarray(_draw_entities(key, jnp.asarray(posterior["log_weight"]), data)))
+    return DrawnPartitions(np.asarray(_draw_entities(key, jnp.asarray(posterior.log_weight), resolved.data)))
 
 
 @jax.jit
@@ -138,13 +159,13 @@ def _draw_entities(key: Key, log_weight: Float[Array, "draw entity value"], data
     return jax.lax.map(one, (jax.random.split(key, len(log_weight)), log_weight))
 
 
-def canonical(samples: Mapping[str, np.ndarray], data: Records, priors: Any, **options: Any) -> dict[str, np.ndarray]:
+def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str, np.ndarray]:
     """Order the entities of each draw by the mean position of their records; CAVI's are left as they are."""
     if "log_weight" not in samples:
         return dict(samples)
     chains, draws, number, _ = samples["log_weight"].shape
     flat = samples["log_weight"].reshape(chains * draws, number, -1)
-    order = np.asarray(_entity_order(jnp.asarray(flat), data)).reshape(chains, draws, number, 1)
+    order = np.asarray(_entity_order(jnp.asarray(flat), resolved.data)).reshape(chains, draws, number, 1)
     return {site: np.take_along_axis(np.asarray(values), order, axis=2) for site, values in samples.items()}
 
 
@@ -158,74 +179,55 @@ def _entity_order(log_weight: Float[Array, "draw entity value"], data: Records) 
     return jax.lax.map(order, log_weight)
 
 
-def notes(data: Records, priors: Priors, *, support: str, agree: int, **options: Any) -> list[str]:
-    """Say which links are possible at all, and that the intervals are too narrow."""
-    found = [
+def says(account: Account) -> Iterator[Note]:
+    """Say where coordinate ascent failed, which links are possible at all, and that the intervals are too narrow."""
+    data, chosen = account.resolved.data, account.resolved.settings
+    if account.posterior.form == "closed":
+        yield from failures(account.posterior)
+    if chosen.support == "anchored":
+        fields = f"{least_agreement(chosen.agree, data)} of {data.num_fields} fields"
+        text = f"cavi can link only records that agree in at least {fields}: others were no candidates"
+        yield Note(Level.note, text)
+    yield Note(
+        Level.note,
         "under independent records the number of entities is far more certain than it should be: do not trust its "
-        "interval"
-    ]
-    if support == "anchored":
-        fields = f"{least_agreement(agree, data)} of {data.num_fields} fields"
-        found.insert(0, f"cavi can link only records that agree in at least {fields}: others were no candidates")
-    return found
-
-
-def warnings(posterior: Any, data: Records, **options: Any) -> list[str]:
-    """Say where coordinate ascent failed: diffuse, or frozen."""
-    return failures(posterior) if isinstance(posterior, Posterior) else []
-
-
-def _concentration(value: float) -> dict[str, float]:
-    return {"concentration": value}
+        "interval",
+    )
 
 
 MODEL = Model(
     name="dirichlet-entity",
     title="entities with Dirichlet values behind records, by the published coordinate ascent; small data",
-    citation="""@article{broderick2014variational,
+    paper="""@article{broderick2014variational,
   title   = {Variational {B}ayes for Merging Noisy Databases},
   author  = {Broderick, Tamara and Steorts, Rebecca C.},
   journal = {arXiv preprint arXiv:1410.4792},
   year    = {2014}
 }""",
-    data=Records,
-    methods=("cavi", "nuts", "svi"),
-    model=model,
+    takes=(Records,),
+    settings=Settings,
     priors=Priors,
-    prior_options={
-        "concentration": ("of each value of an entity, A: 0.25; smaller ones freeze cavi", _concentration),
-    },
-    options=(
-        Option(
-            name="support", kind=str, default="anchored", choices=("anchored", "dense"),
-            help="of cavi: entities of candidates among earlier records (anchored), or all, as in the paper (dense)",
-        ),
-        Option(
-            name="num_entities", kind=int, default=0, minimum=0.0,
-            help="K, how many entities there may be; 0 for as many as records",
-        ),
-        Option(
-            name="start", kind=str, default="records", choices=("records", "random"),
-            help="of cavi: every record in an entity of its own, or at random",
-        ),
-        Option(
-            name="agree", kind=int, default=0, minimum=0.0,
-            help="of cavi, anchored: in how many fields candidates agree; 0 for all but two of the common ones",
+    sites=Sites(
+        Site("log_weight", plates=("entity", "value")), Site("value_share", plates=("entity", "value")),
+        canonical=canonical,
+        hidden={
+            "first": ("record_plus_one",), "entity": ("edge",), "probability": ("edge",), "moved": ("record",),
+        },
+    ),
+    density=density,
+    engines=(CAVI, Generic(name="nuts"), Generic(name="svi")),
+    truth=truth,
+    tables=(
+        ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CLUSTERS,
+        *(
+            Measure(name=name, help=help, place=f"consilience.evaluation.partition_scores:{name}")
+            for name, help in (
+                ("num_entities", "How many entities there are, with an interval."),
+                ("expected_scores", "Scores of the estimate that the posterior expects."),
+                ("entity_probability", "How probably some records are exactly one entity."),
+            )
         ),
     ),
-    posterior=Posterior,
-    cavi=CAVI,
-    truth=truth,
-    tables={
-        "entities": entities, "pairs": pairs, "review": review, "matching_sets": matching_sets, "clusters": clusters,
-    },
-    measures={
-        "num_entities": "consilience.evaluation.partition_scores:num_entities",
-        "expected_scores": "consilience.evaluation.partition_scores:expected_scores",
-        "entity_probability": "consilience.evaluation.partition_scores:entity_probability",
-    },
-    dims={"log_weight": ("entity", "value"), "value_share": ("entity", "value")},
-    canonical=canonical,
-    notes=notes,
-    warnings=warnings,
+    says=says,
 )  # fmt: skip
+model = MODEL.model

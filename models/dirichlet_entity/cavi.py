@@ -27,19 +27,18 @@ Values that no record of an entity has contribute zero, so that sums over the en
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import digamma, gammaln, xlogy
 
-from consilience.arrays import Array, Bool, Float, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.models.dirichlet_entity.problem import Anchored, Dense, prepare
 from consilience.models.dirichlet_entity.shards import shard
-from consilience.models.interface import Ascent, Terms, Total, alone
-
-__all__ = ["CAVI", "Posterior", "State", "sites", "start", "step"]
+from consilience.models.interface import Ascent, Terms, Total, unsharded
+from consilience.models.posterior import Closed
+from consilience.models.sites import Resolved
 
 
 class State(NamedTuple):
@@ -49,24 +48,7 @@ class State(NamedTuple):
     origin: Int[Array, " record"]
 
 
-class Posterior(NamedTuple):
-    """The approximate posterior of the entities; that of their values follows from it.
-
-    Parameters
-    ----------
-    first : shape ``(record + 1,)``; the edges of record i are ``first[i]:first[i + 1]``.
-    entity : shape ``(edge,)``; the entities to which the record may belong.
-    probability : shape ``(edge,)``.
-    moved : shape ``(record,)``; whether another entity leads than at the start.
-    """
-
-    first: Int[np.ndarray, " record_plus_one"]
-    entity: Int[np.ndarray, " edge"]
-    probability: Float[np.ndarray, " edge"]
-    moved: Bool[np.ndarray, " record"]
-
-
-def start(key: Key, problem: Dense | Anchored, total: Total = alone) -> State:
+def start(key: Key, problem: Dense | Anchored, total: Total = unsharded) -> State:
     """Return one record for each entity, or responsibilities that are uniform over the simplex."""
     if isinstance(problem, Dense):
         shape = (problem.code.shape[1], len(problem.entity))
@@ -81,7 +63,7 @@ def start(key: Key, problem: Dense | Anchored, total: Total = alone) -> State:
     return State(responsibility, _leading(responsibility, problem))
 
 
-def step(state: State, problem: Dense | Anchored, total: Total = alone) -> tuple[State, Terms]:
+def step(state: State, problem: Dense | Anchored, total: Total = unsharded) -> tuple[State, Terms]:
     """Return the state after one sweep, and the terms of the bound at the state that came in.
 
     Nothing is summed over shards: each has all the records of its entities.
@@ -100,8 +82,16 @@ def step(state: State, problem: Dense | Anchored, total: Total = alone) -> tuple
     return state._replace(responsibility=responsibility), Terms(terms, jnp.zeros(0, terms.dtype))
 
 
-def sites(state: State, problem: Dense | Anchored, total: Total = alone) -> dict[str, Array]:
-    """Return the fields of the `Posterior`, of all shards."""
+def sites(state: State, problem: Dense | Anchored, total: Total = unsharded) -> dict[str, Array]:
+    """Return what the ascent knows of the entities of all records, those of all shards.
+
+    Returns
+    -------
+    first : shape ``(record + 1,)``; the edges of record i are ``first[i]:first[i + 1]``.
+    entity : shape ``(edge,)``; the entities to which the record may belong.
+    probability : shape ``(edge,)``.
+    moved : bool, shape ``(record,)``; whether another entity leads than at the start.
+    """
     moved = _leading(state.responsibility, problem) != state.origin
     if isinstance(problem, Dense):
         num_records, num_entities = state.responsibility.shape
@@ -187,5 +177,10 @@ def _leading(responsibility: Array, problem: Dense | Anchored) -> Int[Array, " r
     return jax.ops.segment_min(entity, record, num_records, indices_are_sorted=True)
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
+def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
+    """Return what the ascent ended with: the entities of the records, from which the factors of their values follow."""
+    return Closed({}, values)
+
+
+CAVI = Ascent(name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard)
 """The ascent, for the driver."""

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 from consilience.arrays import Array, Float, Int
 from consilience.data.records import Records
 from consilience.errors import InvalidPrior
-
-__all__ = ["Priors", "concentrations", "field_of_value", "value_codes"]
+from consilience.models.sites import Resolved
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +29,15 @@ class Priors:
     concentration: Any | Callable[[Any], Any] = 0.25
 
 
-def concentrations(priors: Priors, data: Records) -> Float[Array, " value"]:
+def concentrations(resolved: Resolved) -> Float[Array, " value"]:
     """Return A of every value of every field.
 
     Raises
     ------
     InvalidPrior : it has another shape.
     """
-    given = priors.concentration(data) if callable(priors.concentration) else priors.concentration
-    values = jnp.asarray(given, jnp.result_type(float))
+    data, given = resolved.data, resolved.given.concentration
+    values = jnp.asarray(given(data) if callable(given) else given, jnp.result_type(float))
     if values.shape == (data.num_fields,):
         values = values[field_of_value(data)]
     if values.shape not in ((), (data.num_values,)):

@@ -8,11 +8,11 @@ import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
-from consilience.errors import InvalidPrior, UnsupportedRequest
-from consilience.models.dirichlet_entity.priors import Priors, concentrations, field_of_value, value_codes
+from consilience.errors import InvalidPrior, TooLarge, UnsupportedRequest
+from consilience.models.dirichlet_entity.priors import concentrations, field_of_value, value_codes
 from consilience.models.dirichlet_entity.support import Support, anchored, least_agreement
-
-__all__ = ["Anchored", "Dense", "Whole", "anchored_problem", "entities_of", "prepare"]
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 # Responsibilities of one GiB in float32.
 _MOST_CELLS = 1 << 28
@@ -80,37 +80,37 @@ class Anchored(NamedTuple):
     whole: Whole
 
 
-def entities_of(data: Records, num_entities: int) -> int:
+def entities_of(resolved: Resolved) -> int:
     """Return K: as many as there are records where none is given."""
-    return num_entities or data.num_records
+    return resolved.settings.num_entities or resolved.data.num_records
 
 
-def prepare(
-    data: Records, priors: Priors, *, support: str, num_entities: int, start: str, agree: int
-) -> Dense | Anchored:
+def prepare(resolved: Resolved) -> Dense | Anchored:
     """Collect what the sweeps read.
 
     Raises
     ------
     InvalidPrior : a concentration is not positive.
-    UnsupportedRequest : there are too few entities for the start or the support, or too many numbers.
+    UnsupportedRequest : there are too few entities for the start or the support.
+    TooLarge : a dense support would not fit.
     """
-    concentration = np.asarray(concentrations(priors, data))
+    data, settings, concentration = resolved.data, resolved.settings, np.asarray(concentrations(resolved))
     if not np.all((concentration > 0) & np.isfinite(concentration)):
         raise InvalidPrior("a concentration of site 'value_share' is not above 0; give positive numbers")
-    number = entities_of(data, num_entities)
-    if number < data.num_records and (support == "anchored" or start == "records"):
+    number = entities_of(resolved)
+    if number < data.num_records and (settings.support == "anchored" or settings.start == "records"):
         raise UnsupportedRequest(
-            f"there are {number} entities for {data.num_records} records; with support='anchored', and with "
-            "start='records', every record can have one of its own: leave out num_entities="
-        )
-    if support == "anchored":
-        edges = anchored(data, least_agreement(agree, data))
-        return anchored_problem(data, concentration, edges, number, start)
+            f"there are {number} entities for {data.num_records} records; with {{support}}, and with {{start}}, "
+            "every record can have one of its own: leave out {num_entities}",
+            Remedy("support", "anchored"), Remedy("start", "records"), Remedy("num_entities"),
+        )  # fmt: skip
+    if settings.support == "anchored":
+        edges = anchored(data, least_agreement(settings.agree, data))
+        return anchored_problem(data, concentration, edges, number, settings.start)
     if number * data.num_records > _MOST_CELLS:
-        raise UnsupportedRequest(
-            f"a dense support of {data.num_records:,} records and {number:,} entities is too large; use "
-            "support='anchored'"
+        raise TooLarge(
+            f"a dense support of {data.num_records:,} records and {number:,} entities is too large; use {{support}}",
+            Remedy("support", "anchored"),
         )
     return Dense(
         code=np.asarray(value_codes(data), np.int32),
@@ -118,7 +118,7 @@ def prepare(
         field=np.asarray(field_of_value(data), np.int32),
         total=_total(data, concentration),
         entity=np.arange(number, dtype=np.int32),
-        random=np.asarray(start == "random"),
+        random=np.asarray(settings.start == "random"),
     )
 
 

@@ -18,8 +18,7 @@ from consilience.models.dirichlet_entity.problem import Anchored, Dense, Whole
 from consilience.models.dirichlet_entity.support import Support
 from consilience.models.interface import Shards
 from consilience.models.rows import copies, divide_rows, sorted_order
-
-__all__ = ["shard", "shard_of_record"]
+from consilience.notes import Remedy
 
 
 def shard(problem: Dense | Anchored, number: int) -> Shards:
@@ -34,8 +33,8 @@ def shard(problem: Dense | Anchored, number: int) -> Shards:
     if isinstance(problem, Dense):
         raise UnsupportedRequest(
             "a dense support is not divided among devices, since every record may belong to every entity; leave out "
-            "devices=, or use support='anchored'"
-        )
+            "{devices}, or use {support}", Remedy("devices"), Remedy("support", "anchored"),
+        )  # fmt: skip
     support, num_fields = problem.support, len(problem.total)
     entity, field = np.divmod(problem.entity_field, num_fields)
     own = shard_of_record(support, number)

@@ -10,10 +10,9 @@ import numpy as np
 
 from consilience.arrays import Int
 from consilience.data.records import Records
-from consilience.errors import UnsupportedRequest
-from consilience.models.partition import pairs_together
-
-__all__ = ["Support", "agreeing_pairs", "anchored", "least_agreement"]
+from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.models.truth.partitions import pairs_together
+from consilience.notes import Remedy
 
 _MOST_PAIRS = 1 << 27
 _MOST_FIELD_SETS = 2000
@@ -37,6 +36,10 @@ def least_agreement(agree: int, data: Records) -> int:
     """Return in how many fields candidates agree.
 
     Where 0 is asked for, in all but two of the fields that most records have: in a field that few have, few can agree.
+
+    Raises
+    ------
+    UnsupportedRequest : more fields are asked for than the records have.
     """
     if agree > data.num_fields:
         raise UnsupportedRequest(
@@ -74,10 +77,10 @@ def agreeing_pairs(
     """
     num_fields, num_records = value.shape
     if math.comb(num_fields, agree) > _MOST_FIELD_SETS:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"there are {math.comb(num_fields, agree):,} ways to choose {agree} of {num_fields} fields in which "
-            "records agree; raise 'agree', or read fewer fields"
-        )
+            "records agree; raise {agree}, or read fewer fields", Remedy("agree"),
+        )  # fmt: skip
     found, number = [np.empty(0, np.int64)], 0
     for fields in itertools.combinations(range(num_fields), agree):
         columns = value[list(fields)]
@@ -86,10 +89,10 @@ def agreeing_pairs(
         sizes = np.bincount(group)
         number += int(sizes @ (sizes - 1)) // 2
         if number > _MOST_PAIRS:
-            raise UnsupportedRequest(
-                f"more than {_MOST_PAIRS:,} pairs of records agree in {agree} fields; raise 'agree', so that there are "
-                "fewer candidates"
-            )
+            raise TooLarge(
+                f"more than {_MOST_PAIRS:,} pairs of records agree in {agree} fields; raise {{agree}}, so that there "
+                "are fewer candidates", Remedy("agree"),
+            )  # fmt: skip
         lower, higher = np.divmod(pairs_together(group), max(len(group), 1))
         found.append(observed[lower] * num_records + observed[higher])
     pair = np.sort(np.concatenate(found))

@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from consilience.data.records import Records
-from consilience.models.partition import PartitionTruth
-
-__all__ = ["entities", "pairs", "review"]
+from consilience.models.interface import Column, Table
+from consilience.models.posterior import Posterior
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import PartitionTruth
 
 _CERTAIN = 0.999
 
 
-def entities(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
+def entities(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the records: the entity of each, named by its first record.
 
     ``certainty`` is the probability that the entity is exactly these records, and no other.
     """
     estimate = truth.estimate()
     certainty = truth.cluster_probability(estimate)
-    return {"record": np.arange(truth.num_records), "entity": estimate, "certainty": certainty}
+    return {"record": np.arange(truth.num_units), "entity": estimate, "certainty": certainty}
 
 
-def pairs(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
+def pairs(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the pairs of records that may belong together; all others have probability zero, or next to it."""
     found = truth.pairs()
     return {"record_a": found.first, "record_b": found.second, "probability": found.probability}
 
 
-def review(posterior: Any, data: Records, truth: PartitionTruth) -> dict[str, np.ndarray]:
+def review(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
     """Table of the records whose entity is in doubt, the least certain first."""
-    table = entities(posterior, data, truth)
+    table = entities(posterior, resolved, truth)
     order = np.argsort(table["certainty"], kind="stable")
     order = order[table["certainty"][order] < _CERTAIN]
     return {name: values[order] for name, values in table.items()}
+
+
+_OF_RECORDS = (
+    Column("record", "record"), Column("entity", "record", "named by its first record"),
+    Column("certainty", help="probability that the entity is exactly these records, and no other"),
+)  # fmt: skip
+
+ENTITIES = Table(name="entities", help="The entity of each record.", columns=_OF_RECORDS, make=entities)
+
+PAIRS = Table(
+    name="pairs", help="Pairs of records that may belong together; all others have next to no probability.",
+    columns=(Column("record_a", "record"), Column("record_b", "record"), Column("probability", help="of being one")),
+    make=pairs,
+)  # fmt: skip
+
+REVIEW = Table(
+    name="review", help="Records whose entity is in doubt, the least certain first.", columns=_OF_RECORDS, make=review
+)

@@ -20,10 +20,9 @@ from scipy import sparse
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import DiagnosticWarning
-from consilience.models.dirichlet_entity.cavi import Posterior
-from consilience.models.partition import Pairs, PartitionTruth, first_members
-
-__all__ = ["EntityPartition", "diffuse", "failures", "tied"]
+from consilience.models.posterior import Posterior
+from consilience.models.truth.partitions import Pairs, PartitionTruth, first_members
+from consilience.notes import Level, Note, Remedy
 
 # A record is diffuse when its most probable entity is less than so many times as probable as if all were equally so.
 _FLAT = 1.5
@@ -40,37 +39,37 @@ class EntityPartition(PartitionTruth):
 
     Parameters
     ----------
-    posterior : of coordinate ascent.
+    posterior : of coordinate ascent; see `consilience.models.dirichlet_entity.cavi.sites` for what it holds.
     key : random key of the draws.
     num_draws : how many there are.
     """
 
     def __init__(self, posterior: Posterior, *, key: Key, num_draws: int) -> None:
         self.posterior, self.num_draws = posterior, num_draws
-        self.num_records = len(posterior.first) - 1
+        self.num_units = len(posterior.first) - 1
         self.num_entities = int(np.max(posterior.entity, initial=-1)) + 1
         self._key_data = np.asarray(jax.random.key_data(key))
 
     @property
     def _record(self) -> Int[np.ndarray, " edge"]:
-        return np.repeat(np.arange(self.num_records), np.diff(self.posterior.first))
+        return np.repeat(np.arange(self.num_units), np.diff(self.posterior.first))
 
     @property
     def _probability(self) -> Float[np.ndarray, " edge"]:
         probability = np.asarray(self.posterior.probability, float)
-        return probability / np.bincount(self._record, probability, self.num_records)[self._record]
+        return probability / np.bincount(self._record, probability, self.num_units)[self._record]
 
     def entities(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Return the entity of each record in some draws."""
         numbers = np.arange(self.num_draws, dtype=np.uint32)[draws]
-        uniform = np.asarray(_uniforms(self._key_data, numbers, self.num_records), float)
+        uniform = np.asarray(_uniforms(self._key_data, numbers, self.num_units), float)
         # The distribution functions of all records end to end: that of record i rises from i to i + 1.
         first = np.asarray(self.posterior.first)
         below = np.cumsum(self._probability)
         start = np.append(0.0, below)[first[:-1]]
         ends = np.minimum(below - start[self._record], 1.0) + self._record
-        ends[first[1:] - 1] = np.arange(1, self.num_records + 1)
-        place = np.searchsorted(ends, np.arange(self.num_records) + uniform, side="right")
+        ends[first[1:] - 1] = np.arange(1, self.num_units + 1)
+        place = np.searchsorted(ends, np.arange(self.num_units) + uniform, side="right")
         return np.asarray(self.posterior.entity)[place]
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
@@ -78,7 +77,7 @@ class EntityPartition(PartitionTruth):
         entity = self.entities(draws)
         first = np.zeros((len(entity), self.num_entities), np.int32)
         # Backwards, so that of the records of one entity the first is written last.
-        backwards = np.arange(self.num_records - 1, -1, -1, dtype=np.int32)
+        backwards = np.arange(self.num_units - 1, -1, -1, dtype=np.int32)
         np.put_along_axis(first, entity[:, ::-1], np.broadcast_to(backwards, entity.shape), axis=1)
         return np.take_along_axis(first, entity, axis=1)
 
@@ -87,7 +86,7 @@ class EntityPartition(PartitionTruth):
         probability = self._probability
         kept = probability > _LEAST
         place = self._record[kept], np.asarray(self.posterior.entity)[kept]
-        table = sparse.csr_array((probability[kept], place), shape=(self.num_records, self.num_entities))
+        table = sparse.csr_array((probability[kept], place), shape=(self.num_units, self.num_entities))
         together = sparse.triu(table @ table.T, k=1).tocoo()
         order = np.lexsort((together.col, together.row))
         order = order[together.data[order] > _LEAST]
@@ -101,8 +100,8 @@ class EntityPartition(PartitionTruth):
         -----
         DiagnosticWarning : most records belong to all their entities about equally, and the partition means nothing.
         """
-        if message := _diffuse_message(self.posterior):
-            warnings.warn(message, DiagnosticWarning, stacklevel=2)
+        for note in _diffuse_note(self.posterior):
+            warnings.warn(note.words(), DiagnosticWarning, stacklevel=2)
         probability = self._probability
         order = np.lexsort((self.posterior.entity, -probability, self._record))
         leading = np.asarray(self.posterior.entity)[order[np.asarray(self.posterior.first)[:-1]]]
@@ -120,9 +119,9 @@ class EntityPartition(PartitionTruth):
         nobody = np.bincount(entity, absent, self.num_entities)
         cells, place = np.unique(own.astype(np.int64) * self.num_entities + entity, return_inverse=True)
         cluster_of_cell, entity_of_cell = np.divmod(cells, self.num_entities)
-        every = np.bincount(place) == np.bincount(cluster, minlength=self.num_records)[cluster_of_cell]
+        every = np.bincount(place) == np.bincount(cluster, minlength=self.num_units)[cluster_of_cell]
         log_exactly = np.bincount(place, np.log(probability) - absent) + nobody[entity_of_cell]
-        exactly = np.bincount(cluster_of_cell, np.where(every, np.exp(log_exactly), 0.0), self.num_records)
+        exactly = np.bincount(cluster_of_cell, np.where(every, np.exp(log_exactly), 0.0), self.num_units)
         return np.minimum(exactly, 1.0)[cluster]
 
 
@@ -151,32 +150,36 @@ def tied(posterior: Posterior) -> Bool[np.ndarray, " choosing"]:
     return ordered[best] - ordered[best + 1] < _TIE
 
 
-def failures(posterior: Posterior) -> list[str]:
-    """Say in words where the approximation failed."""
-    found = [_diffuse_message(posterior)]
-    if (number := np.count_nonzero(tied(posterior))) and not found[0]:
-        found.append(
+def failures(posterior: Posterior) -> list[Note]:
+    """Say in words where the approximation failed: diffuse, tied, or frozen."""
+    found = _diffuse_note(posterior)
+    if (number := np.count_nonzero(tied(posterior))) and not found:
+        text = (
             f"tied: {number:,} records lie exactly between two entities, as two records do of which neither is the "
-            "first; whether the estimate links them is rounding. Use support='anchored'"
+            "first; whether the estimate links them is rounding. Use {support}"
         )
+        found.append(Note(Level.error, text, (Remedy("support", "anchored"),)))
     several = np.diff(posterior.first) > 1
     if not several.any():
-        found.append("no record resembles another in enough fields to be a candidate: every one stays alone")
+        text = "no record resembles another in enough fields to be a candidate: every one stays alone"
+        found.append(Note(Level.error, text))
     elif not np.asarray(posterior.moved).any():
-        found.append(
+        text = (
             "frozen: no record left the entity that it started in. A small concentration has that effect whatever the "
             "data: to leave, a record with one differing field needs about 0.25. This is no evidence that no two "
-            "records belong together; use concentration=0.25 with support='anchored', or block-linkage"
+            "records belong together; use {concentration} with {support}, or block-linkage"
         )
-    return [message for message in found if message]
+        found.append(Note(Level.error, text, (Remedy("concentration", 0.25), Remedy("support", "anchored"))))
+    return found
 
 
-def _diffuse_message(posterior: Posterior) -> str:
+def _diffuse_note(posterior: Posterior) -> list[Note]:
     flat = diffuse(posterior)
     if 2 * np.count_nonzero(flat) <= len(flat):
-        return ""
-    return (
+        return []
+    text = (
         f"diffuse: {np.count_nonzero(flat):,} of {len(flat):,} records that have several possible entities belong to "
         "all of them about equally. The most probable partition means nothing here; take a smaller concentration, or "
         "block-linkage"
     )
+    return [Note(Level.error, text)]

@@ -36,10 +36,10 @@ The pairs and the features are given, not modelled.
 
 | file | what it holds |
 |---|---|
-| `priors` | what a researcher swaps; kinds of experts; the link |
+| `settings`, `priors` | kinds of experts; what a researcher swaps; the link |
 | `judgements`, `colouring`, `likelihood` | answers as tables; items that can be updated at once; their probability |
 | `model` | the NumPyro function, and what becomes of its discrete sites |
-| `problem`, `updates`, `tied`, `bound`, `warmup`, `moves`, `cavi` | coordinate ascent with restarts |
+| `problem`, `updates`, `tied`, `bound`, `warmup`, `moves`, `cavi`, `posterior` | coordinate ascent with restarts |
 | `gibbs` | the sampler |
 | `canonical` | numbers of views and clusters |
 | `truth`, `tables`, `prediction` | what comes out: views, what to ask next, clusters of new items |
@@ -62,184 +62,126 @@ The table of experts shows the mean of the prior beside the estimates.
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+from collections.abc import Iterator
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 
-from consilience.arrays import Array, Key
 from consilience.data.constraints import Constraints
 from consilience.errors import NotConjugate
 from consilience.models.expert_views.canonical import canonical, label_free
-from consilience.models.expert_views.cavi import CAVI, Posterior
+from consilience.models.expert_views.cavi import CAVI
 from consilience.models.expert_views.gibbs import GIBBS
 from consilience.models.expert_views.judgements import judged_items
-from consilience.models.expert_views.model import FORMS, model, prepared
-from consilience.models.expert_views.priors import (
-    EXPERTS,
-    PAPER_PRIORS,
-    BetaPrior,
-    Priors,
-    expert_sites,
-    site_parameters,
-)
-from consilience.models.expert_views.simulation import simulate
-from consilience.models.expert_views.tables import (
-    contradictions,
-    directions,
-    experts,
-    questions,
-    ranked_restarts,
-    restarts,
-    same_view,
-    view_sizes,
-    views,
-)
+from consilience.models.expert_views.model import arranged, check_gradients, density
+from consilience.models.expert_views.priors import PAPER_PRIORS, BetaPrior, Priors
+from consilience.models.expert_views.settings import EXPERTS, Settings
+from consilience.models.expert_views.simulation import draw_data
+from consilience.models.expert_views.tables import TABLES, ranked_restarts
 from consilience.models.expert_views.truth import truth
-from consilience.models.interface import REQUIRED, Model, Option
-from consilience.models.random import log_gamma
+from consilience.models.interface import Account, Generic, Measure, Model, Simulation
+from consilience.models.posterior import Posterior
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.notes import Level, Note, Remedy
 
-__all__ = [
-    "MODEL",
-    "PAPER_PRIORS",
-    "BetaPrior",
-    "Posterior",
-    "Priors",
-    "canonical",
-    "draw",
-    "model",
-    "simulate",
-    "truth",
-]
+__all__ = ["MODEL", "PAPER_PRIORS", "BetaPrior", "Priors", "Settings", "model", "simulate"]
 
 _FEW_ANSWERS = 50
 _WITHIN = 1.0
 _FEW_RESTARTS = 0.1
+_SAMPLER = Remedy("method", "gibbs")
 _TELLS_NOTHING = 1.05    # The mean of the largest probability of an item's clusters, times their number.
 _CLOSE = 3.0    # Nats within which another grouping is worth a word: a twentieth of the best one's probability.
 
 
-def draw(posterior: Posterior, data: Constraints, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
-    """Return draws of all sites from the independent factors that coordinate ascent ended with."""
-    values = Posterior(*(jnp.asarray(values, jnp.result_type(float)) for values in posterior))
-    sites = _drawn(key, values, num_draws)
-    if options.get("experts") == "symmetric":
-        sites["specificity"] = sites["sensitivity"]  # one accuracy, of both kinds of pairs
-    return sites
+def says(account: Account) -> Iterator[Note]:
+    """Say what is wrong with the outcome, what the data leave to the prior, and what was never judged."""
+    if account.posterior.form == "closed":
+        for text, *remedies in _wrong(account.posterior, account.resolved.data):
+            yield Note(Level.error, text, tuple(remedies))
+    for text in _left_to_priors(account):
+        yield Note(Level.note, text)
 
 
-@functools.partial(jax.jit, static_argnums=2)
-def _drawn(key: Key, posterior: Posterior, num_draws: int) -> dict[str, Array]:
-    key_beta, key_weight, key_view, key_cluster = jax.random.split(key, 4)
-    betas = (posterior.sensitivity, posterior.specificity, posterior.stick)
-    flat = jnp.concatenate([part.reshape(-1, 2) for part in betas])
-    # All in one call: gammas are slow to compile.
-    log_gammas = log_gamma(key_beta, jnp.broadcast_to(flat, (num_draws, *flat.shape)))
-    drawn = jax.nn.sigmoid(log_gammas[..., 0] - log_gammas[..., 1])
-    parts = jnp.split(drawn, np.cumsum([part[..., 0].size for part in betas])[:-1], axis=1)
-    sites = {
-        site: part.reshape(num_draws, *parameters.shape[:-1])
-        for site, part, parameters in zip(("sensitivity", "specificity", "stick"), parts, betas, strict=True)
-    }
-    if not len(posterior.stick):
-        del sites["stick"]  # of a single view
-
-    def classes(key: Key, probability: Array) -> Array:
-        return jax.random.categorical(key, jnp.log(probability), shape=(num_draws, *probability.shape[:-1]))
-
-    mean, scale = posterior.weight_mean, jnp.sqrt(posterior.weight_variance)
-    return {
-        **sites, "view_of_expert": classes(key_view, posterior.view_probability),
-        "weight": mean + scale * jax.random.normal(key_weight, (num_draws, *mean.shape), mean.dtype),
-        "cluster": jnp.swapaxes(classes(key_cluster, posterior.cluster_probability), 1, 2).astype(jnp.int8),
-    }  # fmt: skip
-
-
-def notes(data: Constraints, priors: Priors, *, experts: str = "two-coin", **options: Any) -> list[str]:
-    """Say what the data leave to the prior, and what was never judged."""
-    found = []
+def _left_to_priors(account: Account) -> Iterator[str]:
+    data, experts = account.resolved.data, account.resolved.settings.experts
     silent = data.num_items - len(judged_items(data))
     if silent:
-        found.append(f"{silent:,} of {data.num_items:,} items are in no pair; features alone tell their clusters")
+        yield f"{silent:,} of {data.num_items:,} items are in no pair; features alone tell their clusters"
     number = np.bincount(np.asarray(data.expert), minlength=data.num_experts)
     said = np.bincount(np.asarray(data.expert), np.asarray(data.together), data.num_experts)
     one_kind = int(((said == 0) | (said == number)).sum())
     if one_kind and experts in ("two-coin", "per-view"):
-        found.append(
+        yield (
             f"{one_kind} of {data.num_experts} experts gave answers of one kind only, so that sensitivity or "
             "specificity is little more than the prior's"
         )
     few = int((number < _FEW_ANSWERS).sum())
-    pull = _prior_in_words(expert_sites(experts)[0], data, priors)
+    pull = _prior_in_words(EXPERTS[experts][0], account.resolved)
     if few and pull:
-        found.append(
+        yield (
             f"{few} of {data.num_experts} experts gave fewer than {_FEW_ANSWERS} answers, and the prior of "
             f"{'knowledge' if experts == 'spammer' else 'accuracies'} ({pull}) draws theirs to its mean"
         )
     constant = int((np.ptp(np.asarray(data.feature), axis=0) == 0).sum()) if data.num_features else 0
     if constant:
-        found.append(f"{constant} of {data.num_features} features are constant and say nothing")
-    return found
+        yield f"{constant} of {data.num_features} features are constant and say nothing"
 
 
-def _prior_in_words(site: str, data: Constraints, priors: Priors) -> str:
-    """Return mean and weight of the prior of a site; nothing where it is no Beta distribution."""
+def _prior_in_words(site: str, resolved: Resolved) -> str:
+    """Return mean and weight of the prior of a site; nothing where it is not known, or no Beta distribution."""
+    if resolved.given is None:
+        return ""
     try:
-        a, b = site_parameters(site, priors, data).mean(axis=0)
+        a, b = resolved.concentration(site).mean(axis=0)
     except NotConjugate:
         return ""
     return f"mean {a / (a + b):.2f}, the weight of {a + b:.3g} answers"
 
 
-def warnings(posterior: Any, data: Constraints, **options: Any) -> list[str]:
+def _wrong(posterior: Posterior, data: Constraints) -> Iterator[tuple[str, *tuple[Remedy, ...]]]:
     """Say what only the outcome tells: restarts that do not agree, views that ran out, answers that told nothing."""
-    if not isinstance(posterior, Posterior):
-        return []
-    found = []
     ranked = ranked_restarts(posterior)
     number, share = len(ranked["gap"]), float((ranked["gap"] < _WITHIN).mean())
     if number > 1 and share <= _FEW_RESTARTS:
-        found.append(
+        yield (
             f"{round(share * number)} of {number} restarts came within {_WITHIN:.0f} nat of the best bound, so "
-            "that a better one may exist: look at fit.restarts(), and give more restarts"
+            "that a better one may exist: look at fit.restarts(), and give more restarts",
         )
     used = np.unique(np.asarray(posterior.view_probability).argmax(axis=1))
     most = np.shape(posterior.view_probability)[1]
     if len(used) == most and 1 < most < data.num_experts:
-        found.append(f"all {most} views are used; there may be more of them: raise the option views")
+        yield f"all {most} views are used; there may be more of them: raise {{views}}", Remedy("views")
     other = (ranked["gap"] < _CLOSE) & ~ranked["same_grouping"]
     if other.any():
         gap, views = ranked["gap"][other][0], np.unique(ranked["views"][other])
         others, come = ("1 restart", "comes") if other.sum() == 1 else (f"{other.sum()} restarts", "come")
-        found.append(
+        yield (
             f"{others} with another grouping of the experts, in {' or '.join(map(str, views))} views, {come} as near "
             f"as {gap:.1f} nats to the best: which grouping is right is not as sure as the best restart alone says; "
-            "look at fit.restarts(), and compare method='gibbs'"
-        )
+            "look at fit.restarts(), and compare {method}", _SAMPLER,
+        )  # fmt: skip
     probability = np.asarray(posterior.cluster_probability)[:, used]
     if probability.max(axis=-1).mean() < _TELLS_NOTHING / probability.shape[-1]:
-        found.append(
+        yield (
             "the answers told nothing of the clusters: every item is as probably in each of them; give features that "
-            "tell items apart, more answers, or method='gibbs'"
-        )
-        return found
+            "tell items apart, more answers, or {method}", _SAMPLER,
+        )  # fmt: skip
+        return
     leading = probability.argmax(axis=-1)
     whole = used[(leading == leading[0]).all(axis=0)]
     if len(whole):
         where = f"view {whole[0]}" if len(whole) == 1 else f"views {', '.join(map(str, whole))}"
-        found.append(
+        yield (
             f"in {where} every item is in one cluster, as experts who guess make it: coordinate ascent is then surer "
-            "than it may be that items are together; compare method='gibbs'"
-        )
-    return found
+            "than it may be that items are together; compare {method}", _SAMPLER,
+        )  # fmt: skip
 
 
 MODEL = Model(
     name="expert-views",
     title="several clusterings of the same items, from experts who judge pairs, and from features",
-    citation="""@inproceedings{chang2017multiple,
+    paper="""@inproceedings{chang2017multiple,
   title     = {Multiple Clustering Views from Multiple Uncertain Experts},
   author    = {Chang, Yale and Chen, Junxiang and Cho, Michael H. and Castaldi, Peter J. and Silverman, Edwin K. and
                Dy, Jennifer G.},
@@ -249,71 +191,51 @@ MODEL = Model(
   pages     = {674--683},
   year      = {2017}
 }""",
-    data=Constraints,
-    methods=("cavi", "gibbs", "nuts", "svi"),
-    model=model,
-    model_data=prepared,
+    takes=(Constraints,),
+    settings=Settings,
     priors=Priors,
-    prior_options={
-        "concentration": ("of the sticks; the more, the more views (1)", lambda value: {"concentration": value}),
-        "weight-scale": (
-            "standard deviation of the weights, per standard deviation of a feature (1)",
-            lambda value: {"weight_scale": value},
+    sites=Sites(
+        *(
+            Site(site, plates=("expert",), family=dist.Beta, prior_plates=("expert",))
+            for site in ("sensitivity", "specificity", "knowledge", "guess")
         ),
-    },
-    options=(
-        Option(name="clusters", kind=int, default=REQUIRED, minimum=2.0, help="most clusters of a view"),
-        Option(
-            name="views", kind=int, default=0, minimum=0.0, help="most views; 0 stands for half as many as experts",
+        Site("weight", plates=("view",), event=("feature", "of_cluster"), family=dist.Normal),
+        Site("view_of_expert", plates=("expert",)),
+        Site("cluster", plates=("view", "judged_item")),
+        Site("view_probability", plates=("expert", "view")),
+        canonical=canonical,
+        summarised=label_free,
+    ),
+    density=density,
+    engines=(CAVI, GIBBS, *(Generic(name=name, prepare=arranged, check=check_gradients) for name in ("nuts", "svi"))),
+    truth=truth,
+    tables=(
+        *TABLES,
+        Measure(
+            name="predict", help="Predict the clusters of items that the fit has not seen.",
+            place="consilience.models.expert_views.prediction:predict",
         ),
-        Option(name="restarts", kind=int, default=20, minimum=1.0, help="of coordinate ascent; the best one is kept"),
-        Option(
-            name="responsibilities", kind=str, default="free", choices=("free", "tied"),
-            help="probabilities of clusters in cavi: of each item by itself, or those of the mean weights, as in the "
-            "authors' program",
+        Measure(
+            name="together", help="How probably two items are together, in a view or in that of an expert.",
+            place="consilience.models.expert_views.truth:together",
         ),
-        Option(
-            name="bound", kind=str, default="tilted", choices=("tilted", "jensen"),
-            help="of the expected log-sum-exp in cavi: a close one, or the paper's",
+        Measure(
+            name="partition", help="The partition of the items in one view.",
+            place="consilience.models.expert_views.truth:partition",
         ),
-        Option(
-            name="experts", kind=str, default="two-coin", choices=tuple(EXPERTS),
-            help="how they err: in two ways, in one, in ways of each view, or by guessing what they do not know",
+        Measure(
+            name="partition_of_expert", help="The partition of the items that an expert has in mind.",
+            place="consilience.models.expert_views.truth:partition_of_expert",
         ),
-        Option(
-            name="cluster", kind=str, default="exact", choices=FORMS,
-            help="for nuts and svi, which cannot draw clusters: pair is another model, in which every answer draws the "
-            "clusters of its items anew; enumerate sums over all clusters of a handful of items",
-        ),
-        Option(
-            name="standardize", kind=int, default=1, choices=(0, 1),
-            help="0 takes features as they stand, such as those with two values",
+        Measure(
+            name="num_views", help="How many views have an expert, with an interval.",
+            place="consilience.evaluation.views:num_views",
         ),
     ),
-    posterior=Posterior,
-    draw=draw,
-    cavi=CAVI,
-    gibbs=GIBBS,
-    truth=truth,
-    tables={
-        "views": views, "experts": experts, "view_sizes": view_sizes, "same_view": same_view,
-        "contradictions": contradictions, "questions": questions, "directions": directions, "restarts": restarts,
-    },
-    measures={
-        "predict": "consilience.models.expert_views.prediction:predict",
-        "together": "consilience.models.expert_views.truth:together",
-        "partition": "consilience.models.expert_views.truth:partition",
-        "partition_of_expert": "consilience.models.expert_views.truth:partition_of_expert",
-        "num_views": "consilience.evaluation.views:num_views",
-    },
-    dims={
-        "view_of_expert": ("expert",), "sensitivity": ("expert",), "specificity": ("expert",),
-        "weight": ("view", "feature", "of_cluster"), "cluster": ("view", "judged_item"),
-        "view_probability": ("expert", "view"),
-    },
-    simulate=simulate,
-    canonical=canonical,
-    summarised=label_free,
-    notes=notes,
-    warnings=warnings,
+    says=says,
+    simulation=Simulation(
+        draw=draw_data, empty=Constraints.empty,
+        sizes={"num_items": 100, "num_experts": 6, "num_features": 3, "num_pairs": 60},
+    ),
 )  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate

@@ -29,8 +29,6 @@ from consilience.models.expert_views.updates import (
 )
 from consilience.models.special import log_beta
 
-__all__ = ["Bound", "bound", "pruned", "pruned_bound"]
-
 # A view with fewer experts than this, in all, is left out.
 _FEWEST = 1e-3
 

@@ -21,28 +21,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from consilience.arrays import Array, Float, Int
-from consilience.data.constraints import Constraints
 from consilience.models.expert_views.judgements import judged_items, standard_of, standardised
-from consilience.models.expert_views.priors import Priors, link_of
+from consilience.models.expert_views.priors import link_of
 from consilience.models.rows import row_blocks
-
-__all__ = [
-    "Labels",
-    "Matching",
-    "OWN_LINK",
-    "canonical",
-    "canonical_labels",
-    "first_in_rows",
-    "label_free",
-    "match_draws",
-    "most_probable",
-    "num_distinct",
-    "relabel_clusters",
-    "relabel_draws",
-    "relabel_experts",
-    "sticks",
-    "view_weights",
-]
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import first_of_codes
 
 OWN_LINK = "own_link"
 """A site that marks the draws of a fit with a link of one's own, since a saved fit keeps no function."""
@@ -79,34 +62,31 @@ class Matching(NamedTuple):
     cluster: Int[np.ndarray, "draw view cluster"]
 
 
-def canonical(
-    samples: Mapping[str, np.ndarray], data: Constraints, priors: Priors, *, clusters: int, standardize: int = 1,
-    **options: Any,
-) -> dict[str, np.ndarray]:  # fmt: skip
+def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str, np.ndarray]:
     """Relabel the views and clusters of draws, or of what coordinate ascent ended with.
 
     Parameters
     ----------
     samples : draws of the sites ``(chain, draw, …)``, or of coordinate ascent the fields of its posterior with the same
         two leading axes.
-    data, priors, clusters, standardize, options : as in the fit. Clusters keep their numbers under a link of your own,
-        of whose weights nothing is known; `match_draws` tells how they would be relabelled. Such draws are marked by
-        the site `OWN_LINK`.
+    resolved : of the fit. Clusters keep their numbers under a link of your own, of whose weights nothing is known;
+        `match_draws` tells how they would be relabelled. Such draws are marked by the site `OWN_LINK`.
     """
+    given, chosen = resolved.given, resolved.settings
     if "cluster_probability" in samples:
-        alone = {name: np.asarray(values)[0, 0] for name, values in samples.items()}
-        return {name: values[None, None] for name, values in _relabelled(alone, priors.concentration).items()}
+        ended = {name: np.asarray(values)[0, 0] for name, values in samples.items()}
+        return {name: values[None, None] for name, values in _relabelled(ended, given.concentration).items()}
     shape = samples["weight"].shape[:2]
     flat = {name: np.asarray(values).reshape(-1, *values.shape[2:]) for name, values in samples.items()}
     labels = flat
     if "cluster" not in flat:
-        labels = {**flat, **most_probable(flat, data, standardize, link_of(priors))}
-    found = relabel_draws(flat, match_draws(labels, clusters), clusters=priors.logits is None)
+        labels = {**flat, **most_probable(flat, resolved)}
+    found = relabel_draws(flat, match_draws(labels, chosen.clusters), clusters=given.logits is None)
     chains = {name: values.reshape(*shape, *values.shape[1:]) for name, values in found.items()}
-    return chains if priors.logits is None else {**chains, OWN_LINK: np.ones(shape, bool)}
+    return chains if given.logits is None else {**chains, OWN_LINK: np.ones(shape, bool)}
 
 
-def label_free(samples: Mapping[str, np.ndarray], data: Constraints) -> dict[str, np.ndarray]:
+def label_free(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str, np.ndarray]:
     """Return what does not depend on the numbers of views and clusters, of draws ``(chain, draw, …)`` of all sites.
 
     That is the accuracy of each expert in his own view, the number of views, whether experts have the same view as the
@@ -123,6 +103,7 @@ def label_free(samples: Mapping[str, np.ndarray], data: Constraints) -> dict[str
         name: values if values.ndim == 3 else np.take_along_axis(values, view[..., None], axis=3)[..., 0]
         for name, values in accuracies.items()
     }
+    data = resolved.data
     found["num_views"] = num_distinct(view).astype(float)
     found["same_view"] = (view[:, :, 1:] == view[:, :, :-1]).astype(float)
     number = min(data.num_constraints, _LOOKED_AT)
@@ -139,19 +120,17 @@ def label_free(samples: Mapping[str, np.ndarray], data: Constraints) -> dict[str
     return {**found, "together": (a == b).astype(float)}
 
 
-def most_probable(
-    sites: Mapping[str, np.ndarray], data: Constraints, standardize: int, link: Callable[[Any, Any], Any]
-) -> dict[str, np.ndarray]:
+def most_probable(sites: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str, np.ndarray]:
     """Return the most probable view of each expert and cluster of each judged item, given draws of all other sites.
 
     Parameters
     ----------
     sites : draws ``(draw, …)`` of ``view_probability`` and ``weight``.
-    data, standardize : as in the fit.
-    link : from weights to logits.
+    resolved : of the fit.
     """
-    values = np.asarray(data.feature)
-    feature = standardised(values[judged_items(data)], standard_of(values, bool(standardize)))
+    values, link = np.asarray(resolved.data.feature), link_of(resolved.given)
+    standard = standard_of(values, bool(resolved.settings.standardize))
+    feature = standardised(values[judged_items(resolved.data)], standard)
     cluster = _leading(jnp.asarray(sites["weight"]), jnp.asarray(feature, jnp.result_type(float)), link)
     return {"view_of_expert": np.asarray(sites["view_probability"]).argmax(axis=2), "cluster": np.asarray(cluster)}
 
@@ -172,9 +151,9 @@ def canonical_labels(labels: Labels) -> tuple[Int[np.ndarray, " view"], Int[np.n
     """Return which view, and which of its clusters, comes at each place."""
     of_expert, of_item = (np.asarray(one, float) for one in labels)
     size = np.round(of_expert.sum(axis=0), _DECIMALS)
-    view = np.lexsort((_first(of_expert.argmax(axis=1)[None], len(size))[0], -size))
+    view = np.lexsort((first_of_codes(of_expert.argmax(axis=1)[None], len(size))[0], -size))
     size = np.round(of_item.sum(axis=0), _DECIMALS)
-    first = _first(of_item.argmax(axis=2).T, size.shape[1])
+    first = first_of_codes(of_item.argmax(axis=2).T, size.shape[1])
     return view, np.lexsort((first, -size))[view]
 
 
@@ -300,7 +279,7 @@ def _own_order(sites: Mapping[str, np.ndarray], clusters: int) -> Matching:
     empty = -view_weights(sites["stick"]) if "stick" in sites else np.zeros((num_draws, num_views))
     place = np.arange(num_draws)[:, None] * num_views + expert
     size = np.bincount(place.ravel(), minlength=num_draws * num_views).reshape(num_draws, num_views)
-    view = np.lexsort((empty, _first(expert, num_views), -size))
+    view = np.lexsort((empty, first_of_codes(expert, num_views), -size))
     is_one = [cluster == number for number in range(clusters)]
     size = np.stack([one.sum(axis=2) for one in is_one], axis=-1)
     first = np.stack([np.where(one.any(axis=2), one.argmax(axis=2), num_judged) for one in is_one], axis=-1)
@@ -357,27 +336,7 @@ def _mean_labels(
     return Labels(of_expert, total / num_draws)
 
 
-def first_in_rows(code: Int[np.ndarray, "row member"], number: int) -> Int[np.ndarray, "row member"]:
-    """Name each group by its first member, so that equal partitions of a row are equal arrays; int32.
-
-    Parameters
-    ----------
-    code : equal in a row where members are together, below ``number``.
-    number : of codes.
-    """
-    code = code.astype(np.intp)
-    return np.take_along_axis(_first(code, number), code, axis=1).astype(np.int32)
-
-
 def num_distinct(code: Int[np.ndarray, "*row member"]) -> Int[np.ndarray, "*row"]:
     """Return how many different codes each row has."""
     ordered = np.sort(code, axis=-1)
     return np.asarray(1 + (ordered[..., 1:] != ordered[..., :-1]).sum(axis=-1))
-
-
-def _first(code: Int[np.ndarray, "row member"], number: int) -> Int[np.ndarray, "row code"]:
-    """Return the first member with each code, and how many members there are for codes without any."""
-    found = np.full((len(code), number), code.shape[1])
-    member = np.broadcast_to(np.arange(code.shape[1]), code.shape)
-    np.minimum.at(found, (np.arange(len(code))[:, None], code), member)
-    return found

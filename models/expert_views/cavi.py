@@ -9,7 +9,7 @@ number alone.
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,35 +20,16 @@ from consilience.errors import NotConjugate
 from consilience.models.expert_views.bound import pruned_bound
 from consilience.models.expert_views.judgements import judgements
 from consilience.models.expert_views.moves import merged, ordered
-from consilience.models.expert_views.priors import (
-    Priors,
-    check_clusters,
-    expert_sites,
-    num_views,
-    site_parameters,
-)
+from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.problem import Problem, Q, problem_of
+from consilience.models.expert_views.settings import EXPERTS, check_clusters
 from consilience.models.expert_views.tied import tied_sweep
 from consilience.models.expert_views.updates import Agreement, agreement, sweep, update_sticks
 from consilience.models.expert_views.warmup import NUM_STEPS, WarmUp, begin, finish, warm_up
-from consilience.models.interface import Ascent, Shards, Terms, Total, alone
+from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.rows import copies
-
-__all__ = [
-    "CAVI",
-    "WARM_UP_STEPS",
-    "Phase",
-    "Posterior",
-    "State",
-    "accuracies",
-    "lengths",
-    "prepare",
-    "settled",
-    "shard",
-    "sites",
-    "start",
-    "step",
-]
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 # Steps of Adam in one step of the driver.
 _ADAM_STEPS = 5
@@ -82,35 +63,6 @@ class Phase(enum.IntEnum):
     DONE = 6
 
 
-class Posterior(NamedTuple):
-    """Parameters of q of the best restart; views by falling number of experts, clusters by falling size.
-
-    Parameters
-    ----------
-    sensitivity, specificity : shape ``(expert, 2)``; Beta parameters, of experts with accuracies per view
-        ``(expert, view, 2)``. They are those of `accuracies`, wider than the factors of q.
-    stick : shape ``(view - 1, 2)``; Beta parameters.
-    view_probability : shape ``(expert, view)``.
-    weight_mean, weight_variance : shape ``(view, feature + 1, cluster)``.
-    cluster_probability : shape ``(judged, view, cluster)``, of the items that occur in a pair.
-    restart_bound : shape ``(restart,)``; pruned bounds of all restarts.
-    restart_view_probability : shape ``(restart, expert, view)``.
-    feature_mean, feature_scale : shape ``(feature,)``; by which features were standardised.
-    """
-
-    sensitivity: Float[Array, "expert *view 2"]
-    specificity: Float[Array, "expert *view 2"]
-    stick: Float[Array, "stick 2"]
-    view_probability: Float[Array, "expert view"]
-    weight_mean: Float[Array, "view column cluster"]
-    weight_variance: Float[Array, "view column cluster"]
-    cluster_probability: Float[Array, "judged view cluster"]
-    restart_bound: Float[Array, " restart"]
-    restart_view_probability: Float[Array, "restart expert view"]
-    feature_mean: Float[Array, " feature"]
-    feature_scale: Float[Array, " feature"]
-
-
 class State(NamedTuple):
     """What the next step needs.
 
@@ -140,10 +92,7 @@ class State(NamedTuple):
     best: Float[Array, ""]
 
 
-def prepare(
-    data: Any, priors: Priors, *, clusters: int, views: int = 0, restarts: int = 20, responsibilities: str = "free",
-    bound: str = "tilted", experts: str = "two-coin", standardize: int = 1, **options: Any,
-) -> Problem:  # fmt: skip
+def prepare(resolved: Resolved) -> Problem:
     """Return the problem of all restarts.
 
     Raises
@@ -152,22 +101,22 @@ def prepare(
         spammers.
     UnsupportedRequest : there are more clusters than items in pairs.
     """
-    expert_sites(experts)
-    if priors.logits is not None or priors.weight is not None:
+    chosen, given = resolved.settings, resolved.given
+    if given.logits is not None or given.weight is not None:
         raise NotConjugate(
             "site 'weight': coordinate ascent needs the linear link with normal weights of mean zero; a link or a "
-            "prior of your own is sampled with method='gibbs'"
-        )
-    if experts == "spammer":
-        raise NotConjugate("experts='spammer': knowledge and guess have no conjugate update; take method='gibbs'")
-    sensitivity = site_parameters("sensitivity", priors, data)
-    specificity = sensitivity if experts == "symmetric" else site_parameters("specificity", priors, data)
-    found, standard = judgements(data, bool(standardize))
-    check_clusters(clusters, len(found.item))
+            "prior of your own is sampled with {method}", Remedy("method", "gibbs"),
+        )  # fmt: skip
+    if chosen.experts == "spammer":
+        text = "{experts}: knowledge and guess have no conjugate update; take {method}"
+        raise NotConjugate(text, Remedy("experts", "spammer"), Remedy("method", "gibbs"))
+    sensitivity, specificity = (resolved.concentration(site) for site in ("sensitivity", EXPERTS[chosen.experts][-1]))
+    found, standard = judgements(resolved.data, bool(chosen.standardize))
+    check_clusters(chosen.clusters, len(found.item))
     return problem_of(
-        found, standard, sensitivity, specificity, clusters=clusters, views=num_views(views, data.num_experts),
-        restarts=restarts, concentration=priors.concentration, weight_scale=priors.weight_scale,
-        responsibilities=responsibilities, bound=bound, experts=experts,
+        found, standard, sensitivity, specificity, clusters=chosen.clusters, views=resolved.size("view"),
+        restarts=chosen.restarts, concentration=given.concentration, weight_scale=given.weight_scale,
+        responsibilities=chosen.responsibilities, bound=chosen.bound, experts=chosen.experts,
     )  # fmt: skip
 
 
@@ -189,7 +138,7 @@ def _dealt(restarts: Int[Array, " restart"], number: int, fill: int) -> Int[np.n
     return dealt.reshape(number, -1)
 
 
-def start(key: Key, problem: Problem, total: Total = alone) -> State:
+def start(key: Key, problem: Problem, total: Total = unsharded) -> State:
     """Return random weights and views of the experts, and accuracies at their priors."""
     settings, shapes = problem.settings, (problem.feature.shape[1], problem.settings.clusters)
     dtype, num_experts = problem.feature.dtype, len(problem.num_together)
@@ -241,7 +190,7 @@ def _all_bounds(state: State, problem: Problem, total: Total) -> Float[Array, " 
     return jnp.where(jnp.isnan(bounds), -jnp.inf, bounds)
 
 
-def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
+def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
     """Do what is next; the objective is the best bound of the restarts so far."""
     # Sweeps and trials are the same program.
     branch = jnp.asarray([0, 1, 2, 3, 2, 4, 5], jnp.int32)[state.phase]
@@ -353,8 +302,21 @@ def settled(state: State, problem: Problem) -> Bool[Array, ""]:
     return state.phase == Phase.DONE
 
 
-def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
-    """Return the fields of `Posterior`."""
+def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
+    """Return what the best restart ended with; views by falling number of experts, clusters by falling size.
+
+    Returns
+    -------
+    sensitivity, specificity : shape ``(expert, 2)``; Beta parameters, of experts with accuracies per view
+        ``(expert, view, 2)``. They are those of `accuracies`, wider than the factors of q.
+    stick : shape ``(view - 1, 2)``; Beta parameters.
+    view_probability : shape ``(expert, view)``.
+    weight_mean, weight_variance : shape ``(view, feature + 1, cluster)``.
+    cluster_probability : shape ``(judged, view, cluster)``, of the items that occur in a pair.
+    restart_bound : shape ``(restart,)``; pruned bounds of all restarts.
+    restart_view_probability : shape ``(restart, expert, view)``.
+    feature_mean, feature_scale : shape ``(feature,)``; by which features were standardised.
+    """
     bounds = _all_bounds(state, problem, total)
     q = update_sticks(ordered(state.q), problem)
     mine = _own(problem) == bounds.argmax()
@@ -445,4 +407,7 @@ def lengths(problem: Problem) -> dict[str, int]:
     return {"cluster_probability": int(problem.num_judged)}
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled, shard=shard, lengths=lengths)
+CAVI = Ascent(
+    name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finished, settled=settled, shard=shard,
+    lengths=lengths,
+)  # fmt: skip

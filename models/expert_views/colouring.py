@@ -14,8 +14,6 @@ import numpy as np
 from consilience.arrays import Int
 from consilience.models.rows import sorted_order
 
-__all__ = ["coloured"]
-
 
 class _Lists(NamedTuple):
     """Neighbours of each node, one list after the other."""

@@ -45,22 +45,13 @@ from consilience.models.expert_views.likelihood import (
     spammer_answering,
     together_counts,
 )
-from consilience.models.expert_views.priors import (
-    Priors,
-    check_clusters,
-    check_logits,
-    expert_sites,
-    linear,
-    link_of,
-    num_views,
-    site_parameters,
-    weight_prior,
-)
+from consilience.models.expert_views.priors import Priors, check_logits, linear, link_of, weight_prior
+from consilience.models.expert_views.settings import EXPERTS, check_clusters
 from consilience.models.interface import Gibbs
+from consilience.models.posterior import Posterior
 from consilience.models.random import log_gamma
+from consilience.models.sites import Resolved
 from consilience.models.special import log_beta
-
-__all__ = ["GIBBS", "Informed", "Link", "LogBeta", "Problem", "State", "coupling", "draw_clusters", "draw_weights"]
 
 _LEAPFROG_STEPS = 6
 _LONGEST_STEP = 0.65
@@ -127,7 +118,7 @@ class Link:
         return self.position(self.prior.sample(key))
 
 
-class Informed(NamedTuple):
+class Begun(NamedTuple):
     """Where chains start: what coordinate ascent ended with.
 
     Parameters
@@ -154,7 +145,7 @@ class Problem:
     prior : ``(expert, site, 2)``; parameters of the Beta priors of the sites of the experts.
     concentration : of the sticks.
     link : from weights to logits.
-    informed : where chains start; None leaves it to the prior.
+    begun : where chains start; None leaves it to the prior.
     experts, views, clusters : kind of the experts, and sizes; static.
     """
 
@@ -162,7 +153,7 @@ class Problem:
     prior: Array
     concentration: Array
     link: Link
-    informed: Informed | None
+    begun: Begun | None
     experts: str = dataclasses.field(metadata={"static": True})
     views: int = dataclasses.field(metadata={"static": True})
     clusters: int = dataclasses.field(metadata={"static": True})
@@ -190,13 +181,8 @@ class State(NamedTuple):
 # ---- the problem ----
 
 
-def prepare(
-    data: Any, priors: Priors, *, clusters: int, views: int = 0, experts: str = "two-coin", standardize: int = 1,
-    **options: Any,
-) -> Problem:  # fmt: skip
+def prepare(resolved: Resolved) -> Problem:
     """Return answers, prior parameters and the mass of the weights.
-
-    What coordinate ascent and the generic methods are told besides has no part here.
 
     Raises
     ------
@@ -204,17 +190,17 @@ def prepare(
     InvalidPrior : the prior of a site has another shape, or the link returns logits of another one.
     UnsupportedRequest : there are more clusters than judged items, or than `check_clusters` allows.
     """
-    judged, _ = judgements(data, bool(standardize))
-    check_clusters(clusters, len(judged.item))
-    sites = expert_sites(experts)
-    prior = np.stack([site_parameters(site, priors, data) for site in sites], axis=1)
-    of_one_view = weight_prior(priors, data, judged.feature.shape[1], clusters)
-    link = _link(priors, of_one_view, judged.feature)
+    chosen, given = resolved.settings, resolved.given
+    judged, _ = judgements(resolved.data, bool(chosen.standardize))
+    check_clusters(chosen.clusters, len(judged.item))
+    prior = np.stack([resolved.concentration(site) for site in EXPERTS[chosen.experts]], axis=1)
+    of_one_view = weight_prior(resolved, judged.feature.shape[1])
+    link = _link(given, of_one_view, judged.feature)
     returned = jax.eval_shape(lambda weight: link.logits(weight, judged.feature), jnp.zeros(of_one_view.event_shape))
-    check_logits(returned.shape, (len(judged.item), clusters))
+    check_logits(returned.shape, (len(judged.item), chosen.clusters))
     problem = Problem(
-        judged, prior, np.asarray(priors.concentration, float), link, None,
-        experts=experts, views=num_views(views, data.num_experts), clusters=clusters,
+        judged, prior, np.asarray(given.concentration, float), link, None,
+        experts=chosen.experts, views=resolved.size("view"), clusters=chosen.clusters,
     )  # fmt: skip
     return _typed(problem)
 
@@ -254,19 +240,21 @@ def _expected_curvature(link: Link, feature: Float[Array, "item feature"]) -> Fl
     return (1 / positions.var(axis=0) + squares.mean(axis=0) / 4)[:, 0]
 
 
-def informed(problem: Problem, posterior: Any) -> Problem:
+def begin_at(problem: Problem, posterior: Posterior) -> Problem:
     """Return the problem with the start of its chains at what coordinate ascent ended with."""
     probability = np.maximum(np.asarray(posterior.cluster_probability, float), 1e-30)
-    starts = Informed(
+    begun = Begun(
         np.log(probability), np.argmax(posterior.view_probability, axis=1), np.asarray(posterior.weight_mean),
         np.sqrt(posterior.weight_variance),
     )  # fmt: skip
-    return dataclasses.replace(problem, informed=_typed(starts))
+    return dataclasses.replace(problem, begun=_typed(begun))
 
 
-def start_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options under which coordinate ascent finds a start: of spammers, those of experts who err in two ways."""
-    return {**options, **({"experts": "two-coin"} if options["experts"] == "spammer" else {})}
+def begin_with(resolved: Resolved) -> Resolved:
+    """Return what coordinate ascent finds a start of: of spammers, experts who err in two ways."""
+    if resolved.settings.experts != "spammer":
+        return resolved
+    return resolved.replace(settings=dataclasses.replace(resolved.settings, experts="two-coin"))
 
 
 # ---- the sweep ----
@@ -275,7 +263,7 @@ def start_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def start(key: Key, problem: Problem) -> State:
     """Start at draws of what coordinate ascent ended with, or else of the prior, with experts in any view."""
     key_position, key_cluster, key_view, key_experts = jax.random.split(key, 4)
-    begun = problem.informed
+    begun = problem.begun
     if begun is None:
         position = jax.vmap(problem.link.drawn)(jax.random.split(key_position, problem.views))
         cluster = jax.random.categorical(key_cluster, _logits(position, problem))
@@ -510,7 +498,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     accuracy = {"sensitivity": jnp.exp(answers.hit), "specificity": jnp.exp(answers.rejection)}
     if problem.experts != "per-view":
         accuracy = {site: values[:, 0] for site, values in accuracy.items()}
-    own = {site: jnp.exp(drawn.one) for site, drawn in zip(expert_sites(problem.experts), state.experts, strict=True)}
+    own = {site: jnp.exp(drawn.one) for site, drawn in zip(EXPERTS[problem.experts], state.experts, strict=True)}
     return {
         "view_of_expert": state.view_of_expert.astype(jnp.int32), **accuracy, **own,
         **({"stick": jnp.exp(state.stick.one)} if problem.views > 1 else {}),
@@ -518,7 +506,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def state_at(values: Mapping[str, Any], data: Any, problem: Problem) -> State:
+def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state at true values; clusters may be those of all items or of those that some expert judged."""
     dtype = problem.prior.dtype
 
@@ -531,7 +519,7 @@ def state_at(values: Mapping[str, Any], data: Any, problem: Problem) -> State:
         cluster = cluster[:, item]
     return State(
         cluster.T.astype(int), jnp.asarray(values["view_of_expert"]).astype(int),
-        tuple(logs(values[site]) for site in expert_sites(problem.experts)),
+        tuple(logs(values[site]) for site in EXPERTS[problem.experts]),
         logs(values["stick"] if problem.views > 1 else jnp.zeros(0)),
         jax.vmap(problem.link.position)(jnp.asarray(values["weight"], dtype)),
     )  # fmt: skip
@@ -562,7 +550,7 @@ def log_likelihood_of_state(state: State, problem: Problem) -> Float[Array, ""]:
 
 
 GIBBS = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at, redraw=redraw,
-    log_likelihood=log_likelihood_of_state, informed=informed, start_options=start_options,
+    prepare=prepare, start=start, sweep=sweep, sites=sites, begin_at=begin_at, begin_with=begin_with, at=at,
+    redraw=redraw, log_likelihood=log_likelihood_of_state,
 )  # fmt: skip
 """The sampler, for the driver."""

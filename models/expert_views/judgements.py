@@ -13,8 +13,6 @@ from consilience.arrays import Float, Int
 from consilience.models.expert_views.colouring import coloured
 from consilience.models.rows import sorted_order
 
-__all__ = ["Colour", "Judgements", "Standard", "judged_items", "judgements", "standard_of", "standardised"]
-
 
 class Colour(NamedTuple):
     """Items that share no pair, and all the pairs that they are in.

@@ -14,17 +14,6 @@ import jax.numpy as jnp
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.models.expert_views.judgements import Judgements
 
-__all__ = [
-    "Answering",
-    "answering",
-    "log_likelihood",
-    "log_view_weight",
-    "own_view",
-    "pairs_together",
-    "spammer_answering",
-    "together_counts",
-]
-
 
 class Answering(NamedTuple):
     """Logarithms of how probably each expert says what, shapes ``(expert, view)``, or ``(expert, 1)`` for all views.

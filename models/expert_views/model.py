@@ -3,7 +3,8 @@
 Clusters cannot be summed out in general, since judgements tie the items together. So there are three forms:
 
 * ``exact`` has them as discrete sites, which NUTS alone cannot draw. The member's Gibbs sampler does; so does NumPyro's
-  ``HMCGibbs(NUTS(model), gibbs_function(…), GIBBS_SITES)``, also for accuracies with a hierarchical prior.
+  ``HMCGibbs(NUTS(density), gibbs_function(resolved), GIBBS_SITES)``, run on the same ``arranged(resolved)``, also for
+  accuracies with a hierarchical prior.
 * ``enumerate`` is the same posterior with all clusters and views of all items and experts summed out: for a handful
   of items.
 * ``pair`` is **another model**: every judgement draws the clusters of its two items anew. NUTS and SVI can take it, and
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.errors import UnsupportedRequest
+from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.expert_views.gibbs import coupling, draw_clusters
 from consilience.models.expert_views.judgements import Judgements, judgements
 from consilience.models.expert_views.likelihood import (
@@ -36,22 +36,10 @@ from consilience.models.expert_views.likelihood import (
     pairs_together,
     together_counts,
 )
-from consilience.models.expert_views.priors import (
-    EXPERTS,
-    Priors,
-    check_clusters,
-    check_logits,
-    expert_prior,
-    expert_sites,
-    link_of,
-    num_views,
-    weight_prior,
-)
-
-__all__ = ["FORMS", "GIBBS_SITES", "gibbs_function", "log_joint", "model", "prepared"]
-
-FORMS = ("exact", "pair", "enumerate")
-"""What may become of the clusters."""
+from consilience.models.expert_views.priors import Priors, check_logits, link_of, weight_prior
+from consilience.models.expert_views.settings import EXPERTS, check_clusters
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 GIBBS_SITES = ("cluster", "view_of_expert")
 """The discrete sites, which `gibbs_function` draws."""
@@ -59,91 +47,72 @@ GIBBS_SITES = ("cluster", "view_of_expert")
 _MOST_CONFIGURATIONS = 100_000
 
 
-def prepared(
-    data: Any, *, clusters: int, cluster: str = "exact", standardize: int = 1, **options: Any
-) -> Judgements:
-    """Return the judgements as the NumPyro function takes them inside of a compiled program.
+def check_gradients(resolved: Resolved) -> None:
+    """Refuse a density with discrete sites for methods that follow gradients.
 
     Raises
     ------
-    UnsupportedRequest : the clusters are to be drawn, which methods that follow gradients cannot; or there are more of
-        them than judged items.
+    UnsupportedRequest : the clusters are to be drawn.
     """
-    _check_form(cluster)
-    if cluster == "exact":
+    if resolved.settings.cluster == "exact":
         raise UnsupportedRequest(
-            "nuts and svi cannot draw the clusters, which judgements tie together; take method='gibbs' for this model, "
-            "with Beta priors of the experts, or cluster='pair' for another one, in which every judgement draws the "
-            "clusters of its items anew (cluster='enumerate' sums over all clusters of a handful of items)"
+            "nuts and svi cannot draw the clusters, which judgements tie together; take {method} for this model, "
+            "with Beta priors of the experts, or {cluster} for another one, in which every judgement draws the "
+            "clusters of its items anew ({cluster} sums over all clusters of a handful of items)",
+            Remedy("method", "gibbs"), Remedy("cluster", "pair"), Remedy("cluster", "enumerate"),
+        )  # fmt: skip
+
+
+def arranged(resolved: Resolved) -> Resolved:
+    """Return what the density reads inside of a compiled program, with `Judgements` in the place of the data.
+
+    Raises
+    ------
+    UnsupportedRequest : there are more clusters than judged items, or the data are inside of a compiled program.
+    """
+    data, chosen = resolved.data, resolved.settings
+    if isinstance(data, Judgements):
+        return resolved
+    if isinstance(data.expert, jax.core.Tracer):
+        raise UnsupportedRequest(
+            "judgements cannot be arranged in a compiled program; pass arranged(resolved) into it"
         )
-    found = judgements(data, bool(standardize))[0]
-    check_clusters(clusters, len(found.item))
-    return found
+    found = judgements(data, bool(chosen.standardize))[0]
+    check_clusters(chosen.clusters, len(found.item))
+    return resolved.replace(data=found)
 
 
-def model(
-    data: Any, priors: Priors | None = None, *, clusters: int, views: int = 0, experts: str = "two-coin",
-    cluster: str = "exact", standardize: int = 1, **options: Any,
-) -> None:  # fmt: skip
-    """State the joint density of views, clusters, experts and answers as a NumPyro model.
+def density(resolved: Resolved) -> None:
+    """State the joint density of views, clusters, experts and answers.
 
     Sites are ``stick`` ``(view - 1,)``, where there are views to choose from; ``sensitivity`` and ``specificity``
     ``(expert,)``, by view ``(expert, view)``, and of spammers ``knowledge`` and ``guess`` too; and ``weight``
     ``(view, …)``. With the discrete sites, ``view_of_expert`` ``(expert,)`` and ``cluster`` ``(view, judged)``, of the
     items that some expert judged; without, ``view_probability`` ``(expert, view)`` given all other sites.
 
-    Parameters
-    ----------
-    data : `Constraints`, or, inside of a compiled program, `Judgements`.
-    priors : `Priors` by default.
-    clusters, views : how many, at most; 0 views stand for half as many as experts.
-    experts : kind of the experts, one of `EXPERTS`.
-    cluster : ``exact`` keeps the discrete sites; ``enumerate`` sums over them; ``pair`` is another model, with the
-        likelihood in which every judgement draws the clusters of its two items anew.
-    standardize : whether features are brought to mean 0 and standard deviation 1.
-    options : those of the other methods, which have no part here.
-
     Raises
     ------
-    UnsupportedRequest : too many configurations to enumerate, or an unknown form or kind of experts.
+    TooLarge : too many configurations to enumerate.
     """
-    priors = priors or Priors()
-    _check_form(cluster)
-    judged = _judged(data, standardize)
-    num_experts = judged.num_experts
-    views = num_views(views, num_experts)
-    log_weight = _sample_view_weight(priors, views)
-    answers = _sample_experts(data, priors, experts, num_experts, views)
-    of_view = weight_prior(priors, data, judged.feature.shape[1], clusters)
+    resolved = arranged(resolved)
+    judged, form, views = resolved.data, resolved.settings.cluster, resolved.size("view")
+    log_weight = _sample_view_weight(resolved.given, views)
+    answers = _sample_experts(resolved, views)
+    of_view = weight_prior(resolved, judged.feature.shape[1])
     weight = numpyro.sample("weight", of_view.expand((views,)).to_event(1))
-    logits = _logits(priors, weight, judged)
-    check_logits(logits.shape[1:], (len(judged.item), clusters))
-    if cluster == "exact":
-        with numpyro.plate("expert", num_experts):
+    logits = _logits(resolved.given, weight, judged)
+    check_logits(logits.shape[1:], (len(judged.item), resolved.settings.clusters))
+    if form == "exact":
+        with numpyro.plate("expert", judged.num_experts):
             view_of_expert = numpyro.sample("view_of_expert", dist.Categorical(logits=log_weight))
         with numpyro.plate("view", views, dim=-2), numpyro.plate("item", len(judged.item), dim=-1):
             chosen = numpyro.sample("cluster", dist.Categorical(logits=logits))
         numpyro.factor("answer", _answer_density(chosen, view_of_expert, answers, judged))
         return
-    summed = _log_enumerated if cluster == "enumerate" else _log_pairwise
-    density, probability = summed(log_weight, answers, logits, judged)
-    numpyro.factor("answer", density)
+    summed = _log_enumerated if form == "enumerate" else _log_pairwise
+    total, probability = summed(log_weight, answers, logits, judged)
+    numpyro.factor("answer", total)
     numpyro.deterministic("view_probability", probability)
-
-
-def _check_form(cluster: str) -> None:
-    if cluster not in FORMS:
-        raise UnsupportedRequest(f"cluster is {cluster!r}; choose one of {', '.join(map(repr, FORMS))}")
-
-
-def _judged(data: Any, standardize: int) -> Judgements:
-    if isinstance(data, Judgements):
-        return data
-    if isinstance(data.expert, jax.core.Tracer):
-        raise UnsupportedRequest(
-            "judgements cannot be arranged in a compiled program; pass judgements(data)[0] into it"
-        )
-    return judgements(data, bool(standardize))[0]
 
 
 def _sample_view_weight(priors: Priors, views: int) -> Float[Array, " view"]:
@@ -155,15 +124,15 @@ def _sample_view_weight(priors: Priors, views: int) -> Float[Array, " view"]:
     return log_view_weight(jnp.log(stick), jnp.log1p(-stick))
 
 
-def _sample_experts(data: Any, priors: Priors, experts: str, num_experts: int, views: int) -> Answering:
-    sites = {}
-    for site in expert_sites(experts):
-        prior = expert_prior(site, priors, data, num_experts)
-        if experts == "per-view" and prior.batch_shape:
+def _sample_experts(resolved: Resolved, views: int) -> Answering:
+    sites, kind, num_experts = {}, resolved.settings.experts, resolved.data.num_experts
+    for site in EXPERTS[kind]:
+        prior = resolved.prior(site)
+        if kind == "per-view" and prior.batch_shape:
             prior = _for_each_view(prior)
-        shape = (num_experts, views) if experts == "per-view" else (num_experts,)
+        shape = (num_experts, views) if kind == "per-view" else (num_experts,)
         sites[site] = numpyro.sample(site, prior.expand(shape).to_event(len(shape)))
-    answers = answering(sites, experts)
+    answers = answering(sites, kind)
     for site, probability in (("sensitivity", answers.hit), ("specificity", answers.rejection)):
         if site not in sites:
             numpyro.deterministic(site, jnp.exp(probability[:, 0]))
@@ -176,8 +145,8 @@ def _for_each_view(prior: dist.Distribution) -> dist.Distribution:
     return type(prior)(**parameters)
 
 
-def _logits(priors: Priors, weight: Array, judged: Judgements) -> Float[Array, "view item cluster"]:
-    link = link_of(priors)
+def _logits(given: Priors | None, weight: Array, judged: Judgements) -> Float[Array, "view item cluster"]:
+    link = link_of(given)
     feature = jnp.asarray(judged.feature, jnp.result_type(float))
     return jax.vmap(link, (0, None))(weight, feature)
 
@@ -223,9 +192,10 @@ def _log_enumerated(
     """
     (views, num_items, num_clusters), num_experts = logits.shape, judged.num_experts
     if max(num_clusters**num_items * 2**num_experts, views**num_experts) > _MOST_CONFIGURATIONS:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"{num_items} judged items in {num_clusters} clusters, and {num_experts} experts in {views} views, have "
-            f"too many configurations to sum over; cluster='enumerate' takes {_MOST_CONFIGURATIONS:,}"
+            f"too many configurations to sum over; {{cluster}} takes {_MOST_CONFIGURATIONS:,}",
+            Remedy("cluster", "enumerate"),
         )
     state, subset, choice = (
         np.array(list(itertools.product(range(number), repeat=length)))
@@ -244,30 +214,22 @@ def _log_enumerated(
     return jax.nn.logsumexp(log_choice), jnp.einsum("c,cev->ev", jax.nn.softmax(log_choice), own)
 
 
-def gibbs_function(
-    data: Any, priors: Priors | None = None, *, clusters: int, views: int = 0, experts: str = "two-coin",
-    standardize: int = 1, **options: Any,
-) -> Callable[..., dict[str, Array]]:  # fmt: skip
+def gibbs_function(resolved: Resolved) -> Callable[..., dict[str, Array]]:
     """Return the function that NumPyro's ``HMCGibbs`` takes, which draws `GIBBS_SITES` given all other sites.
-
-    Parameters
-    ----------
-    data, priors, clusters, views, experts, standardize, options : as `model` takes them.
 
     Returns
     -------
     ``gibbs_fn(rng_key, gibbs_sites, hmc_sites)`` -> dict of new values. Clusters are drawn colour after colour, then
     the view of each expert, given his accuracies.
     """
-    priors = priors or Priors()
-    judged = _judged(data, standardize)
-    views = num_views(views, judged.num_experts)
+    resolved = arranged(resolved)
+    judged, views, kind = resolved.data, resolved.size("view"), resolved.settings.experts
 
     def gibbs_fn(rng_key: Key, gibbs_sites: Mapping[str, Array], hmc_sites: Mapping[str, Array]) -> dict[str, Array]:
         key_cluster, key_view = jax.random.split(rng_key)
-        answers = answering(hmc_sites, experts)
+        answers = answering(hmc_sites, kind)
         pull = coupling(gibbs_sites["view_of_expert"], answers, judged, views)
-        logits = jnp.moveaxis(_logits(priors, hmc_sites["weight"], judged), 0, 1)
+        logits = jnp.moveaxis(_logits(resolved.given, hmc_sites["weight"], judged), 0, 1)
         noise = jax.random.gumbel(key_cluster, logits.shape, logits.dtype)
         cluster = draw_clusters(noise, gibbs_sites["cluster"].T, logits, pull, judged)
         fit = log_likelihood(together_counts(pairs_together(cluster, judged), judged), answers, judged)
@@ -281,32 +243,24 @@ def _log_weight(sites: Mapping[str, Array], views: int) -> Float[Array, " view"]
     return jnp.zeros(1) if views == 1 else log_view_weight(jnp.log(sites["stick"]), jnp.log1p(-sites["stick"]))
 
 
-def log_joint(
-    values: Mapping[str, Array], data: Any, priors: Priors | None = None, *, clusters: int, views: int = 0,
-    experts: str = "two-coin", standardize: int = 1, **options: Any,
-) -> Float[Array, ""]:  # fmt: skip
+def log_joint(values: Mapping[str, Array], resolved: Resolved) -> Float[Array, ""]:
     """Return the log joint density of answers and all sites, by counts of answers as the sampler has them.
 
     Parameters
     ----------
     values : of all sites, the discrete ones too.
-    data, priors, clusters, views, experts, standardize, options : as `model` takes them.
     """
-    priors = priors or Priors()
-    judged = _judged(data, standardize)
-    num_experts = judged.num_experts
-    views = num_views(views, num_experts)
+    resolved = arranged(resolved)
+    judged, given, kind, views = resolved.data, resolved.given, resolved.settings.experts, resolved.size("view")
     cluster, view = jnp.asarray(values["cluster"]).T, jnp.asarray(values["view_of_expert"])
-    answers = answering(values, experts)
     counts = together_counts(pairs_together(cluster, judged), judged)
-    density = own_view(log_likelihood(counts, answers, judged), view).sum()
-    log_share = jax.nn.log_softmax(_logits(priors, values["weight"], judged))
-    density += jnp.take_along_axis(log_share, cluster.T[..., None], axis=-1).sum()
-    density += _log_weight(values, views)[view].sum()
+    total = own_view(log_likelihood(counts, answering(values, kind), judged), view).sum()
+    log_share = jax.nn.log_softmax(_logits(given, values["weight"], judged))
+    total += jnp.take_along_axis(log_share, cluster.T[..., None], axis=-1).sum()
+    total += _log_weight(values, views)[view].sum()
     if views > 1:
-        density += dist.Beta(1.0, priors.concentration).log_prob(values["stick"]).sum()
-    for site in EXPERTS[experts]:
-        prior = expert_prior(site, priors, data, num_experts)
+        total += dist.Beta(1.0, given.concentration).log_prob(values["stick"]).sum()
+    for site in EXPERTS[kind]:
         # The expert is the last axis of a prior, and the first of the site.
-        density += prior.log_prob(jnp.asarray(values[site]).T).sum()
-    return density + weight_prior(priors, data, judged.feature.shape[1], clusters).log_prob(values["weight"]).sum()
+        total += resolved.prior(site).log_prob(jnp.asarray(values[site]).T).sum()
+    return total + weight_prior(resolved, judged.feature.shape[1]).log_prob(values["weight"]).sum()

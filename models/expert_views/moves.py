@@ -12,8 +12,6 @@ import jax.numpy as jnp
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.models.expert_views.problem import OfItems, Problem, Q
 
-__all__ = ["merged", "ordered", "similarity", "view_order"]
-
 # A view with fewer experts than this, in all, is empty.
 _FEWEST = 1e-3
 

@@ -29,8 +29,6 @@ from consilience.errors import InputError, InputProblem, UnknownName, Unsupporte
 from consilience.models.expert_views.priors import linear
 from consilience.models.rows import row_blocks
 
-__all__ = ["RULES", "drawn_memberships", "expected_memberships", "memberships", "new_items", "predict"]
-
 RULES = ("quadrature", "draws")
 """How the mean over the weights of a coordinate ascent is taken."""
 
@@ -69,7 +67,7 @@ def predict(fit: Any, features: Any, *, rule: str = "quadrature", all_views: boo
     items, values = new_items(features, fit.data)
     truth = fit.truth
     views = np.arange(truth.most_views) if all_views else truth.used_views()
-    probability = truth.memberships(truth.standard(values), rule)[:, views]
+    probability = truth.memberships(truth.standardised(values), rule)[:, views]
     flat = probability.reshape(-1, probability.shape[2])
     used = {"used": np.tile(truth.used_probability, len(items))} if all_views else {}
     return pandas.DataFrame({

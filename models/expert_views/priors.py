@@ -8,47 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.distributions as dist
-from numpyro import handlers
 
 from consilience.arrays import Array, Float
-from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
-from consilience.models.beta_priors import BetaPrior, check_positive, parameters_of, unit_prior
-from consilience.models.interface import checked_prior
-
-__all__ = [
-    "EXPERTS",
-    "PAPER_PRIORS",
-    "BetaParameters",
-    "BetaPrior",
-    "Priors",
-    "beta_parameters",
-    "check_clusters",
-    "check_logits",
-    "expert_prior",
-    "expert_sites",
-    "linear",
-    "link_of",
-    "num_views",
-    "site_parameters",
-    "weight_prior",
-]
-
-_MOST_CLUSTERS = int(np.iinfo(np.int8).max)
-"""Of a view: the numbers of clusters are kept in a byte for each item and draw."""
-
-EXPERTS = {
-    "two-coin": ("sensitivity", "specificity"),
-    "symmetric": ("sensitivity",),
-    "per-view": ("sensitivity", "specificity"),
-    "spammer": ("knowledge", "guess"),
-}
-"""Kinds of experts, with the sites that are drawn of each expert."""
+from consilience.errors import InvalidPrior
+from consilience.models.beta_priors import BetaPrior, check_positive
+from consilience.models.sites import Resolved
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,13 +71,6 @@ PAPER_PRIORS = Priors(sensitivity=BetaPrior(10.0, 1.0), specificity=BetaPrior(10
 """The paper's: of mean .91 and the weight of eleven answers, so that experts with few answers are drawn upwards."""
 
 
-class BetaParameters(NamedTuple):
-    """Parameters of the Beta priors of two-coin experts."""
-
-    sensitivity: Float[Array, "expert 2"]
-    specificity: Float[Array, "expert 2"]
-
-
 def linear(weight: Float[Array, "feature cluster"], feature: Float[Array, "item feature"]) -> Array:
     """Return the logits of the linear link, ``(item, cluster)``; the last feature is one, so that weights have offsets.
 
@@ -124,36 +85,6 @@ def linear(weight: Float[Array, "feature cluster"], feature: Float[Array, "item 
 def link_of(priors: Priors | None) -> Callable[[Any, Any], Any]:
     """Return the link from weights to logits; the linear one where no priors are known."""
     return linear if priors is None or priors.logits is None else priors.logits
-
-
-def num_views(views: int, num_experts: int) -> int:
-    """Return the number of views; 0 stands for half as many as experts.
-
-    Raises
-    ------
-    UnsupportedRequest : there are more views than experts.
-    """
-    if views > num_experts > 0:
-        raise UnsupportedRequest(
-            f"there are {num_experts} experts, each with one view, and views is {views}; give {num_experts} at most"
-        )
-    return views or max(1, num_experts // 2)
-
-
-def check_clusters(clusters: int, num_judged: int) -> None:
-    """Refuse more clusters than there are items to be in them, or than their numbers have room for.
-
-    Raises
-    ------
-    UnsupportedRequest : there are more clusters than judged items, or more than 127.
-    """
-    if clusters > _MOST_CLUSTERS:
-        raise UnsupportedRequest(f"clusters is {clusters}; a view may have {_MOST_CLUSTERS} of them at most")
-    if clusters > num_judged:
-        raise UnsupportedRequest(
-            f"clusters is {clusters}, and experts judged {num_judged} items; give {num_judged} clusters of a view at "
-            "most"
-        )
 
 
 def check_logits(shape: tuple[int, ...], wanted: tuple[int, int]) -> None:
@@ -174,63 +105,31 @@ def check_logits(shape: tuple[int, ...], wanted: tuple[int, int]) -> None:
         )
 
 
-def expert_sites(experts: str) -> tuple[str, ...]:
-    """Return the sites that are drawn of experts of this kind; raises `UnsupportedRequest` for an unknown one."""
-    if experts not in EXPERTS:
-        raise UnsupportedRequest(f"experts is {experts!r}; choose one of {', '.join(map(repr, EXPERTS))}")
-    return EXPERTS[experts]
-
-
-def expert_prior(site: str, priors: Priors, data: Any, num_experts: int) -> dist.Distribution:
-    """Return the prior of a site of the experts.
-
-    Raises
-    ------
-    InvalidPrior : it is no distribution of single numbers, one for all experts or one for each.
-    """
-    return unit_prior(site, getattr(priors, site), data, num_experts, "experts")
-
-
-def weight_prior(priors: Priors, data: Any, num_inputs: int, clusters: int) -> dist.Distribution:
-    """Return the prior of the weights of one view.
+def weight_prior(resolved: Resolved, num_inputs: int) -> dist.Distribution:
+    """Return the prior of the weights of one view, whose shape follows from the link.
 
     Parameters
     ----------
-    data : what a prior that is a function of the data is given.
     num_inputs : features and the column of ones.
 
     Raises
     ------
     InvalidPrior : it is no distribution, or the linear link has other shapes.
     """
-    shape = (num_inputs, clusters)
-    if priors.weight is None:
-        scale = jnp.asarray(priors.weight_scale, jnp.result_type(float))
+    given, shape = resolved.given, (num_inputs, resolved.settings.clusters)
+    if given.weight is None:
+        scale = jnp.asarray(given.weight_scale, jnp.result_type(float))
         return dist.Normal(jnp.zeros((), scale.dtype), scale).expand(shape).to_event(2)
-    prior = priors.weight if isinstance(priors.weight, dist.Distribution) else priors.weight(data)
-    wanted = shape if priors.logits is None else getattr(prior, "event_shape", ())
-    prior = checked_prior("weight", prior, data, wanted)
+    prior = given.weight if isinstance(given.weight, dist.Distribution) else given.weight(resolved.data)
+    if not isinstance(prior, dist.Distribution):
+        raise InvalidPrior(
+            f"the prior of site 'weight' is {type(prior).__name__}; give a NumPyro distribution or a function of the "
+            "data that returns one"
+        )
+    if given.logits is None and prior.event_shape != shape:
+        raise InvalidPrior(f"the prior of site 'weight' has event shape {prior.event_shape}, expected {shape}")
     if prior.batch_shape:
         raise InvalidPrior(
             f"the prior of site 'weight' has batch shape {prior.batch_shape}; make it one draw for a view by .to_event"
         )
     return prior
-
-
-def beta_parameters(priors: Priors, data: Any) -> BetaParameters:
-    """Return the parameters of the Beta priors of two-coin experts, float64, on the host.
-
-    Raises
-    ------
-    NotConjugate : the prior of a site is no Beta distribution, or has parameters that are themselves unknown.
-    """
-    return BetaParameters(*(site_parameters(site, priors, data) for site in BetaParameters._fields))
-
-
-def site_parameters(site: str, priors: Priors, data: Any) -> Float[np.ndarray, "expert 2"]:
-    """Return the parameters of the Beta prior of one site of the experts; raises as `beta_parameters` does."""
-    with jax.enable_x64(True), handlers.seed(rng_seed=0), handlers.trace() as drawn:
-        prior = expert_prior(site, priors, data, data.num_experts)
-    if drawn:
-        raise NotConjugate(f"site '{site}': the updates need a Beta prior of known parameters; this one draws its own")
-    return parameters_of(site, prior, data.num_experts)

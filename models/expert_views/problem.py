@@ -23,19 +23,6 @@ from consilience.arrays import Array, Float, Int
 from consilience.models.expert_views.judgements import Colour, Judgements, Standard
 from consilience.models.rows import padded_rows, padded_size, sorted_order
 
-__all__ = [
-    "OfClusters",
-    "OfItems",
-    "OfPairs",
-    "OfWeights",
-    "Problem",
-    "Q",
-    "Rows",
-    "Schedule",
-    "Settings",
-    "problem_of",
-]
-
 OfItems = Float[Array, "judged restart view cluster"]
 """Of each item; those of one item lie together."""
 

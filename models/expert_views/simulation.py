@@ -1,8 +1,8 @@
 r"""Experts who judge pairs of items: the prior predictive, and clusters of known shape with experts of known accuracy.
 
-`simulate` draws everything from the model. `three_clusters` and `k_views` make items that fall into clusters in several
-ways at once, each in features of its own; `simulate_experts` lets experts judge pairs of them. Which pairs an expert
-gets to judge matters, because it may tell which view is his:
+`draw_data` draws everything from the model. `three_clusters` and `k_views` make items that fall into clusters in
+several ways at once, each in features of its own; `simulate_experts` lets experts judge pairs of them. Which pairs an
+expert gets to judge matters, because it may tell which view is his:
 
 * ``group``: the experts of a view judge the same pairs, half of them together in that view. No two experts of different
   views share more than a few, so that the pairs alone tell who belongs with whom.
@@ -28,9 +28,9 @@ from consilience.arrays import Float, Int, Key
 from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.priors import Priors, expert_prior, expert_sites, link_of, num_views, weight_prior
-
-__all__ = ["PROTOCOLS", "Clusterings", "Experts", "k_views", "simulate", "simulate_experts", "three_clusters"]
+from consilience.models.expert_views.priors import link_of, weight_prior
+from consilience.models.expert_views.settings import EXPERTS
+from consilience.models.sites import Resolved
 
 PROTOCOLS = ("group", "own", "all")
 """Who judges which pairs."""
@@ -124,7 +124,7 @@ def simulate_experts(
 ) -> tuple[Constraints, Experts]:  # fmt: skip
     """Let experts judge pairs of items whose clusters are known.
 
-    All pairs of items are listed, so that some thousands of items are the most; `simulate` has no such limit.
+    All pairs of items are listed, so that some thousands of items are the most; `draw_data` has no such limit.
 
     Parameters
     ----------
@@ -218,21 +218,17 @@ def _constraints(
 # The prior predictive -------------------------------------------------------------------------------------------------
 
 
-def simulate(
-    key: Key, priors: Priors | None = None, *, num_items: int = 100, num_experts: int = 6, num_features: int = 3,
-    num_pairs: int = 60, clusters: int = 2, views: int = 0, experts: str = "two-coin", protocol: str = "own",
-    values: Mapping[str, Any] | None = None, **options: Any,
-) -> tuple[Constraints, dict[str, np.ndarray]]:  # fmt: skip
+def draw_data(
+    key: Key, resolved: Resolved, sizes: Mapping[str, Any], values: Mapping[str, Any] | None = None
+) -> tuple[Constraints, dict[str, np.ndarray]]:
     """Draw views, clusters, experts and their answers from the prior, for random features and pairs.
 
-    Options of inference have no part in how answers arise, and are accepted so that simulations of all members are
-    called alike.
+    Every expert judges pairs of his own.
 
     Parameters
     ----------
-    num_pairs : pairs that an expert judges, each once; no more than there are.
-    clusters, views, experts : as in a fit; no number of views stands for half that of the experts.
-    protocol : ``own``, or ``all`` for the same pairs for everybody; see the module.
+    sizes : ``num_items, num_experts, num_features``, and ``num_pairs`` that an expert judges, each once; no more than
+        there are.
     values : true values as this function returns them: keep them, and draw the answers alone anew.
 
     Returns
@@ -241,22 +237,16 @@ def simulate(
     values : ``stick`` ``(view - 1,)``, ``view_of_expert`` ``(expert,)``, what experts of this kind have, such as
         ``sensitivity`` and ``specificity`` ``(expert,)`` or ``(expert, view)``, ``weight`` ``(view, …)``, ``cluster``
         ``(view, item)``; and what is given: ``feature`` ``(item, feature)``, ``item_a``, ``item_b`` ``(expert, pair)``.
-
-    Raises
-    ------
-    UnsupportedRequest : another protocol or kind of experts.
     """
     key_values, key_priors, key_answers = jax.random.split(key, 3)
     if values is None:
         random = _generator(key_values)
-        feature = random.standard_normal((num_items, num_features))
+        feature = random.standard_normal((sizes["num_items"], sizes["num_features"]))
         spread = feature.std(axis=0)
         feature = (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
-        item_a, item_b = _random_pairs(random, num_items, num_experts, num_pairs, protocol)
-        given = _constraints(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, num_experts)
-        drawn = _from_the_prior(
-            random, key_priors, priors or Priors(), given, clusters, num_views(views, num_experts), experts
-        )
+        item_a, item_b = _random_pairs(random, sizes["num_items"], sizes["num_experts"], sizes["num_pairs"])
+        given = _constraints(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"])
+        drawn = _from_the_prior(random, key_priors, resolved.replace(data=given))
         values = {**drawn, "feature": feature, "item_a": item_a, "item_b": item_b}
     values = {name: np.asarray(value) for name, value in values.items()}
     view, cluster = values["view_of_expert"], values["cluster"]
@@ -273,24 +263,23 @@ def _generator(key: Key) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
-def _from_the_prior(
-    random: np.random.Generator, key: Key, priors: Priors, data: Constraints, clusters: int, views: int, experts: str
-) -> dict[str, np.ndarray]:
+def _from_the_prior(random: np.random.Generator, key: Key, resolved: Resolved) -> dict[str, np.ndarray]:
     """Draw the sites of the model; the data say how many experts there are, and have the features."""
-    stick = random.beta(1.0, priors.concentration, views - 1)
+    data, given, kind, views = resolved.data, resolved.given, resolved.settings.experts, resolved.size("view")
+    stick = random.beta(1.0, given.concentration, views - 1)
     share = np.append(stick, 1.0) * np.cumprod(np.append(1.0, 1 - stick))
     view = random.choice(views, data.num_experts, p=share)
     key_weight, *keys = jax.random.split(key, 3)
-    shape = (views, data.num_experts) if experts == "per-view" else (data.num_experts,)
+    shape = (views, data.num_experts) if kind == "per-view" else (data.num_experts,)
     of_experts = {}
-    for site, key_site in zip(expert_sites(experts), keys, strict=False):
+    for site, key_site in zip(EXPERTS[kind], keys, strict=False):
         key_prior, key_draw = jax.random.split(key_site)
         with handlers.seed(rng_seed=key_prior):  # priors may draw parameters of their own
-            prior = expert_prior(site, priors, data, data.num_experts)
+            prior = resolved.prior(site)
         of_experts[site] = np.asarray(prior.expand(shape).sample(key_draw)).T
     inputs = np.concatenate([data.feature, np.ones((data.num_items, 1))], axis=1)
-    weight = weight_prior(priors, data, inputs.shape[1], clusters).sample(key_weight, (views,))
-    logits = np.asarray(jax.vmap(link_of(priors), (0, None))(weight, jnp.asarray(inputs)))
+    weight = weight_prior(resolved, inputs.shape[1]).sample(key_weight, (views,))
+    logits = np.asarray(jax.vmap(link_of(given), (0, None))(weight, jnp.asarray(inputs)))
     cluster = (logits + random.gumbel(size=logits.shape)).argmax(axis=-1)
     return {"stick": stick, "view_of_expert": view, **of_experts, "weight": np.asarray(weight), "cluster": cluster}
 
@@ -308,19 +297,16 @@ def _accuracies(values: Mapping[str, np.ndarray]) -> tuple[Float[np.ndarray, " e
 
 
 def _random_pairs(
-    random: np.random.Generator, num_items: int, num_experts: int, num_pairs: int, protocol: str
+    random: np.random.Generator, num_items: int, num_experts: int, num_pairs: int
 ) -> tuple[Int[np.ndarray, "expert pair"], Int[np.ndarray, "expert pair"]]:
     """Return the items of the pairs that each expert judges, all sets being as likely."""
-    if protocol not in ("own", "all"):
-        raise UnsupportedRequest(f"protocol is {protocol!r}; the prior draws pairs for 'own' or 'all'")
     total = num_items * (num_items - 1) // 2
-    pair = _different(random, num_experts if protocol == "own" else 1, min(num_pairs, total), total)
+    pair = _different(random, num_experts, min(num_pairs, total), total)
     # Pair p of the list (0, 1), (0, 2), (1, 2), (0, 3), … has the second item that p >= second (second - 1) / 2 says.
     second = np.floor((1 + np.sqrt(1 + 8.0 * pair)) / 2).astype(np.int64)
     second -= pair < second * (second - 1) // 2
     first = pair - second * (second - 1) // 2
-    shape = (num_experts, pair.shape[1])
-    return np.broadcast_to(first, shape), np.broadcast_to(second, shape)
+    return first, second
 
 
 def _different(random: np.random.Generator, rows: int, size: int, total: int) -> Int[np.ndarray, "row number"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -9,28 +10,25 @@ import numpy as np
 from scipy import special
 
 from consilience.arrays import Float, Int
-from consilience.data.constraints import Constraints
-from consilience.errors import ConsilienceWarning, NotConjugate, UnsupportedRequest
-from consilience.models.expert_views.canonical import first_in_rows, num_distinct
-from consilience.models.expert_views.cavi import Posterior
-from consilience.models.expert_views.priors import EXPERTS, linear, site_parameters
-from consilience.models.expert_views.truth import DrawnViews, ViewsTruth
+from consilience.errors import ConsilienceWarning, NotConjugate, TooLarge, UnsupportedRequest
+from consilience.models.expert_views.canonical import num_distinct
+from consilience.models.expert_views.priors import linear
+from consilience.models.expert_views.settings import EXPERTS
+from consilience.models.expert_views.truth import ViewsTruth
+from consilience.models.interface import Column, Table
+from consilience.models.intervals import ends
+from consilience.models.posterior import Posterior
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import first_in_rows
 
-__all__ = [
-    "contradictions",
-    "directions",
-    "experts",
-    "information",
-    "questions",
-    "ranked_restarts",
-    "restarts",
-    "same_view",
-    "view_sizes",
-    "views",
-]
-
-_INTERVAL = (0.025, 0.975)
-_NORMAL = 1.959963985
+_ENDS = ends()
+_ACCURACIES = ("sensitivity", "specificity")
+_HELP = {
+    "sensitivity": "how probably the expert says together of items that are",
+    "specificity": "how probably the expert says apart of items that are",
+    "knowledge": "of spammers: how probably the expert knows the answer",
+    "guess": "of spammers: how probably one who does not know says together",
+}
 _SPAMMER = 0.1           # Youden's index below which an expert tells next to nothing.
 _POINTS = 512            # Quantiles of one accuracy, over which the probability of that is averaged.
 _FEW_POINTS = 64         # Quantiles of both accuracies, of which all pairs are gone through.
@@ -40,7 +38,7 @@ _MOST_ROWS, _MOST_QUESTIONS, _MOST_FEATURES = 1_000, 100, 20
 _SEEN = 0.01             # Views that are less probably used are not listed.
 
 
-def views(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+def views(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
     """Table of the items: the most probable cluster of each in every view that is used, and its probability."""
     shown = truth.used_views()
     item, of_item = _placed(truth)
@@ -51,7 +49,7 @@ def views(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.
     }  # fmt: skip
 
 
-def experts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+def experts(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
     """Table of the experts: the view of each, and how accurate each is, with 95 % intervals.
 
     Intervals of coordinate ascent are too narrow; those of Gibbs sampling hold where the model does. The prior's mean
@@ -65,27 +63,33 @@ def experts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, n
     view = probability.argmax(axis=1)
     number = np.arange(truth.num_experts)
     columns: dict[str, np.ndarray] = {"expert": number, "view": view, "probability": probability[number, view]}
-    prior = _prior_means(posterior, truth)
-    for site in ("sensitivity", "specificity", *_own_sites(posterior)):
-        mean, lower, upper = _summary(_of_view(posterior, site, view), posterior)
+    prior = _prior_means(resolved)
+    for site in (*_ACCURACIES, *_own_sites(resolved)):
+        found = posterior.summary(site)
+        mean, _, lower, upper = (part if part.ndim == 1 else part[number, view] for part in found)
         columns |= {site: mean, f"{site}_lower": lower, f"{site}_upper": upper, f"{site}_prior": prior[site]}
-    columns |= dict(zip(("weight", "weight_lower", "weight_upper"), _weight(posterior, view), strict=True))
-    useless = _useless(posterior, view)
-    answers = np.bincount(np.asarray(data.expert), minlength=truth.num_experts)
+    columns |= dict(zip(("weight", "weight_lower", "weight_upper"), _weight(posterior, resolved, view), strict=True))
+    useless = _useless(posterior, resolved, view)
+    answers = np.bincount(np.asarray(resolved.data.expert), minlength=truth.num_experts)
     return {**columns, "spammer_probability": useless, "spammer": useless > 0.5, "answers": answers}
 
 
-def same_view(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
-    """Table of the pairs of experts: how probably they have the same view."""
+def same_view(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
+    """Table of the pairs of experts: how probably they have the same view.
+
+    Raises
+    ------
+    TooLarge : there are too many experts for a table of their pairs.
+    """
     if truth.num_experts > _MOST_EXPERTS:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"{truth.num_experts:,} experts have too many pairs for a table; ask for some by fit.truth.same_view(a, b)"
         )
     one, other = np.triu_indices(truth.num_experts, 1)
     return {"expert_a": one, "expert_b": other, "probability": truth.same_view_probability(one, other)}
 
 
-def view_sizes(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+def view_sizes(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
     """Table of the views: how probably each is used, by how many experts, and the sizes of its clusters."""
     shown = np.flatnonzero(truth.used_probability > _SEEN)
     _, of_item = _placed(truth)
@@ -99,7 +103,7 @@ def view_sizes(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str
 
 
 def contradictions(
-    posterior: Any, data: Constraints, truth: ViewsTruth, limit: int = _MOST_ROWS
+    posterior: Posterior, resolved: Resolved, truth: ViewsTruth, limit: int = _MOST_ROWS
 ) -> dict[str, np.ndarray]:
     """Table of the answers against which the posterior of their pair is, the least probable answer first.
 
@@ -108,6 +112,7 @@ def contradictions(
     ``probability`` is that of the answer as it stands, from this expert, who errs at times. ``gain`` says how worth it
     is to ask again: what another answer of the best expert of the view would tell of that, in nats.
     """
+    data = resolved.data
     expert, item_a, item_b, answer = (np.asarray(one) for one in (data.expert, data.item_a, data.item_b, data.together))
     own = truth.pair_probability(item_a, item_b, expert)  # and the expert has the view
     together = own.sum(axis=1)
@@ -133,7 +138,7 @@ def contradictions(
 
 
 def questions(
-    posterior: Any, data: Constraints, truth: ViewsTruth, limit: int = _MOST_QUESTIONS
+    posterior: Posterior, resolved: Resolved, truth: ViewsTruth, limit: int = _MOST_QUESTIONS
 ) -> dict[str, np.ndarray]:
     """Table of pairs that are most worth an answer, in every view that is used, and of whom to ask it.
 
@@ -142,9 +147,9 @@ def questions(
     who is better than all others would take the whole table else. Candidates are random pairs, of uncertain items
     above all, and never all pairs. A pair that the expert has judged already is not asked again.
     """
-    sensitivity, specificity = _accuracies(posterior, truth)
+    data, (sensitivity, specificity) = resolved.data, _accuracies(posterior, truth)
     of_expert = truth.view_probability.argmax(axis=1)
-    asked = np.asarray(data.item_a).astype(np.int64) * truth.num_items + np.asarray(data.item_b)
+    asked = np.asarray(data.item_a).astype(np.int64) * truth.num_units + np.asarray(data.item_b)
     known = np.sort(asked * truth.num_experts + np.asarray(data.expert))
     views = np.intersect1d(truth.used_views(), of_expert)
     item, of_item = _placed(truth)
@@ -157,7 +162,7 @@ def questions(
         a, b = item[a[best]], item[b[best]]
         together = truth.pair_probability(a, b)[:, view]
         gain = information(together[:, None], sensitivity[expert, view], specificity[expert, view])
-        pair = (a.astype(np.int64) * truth.num_items + b)[:, None] * truth.num_experts + expert
+        pair = (a.astype(np.int64) * truth.num_units + b)[:, None] * truth.num_experts + expert
         gain = np.where(_contains(known, pair), -1.0, gain)
         chosen = gain.argmax(axis=1)
         gain = gain.max(axis=1)
@@ -170,12 +175,12 @@ def questions(
     return {name: values[order] for name, values in zip(names, columns, strict=True)}
 
 
-def restarts(posterior: Any, data: Constraints, truth: ViewsTruth) -> dict[str, np.ndarray]:
+def restarts(posterior: Posterior, resolved: Resolved, truth: ViewsTruth) -> dict[str, np.ndarray]:
     """Table of the restarts of coordinate ascent, the best first; empty after sampling.
 
     ``gap`` is how many nats the bound lies below the best, ``same_grouping`` whether the experts are grouped as in it.
     """
-    if not isinstance(posterior, Posterior):
+    if "restart_bound" not in posterior.hidden:
         return {name: np.zeros(0) for name in ("restart", "bound", "gap", "same_grouping", "views")}
     return ranked_restarts(posterior)
 
@@ -194,20 +199,24 @@ def ranked_restarts(posterior: Posterior) -> dict[str, np.ndarray]:
 
 
 def directions(
-    posterior: Any, data: Constraints, truth: ViewsTruth, limit: int = _MOST_FEATURES
+    posterior: Posterior, resolved: Resolved, truth: ViewsTruth, limit: int = _MOST_FEATURES
 ) -> dict[str, np.ndarray]:
     """Table of the features that tell the clusters of each view apart, those that tell most first.
 
     ``weight`` is what one unit of the feature, as it stands in the file, adds to the log odds of a cluster against the
     average of all, with a 95 % interval. ``importance`` compares features: the root mean square over the clusters of
     what one standard deviation adds. Constant features, which say nothing, are left out.
+
+    Raises
+    ------
+    UnsupportedRequest : the link is not the linear one.
     """
-    if isinstance(truth, DrawnViews) and truth.link is not linear:
+    if truth.link is not linear:
         raise UnsupportedRequest("weights of a link of your own have no directions; only those of the linear link do")
     shown = truth.used_views()
     mean, lower, upper = (part[shown, :-1] for part in _centred(posterior))
     importance = np.sqrt((mean**2).mean(axis=2))
-    varies = np.flatnonzero(np.ptp(np.asarray(data.feature), axis=0) > 0)
+    varies = np.flatnonzero(np.ptp(np.asarray(resolved.data.feature), axis=0) > 0)
     order = varies[np.argsort(-importance[:, varies], axis=1, kind="stable")[:, :limit]]
     shape = (*order.shape, truth.most_clusters)
     view = np.broadcast_to(shown[:, None, None], shape)
@@ -245,9 +254,9 @@ def _placed(truth: ViewsTruth) -> tuple[Int[np.ndarray, " item"], Float[np.ndarr
     Those are all but the ones that nobody judged, where the link that would tell of these was not saved.
     """
     if truth.link_known or not len(truth.silent):
-        return np.arange(truth.num_items), truth.cluster_probability
+        return np.arange(truth.num_units), truth.cluster_probability
     warnings.warn(
-        f"{len(truth.silent):,} of {truth.num_items:,} items are in no pair and are left out: they are predicted by a "
+        f"{len(truth.silent):,} of {truth.num_units:,} items are in no pair and are left out: they are predicted by a "
         "link of your own, which is not saved; ask where the fit was made",
         ConsilienceWarning,
         stacklevel=4,
@@ -280,52 +289,37 @@ def _contains(known: Int[np.ndarray, " known"], asked: Int[np.ndarray, "*asked"]
     return np.asarray(known[place] == asked)
 
 
-def _of_view(posterior: Any, site: str, view: Int[np.ndarray, " expert"]) -> np.ndarray:
-    """Return Beta parameters ``(expert, 2)`` or draws ``(draw, expert)`` of a site, in each expert's own view."""
-    if isinstance(posterior, Posterior):
-        values = np.asarray(getattr(posterior, site), float)
-        return values if values.ndim == 2 else values[np.arange(len(view)), view]
-    values = np.asarray(posterior[site], float)
-    return values if values.ndim == 2 else values[:, np.arange(len(view)), view]
+def _of_view(posterior: Posterior, site: str, view: Int[np.ndarray, " expert"]) -> np.ndarray:
+    """Return of a site, in each expert's own view, Beta parameters ``(expert, 2)`` or draws ``(expert, draw)``."""
+    values = np.asarray(posterior.value(site), float)
+    values = np.moveaxis(values, 0, -1) if posterior.form == "draws" else values
+    return values if values.ndim == 2 else values[np.arange(len(view)), view]
 
 
-def _summary(values: np.ndarray, posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if isinstance(posterior, Posterior):
-        a, b = values.T
-        lower, upper = (special.betaincinv(a, b, level) for level in _INTERVAL)
-        return a / (a + b), lower, upper
-    lower, upper = np.quantile(values, _INTERVAL, axis=0)
-    return values.mean(axis=0), lower, upper
-
-
-def _accuracies(posterior: Any, truth: ViewsTruth) -> tuple[np.ndarray, np.ndarray]:
+def _accuracies(posterior: Posterior, truth: ViewsTruth) -> tuple[np.ndarray, np.ndarray]:
     """Return mean sensitivity and specificity, ``(expert, view)``."""
-    found = []
-    for site in ("sensitivity", "specificity"):
-        if isinstance(posterior, Posterior):
-            values = np.asarray(getattr(posterior, site), float)
-            mean = values[..., 0] / values.sum(axis=-1)
-        else:
-            mean = np.asarray(posterior[site], float).mean(axis=0)
-        mean = mean if mean.ndim == 2 else mean[:, None]
-        found.append(np.broadcast_to(mean, truth.view_probability.shape))
-    return found[0], found[1]
+    means = (posterior.summary(site).mean for site in _ACCURACIES)
+    one, other = (mean if mean.ndim == 2 else mean[:, None] for mean in means)
+    shape = truth.view_probability.shape
+    return np.broadcast_to(one, shape), np.broadcast_to(other, shape)
 
 
-def _weight(posterior: Any, view: Int[np.ndarray, " expert"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _weight(
+    posterior: Posterior, resolved: Resolved, view: Int[np.ndarray, " expert"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean and interval of the log odds of an answer that is right in both kinds of pairs."""
-    one, two = (_of_view(posterior, site, view) for site in ("sensitivity", "specificity"))
-    if not isinstance(posterior, Posterior):
+    one, two = (_of_view(posterior, site, view) for site in _ACCURACIES)
+    if posterior.form == "draws":
         odds = _log_odds(one) + _log_odds(two)
-        lower, upper = np.quantile(odds, _INTERVAL, axis=0)
-        return odds.mean(axis=0), lower, upper
+        lower, upper = np.quantile(odds, _ENDS, axis=1)
+        return odds.mean(axis=1), lower, upper
     mean = sum(special.digamma(values[:, 0]) - special.digamma(values[:, 1]) for values in (one, two))
-    level, same = (np.arange(_FEW_POINTS) + 0.5) / _FEW_POINTS, _symmetric(posterior)
+    level = (np.arange(_FEW_POINTS) + 0.5) / _FEW_POINTS
     bounds = []
     for rows in np.array_split(np.arange(len(one)), len(one) // _MOST_ROWS + 1):
         of_one, of_two = (_log_odds(special.betaincinv(part[rows, :1], part[rows, 1:], level)) for part in (one, two))
-        sums = 2 * of_one if same else (of_one[:, :, None] + of_two[:, None]).reshape(len(rows), -1)
-        bounds.append(np.quantile(sums, _INTERVAL, axis=1))
+        both = (of_one[:, :, None] + of_two[:, None]).reshape(len(rows), -1)
+        bounds.append(np.quantile(2 * of_one if _is_symmetric(resolved) else both, _ENDS, axis=1))
     lower, upper = np.concatenate(bounds, axis=1)
     return mean, lower, upper
 
@@ -335,12 +329,12 @@ def _log_odds(probability: np.ndarray) -> np.ndarray:
     return np.asarray(special.logit(np.clip(probability, 1e-12, 1 - 1e-12)))
 
 
-def _useless(posterior: Any, view: Int[np.ndarray, " expert"]) -> np.ndarray:
+def _useless(posterior: Posterior, resolved: Resolved, view: Int[np.ndarray, " expert"]) -> np.ndarray:
     """Return how probably each expert tells next to nothing."""
-    one, two = (_of_view(posterior, site, view) for site in ("sensitivity", "specificity"))
-    if not isinstance(posterior, Posterior):
-        return np.asarray((one + two < 1 + _SPAMMER).mean(axis=0))
-    if _symmetric(posterior):
+    one, two = (_of_view(posterior, site, view) for site in _ACCURACIES)
+    if posterior.form == "draws":
+        return np.asarray((one + two < 1 + _SPAMMER).mean(axis=1))
+    if _is_symmetric(resolved):
         return np.asarray(special.betainc(*one.T, (1 + _SPAMMER) / 2))
     level = (np.arange(_POINTS) + 0.5) / _POINTS
     sensitivity = special.betaincinv(one[:, :1], one[:, 1:], level)
@@ -348,45 +342,118 @@ def _useless(posterior: Any, view: Int[np.ndarray, " expert"]) -> np.ndarray:
     return np.asarray(special.betainc(two[:, :1], two[:, 1:], least).mean(axis=1))
 
 
-def _own_sites(posterior: Any) -> tuple[str, ...]:
+def _own_sites(resolved: Resolved) -> tuple[str, ...]:
     """Return the sites of spammers, from which their accuracies follow; of other experts none."""
-    spammers = not isinstance(posterior, Posterior) and "knowledge" in posterior
-    return EXPERTS["spammer"] if spammers else ()
+    return EXPERTS["spammer"] if resolved.settings.experts == "spammer" else ()
 
 
-def _prior_means(posterior: Any, truth: ViewsTruth) -> dict[str, np.ndarray]:
+def _is_symmetric(resolved: Resolved) -> bool:
+    return bool(resolved.settings.experts == "symmetric")
+
+
+def _prior_means(resolved: Resolved) -> dict[str, np.ndarray]:
     """Return the prior means of the sites in the table; not a number where the prior is not known."""
-    unknown = np.full(truth.num_experts, np.nan)
-    of_spammers = _own_sites(posterior)
-    means = []
-    for site in of_spammers or ("sensitivity", "specificity"):
-        try:
-            a, b = site_parameters(site, truth.priors, truth.data).T if truth.priors is not None else (unknown, unknown)
-        except NotConjugate:
-            a = b = unknown
-        means.append(a / (a + b))
-    if of_spammers:
-        known, says = means
-        means = [known + (1 - known) * says, known + (1 - known) * (1 - says), known, says]
-    elif _symmetric(posterior):
-        means[1] = means[0]
-    return dict(zip(("sensitivity", "specificity", *of_spammers), means, strict=True))
+    means = {}
+    for site in EXPERTS[resolved.settings.experts]:
+        means[site] = np.full(resolved.data.num_experts, np.nan)
+        with contextlib.suppress(NotConjugate):
+            if resolved.given is not None:
+                a, b = resolved.concentration(site).T
+                means[site] = a / (a + b)
+    if "knowledge" in means:
+        known, says = means["knowledge"], means["guess"]
+        means |= {"sensitivity": known + (1 - known) * says, "specificity": known + (1 - known) * (1 - says)}
+    return {"specificity": means["sensitivity"], **means}
 
 
-def _symmetric(posterior: Any) -> bool:
-    sites = posterior._asdict() if isinstance(posterior, Posterior) else posterior
-    return np.array_equal(sites["sensitivity"], sites["specificity"])
-
-
-def _centred(posterior: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centred(posterior: Posterior) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return mean and interval of the weights less their mean over the clusters, ``(view, feature, cluster)``."""
-    if isinstance(posterior, Posterior):
+    if posterior.form == "closed":
         mean, variance = (np.asarray(one, float) for one in (posterior.weight_mean, posterior.weight_variance))
         size = mean.shape[2]
         mean = mean - mean.mean(axis=2, keepdims=True)
-        spread = _NORMAL * np.sqrt(variance * (1 - 2 / size) + variance.sum(axis=2, keepdims=True) / size**2)
-        return mean, mean - spread, mean + spread
-    weight = np.asarray(posterior["weight"], float)
-    weight = weight - weight.mean(axis=3, keepdims=True)
-    lower, upper = np.quantile(weight, _INTERVAL, axis=0)
-    return weight.mean(axis=0), lower, upper
+        spread = np.sqrt(variance * (1 - 2 / size) + variance.sum(axis=2, keepdims=True) / size**2)
+        return mean, mean + special.ndtri(_ENDS[0]) * spread, mean + special.ndtri(_ENDS[1]) * spread
+    mean, _, lower, upper = posterior.summary(lambda draws: np.asarray(draws["weight"], float) - np.mean(
+        draws["weight"], axis=3, keepdims=True, dtype=float
+    ))  # fmt: skip
+    return mean, lower, upper
+
+
+# The tables -----------------------------------------------------------------------------------------------------------
+
+_ITEMS = (Column("item_a", "item"), Column("item_b", "item"))
+_INTERVAL = (Column("lower", help="of the 95 % interval"), Column("upper", help="of the 95 % interval"))
+_VIEW = Column("view", help="its number, a name and nothing more")
+_CLUSTER = Column("cluster", help="its number in the view")
+
+TABLES = (
+    Table(
+        name="views", help="The most probable cluster of each item in every view that is used.", make=views,
+        columns=(Column("item", "item"), _VIEW, _CLUSTER, Column("probability", help="of the cluster")),
+    ),
+    Table(
+        name="experts", help="The view of each expert, and how accurate each is.", make=experts,
+        columns=(
+            Column("expert", "expert"), _VIEW, Column("probability", help="of the view"),
+            *(
+                Column(f"{site}{end}", help=help)
+                for site in (*_ACCURACIES, *EXPERTS["spammer"])
+                for end, help in (
+                    ("", _HELP[site]), ("_lower", "of the 95 % interval"), ("_upper", "of the 95 % interval"),
+                    ("_prior", "mean of the prior"),
+                )
+            ),
+            Column("weight", help="log odds, in nats, of an answer that is right in both kinds of pairs"),
+            Column("weight_lower", help="of the 95 % interval"), Column("weight_upper", help="of the 95 % interval"),
+            Column("spammer_probability", help="that sensitivity and specificity add up to less than 1.1"),
+            Column("spammer", help="whether that is more probable than not"), Column("answers", help="how many"),
+        ),
+    ),
+    Table(
+        name="view_sizes", help="How probably each view is used, by how many experts, and its clusters.",
+        make=view_sizes,
+        columns=(
+            _VIEW, Column("used", help="probability that some expert has it"),
+            Column("experts", help="expected number"), Column("clusters", help="how many are not empty"),
+            Column("sizes", help="items of each cluster, the largest first"),
+        ),
+    ),
+    Table(
+        name="same_view", help="How probably two experts have the same view.", make=same_view,
+        columns=(Column("expert_a", "expert"), Column("expert_b", "expert"), Column("probability")),
+    ),
+    Table(
+        name="contradictions", help="Answers against which the posterior of their pair is.", make=contradictions,
+        columns=(
+            Column("expert", "expert"), *_ITEMS, Column("answer", help="together or apart"),
+            Column("probability", help="of the answer, from this expert"),
+            Column("together", help="probability that the items are, in what the expert has in mind"),
+            Column("gain", help="what another answer of the best expert of the view would tell, in nats"),
+        ),
+    ),
+    Table(
+        name="questions", help="Pairs that are most worth an answer, and whom to ask.", make=questions,
+        columns=(
+            *_ITEMS, _VIEW, Column("expert", "expert"), Column("together", help="probability that the items are"),
+            Column("gain", help="what one answer is expected to tell of that, in nats"),
+        ),
+    ),
+    Table(
+        name="directions", help="Features that tell the clusters of each view apart.", make=directions,
+        columns=(
+            _VIEW, Column("feature", "feature"), _CLUSTER,
+            Column("weight", help="what one unit of the feature adds to the log odds of the cluster"), *_INTERVAL,
+            Column("importance", help="root mean square over clusters of what one standard deviation adds"),
+        ),
+    ),
+    Table(
+        name="restarts", help="Restarts of coordinate ascent, the best first; none after sampling.", make=restarts,
+        columns=(
+            Column("restart", help="its number"), Column("bound", help="in nats"),
+            Column("gap", help="nats below the best bound"),
+            Column("same_grouping", help="whether the experts are grouped as in the best one"),
+            Column("views", help="how many have experts"),
+        ),
+    ),
+)  # fmt: skip

@@ -33,8 +33,6 @@ from consilience.models.expert_views.updates import (
     variances,
 )
 
-__all__ = ["tied_slope", "tied_sweep", "update_tied_weights"]
-
 _STEPS = 3
 
 

@@ -2,14 +2,13 @@
 
 After a coordinate ascent they are drawn from its independent factors, a view and an item at a time, and the same ones
 whenever they are asked for; after sampling they are the stored draws. Items that nobody judged are drawn given the
-weights. Every view is a partition like any other, and so is the view of an expert, over all that it may be
-(`PartitionTruth`): that one does not depend on how views or clusters are numbered.
+weights. How views read as partitions says `consilience.models.truth.views`.
 """
 
 from __future__ import annotations
 
 import functools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,34 +22,24 @@ from consilience.data.constraints import Constraints
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.expert_views.canonical import (
     OWN_LINK,
-    first_in_rows,
     match_draws,
     most_probable,
     num_distinct,
     relabel_clusters,
     relabel_draws,
 )
-from consilience.models.expert_views.cavi import Posterior
 from consilience.models.expert_views.judgements import Standard, judged_items, standard_of, standardised
 from consilience.models.expert_views.model import gibbs_function
 from consilience.models.expert_views.prediction import drawn_memberships, expected_memberships, memberships
 from consilience.models.expert_views.priors import Priors, linear, link_of
-from consilience.models.partition import Pairs, PartitionTruth, first_members
+from consilience.models.posterior import Posterior
 from consilience.models.rows import row_blocks
+from consilience.models.sites import Resolved
+from consilience.models.truth.truth import PARTITION
+from consilience.models.truth.views import ViewPartition, Views
 
-__all__ = [
-    "ApproximateViews",
-    "DrawnViews",
-    "ViewPartition",
-    "ViewsTruth",
-    "partition",
-    "partition_of_expert",
-    "together",
-    "truth",
-]
-
-# Numbers that are held at a time, and pairs of all items that are listed when nobody says which.
-_BLOCK, _MOST_PAIRS = 1 << 22, 2_000_000
+# Numbers that are held at a time.
+_BLOCK = 1 << 22
 
 # A view is used where it has an expert with more than this probability.
 _USED, _ROUNDING = 0.5, 1e-9
@@ -72,38 +61,35 @@ _UNKNOWN_LINK = (
 _EXPERTS, _ITEMS, _SILENT, _WEIGHTS = range(4)
 
 
-def truth(
-    posterior: Any, data: Constraints, *, key: Key, num_draws: int, clusters: int, cluster: str = "exact",
-    experts: str = "two-coin", standardize: int = 1, priors: Priors | None = None, **options: Any,
-) -> ViewsTruth:  # fmt: skip
-    """Return the views of a coordinate ascent, or of draws ``(draw, …)`` by site.
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ViewsTruth:
+    """Return the views of a coordinate ascent, or of draws.
+
+    Where the priors are not known, as after loading, the link is taken to be linear, unless the draws are marked as
+    those of a link of your own (`OWN_LINK`).
 
     Parameters
     ----------
-    posterior, data : what was fitted.
+    posterior, resolved : of the fit.
     key, num_draws : of draws that are made.
-    clusters, cluster, experts, standardize, options : as in the fit.
-    priors : of the fit. Where they are not known, as after loading, the link is taken to be linear, unless the draws
-        are marked as those of a link of your own (`OWN_LINK`).
 
     Raises
     ------
     UnsupportedRequest : the draws hold no clusters, and the link by which they would be found is not known.
     """
-    if isinstance(posterior, Posterior):
-        return ApproximateViews(posterior, data, key=key, num_draws=num_draws, priors=priors)
-    sites = dict(posterior)
-    link = _known_link(sites, priors, (data.num_features + 1, clusters))
+    data, chosen = resolved.data, resolved.settings
+    if posterior.form == "closed":
+        return ApproximateViews(posterior, data, key=key, num_draws=num_draws)
+    sites: dict[str, Any] = posterior.draws()
+    link = _known_link(sites, resolved.given, (data.num_features + 1, chosen.clusters))
     if link is None and "cluster" not in sites:
         raise UnsupportedRequest(f"the clusters are not among the draws, and follow from the weights: {_UNKNOWN_LINK}")
-    if cluster == "enumerate":
-        settings = {"clusters": clusters, "experts": experts, "standardize": standardize, **options}
-        sites |= _summed_out(sites, data, priors, key, settings)
+    if chosen.cluster == "enumerate":
+        sites |= _summed_out(sites, resolved, key)
     elif "view_of_expert" not in sites:
         num_draws, num_experts, _ = sites["view_probability"].shape
         noise = _uniform(key, _EXPERTS, np.arange(num_draws), 0, num_experts)
         sites["view_of_expert"] = _by_inverse(sites["view_probability"], noise)
-    return DrawnViews(sites, data, key=key, clusters=clusters, standardize=standardize, priors=priors, link=link)
+    return DrawnViews(sites, resolved, key=key, link=link)
 
 
 def _known_link(
@@ -133,21 +119,17 @@ def together(fit: Any, item_a: Any, item_b: Any, *, view: int | None = None, exp
 
 def partition(fit: Any, view: int) -> ViewPartition:
     """Return the partition of the items in one view, to be evaluated like any other."""
-    return fit.truth.partition(view)
+    return fit.truth.read_as(PARTITION.name, view=view)
 
 
 def partition_of_expert(fit: Any, expert: Any) -> ViewPartition:
     """Return the partition of the items that an expert, by id or code, has in mind; it depends on no labels."""
-    return fit.truth.partition_of_expert(expert)
+    return fit.truth.read_as(PARTITION.name, expert=expert)
 
 
-def _summed_out(
-    sites: dict[str, np.ndarray], data: Constraints, priors: Priors | None, key: Key, settings: dict[str, Any]
-) -> dict[str, np.ndarray]:
+def _summed_out(sites: dict[str, np.ndarray], resolved: Resolved, key: Key) -> dict[str, np.ndarray]:
     """Draw views and clusters given all other sites, by sweeps over both; of items few enough to be enumerated."""
-    step = gibbs_function(data, priors, **settings)
-    link = link_of(priors)
-    begun = most_probable(sites, data, settings["standardize"], link)
+    step, begun = gibbs_function(resolved), most_probable(sites, resolved)
 
     def of_draw(key: Key, begun: Mapping[str, Array], others: Mapping[str, Array]) -> Mapping[str, Array]:
         def sweep(number: Any, state: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -160,32 +142,25 @@ def _summed_out(
     return {site: np.asarray(values) for site, values in found.items()}
 
 
-class ViewsTruth(ABC):
+class ViewsTruth(Views):
     """Draws of views; views and clusters have canonical numbers from 0.
 
     Attributes
     ----------
-    num_items, num_experts, num_draws : sizes.
-    most_views, most_clusters : how many views there may be, and clusters in each.
-    items, experts : the user's ids in code order, or None.
+    num_experts : how many there are.
     judged, silent : codes of the items whose clusters the posterior holds, those that occur in a pair, and of the
         others. Under the pair likelihood all are silent: it knows clusters of judgements, and no cluster of an item.
     scaling : how features are standardised.
-    priors : those of the fit, or None where they are not known.
     link_known : whether the clusters of silent items can be told from the weights.
     """
 
     link_known = True
-    num_draws: int
-    most_views: int
-    most_clusters: int
+    link: Callable[[Any, Any], Any] | None = staticmethod(linear)
 
-    def __init__(
-        self, data: Constraints, scaling: Standard, *, key: Key, priors: Priors | None, clusters_known: bool = True
-    ) -> None:
-        self.data, self.key, self.priors, self.scaling = data, key, priors, scaling
-        self.num_items, self.num_experts = data.num_items, data.num_experts
-        self.items, self.experts = data.items, data.experts
+    def __init__(self, data: Constraints, scaling: Standard, *, key: Key, clusters_known: bool = True) -> None:
+        self.data, self.key, self.scaling = data, key, scaling
+        self.num_units, self.num_experts = data.num_items, data.num_experts
+        self.bound_to(data)
         self.judged = judged_items(data) if clusters_known else np.arange(0)
         self.silent = np.setdiff1d(np.arange(data.num_items), self.judged)
 
@@ -252,7 +227,7 @@ class ViewsTruth(ABC):
 
     # ---- what follows from it ----
 
-    def standard(self, values: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item column"]:
+    def standardised(self, values: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item column"]:
         """Standardise features as those of the fit, with a last column of ones."""
         return standardised(values, self.scaling)
 
@@ -269,7 +244,7 @@ class ViewsTruth(ABC):
     @functools.cached_property
     def cluster_probability(self) -> Float[np.ndarray, "item view cluster"]:
         """How probably each item is in each cluster of each view; of silent items by prediction."""
-        found = np.empty((self.num_items, self.most_views, self.most_clusters))
+        found = np.empty((self.num_units, self.most_views, self.most_clusters))
         found[self.judged] = self.judged_probability
         if len(self.silent):
             found[self.silent] = self.memberships(self._silent_feature)
@@ -277,11 +252,11 @@ class ViewsTruth(ABC):
 
     @functools.cached_property
     def _silent_feature(self) -> Float[np.ndarray, "silent column"]:
-        return self.standard(np.asarray(self.data.feature)[self.silent])
+        return self.standardised(np.asarray(self.data.feature)[self.silent])
 
     def consensus(self, view: int) -> Int[np.ndarray, " item"]:
         """Return the most probable cluster of each item in a view."""
-        return np.asarray(self.cluster_probability[:, self._checked_view(view)].argmax(axis=1))
+        return np.asarray(self.cluster_probability[:, self.checked_view(view)].argmax(axis=1))
 
     def clusters(
         self, view: int | Int[np.ndarray, "*draw"], draws: slice = slice(None)
@@ -295,7 +270,7 @@ class ViewsTruth(ABC):
         """
         draw = np.arange(self.num_draws)[draws]
         of_draw = np.broadcast_to(np.asarray(view), draw.shape)
-        found = np.empty((len(draw), self.num_items), np.int8)
+        found = np.empty((len(draw), self.num_units), np.int8)
         found[:, self.judged] = self._judged_clusters(draw, of_draw)
         if len(self.silent):
             for rows in row_blocks(len(draw), len(self.silent) * self.most_clusters, _BLOCK):
@@ -303,14 +278,6 @@ class ViewsTruth(ABC):
                 noise = _uniform(self.key, _SILENT, draw[rows], of_draw[rows], len(self.silent))
                 found[rows, self.silent] = _by_inverse(probability, noise)
         return found
-
-    def partition(self, view: int) -> ViewPartition:
-        """Return the partition of the items in one view."""
-        return ViewPartition(self, view=self._checked_view(view))
-
-    def partition_of_expert(self, expert: Any) -> ViewPartition:
-        """Return the partition of the items that an expert, by id or code, has in mind: over all views it may be."""
-        return ViewPartition(self, expert=self._expert_code(expert))
 
     def together(
         self, item_a: Any, item_b: Any, *, view: int | None = None, expert: Any = None
@@ -330,15 +297,15 @@ class ViewsTruth(ABC):
         """
         if (view is None) == (expert is None):
             raise UnsupportedRequest("say in which view two items may be together: give view= or expert=")
-        a, b = self._paired_codes(item_a, item_b, self.items, "item")
+        a, b = self._paired_codes(item_a, item_b, self.ids.get("item"), "item")
         if view is not None:
-            return self.pair_probability(a, b)[:, self._checked_view(view)]
-        code = self._expert_code(expert)
+            return self.pair_probability(a, b)[:, self.checked_view(view)]
+        code = self.expert_code(expert)
         return np.asarray(self.pair_probability(a, b, np.full(len(a), code)).sum(axis=1))
 
     def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts have the same view, pair by pair; ids or codes, as `together` takes them."""
-        return self.same_view_probability(*self._paired_codes(expert, other, self.experts, "expert"))
+        return self.same_view_probability(*self._paired_codes(expert, other, self.ids.get("expert"), "expert"))
 
     def pair_probability(
         self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None = None
@@ -351,9 +318,9 @@ class ViewsTruth(ABC):
         expert : where it is given, how probably they are together in each view and it is that of this expert; over all
             views these add up to how probably they are together in what he has in mind.
         """
-        place = np.zeros(self.num_items, int)
+        place = np.zeros(self.num_units, int)
         place[self.judged], place[self.silent] = np.arange(len(self.judged)), np.arange(len(self.silent))
-        is_silent = np.zeros(self.num_items, bool)
+        is_silent = np.zeros(self.num_units, bool)
         is_silent[self.silent] = True
         a, b = np.where(is_silent[a], b, a), np.where(is_silent[a], a, b)  # a judged one first
         found = np.ones((len(a), self.most_views)) if expert is None else self.view_probability[expert]
@@ -383,16 +350,11 @@ class ViewsTruth(ABC):
                 total[:, view] += (same * self._has_view(draws, view, expert)).sum(axis=0)
         return total / self.num_draws
 
-    def _checked_view(self, view: int) -> int:
-        if not 0 <= view < self.most_views:
-            raise UnknownName(f"there is no view {view}; the views are 0 to {self.most_views - 1}")
-        return int(view)
-
     def _paired_codes(
         self, asked: Any, other: Any, names: Any, what: str
     ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
         """Return the codes of both sides of pairs; a single id goes with each of the other side."""
-        number = self.num_items if what == "item" else self.num_experts
+        number = self.num_units if what == "item" else self.num_experts
         one, two = (_codes(side, names, number, what) for side in (asked, other))
         if np.ndim(asked) and np.ndim(other) and len(one) != len(two):
             raise UnsupportedRequest(
@@ -402,8 +364,9 @@ class ViewsTruth(ABC):
         first, second = np.broadcast_arrays(one, two)
         return first, second
 
-    def _expert_code(self, expert: Any) -> int:
-        return int(_codes(expert, self.experts, self.num_experts, "expert")[0])
+    def expert_code(self, expert: Any) -> int:
+        """Return the code of an expert, by id or code."""
+        return int(_codes(expert, self.ids.get("expert"), self.num_experts, "expert")[0])
 
 
 class ApproximateViews(ViewsTruth):
@@ -413,14 +376,11 @@ class ApproximateViews(ViewsTruth):
     ----------
     posterior, data : of the fit.
     key, num_draws : the draws are a function of these.
-    priors : of the fit, where they are known.
     """
 
-    def __init__(
-        self, posterior: Posterior, data: Constraints, *, key: Key, num_draws: int, priors: Priors | None = None
-    ) -> None:
+    def __init__(self, posterior: Posterior, data: Constraints, *, key: Key, num_draws: int) -> None:
         scaling = Standard(np.asarray(posterior.feature_mean, float), np.asarray(posterior.feature_scale, float))
-        super().__init__(data, scaling, key=key, priors=priors)
+        super().__init__(data, scaling, key=key)
         self.posterior, self.num_draws = posterior, num_draws
         self.most_views, self.most_clusters = np.shape(posterior.cluster_probability)[1:]
 
@@ -509,25 +469,22 @@ class DrawnViews(ViewsTruth):
     ----------
     sites : draws ``(draw, …)`` of ``view_of_expert``, ``weight`` and, ``(view, judged)``, ``cluster``, which draws of
         the pair likelihood lack. Views and clusters are matched to one another.
-    data : of the fit.
+    resolved : of the fit.
     key : of the draws of silent items.
-    clusters : how many there may be in a view.
-    standardize : whether features were standardised.
-    priors : of the fit, where they are known.
     link : from the weights of a view to logits; None where it is not known.
     """
 
     def __init__(
-        self, sites: Mapping[str, np.ndarray], data: Constraints, *, key: Key, clusters: int,
-        link: Callable[[Any, Any], Any] | None, standardize: int = 1, priors: Priors | None = None,
+        self, sites: Mapping[str, np.ndarray], resolved: Resolved, *, key: Key,
+        link: Callable[[Any, Any], Any] | None,
     ) -> None:  # fmt: skip
-        known = "cluster" in sites
-        scaling = standard_of(np.asarray(data.feature), bool(standardize))
-        super().__init__(data, scaling, key=key, priors=priors, clusters_known=known)
+        known, clusters = "cluster" in sites, resolved.settings.clusters
+        scaling = standard_of(np.asarray(resolved.data.feature), bool(resolved.settings.standardize))
+        super().__init__(resolved.data, scaling, key=key, clusters_known=known)
         self.link, self.link_known = link, link is not None
         labels = sites
         if not known:
-            labels = {**most_probable(sites, data, standardize, self._checked_link()), **sites}
+            labels = {**most_probable(sites, resolved), **sites}
         matching = match_draws(labels, clusters)
         matched = relabel_draws(sites, matching, clusters=False)
         self._expert, self._weight, self._place = matched["view_of_expert"], matched["weight"], matching.cluster
@@ -613,50 +570,6 @@ class DrawnViews(ViewsTruth):
         if self.link is None:
             raise UnsupportedRequest(f"items that nobody judged, and new ones, are predicted: {_UNKNOWN_LINK}")
         return self.link
-
-
-class ViewPartition(PartitionTruth):
-    """The partition of all items in one view, or in the view of an expert, over all that it may be.
-
-    Parameters
-    ----------
-    views : the draws of all views.
-    view, expert : one of them, by its code.
-    """
-
-    def __init__(self, views: ViewsTruth, *, view: int | None = None, expert: int | None = None) -> None:
-        self.views, self.view, self.expert = views, view, expert
-        self.num_records, self.num_draws, self.records = views.num_items, views.num_draws, views.items
-
-    def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
-        """Return the cluster of each item in some draws: the code of the first item in it."""
-        views, view = self.views, np.asarray(self.view)
-        if self.expert is not None:
-            view = views.views_of_experts(draws)[:, self.expert]
-        return first_in_rows(views.clusters(view, draws), views.most_clusters)
-
-    def pairs(self) -> Pairs:
-        """Return how probably each pair is together; of few enough items."""
-        number = self.num_records * (self.num_records - 1) // 2
-        if number > _MOST_PAIRS:
-            raise UnsupportedRequest(
-                f"{self.num_records:,} items have {number:,} pairs; ask for those that you need, by "
-                "together(items_a, items_b, view=… or expert=…), or score the partition, which takes no pairs"
-            )
-        first, second = np.triu_indices(self.num_records, 1)
-        if self.expert is None:
-            probability = self.views.pair_probability(first, second)[:, self.view]
-        else:
-            of_views = self.views.pair_probability(first, second, np.full(len(first), self.expert))
-            probability = of_views.sum(axis=1)
-        return Pairs(first.astype(np.int32), second.astype(np.int32), probability)
-
-    def estimate(self) -> Int[np.ndarray, " record"]:
-        """Return the consensus: each item in its most probable cluster, of an expert in his most probable view."""
-        view = self.view
-        if view is None:
-            view = int(self.views.view_probability[self.expert].argmax())
-        return first_members(self.views.consensus(view))
 
 
 # Ids ------------------------------------------------------------------------------------------------------------------

@@ -23,40 +23,6 @@ from jax.scipy.special import digamma
 from consilience.arrays import Array, Bool, Float
 from consilience.models.expert_views.problem import OfClusters, OfItems, OfPairs, OfWeights, Problem, Q, Rows, Schedule
 
-__all__ = [
-    "Agreement",
-    "LogAccuracies",
-    "agreement",
-    "by_cluster",
-    "by_item",
-    "couplings",
-    "first_rise",
-    "in_blocks",
-    "log_accuracies",
-    "log_sum_exp",
-    "log_view_weights",
-    "logits",
-    "neighbours",
-    "newton_direction",
-    "onto_weights",
-    "over_clusters",
-    "over_items",
-    "same_cluster",
-    "softmax",
-    "softmax_bound",
-    "sum_rows",
-    "sweep",
-    "update_accuracies",
-    "update_clusters",
-    "update_experts",
-    "update_sticks",
-    "update_tilt",
-    "update_views",
-    "update_weight_mean",
-    "update_weight_variance",
-    "variances",
-]
-
 # Lengths that a search along a line tries, one after the other, until the bound does not fall.
 _LENGTHS = (1.0, 0.5, 0.25, 0.1, 0.02, 0.0)
 

@@ -40,8 +40,6 @@ from consilience.models.expert_views.updates import (
     variances,
 )
 
-__all__ = ["NUM_STEPS", "WarmUp", "begin", "finish", "pair_gradient", "tied_gradient", "warm_up"]
-
 NUM_STEPS = 100
 """Steps of Adam."""
 

@@ -32,136 +32,138 @@ much where most entities have one record. ``prior="entities"`` learns from the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Key
 from consilience.data.records import Records
+from consilience.models import settings
 from consilience.models.block_linkage import MODEL as BLOCK_LINKAGE
-from consilience.models.block_linkage import linkage_notes, often_distorted
-from consilience.models.block_linkage.enumeration import RESTRICTIONS
+from consilience.models.block_linkage import SITES, linkage_notes, often_distorted
+from consilience.models.block_linkage.em import hyperparameters
+from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks
 from consilience.models.block_linkage.model import found_by_wide, wide_parameters
-from consilience.models.block_linkage.tables import hyperparameters
 from consilience.models.block_linkage.truth import DrawnLinkage
 from consilience.models.hit_miss.gibbs import GIBBS, MOVES
-from consilience.models.hit_miss.model import drawn_clusters, model, prepared
+from consilience.models.hit_miss.model import density, drawn_clusters, prepared
 from consilience.models.hit_miss.priors import PARTITION_PRIORS, Priors
-from consilience.models.hit_miss.simulation import simulate
+from consilience.models.hit_miss.simulation import SIMULATION
 from consilience.models.hit_miss.tables import name_free
-from consilience.models.interface import Model, Option
+from consilience.models.interface import Account, Generic, Model
+from consilience.models.posterior import Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.notes import Level, Note, Remedy
 
-__all__ = ["MODEL", "Priors", "model", "simulate", "truth"]
+__all__ = ["MODEL", "Priors", "Settings", "model", "simulate"]
 
-_OTHER_MODEL = "try block-linkage with likelihood='error-classes', whose records have no error, one or many"
-_REMEDY = "link by block-linkage with method='gibbs', which cuts no groups, or raise the option threshold"
+_OTHER_MODEL = "try block-linkage with {likelihood}, whose records have no error, one or many"
+_OTHER_SAMPLER = "link by block-linkage with {method}, which cuts no groups, or raise {threshold}"
 
 
-def truth(
-    posterior: Any, data: Records, *, key: Key, num_draws: int, prior: str, largest: int, threshold: float,
-    **options: Any,
-) -> DrawnLinks | DrawnLinkage:  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `hit-miss`; see the fields."""
+
+    prior: str = setting(
+        "labels", "of the partition: labels as likely (the paper's), partitions as likely, or sizes of entities "
+        "learned", choices=PARTITION_PRIORS,
+    )  # fmt: skip
+    moves: str = setting(
+        "blocks", "of gibbs: all links of small groups drawn at once, or pairs split and merged", choices=tuple(MOVES)
+    )
+    restriction: str = restriction_setting()
+    threshold: float = setting(4.0, "candidates are pairs of records with log odds above minus this")
+    largest: int = setting(
+        6, "most records of an entity; above 7 blocks take long, split-merge does not", at_least=2.0
+    )
+
+    def sizes(self, data: Any) -> dict[str, int]:
+        """Return how many sizes entities may have."""
+        return {"size": self.largest}
+
+
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> DrawnLinks | DrawnLinkage:
     """Return the partitions drawn, of NUTS one for each draw of the parameters, with what the candidates leave out.
 
     Parameters
     ----------
-    posterior : draws ``(draw, …)`` by site.
-    data : what was fitted.
+    posterior, resolved : of the fit.
     key, num_draws : of the partitions, where none were drawn.
-    prior, largest, threshold, options : as in the fit.
     """
-    found = prepared(data, largest=largest, threshold=threshold, **options)
-    if "cluster" in posterior:
-        return DrawnLinks(posterior, data, threshold=threshold, components=found)
-    cluster = drawn_clusters(found, posterior, key=key, prior=prior, largest=largest)
+    data, own, draws = resolved.data, resolved.settings, posterior.draws()
+    found = prepared(resolved).data
+    if "cluster" in draws:
+        return DrawnLinks(draws, data, threshold=own.threshold, components=found)
+    cluster = drawn_clusters(found, draws, key=key, prior=own.prior, largest=own.largest)
     share, distortion = hyperparameters(posterior, data)
     mean = wide_parameters(data)._replace(value_share=share, distortion=distortion)
-    among = found_by_wide(data, mean, threshold=threshold)
-    return DrawnLinkage(cluster, threshold=threshold, found_share=among, cut=found.cut, alike=found.alike)
+    among = found_by_wide(data, mean, threshold=own.threshold)
+    return DrawnLinkage(cluster, threshold=own.threshold, found_share=among, cut=found.cut, alike=found.alike)
 
 
-def findings(posterior: Any, data: Records, *, truth: Callable[[], Any], prior: str, **options: Any) -> list[str]:
-    """Say what the candidates leave out, what the interval rests on, and what the prior of the partition expects."""
-    of_prior = _of_prior(data.num_records, prior)
-    if not np.size(posterior["distortion"]):
-        return of_prior  # the run ended before its first draw
-    if "cluster" not in posterior:
-        return [*linkage_notes(truth(), data), *of_prior]
-    included = "" if prior == "entities" else ", its prior of the partition included"
-    return [
-        predictive_finding(truth().predictive, prior=included), outside_finding(truth().outside),
-        *linkage_notes(truth().components, data), *of_prior,
-    ]  # fmt: skip
+def says(account: Account) -> Iterator[Note]:
+    """Say what is wrong with the outcome, what the interval rests on, and what candidates and priors leave out."""
+    posterior, data, prior = account.posterior, account.resolved.data, account.resolved.settings.prior
+    if np.size(posterior.distortion):  # the run did not end before its first draw
+        drawn = "cluster" in posterior.sites
+        yield from _wrong(account)
+        if drawn:
+            included = "" if prior == "entities" else ", its prior of the partition included"
+            yield predictive_finding(account.truth.predictive, prior=included)
+            yield outside_finding(account.truth.outside)
+        yield from linkage_notes(account.truth.components if drawn else account.truth, data)
+    yield from _of_prior(data.num_records, prior)
 
 
-def _of_prior(number: int, prior: str) -> list[str]:
+def _of_prior(number: int, prior: str) -> Iterator[Note]:
     """Say what the prior expects, where it does not learn that from the records."""
     if prior == "entities":
-        return []
+        return
     expects = "takes all partitions for as likely, most of which have large entities"
     if prior == "labels":
         expects = f"expects {number * (1 - (1 - 1 / number) ** number):,.0f} entities of {number:,} records"
-    return [
+    yield Note(
+        Level.note,
         f"the prior of the partition {expects}, and draws the number of entities to that whatever the records are; "
-        "prior='entities' learns from them how large entities are"
-    ]
+        "{prior} learns from them how large entities are",
+        (Remedy("prior", "entities"),),
+    )
 
 
-def warnings(posterior: Any, data: Records, *, truth: Callable[[], Any], **options: Any) -> list[str]:
+def _wrong(account: Account) -> Iterator[Note]:
     """Name the fields that linked records hardly ever agree in; of draws of links, say if the model does not hold."""
-    draws = np.reshape(posterior["distortion"], (-1, data.num_fields))
-    if not len(draws):
-        return []  # the run ended before its first draw
-    found = often_distorted(draws.mean(axis=0), data)
-    if "cluster" not in posterior:
-        return found
-    found += predictive_warning(truth().predictive, remedy=_OTHER_MODEL)
-    deviation = float(truth().num_clusters().std())
-    return found + outside_warning(truth().outside, deviation, truth().threshold, remedy=_REMEDY)
+    posterior, data = account.posterior, account.resolved.data
+    yield from often_distorted(hyperparameters(posterior, data)[1], data)
+    if "cluster" in posterior.sites:
+        truth = account.truth
+        other = (Remedy("likelihood", "error-classes"),)
+        yield from predictive_warning(truth.predictive, remedy=_OTHER_MODEL, remedies=other)
+        deviation, sampler = float(truth.num_clusters().std()), (Remedy("method", "gibbs"), Remedy("threshold"))
+        yield from outside_warning(
+            truth.outside, deviation, truth.threshold, remedy=_OTHER_SAMPLER, remedies=sampler
+        )
 
 
 MODEL = Model(
     name="hit-miss",
     title="records of the same entity, links and parameters by Gibbs sampling (SMERED)",
-    citation=BLOCK_LINKAGE.citation,
-    data=Records,
-    methods=("gibbs", "nuts"),
-    model=model,
-    model_data=prepared,
+    paper=BLOCK_LINKAGE.paper,
+    takes=(Records,),
+    settings=Settings,
     priors=Priors,
-    options=(
-        Option(
-            name="prior", kind=str, default="labels", choices=PARTITION_PRIORS,
-            help="of the partition: labels as likely (the paper's), partitions as likely, or sizes of entities learned",
-        ),
-        Option(
-            name="moves", kind=str, default="blocks", choices=tuple(MOVES),
-            help="of gibbs: all links of small groups drawn at once, or pairs split and merged",
-        ),
-        Option(
-            name="restriction", kind=str, default="none", choices=tuple(RESTRICTIONS),
-            help="across: no two records of a file in an entity; within: only records of one file",
-        ),
-        Option(
-            name="threshold", kind=float, default=4.0,
-            help="candidates are pairs of records with log odds above minus this",
-        ),
-        Option(
-            name="largest", kind=int, default=6, minimum=2.0,
-            help="most records of an entity; above 7 blocks take long, split-merge does not",
-        ),
-    ),
-    gibbs=GIBBS,
+    sites=Sites(*SITES, Site("together", event=("pair",)), summarised=name_free),
+    density=density,
+    engines=(GIBBS, Generic(name="nuts", prepare=prepared)),
     truth=truth,
     tables=BLOCK_LINKAGE.tables,
-    measures=BLOCK_LINKAGE.measures,
-    dims={**BLOCK_LINKAGE.dims, "together": ("pair",)},
-    simulate=simulate,
-    summarised=name_free,
-    warnings=warnings,
-    findings=findings,
+    says=says,
+    simulation=SIMULATION,
 )  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate

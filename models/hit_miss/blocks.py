@@ -19,8 +19,6 @@ from consilience.models.block_linkage.gibbs.problem import State
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.hit_miss.links import draw_all_links, draw_links, link_log_weights, num_records
 
-__all__ = ["draw_blocks", "draw_blocks_anew", "enumerated", "most_links"]
-
 
 def enumerated(
     data: Linkable, value_share: Array, distortion: Array, size_share: Array, intensity: Array

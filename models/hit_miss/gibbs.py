@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Key
-from consilience.errors import UnsupportedRequest
+from consilience.errors import TooLarge
 from consilience.models.block_linkage.gibbs.hyperparameters import (
     draw_counts,
     draw_fields,
@@ -33,12 +33,11 @@ from consilience.models.block_linkage.model import Linkable
 from consilience.models.hit_miss.blocks import draw_blocks
 from consilience.models.hit_miss.marginal import Shown, log_marginals, shown
 from consilience.models.hit_miss.model import prepared
-from consilience.models.hit_miss.priors import Priors, equal_sizes, hyperpriors
+from consilience.models.hit_miss.priors import equal_sizes, hyperpriors
 from consilience.models.hit_miss.simulation import draw_prior_clusters, draw_values
 from consilience.models.hit_miss.split_merge import draw_split_merge
 from consilience.models.interface import Gibbs
-
-__all__ = ["GIBBS", "MOVES", "Problem"]
+from consilience.models.sites import Resolved
 
 MOVES = {"blocks": draw_blocks, "split-merge": draw_split_merge}
 """How the partition is drawn."""
@@ -71,7 +70,7 @@ class Problem:
     moves: str = dataclasses.field(metadata={"static": True})
 
 
-def prepare(data: Any, priors: Priors, *, prior: str, moves: str, largest: int, **options: Any) -> Problem:
+def prepare(resolved: Resolved) -> Problem:
     """Find the components, and return them with the parameters of the priors.
 
     Raises
@@ -79,17 +78,17 @@ def prepare(data: Any, priors: Priors, *, prior: str, moves: str, largest: int, 
     NotConjugate : a prior is not a Beta, a Dirichlet or a Gamma distribution.
     UnsupportedRequest : there are so many different values that draws of their shares would fill the memory.
     """
+    data, settings = resolved.data, resolved.settings
     if data.num_values > _MOST_VALUES:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"the fields have {data.num_values:,} different values, and how common each is would be drawn; at most "
             f"{_MOST_VALUES:,} are allowed: leave out fields that differ in nearly every record, or use block-linkage"
         )
-    own, dtype = hyperpriors(priors, data, prior=prior, largest=largest), jnp.result_type(float)
-    found = prepared(data, largest=largest, **options)
+    own, dtype = hyperpriors(resolved), jnp.result_type(float)
     return Problem(
-        data=found, value_concentration=jnp.asarray(priors.value_share, dtype),
+        data=prepared(resolved).data, value_concentration=jnp.asarray(resolved.given.value_share, dtype),
         distortion=jnp.asarray(own.distortion, dtype), intensity=jnp.asarray(own.intensity, dtype),
-        size_share=jnp.asarray(own.size_share, dtype), prior=prior, moves=moves,
+        size_share=jnp.asarray(own.size_share, dtype), prior=settings.prior, moves=settings.moves,
     )  # fmt: skip
 
 
@@ -142,7 +141,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     return found | {"size_share": state.size_share, "intensity": state.intensity}
 
 
-def state_at(values: Mapping[str, Any], data: Any, problem: Problem) -> State:
+def state_at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state at true values; without a partition all records are apart, until `redraw` draws one."""
     dtype = problem.distortion.dtype
     intensity, size_share = _first_sizes(problem)
@@ -192,7 +191,7 @@ def log_likelihood(state: State, problem: Problem) -> Float[Array, ""]:
 
 
 GIBBS = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at, redraw=redraw,
+    prepare=prepare, start=start, sweep=sweep, sites=sites, at=state_at, redraw=redraw,
     log_likelihood=log_likelihood,
 )  # fmt: skip
 """The sampler, for the driver."""

@@ -19,14 +19,6 @@ from jax.scipy.special import gammaln, logsumexp
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.enumeration import Enumerated, links_of_partitions, set_partitions
 
-__all__ = [
-    "draw_all_links",
-    "draw_links",
-    "link_log_weights",
-    "log_sum_over_links",
-    "num_records",
-]
-
 
 @functools.cache
 def num_records(num_partitions: int) -> int:

@@ -21,8 +21,6 @@ from jax.scipy.special import logsumexp
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.models.block_linkage.gibbs.hyperparameters import copy_log_weight, log_copy_ratio
 
-__all__ = ["Shown", "log_marginals", "shown"]
-
 
 class Shown(NamedTuple):
     """What records show.

@@ -15,43 +15,44 @@ import numpy as np
 import numpyro
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.gibbs.problem import State
 from consilience.models.block_linkage.model import (
     Linkable,
     linkable,
     log_density,
-    log_shares,
     sample_size_share,
+    sample_value_share,
 )
-from consilience.models.block_linkage.priors import site_priors
 from consilience.models.hit_miss.blocks import draw_blocks_anew, enumerated, most_links
 from consilience.models.hit_miss.links import link_log_weights, log_sum_over_links
-from consilience.models.hit_miss.priors import Priors, equal_sizes
-from consilience.models.unbounded import LogGamma
+from consilience.models.hit_miss.priors import equal_sizes
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
-__all__ = ["drawn_clusters", "log_records", "model", "prepared"]
 
-
-def prepared(data: Records, *, restriction: str, threshold: float, largest: int, **options: Any) -> Linkable:
-    """Return the records with the components of their candidates, which the NumPyro function needs beforehand.
+def prepared(resolved: Resolved) -> Resolved:
+    """Return it with the components of candidates beside the records, which the density needs beforehand.
 
     Raises
     ------
     UnsupportedRequest : fields are to be compared by similarity.
     """
+    data, own = resolved.data, resolved.settings
+    if isinstance(data, Linkable):
+        return resolved
     if getattr(data, "similar", None) is not None and np.any(data.similar):
         raise UnsupportedRequest(
-            "hit-miss compares fields for equality; leave out similar=, or link the records by block-linkage"
+            "hit-miss compares fields for equality; leave out {similar}, or link the records by block-linkage",
+            Remedy("similar"),
         )
-    return linkable(data, threshold=threshold, largest=largest, restriction=restriction, pairs=data.candidate)
+    found = linkable(
+        data, threshold=own.threshold, largest=own.largest, restriction=own.restriction, pairs=data.candidate
+    )
+    return resolved.replace(data=found)
 
 
-def model(
-    data: Records | Linkable, priors: Priors | None = None, *, prior: str = "labels", restriction: str = "none",
-    threshold: float = 4.0, largest: int = 6, **options: Any,
-) -> None:  # fmt: skip
+def density(resolved: Resolved) -> None:
     """Sample how common values are and how often fields are distorted; the linkage is summed out.
 
     Sites are ``distortion`` (field,) and ``value_share`` (value,), which is sampled by ``value_log_weight``, logarithms
@@ -60,23 +61,15 @@ def model(
 
     Parameters
     ----------
-    data : records, or, inside of a compiled program, what `prepared` made of them.
-    priors : `Priors` by default.
-    prior : of the partition, a name in `PARTITION_PRIORS`.
-    restriction, threshold, largest : as block-linkage takes them.
-    options : of the sampler, which have no part here.
+    resolved : of `prepared` records.
     """
-    priors = priors or Priors()
-    if isinstance(data, Records):
-        data = prepared(data, restriction=restriction, threshold=threshold, largest=largest)
-    distortion_prior, size_prior, intensity_prior = site_priors(priors, data, largest)
+    data, prior, largest = resolved.data, resolved.settings.prior, resolved.settings.largest
     with numpyro.plate("field", data.num_fields):
-        distortion = numpyro.sample("distortion", distortion_prior)
-    concentration = jnp.full(data.field.shape, priors.value_share, jnp.result_type(float))
-    log_weight = numpyro.sample("value_log_weight", LogGamma(concentration).to_event(1))
-    value_share = numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data)))
+        distortion = numpyro.sample("distortion", resolved.prior("distortion"))
+    value_share = sample_value_share(resolved.given.value_share, data)
     if prior == "entities":
-        size_share, intensity = sample_size_share(size_prior), numpyro.sample("intensity", intensity_prior)
+        size_share = sample_size_share(resolved.prior("size_share"))
+        intensity = numpyro.sample("intensity", resolved.prior("intensity"))
     else:
         size_share, intensity = jnp.asarray(equal_sizes(largest), value_share.dtype), jnp.ones((), value_share.dtype)
     numpyro.factor("records", log_records(data, value_share, distortion, size_share, intensity, prior=prior))
@@ -104,7 +97,7 @@ def log_records(
 
 
 def drawn_clusters(
-    data: Linkable, sites: Mapping[str, np.ndarray], *, key: Key, prior: str, largest: int
+    data: Linkable, sites: Mapping[str, Any], *, key: Key, prior: str, largest: int
 ) -> Int[np.ndarray, "draw record"]:
     """Draw a partition given each draw of the hyperparameters.
 

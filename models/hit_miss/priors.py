@@ -23,9 +23,8 @@ import numpy as np
 
 from consilience.arrays import Float
 from consilience.models.block_linkage import priors as of_linkage
-from consilience.models.block_linkage.priors import Hyperprior, check_concentration, hyperprior
-
-__all__ = ["PARTITION_PRIORS", "Priors", "equal_sizes", "hyperpriors"]
+from consilience.models.block_linkage.priors import Hyperprior, check_concentration
+from consilience.models.sites import Resolved
 
 PARTITION_PRIORS = ("labels", "partitions", "entities")
 """Of the partition; see the module."""
@@ -64,14 +63,14 @@ def equal_sizes(largest: int) -> Float[np.ndarray, " size"]:
     return np.asarray(np.cumprod(max(1.0, largest / np.e) / size))
 
 
-def hyperpriors(priors: Priors, data: object, *, prior: str, largest: int) -> Hyperprior:
+def hyperpriors(resolved: Resolved) -> Hyperprior:
     """Return the parameters of the conjugate priors; where the partition has none, those of sizes are neutral.
 
     Raises
     ------
     NotConjugate : a prior that is used is not a Beta, a Dirichlet or a Gamma distribution.
     """
-    if prior == "entities":
-        return hyperprior(priors, data, largest)
-    unused = Priors(distortion=priors.distortion, value_share=priors.value_share)
-    return hyperprior(unused, data, largest)
+    if resolved.settings.prior == "entities":
+        return Hyperprior.of(resolved)
+    used = Priors(distortion=resolved.given.distortion, value_share=resolved.given.value_share)
+    return Hyperprior.of(resolved.replace(given=used))

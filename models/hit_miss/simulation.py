@@ -18,10 +18,10 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.enumeration import conflicts, first_places, pairs_within, set_partitions, together
 from consilience.models.block_linkage.model import Linkable, members_by_size
 from consilience.models.block_linkage.priors import Hyperprior
-from consilience.models.hit_miss.priors import Priors, hyperpriors
-from consilience.models.partition import first_members
-
-__all__ = ["draw_prior_clusters", "draw_values", "simulate"]
+from consilience.models.hit_miss.priors import hyperpriors
+from consilience.models.interface import Simulation
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import first_members
 
 _LISTED = 8
 """So many records have few enough partitions to list them."""
@@ -30,26 +30,18 @@ _MOST_TRIES = 10_000
 _MOST_DRAWN = 1_000_000  # sizes at a time
 
 
-def simulate(
-    key: Key | int, priors: Priors | None = None, *, num_records: int | None = None,
-    num_values: Sequence[int] = (150, 100, 90, 12, 31), missing: float = 0.0, num_sources: int = 1,
-    num_items: int | None = None, num_annotators: int | None = None, num_labels: int | None = None,
-    values: Mapping[str, Any] | None = None, prior: str = "labels", restriction: str = "none", largest: int = 6,
-    **options: Any,
-) -> tuple[Records, dict[str, np.ndarray]]:  # fmt: skip
+def draw_data(
+    key: Key | int, resolved: Resolved, sizes: Mapping[str, Any], values: Mapping[str, Any] | None = None
+) -> tuple[Records, dict[str, np.ndarray]]:
     """Draw hyperparameters, a partition and records from the prior; who is who is known.
 
     Parameters
     ----------
-    num_records : how many; 200 by default. ``num_items`` is another name for it, by which `check` calls it.
-    num_values : how many values each field may have; with ``num_annotators`` there are so many fields, of
-        ``num_labels`` values each.
-    missing : share of the values that are lost.
-    num_sources : how many files the records come in, at random.
+    sizes : ``num_records``; ``num_values``, how many values each field may have; ``missing``, the share of the values
+        that are lost; ``num_sources``, how many files the records come in, at random. ``num_items``,
+        ``num_annotators`` and ``num_labels`` are other names for records, fields and values of each field, by which
+        `check` calls it.
     values : true values as this function returns them: keep them, and draw the records alone anew.
-    prior, largest : of the partition, and most records of an entity, as in a fit.
-    restriction : "none" alone can be drawn.
-    options : of the fit, which have no part here.
 
     Returns
     -------
@@ -61,56 +53,59 @@ def simulate(
     ------
     UnsupportedRequest : a restriction; and where hardly any partition has no entity of too many records.
     """
-    if restriction != "none":
-        raise UnsupportedRequest(f"records with restriction={restriction!r} cannot be drawn from the prior")
-    priors = priors or Priors()
-    number = num_records or num_items or 200
-    if num_annotators is not None:
-        num_values = (num_labels or 3,) * num_annotators
-    sizes, field = np.asarray(num_values), np.repeat(np.arange(len(num_values)), num_values)
-    data_alone = _Sizes(number, len(sizes))
+    settings, (number, num_values) = resolved.settings, _records_and_values(**sizes)
+    if settings.restriction != "none":
+        raise UnsupportedRequest(
+            f"records with restriction={settings.restriction!r} cannot be drawn from the prior"
+        )
+    widths, field = np.asarray(num_values), np.repeat(np.arange(len(num_values)), num_values)
     key = jax.random.key(key) if isinstance(key, int) else key
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     if values is None:
-        own = hyperpriors(priors, data_alone, prior=prior, largest=largest)
+        own, concentration = hyperpriors(resolved), resolved.given.value_share
         found = {
             "distortion": generator.beta(*own.distortion.T),
-            "value_share": np.concatenate([generator.dirichlet(np.full(size, priors.value_share)) for size in sizes]),
+            "value_share": np.concatenate([generator.dirichlet(np.full(width, concentration)) for width in widths]),
         }
-        if prior == "entities":
+        if settings.prior == "entities":
             found |= _draw_entities(generator, number, own)
         else:
-            found["cluster"] = _draw_partition(generator, number, prior, largest)
+            found["cluster"] = _draw_partition(generator, number, settings.prior, settings.largest)
     else:
         found = {name: np.asarray(value) for name, value in values.items()}
-    lost = generator.random((len(sizes), number)) < missing
+    num_sources, shape = sizes["num_sources"], (len(widths), number)
+    lost = generator.random(shape) < sizes["missing"]
     value = draw_values(
         jax.random.fold_in(key, 1), jnp.asarray(found["cluster"]), jnp.asarray(np.where(lost, -1, 0)),
         jnp.asarray(found["value_share"]), jnp.asarray(found["distortion"]), jnp.asarray(field),
     )  # fmt: skip
-    first_value = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    first_value = np.concatenate([[0], np.cumsum(widths)]).astype(np.int32)
     code = np.where(lost, -1, np.asarray(value) - first_value[:-1, None])
     _, entity = np.unique(found["cluster"], return_inverse=True)
-    names = object_array(f"field_{place + 1}" for place in range(len(sizes)))
+    names = object_array(f"field_{place + 1}" for place in range(len(widths)))
     records = Records(
         value=code.astype(np.int32), source=generator.integers(num_sources, size=number).astype(np.int32),
-        first_value=first_value, entity=entity.astype(np.int32), num_records=number, num_fields=len(sizes),
-        num_sources=num_sources, num_values=int(sizes.sum()),
+        first_value=first_value, entity=entity.astype(np.int32), num_records=number, num_fields=len(widths),
+        num_sources=num_sources, num_values=int(widths.sum()),
         records=object_array(f"r{place + 1}" for place in range(number)), fields=names,
         sources=object_array(f"file_{place + 1}" for place in range(num_sources)),
-        values=object_array(f"v{place + 1}" for size in sizes for place in range(size)),
+        values=object_array(f"v{place + 1}" for width in widths for place in range(width)),
         entities=object_array(f"e{place + 1}" for place in range(int(entity.max()) + 1)),
     )  # fmt: skip
     return records, found
 
 
-class _Sizes:
-    """What priors look at before there are records."""
+def _records_and_values(
+    *, num_records: int | None, num_values: Sequence[int], num_items: int | None, num_annotators: int | None,
+    num_labels: int | None, **sizes: Any,
+) -> tuple[int, Sequence[int]]:  # fmt: skip
+    """Return how many records there are, and how many values each field may have."""
+    return num_records or num_items or 200, (num_labels or 3,) * num_annotators if num_annotators else num_values
 
-    fields = None
 
-    def __init__(self, num_records: int, num_fields: int) -> None:
-        self.num_records, self.num_fields = num_records, num_fields
+def _empty(**sizes: Any) -> Records:
+    number, num_values = _records_and_values(**sizes)
+    return Records.empty(num_records=number, num_fields=len(num_values))
 
 
 def _draw_partition(
@@ -166,6 +161,15 @@ def _number_of_urns(generator: np.random.Generator, number: int) -> int:
     log_weight = number * np.log(urns) - np.cumsum(np.log(urns))
     weight = np.exp(log_weight - log_weight.max())
     return int(generator.choice(urns, p=weight / weight.sum()))
+
+
+SIMULATION = Simulation(
+    draw=draw_data, empty=_empty,
+    sizes={
+        "num_records": None, "num_values": (150, 100, 90, 12, 31), "missing": 0.0, "num_sources": 1, "num_items": None,
+        "num_annotators": None, "num_labels": None,
+    },
+)  # fmt: skip
 
 
 # ---- in compiled programs ----

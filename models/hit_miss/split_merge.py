@@ -34,8 +34,6 @@ from consilience.models.block_linkage.gibbs.problem import State
 from consilience.models.block_linkage.model import Linkable, members_by_size
 from consilience.models.hit_miss.marginal import Shown, log_marginals, shown
 
-__all__ = ["Layout", "Proposal", "accepted", "draw_split_merge", "layout", "log_ratio_of_split", "proposed", "sizes"]
-
 
 class Layout(NamedTuple):
     """Components side by side.

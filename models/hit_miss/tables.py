@@ -7,17 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from consilience.arrays import Int
-from consilience.data.records import Records
 from consilience.models.block_linkage.gibbs.truth import label_free
-from consilience.models.partition import DrawnPartitions
-
-__all__ = ["name_free"]
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import DrawnPartitions
 
 _MOST_PAIRS = 50
 _LOOKED_AT = 200  # draws in which pairs are looked for
 
 
-def name_free(samples: Mapping[str, np.ndarray], data: Records) -> dict[str, np.ndarray]:
+def name_free(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str, np.ndarray]:
     """Return hyperparameters, numbers of entities and of pairs, and whether the most doubtful pairs are together.
 
     Parameters

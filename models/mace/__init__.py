@@ -38,9 +38,8 @@ still.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import jax
 import numpy as np
@@ -49,83 +48,82 @@ import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.models import settings
 from consilience.models.dirichlet import Symmetric
-from consilience.models.gold import GOLD
-from consilience.models.interface import Model, Option
-from consilience.models.mace.cavi import CAVI, Posterior
+from consilience.models.gold import gold_setting
+from consilience.models.interface import Generic, Model, Simulation
+from consilience.models.mace.cavi import CAVI
 from consilience.models.mace.em import EM
 from consilience.models.mace.gibbs import GIBBS
 from consilience.models.mace.likelihood import label_log_likelihood, log_prior, require_annotators
-from consilience.models.mace.priors import KnowsGuesses, Priors, skill_priors
-from consilience.models.mace.simulation import simulate
-from consilience.models.mace.skills import annotation_counts, average_confusion, crowd, over_draws, source
-from consilience.models.mace.tables import annotators, guesses, labels, probabilities
-from consilience.models.truth import Crowd, LabelDraws, LabelProbabilities, Truth, code_dtype
+from consilience.models.mace.priors import KnowsGuesses, Priors
+from consilience.models.mace.simulation import draw_data
+from consilience.models.mace.skills import crowd
+from consilience.models.mace.tables import TABLES
+from consilience.models.posterior import Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import LabelDraws, LabelProbabilities, Truth
+from consilience.models.truth.classes import code_dtype
 
-__all__ = ["MODEL", "KnowsGuesses", "Posterior", "Priors", "draw", "model", "simulate", "truth"]
+__all__ = ["MODEL", "KnowsGuesses", "Priors", "Settings", "model", "simulate"]
 
 
-def model(
-    data: Annotations,
-    priors: Priors | None = None,
-    *,
-    gold: str = "ignore",
-    candidates: str = "closed",
-    restarts: int = 0,
-    smoothing: float = 0.0,
-) -> None:
-    """State the joint density of skills and annotations, labels summed out; restarts and smoothing have no part."""
-    require_annotators(data)
-    priors = priors or Priors()
-    competence_prior, guess_prior = skill_priors(priors, data)
-    with numpyro.plate("annotator", data.num_annotators):
-        competence = numpyro.sample("competence", competence_prior)
-        guess = numpyro.sample("guess", guess_prior)
-    log_joint = log_prior(data, gold, candidates) + label_log_likelihood(
-        {"competence": competence, "guess": guess}, data
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `mace`; see the fields."""
+
+    gold: str = gold_setting()
+    candidates: str = setting(
+        "closed", "which labels an item can have: all of them (closed), or those that somebody gave it (observed)",
+        choices=("closed", "observed"),
+    )  # fmt: skip
+    restarts: int = setting(
+        0, "random starts of cavi and em beside the flat one; the one with the highest objective goes on", at_least=0.0
     )
+    smoothing: float = setting(
+        0.01,
+        "of em: pseudo-count that the labels share, as in the published program; 0 for maximum likelihood",
+        at_least=0.0,
+    )
+    guess_count: float | None = setting(
+        None, "pseudo-count of each label among the guesses of an annotator: 10", above=0.0, sets=("guess", Symmetric)
+    )
+
+
+def density(resolved: Resolved) -> None:
+    """State the joint density of skills and annotations, labels summed out."""
+    data = resolved.data
+    require_annotators(data)
+    with numpyro.plate("annotator", data.num_annotators):
+        competence = numpyro.sample("competence", resolved.prior("competence"))
+        guess = numpyro.sample("guess", resolved.prior("guess"))
     with numpyro.plate("item", data.num_items):
-        numpyro.factor("annotations", jax.nn.logsumexp(log_joint, axis=1))
+        numpyro.factor("annotations", log_likelihood({"competence": competence, "guess": guess}, resolved))
 
 
-def log_likelihood(
-    sites: Mapping[str, Array], data: Annotations, *, gold: str = "ignore", candidates: str = "closed", **options: Any
-) -> Float[Array, " item"]:
+def log_likelihood(sites: Mapping[str, Array], resolved: Resolved) -> Float[Array, " item"]:
     """Return the log probability of each item's annotations given the skills."""
-    return jax.nn.logsumexp(log_prior(data, gold, candidates) + label_log_likelihood(sites, data), axis=1)
+    return jax.nn.logsumexp(log_prior(resolved) + label_log_likelihood(sites, resolved.data), axis=1)
 
 
-def truth(
-    posterior: Any, data: Annotations, *, key: Key, num_draws: int, gold: str, candidates: str, **options: Any
-) -> Truth:
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> Truth:
     """Return the labels: probabilities from CAVI and EM, draws from the samplers."""
     key_label, key_skills = jax.random.split(key)
-    confusion = partial(average_confusion, posterior, data)
-    if isinstance(posterior, Posterior):
-        probability = np.asarray(posterior.probability, float)
-    elif "label_probability" in posterior:
-        probability = np.asarray(posterior["label_probability"][0], float)
-    else:
-        label = _draw_labels(key_label, dict(posterior), data, gold, candidates)
-        return LabelDraws(label, data.num_labels, _crowd(posterior, data, key_skills, len(label)), confusion)
+    data, probability = resolved.data, posterior.hidden.get("probability")
+    if probability is None:
+        label = _draw_labels(key_label, posterior.draws(), resolved)
+        return LabelDraws(label, data.num_labels, crowd(posterior, data, key_skills, len(label)))
+    crowd_of_fit = crowd(posterior, data, key_skills, num_draws)
     return LabelProbabilities.dense(
-        probability, key=key_label, num_draws=num_draws, crowd=_crowd(posterior, data, key_skills, num_draws),
-        mean_confusion=confusion,
-    )  # fmt: skip
+        np.asarray(probability, float), key=key_label, num_draws=num_draws, crowd=crowd_of_fit
+    )
 
 
-def _crowd(posterior: Any, data: Annotations, key: Key, num_draws: int) -> Callable[[], Crowd] | None:
-    """Return what makes the crowd at its first use; None where there are no two annotators who could agree."""
-    several = np.count_nonzero(annotation_counts(data)) > 1
-    return partial(crowd, source(posterior, key, num_draws), data, num_draws) if several else None
-
-
-@partial(jax.jit, static_argnames=("gold", "candidates"))
-def _draw_labels(
-    key: Key, sites: Mapping[str, Array], data: Annotations, gold: str, candidates: str
-) -> Int[Array, "draw item"]:
+@jax.jit
+def _draw_labels(key: Key, sites: Mapping[str, Array], resolved: Resolved) -> Int[Array, "draw item"]:
     """Draw the labels given the skills of each draw."""
-    prior = log_prior(data, gold, candidates)
+    prior, data = log_prior(resolved), resolved.data
 
     def one(given: tuple[Key, Mapping[str, Array]]) -> Int[Array, " item"]:
         key, skills = given
@@ -135,24 +133,10 @@ def _draw_labels(
     return jax.lax.map(one, (jax.random.split(key, len(sites["competence"])), sites))
 
 
-def draw(posterior: Posterior, data: Annotations, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
-    """Return draws of ``competence`` ``(draw, annotator)`` and ``guess`` ``(draw, annotator, label)``."""
-    return over_draws(lambda skills: skills, source(posterior, key, num_draws))._asdict()
-
-
-def factors(posterior: Posterior) -> dict[str, dist.Distribution]:
-    """Return q(θ) and q(ξ)."""
-    return {"competence": dist.Beta(posterior.knows, posterior.guesses), "guess": dist.Dirichlet(posterior.guess)}
-
-
-def _guess_count(count: float) -> dict[str, Symmetric]:
-    return {"guess": Symmetric(count)}
-
-
 MODEL = Model(
     name="mace",
     title="annotators who know the label or guess (MACE), by variational Bayes as published, Gibbs or EM",
-    citation="""@inproceedings{hovy2013learning,
+    paper="""@inproceedings{hovy2013learning,
   title     = {Learning whom to trust with {MACE}},
   author    = {Hovy, Dirk and Berg-Kirkpatrick, Taylor and Vaswani, Ashish and Hovy, Eduard},
   booktitle = {Proceedings of the 2013 Conference of the North American Chapter of the Association for Computational
@@ -160,39 +144,21 @@ MODEL = Model(
   pages     = {1120--1130},
   year      = {2013}
 }""",
-    data=Annotations,
-    methods=("cavi", "gibbs", "em", "nuts", "svi"),
-    model=model,
+    takes=(Annotations,),
+    settings=Settings,
     priors=Priors,
-    prior_options={
-        "guess_count": ("pseudo-count of each label among the guesses of an annotator: 10", _guess_count),
-    },
-    options=(
-        GOLD,
-        Option(
-            name="candidates", kind=str, default="closed", choices=("closed", "observed"),
-            help="which labels an item can have: all of them (closed), or those that somebody gave it (observed)",
-        ),
-        Option(
-            name="restarts", kind=int, default=0, minimum=0.0,
-            help="random starts of cavi and em beside the flat one; the one with the highest objective goes on",
-        ),
-        Option(
-            name="smoothing", kind=float, default=0.01, minimum=0.0,
-            help="of em: pseudo-count that the labels share, as in the published program; 0 for maximum likelihood",
-        ),
+    sites=Sites(
+        Site("competence", plates=("annotator",), family=dist.Beta, prior_plates=("annotator",)),
+        Site("guess", plates=("annotator",), event=("label",), family=dist.Dirichlet, prior_plates=("annotator",)),
+        hidden={"probability": ("item", "label")},
     ),
-    posterior=Posterior,
-    cavi=CAVI,
-    gibbs=GIBBS,
-    em=EM,
-    draw=draw,
-    factors=factors,
+    density=density,
+    engines=(CAVI, GIBBS, EM, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables={"labels": labels, "probabilities": probabilities, "annotators": annotators, "guesses": guesses},
-    dims={
-        "competence": ("annotator",), "guess": ("annotator", "label"), "label_probability": ("item", "label"),
-    },
-    simulate=simulate,
-    log_likelihood=log_likelihood,
+    tables=TABLES,
+    simulation=Simulation(
+        draw=draw_data, empty=Annotations.empty, log_likelihood=log_likelihood,
+        sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3, "annotations_per_item": 5},
+    ),
 )  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate

@@ -27,15 +27,15 @@ The bound after the first half of a sweep is
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent, Shards, Terms, Total, alone
+from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
@@ -44,22 +44,11 @@ from consilience.models.mace.likelihood import (
     responsibilities,
     tables,
 )
-from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
+from consilience.models.mace.priors import PseudoCounts, pseudo_counts
 from consilience.models.mace.restarts import best_start
+from consilience.models.posterior import Closed
+from consilience.models.sites import Resolved
 from consilience.models.special import log_beta, log_normaliser
-
-__all__ = [
-    "CAVI",
-    "Posterior",
-    "Problem",
-    "State",
-    "expected_log_weights",
-    "prepare",
-    "shard",
-    "sites",
-    "start",
-    "step",
-]
 
 
 class Problem(NamedTuple):
@@ -78,32 +67,13 @@ class State(NamedTuple):
     guess: Float[Array, "annotator label"]
 
 
-class Posterior(NamedTuple):
-    """The approximate posterior.
-
-    Parameters
-    ----------
-    knows, guesses : shape ``(annotator,)``; the competence is Beta(knows, guesses).
-    guess : shape ``(annotator, label)``; what is guessed is Dirichlet(guess).
-    probability : shape ``(item, label)``; of the true label.
-    """
-
-    knows: Float[np.ndarray, " annotator"]
-    guesses: Float[np.ndarray, " annotator"]
-    guess: Float[np.ndarray, "annotator label"]
-    probability: Float[np.ndarray, "item label"]
-
-
-def prepare(
-    data: Annotations, priors: Priors, *, gold: str, candidates: str, restarts: int = 0, smoothing: float = 0.0
-) -> Problem:
+def prepare(resolved: Resolved) -> Problem:
     """Collect what the sweeps read; raises `NotConjugate` for priors that are not Beta and Dirichlet."""
-    dtype = jnp.result_type(float)
-    counts = PseudoCounts(*(np.asarray(values, dtype) for values in pseudo_counts(priors, data)))
-    return Problem(tables(data, gold, candidates), counts, np.arange(restarts, dtype=np.int32))
+    restart = np.arange(resolved.settings.restarts, dtype=np.int32)
+    return Problem(tables(resolved), pseudo_counts(resolved), restart)
 
 
-def start(key: Key, problem: Problem, total: Total = alone) -> State:
+def start(key: Key, problem: Problem, total: Total = unsharded) -> State:
     """Return the state after a first sweep from flat weights, or the best of several starts."""
     return best_start(
         key, problem.restart, problem.tables.counts,
@@ -112,15 +82,15 @@ def start(key: Key, problem: Problem, total: Total = alone) -> State:
     )  # fmt: skip
 
 
-def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
+def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
     """Return the state after one sweep, and the terms of the bound at the state that came in."""
     found = responsibilities(expected_log_weights(state), problem.tables, total)
     shared = [found.log_guessed.ravel(), *(-values for values in _divergences(state, problem.prior))]
     return _update(found, problem), Terms(found.log_evidence, jnp.concatenate(shared))
 
 
-def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
-    """Return the fields of the `Posterior`."""
+def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
+    """Return the parameters of q(θ) and q(ξ), and the probabilities of the labels."""
     found = responsibilities(expected_log_weights(state), problem.tables, total)
     return {**state._asdict(), "probability": found.probability}
 
@@ -161,5 +131,12 @@ def shard(problem: Problem, number: int) -> Shards:
     return divide_problem(problem, number, site="probability")
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
+def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
+    """Return q(θ), q(ξ) and the probabilities of the labels."""
+    competence = dist.Beta(values["knows"], values["guesses"])
+    factors = {"competence": competence, "guess": dist.Dirichlet(values["guess"])}
+    return Closed(factors, {"probability": values["probability"]})
+
+
+CAVI = Ascent(name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard)
 """The ascent, for the driver."""

@@ -12,15 +12,14 @@ The priors of the annotators play no part.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.annotations import Annotations
-from consilience.models.interface import Ascent, Shards, Terms, Total, alone
+from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
@@ -30,10 +29,9 @@ from consilience.models.mace.likelihood import (
     responsibilities,
     tables,
 )
-from consilience.models.mace.priors import Priors
 from consilience.models.mace.restarts import best_start
-
-__all__ = ["EM", "Problem", "State", "prepare", "shard", "sites", "start", "step"]
+from consilience.models.posterior import Estimate
+from consilience.models.sites import Resolved
 
 
 class Problem(NamedTuple):
@@ -52,15 +50,14 @@ class State(NamedTuple):
     guess: Float[Array, "annotator label"]
 
 
-def prepare(
-    data: Annotations, priors: Priors, *, gold: str, candidates: str, smoothing: float, restarts: int = 0
-) -> Problem:
+def prepare(resolved: Resolved) -> Problem:
     """Collect what the steps read."""
-    pseudo_count = jnp.asarray(smoothing / data.num_labels, jnp.result_type(float))
-    return Problem(tables(data, gold, candidates), pseudo_count, np.arange(restarts, dtype=np.int32))
+    settings = resolved.settings
+    pseudo_count = jnp.asarray(settings.smoothing / resolved.data.num_labels, jnp.result_type(float))
+    return Problem(tables(resolved), pseudo_count, np.arange(settings.restarts, dtype=np.int32))
 
 
-def start(key: Key, problem: Problem, total: Total = alone) -> State:
+def start(key: Key, problem: Problem, total: Total = unsharded) -> State:
     """Return the state after a first step from flat weights, or the best of several starts."""
     return best_start(
         key, problem.restart, problem.tables.counts,
@@ -69,7 +66,7 @@ def start(key: Key, problem: Problem, total: Total = alone) -> State:
     )  # fmt: skip
 
 
-def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
+def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
     """Return the state after one step, and the terms of the objective at the state that came in."""
     found = responsibilities(_weights(state), problem.tables, total)
     penalty = [xlogy(problem.smoothing, jnp.ravel(probability)) for probability in state]
@@ -78,10 +75,10 @@ def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, T
     )
 
 
-def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
+def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
     """Return the estimate, and the probabilities of the labels that it gives."""
     found = responsibilities(_weights(state), problem.tables, total)
-    return {"competence": state.knows, "guess": state.guess, "label_probability": found.probability}
+    return {"competence": state.knows, "guess": state.guess, "probability": found.probability}
 
 
 def _weights(state: State) -> LogWeights:
@@ -103,8 +100,13 @@ def _shares(counts: Float[Array, "annotator kind"]) -> Float[Array, "annotator k
 
 def shard(problem: Problem, number: int) -> Shards:
     """Divide the items of a problem; on the host."""
-    return divide_problem(problem, number, site="label_probability")
+    return divide_problem(problem, number, site="probability")
 
 
-EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, shard=shard)
+def finish(values: dict[str, Any], resolved: Resolved) -> Estimate:
+    """Return the estimate, and the probabilities of the labels."""
+    return Estimate({site: values[site] for site in ("competence", "guess")}, {"probability": values["probability"]})
+
+
+EM = Ascent(name="em", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard)
 """The ascent, for the driver."""

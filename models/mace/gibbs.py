@@ -29,25 +29,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models.interface import Gibbs
 from consilience.models.mace.likelihood import LogWeights, Tables, known_share, label_evidence, matches, tables
-from consilience.models.mace.priors import Priors, PseudoCounts, pseudo_counts
+from consilience.models.mace.priors import PseudoCounts, pseudo_counts
 from consilience.models.mace.skills import draw_log_skills
-
-__all__ = [
-    "GIBBS",
-    "Problem",
-    "State",
-    "log_likelihood",
-    "prepare",
-    "redraw",
-    "sites",
-    "start",
-    "state_at",
-    "sweep",
-]
+from consilience.models.sites import Resolved
 
 
 class Problem(NamedTuple):
@@ -65,24 +52,20 @@ class State(NamedTuple):
     log_guess: Float[Array, "annotator label"]
 
 
-def prepare(
-    data: Annotations, priors: Priors, *, gold: str, candidates: str, restarts: int = 0, smoothing: float = 0.0
-) -> Problem:
-    """Collect what the sweeps read; restarts and smoothing have no part here.
+def prepare(resolved: Resolved) -> Problem:
+    """Collect what the sweeps read.
 
     Raises
     ------
     NotConjugate : for priors that are not Beta and Dirichlet, and for weights that are no whole numbers.
     """
-    dtype = jnp.result_type(float)
-    counts = PseudoCounts(*(np.asarray(values, dtype) for values in pseudo_counts(priors, data)))
-    weight = np.asarray(data.weight, float)
+    weight = np.asarray(resolved.data.weight, float)
     if not np.array_equal(weight, np.round(weight)):
         raise NotConjugate(
             "the weights of some annotations are no whole numbers; the Gibbs sampler takes a weight as that many "
             "annotations"
         )
-    return Problem(tables(data, gold, candidates), counts)
+    return Problem(tables(resolved), pseudo_counts(resolved))
 
 
 def start(key: Key, problem: Problem) -> State:
@@ -107,7 +90,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     return {"competence": jnp.exp(state.log_knows), "guess": jnp.exp(state.log_guess)}
 
 
-def state_at(values: Mapping[str, Any], data: Annotations, problem: Problem) -> State:
+def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state at true values as ``simulate`` gives them."""
     competence, guess = (jnp.asarray(values[site], problem.prior.knows.dtype) for site in ("competence", "guess"))
     tiny = jnp.finfo(competence.dtype).tiny
@@ -163,7 +146,6 @@ def log_likelihood(state: State, problem: Problem) -> Float[Array, ""]:
 
 
 GIBBS = Gibbs(
-    prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at, redraw=redraw,
-    log_likelihood=log_likelihood,
-)  # fmt: skip
+    prepare=prepare, start=start, sweep=sweep, sites=sites, at=at, redraw=redraw, log_likelihood=log_likelihood
+)
 """The sampler, for the driver."""

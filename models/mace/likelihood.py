@@ -24,24 +24,9 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.gold import uses_gold
-from consilience.models.interface import Shards, Total, alone
+from consilience.models.interface import Shards, Total, unsharded
 from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
-
-__all__ = [
-    "LogWeights",
-    "Responsibilities",
-    "Tables",
-    "known_share",
-    "label_evidence",
-    "label_log_likelihood",
-    "log_prior",
-    "log_weights",
-    "divide_problem",
-    "matches",
-    "require_annotators",
-    "responsibilities",
-    "tables",
-]
+from consilience.models.sites import Resolved
 
 
 class Tables(NamedTuple):
@@ -88,7 +73,12 @@ class Responsibilities(NamedTuple):
 
 
 def require_annotators(data: Annotations) -> None:
-    """Refuse counts of labels, of which nobody knows who gave them."""
+    """Refuse counts of labels, of which nobody knows who gave them.
+
+    Raises
+    ------
+    UnsupportedRequest : the data have no annotators.
+    """
     if data.num_annotators == 0:
         raise UnsupportedRequest(
             "the data do not say who gave which label, and 'mace' is about annotators; give a column of annotators, or "
@@ -96,13 +86,14 @@ def require_annotators(data: Annotations) -> None:
         )
 
 
-def tables(data: Annotations, gold: str, candidates: str) -> Tables:
+def tables(resolved: Resolved) -> Tables:
     """Sort the annotations; on the host.
 
     Raises
     ------
     UnsupportedRequest : the annotators are unknown, or items times labels are too many.
     """
+    data = resolved.data
     require_annotators(data)
     item, annotator, label = (np.asarray(column, np.int64) for column in (data.item, data.annotator, data.label))
     largest = max(data.num_items, data.num_annotators) * data.num_labels
@@ -120,7 +111,7 @@ def tables(data: Annotations, gold: str, candidates: str) -> Tables:
         cell=cell[order].astype(np.int32),
         weight=weight[order].astype(dtype),
         counts=counts.reshape(data.num_annotators, data.num_labels).astype(dtype),
-        log_prior=log_prior(data, gold, candidates),
+        log_prior=log_prior(resolved),
     )
 
 
@@ -160,15 +151,14 @@ def divide_problem(problem: Any, number: int, *, site: str) -> Shards:
     return Shards(problem._replace(tables=tables, **copies(shared, number)), {site: lengths})
 
 
-def log_prior(data: Annotations, gold: str, candidates: str) -> Float[Array, "item label"]:
+def log_prior(resolved: Resolved) -> Float[Array, "item label"]:
     """Return the log prior of every item's true label: all labels alike, -inf where one is ruled out.
 
-    Parameters
-    ----------
-    gold : "use" leaves an item whose gold label is known that label alone; "ignore".
-    candidates : "observed" rules out labels that nobody gave the item, unless it has no annotations; "closed".
+    The setting ``gold`` "use" leaves an item whose gold label is known that label alone; ``candidates`` "observed"
+    rules out labels that nobody gave the item, unless it has no annotations.
     """
-    return _log_prior(data, uses_gold(data, gold), candidates)
+    data, settings = resolved.data, resolved.settings
+    return _log_prior(data, uses_gold(data, settings.gold), settings.candidates)
 
 
 @partial(jax.jit, static_argnames=("use_gold", "candidates"))
@@ -211,7 +201,7 @@ def known_share(weights: LogWeights) -> Float[Array, "annotator label"]:
     return jax.nn.sigmoid(weights.knows[:, None] - weights.guess)
 
 
-def responsibilities(weights: LogWeights, tables: Tables, total: Total = alone) -> Responsibilities:
+def responsibilities(weights: LogWeights, tables: Tables, total: Total = unsharded) -> Responsibilities:
     """Do the E-step; ``total`` sums over the shards of a divided problem."""
     log_joint = tables.log_prior + label_evidence(weights, tables)
     log_evidence = jax.nn.logsumexp(log_joint, axis=1)

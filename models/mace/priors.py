@@ -6,17 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
 from consilience.arrays import Float
-from consilience.data.annotations import Annotations
-from consilience.errors import NotConjugate
 from consilience.models.dirichlet import Symmetric
-from consilience.models.interface import checked_prior
-
-__all__ = ["KnowsGuesses", "Priors", "PseudoCounts", "pseudo_counts", "skill_priors"]
+from consilience.models.sites import Resolved
 
 
 @dataclass(frozen=True)
@@ -59,40 +55,20 @@ class Priors:
 
 
 class PseudoCounts(NamedTuple):
-    """Parameters of conjugate priors, float64: Beta(knows, guesses) and Dirichlet(guess) of each annotator."""
+    """Parameters of conjugate priors: Beta(knows, guesses) and Dirichlet(guess) of each annotator."""
 
     knows: Float[np.ndarray, " annotator"]
     guesses: Float[np.ndarray, " annotator"]
     guess: Float[np.ndarray, "annotator label"]
 
 
-def skill_priors(priors: Priors, data: Annotations) -> tuple[dist.Distribution, dist.Distribution]:
-    """Return the distributions of the sites ``competence`` and ``guess``, both of batch shape ``(annotator,)``."""
-    competence = checked_prior("competence", priors.competence, data, ())
-    guess = checked_prior("guess", priors.guess, data, (data.num_labels,))
-    return competence.expand((data.num_annotators,)), guess.expand((data.num_annotators,))
-
-
-def pseudo_counts(priors: Priors, data: Annotations) -> PseudoCounts:
-    """Return the parameters of the priors of all annotators.
+def pseudo_counts(resolved: Resolved) -> PseudoCounts:
+    """Return the parameters of the priors of all annotators, in the precision of programs.
 
     Raises
     ------
     NotConjugate : the prior of ``competence`` is no Beta distribution, or that of ``guess`` no Dirichlet distribution.
     """
-    with jax.enable_x64(True):
-        competence, guess = (_unexpanded(prior) for prior in skill_priors(priors, data))
-        if not isinstance(competence, dist.Beta):
-            raise NotConjugate("site 'competence': closed-form updates need a Beta prior")
-        if not isinstance(guess, dist.Dirichlet):
-            raise NotConjugate("site 'guess': closed-form updates need a Dirichlet prior")
-        size = (data.num_annotators,)
-        return PseudoCounts(
-            np.broadcast_to(np.asarray(competence.concentration1, float), size),
-            np.broadcast_to(np.asarray(competence.concentration0, float), size),
-            np.broadcast_to(np.asarray(guess.concentration, float), (*size, data.num_labels)),
-        )
-
-
-def _unexpanded(prior: dist.Distribution) -> dist.Distribution:
-    return prior.base_dist if isinstance(prior, dist.ExpandedDistribution) else prior
+    dtype = jnp.result_type(float)
+    competence, guess = (resolved.concentration(site).astype(dtype) for site in ("competence", "guess"))
+    return PseudoCounts(competence[:, 0], competence[:, 1], guess)

@@ -20,8 +20,6 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.models.interface import Terms, Total
 from consilience.models.mace.likelihood import LogWeights
 
-__all__ = ["best_start", "flat_weights", "random_weights"]
-
 # As many sweeps as the published program makes.
 _SWEEPS = 50
 

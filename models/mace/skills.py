@@ -5,7 +5,7 @@ Skills of all draws are never built where there is a closed form: each draw is m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,22 +15,11 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.mace.cavi import Posterior
+from consilience.models.crowds import annotation_shares, several_annotators
+from consilience.models.posterior import Posterior
 from consilience.models.random import log_gamma
 from consilience.models.truth import Crowd
-
-__all__ = [
-    "Drawn",
-    "Skills",
-    "Source",
-    "annotation_counts",
-    "average_confusion",
-    "crowd",
-    "draw_log_skills",
-    "guesses",
-    "over_draws",
-    "source",
-]
+from consilience.models.truth.classes import Rows
 
 
 class Skills(NamedTuple):
@@ -41,9 +30,10 @@ class Skills(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Draws that are made of a closed form: one for each key."""
+    """Draws that are made of a closed form: one for each key; Beta and Dirichlet parameters of each annotator."""
 
-    posterior: Posterior
+    competence: Float[Array, "annotator 2"]
+    guess: Float[Array, "annotator label"]
     keys: Key
 
 
@@ -51,24 +41,24 @@ Source = Skills | Drawn
 """Where draws of skills come from: stored ones, or a closed form and keys."""
 
 
-def source(posterior: Posterior | Mapping[str, Any], key: Key, num_draws: int) -> Source:
+def source(posterior: Posterior, key: Key, num_draws: int) -> Source:
     """Return where the draws come from; stored draws need neither key nor number."""
-    if isinstance(posterior, Posterior):
-        return Drawn(posterior, jax.random.split(key, num_draws))
-    return Skills(jnp.asarray(posterior["competence"]), jnp.asarray(posterior["guess"]))
+    if posterior.form == "closed":
+        return Drawn(posterior.competence, posterior.guess, jax.random.split(key, num_draws))
+    draws = posterior.draws()
+    return Skills(jnp.asarray(draws["competence"]), jnp.asarray(draws["guess"]))
 
 
 def over_draws(function: Callable[[Skills], Any], source: Source) -> Any:
     """Apply a function to the skills of each draw, one after the other; the results get a draw axis in front."""
     if isinstance(source, Drawn):
-        return jax.lax.map(lambda key: function(_draw(source.posterior, key)), source.keys)
+        return jax.lax.map(lambda key: function(_draw(source.competence, source.guess, key)), source.keys)
     return jax.lax.map(function, source)
 
 
 @jax.jit
-def _draw(posterior: Posterior, key: Key) -> Skills:
-    competence = jnp.stack([jnp.asarray(posterior.knows), jnp.asarray(posterior.guesses)])
-    log_share, log_guess = draw_log_skills(key, competence, jnp.asarray(posterior.guess))
+def _draw(competence: Float[Array, "annotator 2"], guess: Float[Array, "annotator label"], key: Key) -> Skills:
+    log_share, log_guess = draw_log_skills(key, jnp.asarray(competence).T, jnp.asarray(guess))
     return Skills(jnp.exp(log_share[0]), jnp.exp(log_guess))
 
 
@@ -84,36 +74,34 @@ def draw_log_skills(
     return jax.nn.log_softmax(log_share, axis=0), jax.nn.log_softmax(log_guess.reshape(guess.shape), axis=1)
 
 
-def crowd(source: Source, data: Annotations, num_draws: int) -> Crowd:
+def crowd(posterior: Posterior, data: Annotations, key: Key, num_draws: int) -> Crowd:
     """Say how the annotators of the data err, in as many draws; those of an estimate are all alike."""
-    count = annotation_counts(data)
-    agreement = np.asarray(_agreement_draws(source, count / count.sum()))
-    return Crowd(np.broadcast_to(agreement, (num_draws, data.num_labels)), partial(_annotate, source, data))
+    confusion = partial(average_confusion, posterior, data)
+    if not several_annotators(data):
+        return Crowd(confusion)
+    drawn = source(posterior, key, num_draws)
+    return Crowd(confusion, partial(_agreement_of, drawn, data, num_draws), partial(_annotate, drawn, data))
 
 
-def average_confusion(
-    posterior: Posterior | Mapping[str, Any], data: Annotations
-) -> Float[np.ndarray, "label label"]:
+def _agreement_of(source: Source, data: Annotations, num_draws: int) -> Float[np.ndarray, "draw label"]:
+    agreement = np.asarray(_agreement_draws(source, annotation_shares(data)))
+    return np.broadcast_to(agreement, (num_draws, data.num_labels))
+
+
+def average_confusion(posterior: Posterior, data: Annotations) -> Float[np.ndarray, "label label"]:
     r"""Return the posterior mean of :math:`\sum_j s_j (\theta_j 1[l = t] + (1 - \theta_j) \xi_{jl})`, s_j parts of all.
 
     That is how probably an annotator, taken by how much they annotate, gives an item of true label t the label l.
     """
-    if isinstance(posterior, Posterior):
-        knows, guesses, one = (np.asarray(values, float) for values in posterior[:3])
-        competence = knows / (knows + guesses)
-        guessed = (1 - competence)[:, None] * one / one.sum(axis=1, keepdims=True)
+    if posterior.form == "closed":
+        competence = posterior.summary("competence").mean
+        guessed = (1 - competence)[:, None] * posterior.summary("guess").mean
     else:
-        competence = np.asarray(posterior["competence"]).mean(axis=0, dtype=float)
-        guessed = np.einsum("dj,djl->jl", 1 - np.asarray(posterior["competence"], float), posterior["guess"])
-        guessed /= len(posterior["competence"])
-    count = annotation_counts(data)
-    share = count / max(count.sum(), np.finfo(float).tiny)
+        draws = {site: np.asarray(values, float) for site, values in posterior.draws().items()}
+        competence = draws["competence"].mean(axis=0)
+        guessed = np.einsum("dj,djl->jl", 1 - draws["competence"], draws["guess"]) / len(draws["guess"])
+    share = annotation_shares(data)
     return share @ competence * np.eye(data.num_labels) + share @ guessed
-
-
-def annotation_counts(data: Annotations) -> Float[np.ndarray, " annotator"]:
-    """Return how many annotations each annotator made, weights summed."""
-    return np.bincount(np.asarray(data.annotator), np.asarray(data.weight, float), data.num_annotators)
 
 
 @jax.jit
@@ -136,18 +124,23 @@ def _agreement(skills: Skills, share: Float[Array, " annotator"]) -> Float[Array
 
 
 def _annotate(
-    source: Source, data: Annotations, random: np.random.Generator, draw: int, label: Int[np.ndarray, " item"]
+    source: Source,
+    data: Annotations,
+    random: np.random.Generator,
+    draw: int,
+    label: Int[np.ndarray, " item"],
+    rows: Rows,
 ) -> Int[np.ndarray, " annotation"]:
     """Let the annotators of the data label items of given labels, with the skills of one draw."""
     skills = _one(source, draw)
-    annotator = np.asarray(data.annotator)
+    annotator, item = np.asarray(data.annotator)[rows], np.asarray(data.item)[rows]
     knows = random.random(len(annotator)) < np.asarray(skills.competence, float)[annotator]
-    return np.where(knows, np.asarray(label)[data.item], guesses(random, np.asarray(skills.guess, float), annotator))
+    return np.where(knows, np.asarray(label)[item], guesses(random, np.asarray(skills.guess, float), annotator))
 
 
 def _one(source: Source, draw: int) -> Skills:
     if isinstance(source, Drawn):
-        return _draw(source.posterior, source.keys[draw])
+        return _draw(source.competence, source.guess, source.keys[draw])
     return jax.tree.map(lambda values: values[draw % len(values)], source)
 
 

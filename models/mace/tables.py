@@ -5,108 +5,103 @@ An estimate by EM has no intervals: they are NaN.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from consilience.arrays import Float, Int
-from consilience.data.annotations import Annotations
-from consilience.models.mace.cavi import Posterior
-from consilience.models.mace.skills import annotation_counts
-from consilience.models.truth import LabelDraws, LabelProbabilities, Truth
-
-__all__ = ["annotators", "guesses", "labels", "probabilities"]
-
-_TAIL = 0.025
+from consilience.models.crowds import INTERVAL, LABELS, PROBABILITIES, annotation_counts
+from consilience.models.interface import Column, Table
+from consilience.models.posterior import Interval, Posterior, beta_of_moments
+from consilience.models.sites import Resolved
+from consilience.models.truth.classes import LabelTruth
 
 
-def labels(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the most probable label of each item."""
-    return truth.leading()
-
-
-def probabilities(posterior: Any, data: Annotations, truth: Any) -> dict[str, np.ndarray]:
-    """Table of how probable each label of each item is; of a sampler's fit, those labels that were drawn."""
-    entries, probability = truth.label_probabilities()
-    return {"item": entries.item, "label": entries.class_, "probability": probability}
-
-
-def annotators(posterior: Any, data: Annotations, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the annotators.
+def annotators(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
+    """Return the annotators.
 
     ``annotations`` is how many there are, ``accuracy`` the probability of being right on an item whose label is drawn
     as often as the items are believed to have it, ``competence`` that of knowing.
     """
-    if isinstance(posterior, Posterior):
-        knows, guesses = (np.asarray(values, float) for values in (posterior.knows, posterior.guesses))
-        accuracy = _accuracy(posterior, _prevalence(truth))
-        competence = _described(knows / (knows + guesses), knows, guesses)
+    data, prevalence = resolved.data, _prevalence(truth)
+    if posterior.form == "closed":
+        accuracy = _accuracy(posterior, prevalence)
     else:
-        knowing = np.asarray(posterior["competence"], float)
-        luck = np.asarray(posterior["guess"], float) @ _prevalence(truth)
-        accuracy, competence = _of_draws(knowing + (1 - knowing) * luck), _of_draws(knowing)
-    columns = {"annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data)}
-    named = zip(("competence", "competence_lower", "competence_upper"), competence, strict=True)
-    return columns | dict(zip(("accuracy", "lower", "upper"), accuracy, strict=True)) | dict(named)
+        accuracy = posterior.summary(lambda draws: _accuracy_of_draws(draws, prevalence))
+    competence = posterior.summary("competence")
+    return {
+        "annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data),
+        "accuracy": accuracy.mean, "lower": accuracy.lower, "upper": accuracy.upper,
+        "competence": competence.mean, "competence_lower": competence.lower, "competence_upper": competence.upper,
+    }  # fmt: skip
 
 
 def guesses(
-    posterior: Any, data: Annotations, truth: Truth, annotators: Int[np.ndarray, " chosen"] | None = None
+    posterior: Posterior, resolved: Resolved, truth: LabelTruth, annotators: Int[np.ndarray, " chosen"] | None = None
 ) -> dict[str, np.ndarray]:
-    """Table of what each annotator says when it guesses, one row for each label.
+    """Return what each annotator says when it guesses, one row for each label.
 
     Parameters
     ----------
     annotators : codes of those to tabulate; all by default.
     """
+    data = resolved.data
     chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
     place, label = np.indices((len(chosen), data.num_labels)).reshape(2, -1)
-    if isinstance(posterior, Posterior):
-        one = np.asarray(posterior.guess, float)[chosen]
-        total = one.sum(axis=1, keepdims=True)
-        values = _described(one / total, one, total - one)
-    else:
-        values = _of_draws(np.asarray(posterior["guess"], float)[:, chosen])
-    named = zip(("probability", "lower", "upper"), values, strict=True)
-    return {"annotator": chosen[place], "label": label, **{name: column.ravel() for name, column in named}}
+    found = posterior.summary("guess", where=chosen)
+    values = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
+    return {"annotator": chosen[place], "label": label, **{name: column.ravel() for name, column in values.items()}}
 
 
-def _prevalence(truth: Truth) -> Float[np.ndarray, " label"]:
+def _prevalence(truth: LabelTruth) -> Float[np.ndarray, " label"]:
     """Return how frequent each label is among the items."""
-    assert isinstance(truth, LabelProbabilities | LabelDraws)
-    entries, probability = truth.label_probabilities()
-    return np.bincount(entries.class_, probability, truth.num_classes) / truth.num_items
+    found = truth.label_probabilities()
+    return np.bincount(found.code, found.probability, truth.num_classes) / truth.num_units
 
 
-def _accuracy(posterior: Posterior, prevalence: Float[np.ndarray, " label"]) -> tuple[np.ndarray, ...]:
+def _accuracy_of_draws(
+    draws: Mapping[str, Any], prevalence: Float[np.ndarray, " label"]
+) -> Float[np.ndarray, "draw annotator"]:
+    knowing = np.asarray(draws["competence"], float)
+    return knowing + (1 - knowing) * (np.asarray(draws["guess"], float) @ prevalence)
+
+
+def _accuracy(posterior: Posterior, prevalence: Float[np.ndarray, " label"]) -> Interval:
     r"""Return mean and interval of :math:`1 - (1 - \theta_j)(1 - \sum_t p_t \xi_{jt})`.
 
     Mean and variance are exact, since competence and guesses are independent; the interval is that of the Beta
     distribution that has them.
     """
-    knows, guesses = (np.asarray(values, float) for values in (posterior.knows, posterior.guesses))
+    knows, guesses = np.asarray(posterior.competence, float).T
     guess = np.asarray(posterior.guess, float)
     total, share = guess.sum(axis=1), guess / guess.sum(axis=1, keepdims=True)
     guessing, luck = guesses / (knows + guesses), share @ prevalence
     guessing_square = guessing * (guesses + 1) / (knows + guesses + 1)
     luck_variance = (share @ prevalence**2 - luck**2) / (total + 1)
     wrong = guessing * (1 - luck)
-    variance = guessing_square * ((1 - luck) ** 2 + luck_variance) - wrong**2
-    size = wrong * (1 - wrong) / np.maximum(variance, np.finfo(float).tiny) - 1
-    return _described(1 - wrong, (1 - wrong) * size, wrong * size)
+    return beta_of_moments(1 - wrong, guessing_square * ((1 - luck) ** 2 + luck_variance) - wrong**2)
 
 
-def _described(mean: np.ndarray, one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return a mean and the interval of Beta(one, other); where one of them is zero nothing is uncertain."""
-    proper = (one > 0) & (other > 0)
-    one, other = np.where(proper, one, 1.0), np.where(proper, other, 1.0)
-    bounds = (np.where(proper, special.betaincinv(one, other, level), mean) for level in (_TAIL, 1 - _TAIL))
-    return mean, *bounds
-
-
-def _of_draws(draws: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return mean and interval of draws; of a single one, an estimate, no interval is known."""
-    unknown = np.full((2, *draws.shape[1:]), np.nan)
-    lower, upper = np.quantile(draws, [_TAIL, 1 - _TAIL], axis=0) if len(draws) > 1 else unknown
-    return draws.mean(axis=0), lower, upper
+TABLES = (
+    LABELS,
+    PROBABILITIES,
+    Table(
+        name="annotators", help="How often each annotator is right, and how often she knows the label.",
+        make=annotators,
+        columns=(
+            Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
+            Column("accuracy", help="share of right labels"), *INTERVAL,
+            Column("competence", help="probability of knowing the label"),
+            Column("competence_lower", help="end of its central 95 % interval"),
+            Column("competence_upper", help="its other end"),
+        ),
+    ),
+    Table(
+        name="guesses", help="What each annotator says when she guesses.", make=guesses,
+        columns=(
+            Column("annotator", "annotator"), Column("label", "class"),
+            Column("probability", help="of the label, of a guess"), *INTERVAL,
+        ),
+    ),
+)  # fmt: skip

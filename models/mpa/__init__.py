@@ -49,136 +49,117 @@ over annotations, to the inside of which it belongs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpyro
 import numpyro.distributions as dist
 
-from consilience.arrays import Array, Float, Key
+from consilience.arrays import Array, Float
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
-from consilience.models.gold import GOLD
-from consilience.models.interface import Model, Option
+from consilience.models import settings
+from consilience.models.gold import gold_setting
+from consilience.models.interface import Generic, Model, Simulation
 from consilience.models.mpa.candidates import num_classes
-from consilience.models.mpa.cavi import CAVI, Posterior
+from consilience.models.mpa.cavi import CAVI
 from consilience.models.mpa.gibbs import GIBBS
 from consilience.models.mpa.labels import truth
 from consilience.models.mpa.likelihood import log_likelihood
 from consilience.models.mpa.mirror import canonical
-from consilience.models.mpa.priors import BetaPrior, Priors, check_fixed, learned_priors, site_prior
-from consilience.models.mpa.simulation import simulate
-from consilience.models.mpa.tables import ambiguous, annotators, candidates, hyperparameters, labels
+from consilience.models.mpa.priors import BetaPrior, Priors, check_fixed, learned_priors
+from consilience.models.mpa.simulation import draw_data
+from consilience.models.mpa.tables import TABLES
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
 
-__all__ = [
-    "MODEL",
-    "BetaPrior",
-    "Posterior",
-    "Priors",
-    "canonical",
-    "draw",
-    "learned_priors",
-    "log_likelihood",
-    "model",
-    "simulate",
-    "truth",
-]
+__all__ = ["MODEL", "BetaPrior", "Priors", "Settings", "learned_priors", "model", "simulate"]
 
 
-def model(
-    data: Any, priors: Priors | None = None, *, candidates: str = "observed", gold: str = "ignore",
-    hyperparameters: str = "fixed", decisions: str = "separate", author: int = 0,
-) -> None:  # fmt: skip
-    """State the joint density of profiles and annotations as a NumPyro model.
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `mpa`; see the fields."""
+
+    candidates: str = setting(
+        "observed", "which labels may be true of an item: those that it got, or all of a closed list",
+        choices=("observed", "closed"),
+    )  # fmt: skip
+    gold: str = gold_setting()
+    hyperparameters: str = setting(
+        "fixed",
+        "of sensitivities and specificities: those of the priors, or learned by cavi for each class",
+        choices=("fixed", "learned"),
+    )
+    decisions: str = setting(
+        "separate",
+        "of the candidates' probabilities: by the odds that each is true by itself, as published, or of an "
+        "annotator's choice of one of them, which is as sure as it is right",
+        choices=("separate", "joint"),
+    )
+    author: int = setting(
+        0, "1 ends coordinate ascent and breaks ties as the author's program does; needs float64", choices=(0, 1)
+    )
+
+    def sizes(self, data: Any) -> dict[str, int]:
+        """Return the number of classes: of mentions those of their antecedents, else the labels."""
+        return {"class": num_classes(data)}
+
+
+def density(resolved: Resolved) -> None:
+    """State the joint density of profiles and annotations.
 
     How one label of an item is taken (``decisions``), and ``author``, have no part in it.
     """
-    check_fixed(hyperparameters)
-    size = num_classes(data)
-    prevalence_prior, sensitivity_prior, specificity_prior = (
-        site_prior(site, priors or Priors(), data, size) for site in ("prevalence", "sensitivity", "specificity")
-    )
-    with numpyro.plate("class", size, dim=-1):
-        prevalence = numpyro.sample("prevalence", prevalence_prior)
-        with numpyro.plate("annotator", data.num_annotators, dim=-2):
-            sensitivity = numpyro.sample("sensitivity", sensitivity_prior)
-            specificity = numpyro.sample("specificity", specificity_prior)
-    of_item = log_likelihood(data, prevalence, sensitivity, specificity, candidates, gold)
+    check_fixed(resolved.settings.hyperparameters)
+    with numpyro.plate("class", resolved.size("class"), dim=-1):
+        sites = {"prevalence": numpyro.sample("prevalence", resolved.prior("prevalence"))}
+        with numpyro.plate("annotator", resolved.data.num_annotators, dim=-2):
+            for site in ("sensitivity", "specificity"):
+                sites[site] = numpyro.sample(site, resolved.prior(site))
+    of_item = log_likelihood_of_sites(sites, resolved)
     with numpyro.plate("item", len(of_item)):
         numpyro.factor("annotations", of_item)
 
 
-def log_likelihood_of_sites(
-    sites: Any, data: Any, *, candidates: str = "observed", gold: str = "ignore", **options: Any
-) -> Float[Array, " item"]:
+def log_likelihood_of_sites(sites: Mapping[str, Any], resolved: Resolved) -> Float[Array, " item"]:
     """Return the log probability of the decisions on each item's candidates, given one draw of the sites."""
-    return log_likelihood(data, sites["prevalence"], sites["sensitivity"], sites["specificity"], candidates, gold)
+    settings = resolved.settings
+    return log_likelihood(
+        resolved.data, sites["prevalence"], sites["sensitivity"], sites["specificity"], settings.candidates,
+        settings.gold,
+    )  # fmt: skip
 
 
-def draw(posterior: Posterior, data: Any, *, key: Key, num_draws: int, **options: Any) -> dict[str, Array]:
-    """Return draws of prevalence and profiles from what coordinate ascent ended with."""
-    keys = jax.random.split(key, 3)
-    return {
-        site: jax.random.beta(one, parameters[..., 0], parameters[..., 1], (num_draws, *parameters.shape[:-1]))
-        for one, site, parameters in zip(keys, Posterior._fields, posterior[:3], strict=False)
-    }
-
-
-def factors(posterior: Posterior) -> dict[str, dist.Beta]:
-    """Return q(π), q(α) and q(β)."""
-    named = zip(Posterior._fields, posterior[:3], strict=False)
-    return {site: dist.Beta(parameters[..., 0], parameters[..., 1]) for site, parameters in named}
-
+_PROFILE = {"plates": ("annotator", "class"), "family": dist.Beta, "prior_plates": ("class",)}
 
 MODEL = Model(
     name="mpa",
     title="mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity",
-    citation="""@inproceedings{paun2018probabilistic,
+    paper="""@inproceedings{paun2018probabilistic,
   title     = {A Probabilistic Annotation Model for Crowdsourcing Coreference},
   author    = {Paun, Silviu and Chamberlain, Jon and Kruschwitz, Udo and Yu, Juntao and Poesio, Massimo},
   booktitle = {Proceedings of the 2018 Conference on Empirical Methods in Natural Language Processing},
   pages     = {1926--1937},
   year      = {2018}
 }""",
-    data=Annotations,
-    also=(Mentions,),
-    methods=("cavi", "gibbs", "nuts", "svi"),
-    model=model,
+    takes=(Annotations, Mentions),
+    settings=Settings,
     priors=Priors,
-    options=(
-        Option(
-            name="candidates", kind=str, default="observed", choices=("observed", "closed"),
-            help="which labels may be true of an item: those that it got, or all of a closed list",
-        ),
-        GOLD,
-        Option(
-            name="hyperparameters", kind=str, default="fixed", choices=("fixed", "learned"),
-            help="of sensitivities and specificities: those of the priors, or learned by cavi for each class",
-        ),
-        Option(
-            name="decisions", kind=str, default="separate", choices=("separate", "joint"),
-            help="of the candidates' probabilities: by the odds that each is true by itself, as published, or of an "
-            "annotator's choice of one of them, which is as sure as it is right",
-        ),
-        Option(
-            name="author", kind=int, default=0, choices=(0, 1),
-            help="1 ends coordinate ascent and breaks ties as the author's program does; needs float64",
-        ),
+    sites=Sites(
+        Site("prevalence", plates=("class",), family=dist.Beta, prior_plates=("class",)),
+        Site("sensitivity", **_PROFILE),
+        Site("specificity", **_PROFILE),
+        canonical=canonical,
+        hidden={"log_odds": ("pair",), "sensitivity_prior": ("class", "2"), "specificity_prior": ("class", "2")},
     ),
-    posterior=Posterior,
-    draw=draw,
-    factors=factors,
-    cavi=CAVI,
-    gibbs=GIBBS,
+    density=density,
+    engines=(CAVI, GIBBS, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables={
-        "labels": labels, "candidates": candidates, "annotators": annotators, "ambiguous": ambiguous,
-        "hyperparameters": hyperparameters,
-    },
-    dims={
-        "prevalence": ("class",), "sensitivity": ("annotator", "class"), "specificity": ("annotator", "class"),
-    },
-    simulate=simulate,
-    log_likelihood=log_likelihood_of_sites,
-    canonical=canonical,
+    tables=TABLES,
+    simulation=Simulation(
+        draw=draw_data, empty=Annotations.empty, log_likelihood=log_likelihood_of_sites,
+        sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3, "annotations_per_item": None},
+    ),
 )  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate

@@ -28,10 +28,9 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import MENTION_TYPES, Mentions
-from consilience.errors import UnsupportedRequest
+from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.gold import uses_gold
-
-__all__ = ["Candidates", "Tables", "candidates_of", "check_data", "class_names", "num_classes", "of_decisions"]
+from consilience.notes import Remedy
 
 
 class Tables(NamedTuple):
@@ -261,11 +260,19 @@ def _finish(
 
 
 def check_data(data: Mentions | Annotations, candidates: str, gold: str = "ignore") -> None:
-    """Refuse data that do not say who labelled, closed lists of labels that point to other mentions, missing gold."""
+    """Refuse data that do not say who labelled, closed lists of labels that point to other mentions, missing gold.
+
+    Raises
+    ------
+    UnsupportedRequest : gold labels are asked for and there are none; the labels are an open list, and candidates
+        are closed; or nobody knows who labelled.
+    TooLarge : the profiles of all annotators would not fit.
+    """
     uses_gold(data, gold)
     if isinstance(data, Mentions) and candidates == "closed":
         raise UnsupportedRequest(
-            "the labels of a mention are an open list, its possible antecedents; use candidates='observed'"
+            "the labels of a mention are an open list, its possible antecedents; use {candidates}",
+            Remedy("candidates", "observed"),
         )
     if data.num_annotators == 0:
         raise UnsupportedRequest(
@@ -274,7 +281,7 @@ def check_data(data: Mentions | Annotations, candidates: str, gold: str = "ignor
         )
     cells = data.num_annotators * num_classes(data)
     if cells > np.iinfo(np.int32).max:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"the profiles of {data.num_annotators:,} annotators in {num_classes(data):,} classes are {cells:,} "
             "numbers each, which is too many; leave out labels that nobody gave"
         )

@@ -25,33 +25,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from jax.scipy.special import digamma, polygamma
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import UnsupportedRequest
-from consilience.models.interface import Ascent, Shards, Terms, Total, alone
-from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
-from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters
+from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
+from consilience.models.mpa.candidates import Tables, candidates_of
+from consilience.models.mpa.priors import SITES, BetaParameters, beta_parameters
 from consilience.models.mpa.updates import by_pair, counts, divide_tables, log_odds, typed
+from consilience.models.posterior import Closed
 from consilience.models.rows import copies
+from consilience.models.sites import Resolved
 from consilience.models.special import log_beta
-
-__all__ = [
-    "CAVI",
-    "Posterior",
-    "Problem",
-    "State",
-    "bound",
-    "expected_log_odds",
-    "learn",
-    "prepare",
-    "problem_of",
-    "settled",
-    "shard",
-    "sites",
-    "start",
-    "step",
-]
+from consilience.notes import Remedy
 
 # The author's start, and the author's stop.
 _HEAD_START = 1.1
@@ -63,7 +50,7 @@ _FIRST_LEARNING, _NEWTON_STEPS = 5, 5
 _LEAST, _MOST = 0.05, 1e4
 
 
-class Posterior(NamedTuple):
+class Factors(NamedTuple):
     """Parameters of q: two of a Beta distribution in the last axis, and log-odds.
 
     Parameters
@@ -113,17 +100,14 @@ class State(NamedTuple):
     next_prior : hyperparameters of sensitivity and specificity for the next sweep. Those in ``q`` are of the last one.
     """
 
-    q: Posterior
+    q: Factors
     bound: Float[Array, ""] | None
     gain: Float[Array, ""] | None
     sweeps: Int[Array, ""]
     next_prior: tuple[Float[Array, "class 2"], Float[Array, "class 2"]]
 
 
-def prepare(
-    data: Any, priors: Priors, *, candidates: str = "observed", gold: str = "ignore", hyperparameters: str = "fixed",
-    decisions: str = "separate", author: int = 0,
-) -> Problem:  # fmt: skip
+def prepare(resolved: Resolved) -> Problem:
     """Return pairs, decisions and prior parameters; how one label is taken (``decisions``) has no part here.
 
     Raises
@@ -131,17 +115,18 @@ def prepare(
     NotConjugate : a prior is no Beta distribution.
     UnsupportedRequest : the author's rules are asked for in float32, or with hyperparameters to be learned.
     """
-    learned = hyperparameters == "learned"
-    if author and learned:
-        raise UnsupportedRequest("the author's program has fixed priors; leave out author or hyperparameters='learned'")
-    if author and jnp.result_type(float) != jnp.float64:
+    settings = resolved.settings
+    learned = settings.hyperparameters == "learned"
+    if settings.author and learned:
+        text = "the author's program has fixed priors; leave out author or {hyperparameters}"
+        raise UnsupportedRequest(text, Remedy("hyperparameters", "learned"))
+    if settings.author and jnp.result_type(float) != jnp.float64:
         raise UnsupportedRequest(
             "author=True ends where a sweep gains less than 1e-6, which float32 cannot see; "
             "fit inside `with jax.enable_x64(True):`, or give --x64 on the command line"
         )
-    parameters = beta_parameters(priors, data, num_classes(data))
-    tables = candidates_of(data, candidates, gold).tables
-    return problem_of(tables, parameters, author=bool(author), learned=learned)
+    tables = candidates_of(resolved.data, settings.candidates, settings.gold).tables
+    return problem_of(tables, beta_parameters(resolved), author=bool(settings.author), learned=learned)
 
 
 def problem_of(
@@ -162,7 +147,7 @@ def shard(problem: Problem, number: int) -> Shards:
     return Shards(Problem(tables, prior, other, stop, first), {"log_odds": lengths})
 
 
-def start(key: Key, problem: Problem, total: Total = alone) -> State:
+def start(key: Key, problem: Problem, total: Total = unsharded) -> State:
     """Return the author's start: no candidate is more likely than not, and annotators are a little better than chance.
 
     It has no random part.
@@ -172,14 +157,14 @@ def start(key: Key, problem: Problem, total: Total = alone) -> State:
     profile = jnp.stack([head_start, one], axis=-1)
     prior, zeros = problem.prior, jnp.zeros_like(tables.pair_counts)
     hyperparameters = prior.sensitivity, prior.specificity
-    q = Posterior(jnp.ones_like(prior.prevalence), profile, profile, zeros, *hyperparameters)
+    q = Factors(jnp.ones_like(prior.prevalence), profile, profile, zeros, *hyperparameters)
     if problem.stop is None:
         return State(q, None, None, jnp.zeros((), int), hyperparameters)
     bound, gain = -jnp.full_like(problem.stop, jnp.inf), jnp.full_like(problem.stop, jnp.inf)
     return State(q, bound, gain, jnp.zeros((), int), hyperparameters)
 
 
-def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, Terms]:
+def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
     """Sweep once: the candidates given prevalence and profiles, then these given the candidates.
 
     Returns
@@ -189,7 +174,7 @@ def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, T
     tables, (for_sensitivity, for_specificity) = problem.tables, state.next_prior
     odds = expected_log_odds(state.q, tables)
     expected = counts(jax.nn.sigmoid(odds), tables, total)
-    q = Posterior(
+    q = Factors(
         prevalence=problem.prior.prevalence + jnp.stack([expected.true, expected.false], axis=-1),
         sensitivity=for_sensitivity + jnp.stack([expected.true_yes, expected.true_no], axis=-1),
         specificity=for_specificity + jnp.stack([expected.false_no, expected.false_yes], axis=-1),
@@ -210,7 +195,7 @@ def step(state: State, problem: Problem, total: Total = alone) -> tuple[State, T
     return State(q, height, height - state.bound, sweeps, next_prior), terms
 
 
-def expected_log_odds(q: Posterior, tables: Tables) -> Float[Array, " pair"]:
+def expected_log_odds(q: Factors, tables: Tables) -> Float[Array, " pair"]:
     """Return the log-odds of the candidates from expected logarithms (Paun et al. 2018, equations 8 and 9)."""
 
     def of_class(beta: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -266,7 +251,7 @@ def learn(
     return jax.lax.fori_loop(0, _NEWTON_STEPS, newton, prior)
 
 
-def bound(q: Posterior, problem: Problem) -> Terms:
+def bound(q: Factors, problem: Problem) -> Terms:
     """Return the terms of the collapsed bound, which holds right after a sweep."""
     entropy = problem.tables.pair_counts * _entropy(q.log_odds)
     priors = problem.prior.prevalence, q.sensitivity_prior, q.specificity_prior
@@ -287,8 +272,8 @@ def settled(state: State, problem: Problem) -> Bool[Array, ""] | None:
     return jnp.abs(state.gain) < problem.stop
 
 
-def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Array]:
-    """Return the fields of `Posterior`, with the prior at classes that do not occur."""
+def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
+    """Return the fields of `Factors`, with the prior at classes that do not occur."""
     num_annotators = len(problem.tables.yes)
 
     def everywhere(prior: Array, values: Array) -> Array:
@@ -305,4 +290,12 @@ def sites(state: State, problem: Problem, total: Total = alone) -> dict[str, Arr
     }
 
 
-CAVI = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=settled, shard=shard)
+def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
+    """Return q(π), q(α) and q(β); the log-odds of the candidates and the hyperparameters belong to them."""
+    factors = {site: dist.Beta(values[site][..., 0], values[site][..., 1]) for site in SITES}
+    return Closed(factors, {name: own for name, own in values.items() if name not in SITES})
+
+
+CAVI = Ascent(
+    name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, settled=settled, shard=shard
+)

@@ -33,21 +33,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.errors import UnsupportedRequest
+from consilience.errors import TooLarge
 from consilience.models.mpa.candidates import Candidates
 from consilience.models.mpa.gibbs import draw_betas
-from consilience.models.truth import Crowd
+from consilience.models.truth import Crowd, Entries
+from consilience.models.truth.classes import Rows
 
-__all__ = [
-    "Kinds",
-    "Profiles",
-    "agreement_by_kind",
-    "choices",
-    "crowd_of",
-    "kinds_of",
-    "mean_choice",
-    "several_annotators",
-]
+# Draws of the parameters over which choices are averaged, at most.
+_MOST_DRAWS = 200
+
+# Gains of certainty that are sums of rounding errors; they would order the items that nothing could change.
+_ROUNDING = 1e-6
 
 # Numbers of one draw that are held at a time: choices of all annotators in items of all kinds.
 _MOST_NUMBERS = 1 << 26
@@ -150,21 +146,75 @@ class Profiles(NamedTuple):
         return drawn[1].one, drawn[2].rest
 
 
-def crowd_of(profiles: Profiles, num_draws: int, found: Candidates, kinds: Kinds, data: Any) -> Crowd:
-    """Return the crowd; its agreement is by kind in the place of by class.
+class CandidateCrowd(Crowd):
+    """How the annotators choose among the candidates of each item; the agreement is by kind in the place of by class.
 
     Parameters
     ----------
     profiles : of the annotators, in the classes that occur.
     num_draws : how many draws there are.
-    found, kinds, data : candidates, kinds of items, and the data.
-
-    Raises
-    ------
-    UnsupportedRequest : there are too many kinds of items.
+    found, data : candidates, and the data.
     """
-    agreement = _agreement(profiles, _checked(kinds, found), _shares(found), num_draws)
-    return Crowd(np.asarray(agreement, float), functools.partial(_annotate, profiles, found, data))
+
+    def __init__(self, profiles: Profiles, num_draws: int, found: Candidates, data: Any) -> None:
+        self.profiles, self.num_draws, self.found = profiles, num_draws, found
+        annotate = functools.partial(_annotate, profiles, found, data)
+        if several_annotators(found):
+            super().__init__(agreement=self._by_kind, annotate=annotate)
+        else:
+            super().__init__()
+
+    @functools.cached_property
+    def kinds(self) -> Kinds:
+        """What there is to choose from in each item.
+
+        Raises
+        ------
+        UnsupportedRequest : there are too many kinds of items, for what is asked of them.
+        """
+        return kinds_of(self.found)
+
+    def _by_kind(self) -> Float[np.ndarray, "draw kind"]:
+        kinds = _checked(self.kinds, self.found)
+        return np.asarray(_agreement(self.profiles, kinds, _shares(self.found), self.num_draws), float)
+
+    def column(self, item: np.ndarray, label: np.ndarray) -> np.ndarray:
+        """Return the kind of each item whose true candidate has the label."""
+        pairs = self.found
+        known = pairs.item.astype(np.int64) * pairs.num_labels + pairs.label
+        pair = np.searchsorted(known, item.astype(np.int64) * pairs.num_labels + label)
+        return np.asarray(self.kinds.of_pair)[pair]
+
+    def gain(self, truth: Any) -> Float[np.ndarray, " item"]:
+        """Return how much more certain each item is expected to be; see `Crowd.gain`.
+
+        The new label is one of the candidates of the item.
+        """
+        pairs = self.found
+        choice = mean_choice(self.profiles, min(self.num_draws, _MOST_DRAWS), pairs, self.kinds)
+        entries = Entries.of(pairs.item, pairs.label, pairs.num_items, pairs.num_labels)
+        of_pair = truth.probability
+        gain = np.empty(truth.num_units)
+        for items, slots, *_ in entries.blocks(int(np.diff(entries.first).max())):
+            size = np.diff(entries.first)[items]
+            first = np.cumsum(size) - size
+            # Each candidate as the label that comes in, with each candidate of its item as the true one.
+            squared = size.repeat(size)
+            given = np.arange(size.sum()).repeat(squared)
+            true = first.repeat(size**2) + np.arange(len(given)) - (np.cumsum(squared) - squared).repeat(squared)
+            probability = of_pair[slots]
+            joint = probability[true] * choice[self._choice(slots, given, true)]
+            best = np.maximum.reduceat(joint, np.cumsum(squared) - squared)
+            gain[items] = np.add.reduceat(best, first) - np.maximum.reduceat(probability, first)
+        return np.where(gain > _ROUNDING, gain, 0.0)
+
+    def _choice(self, slots: slice, given: np.ndarray, true: np.ndarray) -> np.ndarray:
+        """Return which choice it is to name a candidate where another one, or the same, is true."""
+        kinds, class_ = self.kinds, np.asarray(self.found.tables.pair_class)[slots]
+        size = 1 + int(class_.max(initial=0)) + int(np.max(kinds.class_, initial=0))
+        known = 2 * (np.asarray(kinds.kind, np.int64) * size + kinds.class_) + kinds.is_true
+        kind = np.asarray(kinds.of_pair, np.int64)[slots][true]
+        return np.searchsorted(known, 2 * (kind * size + class_[given]) + (given == true))
 
 
 def mean_choice(profiles: Profiles, num_draws: int, found: Candidates, kinds: Kinds) -> Float[np.ndarray, " choice"]:
@@ -175,7 +225,7 @@ def mean_choice(profiles: Profiles, num_draws: int, found: Candidates, kinds: Ki
 def _checked(kinds: Kinds, found: Candidates) -> Kinds:
     num_annotators = len(found.tables.yes)
     if len(kinds.kind) * num_annotators > _MOST_NUMBERS:
-        raise UnsupportedRequest(
+        raise TooLarge(
             f"{len(kinds.kind):,} choices between candidates, by {num_annotators:,} annotators, are too many to say "
             "how annotators would choose; use a model of a closed list of labels, such as dawid-skene"
         )
@@ -235,15 +285,17 @@ def _annotate(
     random: np.random.Generator,
     draw: int,
     label: Int[np.ndarray, " item"],
+    rows: Rows,
 ) -> Int[np.ndarray, " annotation"]:
     """Draw annotations of the same items by the same annotators: the largest of logarithms with Gumbel variables."""
     if_true, if_false = (np.asarray(part, float) for part in _log_yes(profiles, draw))
-    item = np.asarray(data.mention if hasattr(data, "mention") else data.item, np.int64)
+    item = np.asarray(data.mention if hasattr(data, "mention") else data.item, np.int64)[rows]
+    annotator = np.asarray(data.annotator, np.int64)[rows]
     first = np.searchsorted(found.item, np.arange(found.num_items + 1))
     number = np.diff(first)[item]
     row = np.arange(len(item)).repeat(number)
     pair = first[item].repeat(number) + _ranges(number)
-    cell = np.asarray(data.annotator, np.int64)[row], np.asarray(found.tables.pair_class)[pair]
+    cell = annotator[row], np.asarray(found.tables.pair_class)[pair]
     log_yes = np.where(found.label[pair] == label[item][row], if_true[cell], if_false[cell])
     race = log_yes + random.gumbel(size=len(log_yes))
     winner = race == np.maximum.reduceat(race, np.cumsum(number) - number)[row]

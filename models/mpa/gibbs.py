@@ -10,7 +10,7 @@ which the NumPyro model allows as well, and is many times the size of all else.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,24 +18,11 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Key
 from consilience.models.interface import Gibbs
-from consilience.models.mpa.candidates import Tables, candidates_of, num_classes
-from consilience.models.mpa.priors import BetaParameters, Priors, beta_parameters, check_fixed
+from consilience.models.mpa.candidates import Tables, candidates_of
+from consilience.models.mpa.priors import BetaParameters, beta_parameters, check_fixed
 from consilience.models.mpa.updates import by_pair, counts, log_odds, typed
 from consilience.models.random import log_gamma
-
-__all__ = [
-    "GIBBS",
-    "LogBeta",
-    "Problem",
-    "State",
-    "draw_betas",
-    "log_odds_given",
-    "prepare",
-    "problem_of",
-    "sites",
-    "start",
-    "sweep",
-]
+from consilience.models.sites import Resolved
 
 
 class LogBeta(NamedTuple):
@@ -69,10 +56,7 @@ class State(NamedTuple):
     specificity: LogBeta
 
 
-def prepare(
-    data: Any, priors: Priors, *, candidates: str = "observed", gold: str = "ignore", hyperparameters: str = "fixed",
-    decisions: str = "separate", author: int = 0,
-) -> Problem:  # fmt: skip
+def prepare(resolved: Resolved) -> Problem:
     """Return pairs, decisions and prior parameters.
 
     How one label is taken (``decisions``), and how the author ends an ascent, have no part here.
@@ -82,9 +66,10 @@ def prepare(
     NotConjugate : a prior is no Beta distribution.
     UnsupportedRequest : hyperparameters are to be learned.
     """
-    check_fixed(hyperparameters)
-    parameters = beta_parameters(priors, data, num_classes(data))
-    found = candidates_of(data, candidates, gold)
+    settings = resolved.settings
+    check_fixed(settings.hyperparameters)
+    parameters = beta_parameters(resolved)
+    found = candidates_of(resolved.data, settings.candidates, settings.gold)
     # Half a vote for and against, so that every candidate may start on either side.
     share, known = (found.votes + 0.5) / (found.asked + 1), found.tables.known
     return problem_of(found.tables, parameters, np.where(known == 0, share, known > 0))

@@ -30,8 +30,6 @@ from consilience.models.mpa.candidates import Candidates, Tables
 from consilience.models.mpa.gibbs import LogBeta
 from consilience.models.mpa.updates import log_odds
 
-__all__ = ["joint_log_weight", "likeliest_concentration", "log_errors"]
-
 _CONCENTRATIONS = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0, 30.0, np.inf)
 
 

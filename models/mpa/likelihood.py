@@ -15,8 +15,6 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.mentions import Mentions
 from consilience.models.mpa.candidates import check_data, num_classes
 
-__all__ = ["log_likelihood"]
-
 
 class _Pairs(NamedTuple):
     """The pair of each annotation, and the item and class of each pair.

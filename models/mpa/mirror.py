@@ -16,35 +16,30 @@ from typing import Any
 import numpy as np
 
 from consilience.errors import DiagnosticWarning
-from consilience.models.mpa.candidates import candidates_of, class_names, num_classes
-from consilience.models.mpa.priors import Priors, is_symmetric
+from consilience.models.mpa.candidates import candidates_of, class_names
+from consilience.models.mpa.priors import is_symmetric
+from consilience.models.sites import Resolved
 
-__all__ = ["canonical"]
 
-
-def canonical(
-    samples: Mapping[str, np.ndarray], data: Any, priors: Priors, *, candidates: str = "observed",
-    gold: str = "ignore", hyperparameters: str = "fixed", decisions: str = "separate", author: int = 0,
-) -> dict[str, np.ndarray]:
+def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str, np.ndarray]:
     """Exchange true and false of each class whose annotators would be worse than chance, draw by draw.
 
     A class whose prior, or gold labels, tell true from false is left as it is, and named in a warning.
 
     Parameters
     ----------
-    samples : draws of the model's sites ``(chain, draw, …)``, or of coordinate ascent the fields of its posterior with
-        the same two leading axes.
-    data, priors : what was fitted.
-    candidates, gold, hyperparameters, decisions, author : as in the fit.
+    samples : draws of the model's sites ``(chain, draw, …)``, or of coordinate ascent its `Factors` with the same two
+        leading axes.
+    resolved : what was fitted.
     """
-    found = candidates_of(data, candidates, gold)
-    size = num_classes(data)
+    data, settings, size = resolved.data, resolved.settings, resolved.size("class")
+    found = candidates_of(data, settings.candidates, settings.gold)
     number = np.zeros((data.num_annotators, size))
     number[:, found.tables.classes] = found.tables.yes + found.tables.no
     own_axis = "log_odds" in samples
     mean = {site: _mean(samples[site]) if own_axis else samples[site] for site in ("sensitivity", "specificity")}
     worse = np.einsum("...jh,jh->...h", mean["sensitivity"] + mean["specificity"] - 1, number) < 0
-    symmetric = is_symmetric(priors, data, size)
+    symmetric = is_symmetric(resolved)
     symmetric[found.tables.classes[found.tables.pair_class[found.tables.known != 0]]] = False
     _warn(worse, symmetric, class_names(data))
     flip = worse & symmetric

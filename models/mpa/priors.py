@@ -6,25 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import numpyro.distributions as dist
 
-from consilience.arrays import Array, Float
+from consilience.arrays import Array, Bool, Float
 from consilience.errors import NotConjugate, UnsupportedRequest
-from consilience.models.beta_priors import BetaPrior, parameters_of, unit_prior
-
-__all__ = [
-    "SITES",
-    "BetaParameters",
-    "BetaPrior",
-    "Priors",
-    "beta_parameters",
-    "check_fixed",
-    "is_symmetric",
-    "learned_priors",
-    "site_prior",
-]
+from consilience.models.beta_priors import BetaPrior
+from consilience.models.posterior import Posterior
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 SITES = ("prevalence", "sensitivity", "specificity")
 
@@ -55,38 +45,32 @@ class BetaParameters(NamedTuple):
     specificity: Float[Array, "class 2"]
 
 
-def site_prior(site: str, priors: Priors, data: Any, num_classes: int) -> dist.Distribution:
-    """Return the prior of a site.
-
-    Raises
-    ------
-    InvalidPrior : it is no distribution of single numbers, one for all classes or one per class.
-    """
-    return unit_prior(site, getattr(priors, site), data, num_classes, "classes")
-
-
-def beta_parameters(priors: Priors, data: Any, num_classes: int) -> BetaParameters:
+def beta_parameters(resolved: Resolved) -> BetaParameters:
     """Return the parameters of Beta priors, float64, on the host.
 
     Raises
     ------
     NotConjugate : the prior of some site is no Beta distribution.
     """
-    with jax.enable_x64(True):
-        found = [parameters_of(site, site_prior(site, priors, data, num_classes), num_classes) for site in SITES]
-    return BetaParameters(*found)
+    return BetaParameters(*map(resolved.concentration, SITES))
 
 
 def check_fixed(hyperparameters: str) -> None:
-    """Refuse to learn hyperparameters by methods that draw."""
+    """Refuse to learn hyperparameters by methods that draw.
+
+    Raises
+    ------
+    UnsupportedRequest : they are to be learned.
+    """
     if hyperparameters == "learned":
         raise UnsupportedRequest(
-            "hyperparameters='learned' is for method='cavi'; to sample, take its estimates as priors: "
-            "cs.fit('mpa', data, learned_priors(fit.posterior), method='gibbs')"
-        )
+            "{hyperparameters} is for {method}; to sample, take its estimates as priors: "
+            "cs.fit('mpa', data, learned_priors(fit.posterior), method='gibbs')",
+            Remedy("hyperparameters", "learned"), Remedy("method", "cavi"),
+        )  # fmt: skip
 
 
-def learned_priors(posterior: Any, prevalence: Any = _UNIFORM) -> Priors:
+def learned_priors(posterior: Posterior, prevalence: Any = _UNIFORM) -> Priors:
     """Return priors of the hyperparameters that a fit has learned, with which a sampler can go on.
 
     Parameters
@@ -101,15 +85,15 @@ def learned_priors(posterior: Any, prevalence: Any = _UNIFORM) -> Priors:
     return Priors(prevalence=prevalence, sensitivity=sensitivity, specificity=specificity)
 
 
-def is_symmetric(priors: Priors, data: Any, num_classes: int) -> np.ndarray:
-    """Return for which classes the density is the same when true and false exchange their names, ``(class,)``.
+def is_symmetric(resolved: Resolved) -> Bool[np.ndarray, " class"]:
+    """Return for which classes the density is the same when true and false exchange their names.
 
     Sensitivity then becomes one minus specificity, so that a sensitivity of Beta(d, e) needs a specificity of
     Beta(e, d).
     """
     try:
-        prevalence, sensitivity, specificity = beta_parameters(priors, data, num_classes)
+        prevalence, sensitivity, specificity = beta_parameters(resolved)
     except NotConjugate:
-        return np.zeros(num_classes, bool)
+        return np.zeros(resolved.size("class"), bool)
     same = (prevalence[:, 0] == prevalence[:, 1]) & (sensitivity == specificity[:, ::-1]).all(axis=1)
     return np.asarray(same)

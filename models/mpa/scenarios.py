@@ -31,8 +31,6 @@ from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.data.tables import Problems, check_option, read_table, warn_input
 from consilience.errors import UnsupportedRequest
 
-__all__ = ["SCENARIOS", "SYNTHETIC_PROFILES", "simulate_mentions"]
-
 SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profiles-sparse")
 
 SYNTHETIC_PROFILES = ((0.8, 0.9), (0.7, 0.8), (0.4, 0.5), (0.3, 0.4), (0.2, 0.3))
@@ -76,6 +74,18 @@ def simulate_mentions(
     UnknownName : there is no such scenario.
     InputError : the profiles are no table of numbers from 0 to 1.
     UnsupportedRequest : profiles are missing, or given where they have no part, or the key has no mentions.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> key = cs.Chains.from_spans(
+    ...     document=[0, 0, 0], start=[0, 3, 5], end=[1, 3, 5], entity=[0, 0, 1], documents=["news"]
+    ... )
+    >>> mentions = cs.simulate_mentions(key, annotators_per_mention=2, mentions_per_annotator=3)
+    >>> mentions
+    Mentions(annotations=6, mentions=3, annotators=2, documents=1)
+    >>> mentions.classes[mentions.gold_type].tolist()
+    ['DN', 'DO', 'DN']
     """
     key = as_chains(key)
     check_option("scenario", scenario, SCENARIOS)

@@ -7,6 +7,7 @@ predictive: a true label per item, annotators who give it with their sensitivity
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -15,38 +16,34 @@ import numpy as np
 
 from consilience.arrays import Key
 from consilience.data.annotations import Annotations
-from consilience.models.mpa.priors import Priors, site_prior
-
-__all__ = ["simulate"]
+from consilience.models.sites import Resolved
 
 
-def simulate(
-    key: Key, priors: Priors | None = None, *, num_items: int = 100, num_annotators: int = 10, num_labels: int = 3,
-    annotations_per_item: int | None = None, candidates: str = "observed", gold: str = "ignore",
-    hyperparameters: str = "fixed", decisions: str = "separate", author: int = 0,
-) -> tuple[Annotations, dict[str, np.ndarray]]:  # fmt: skip
+def draw_data(
+    key: Key, resolved: Resolved, sizes: Mapping[str, Any]
+) -> tuple[Annotations, dict[str, np.ndarray]]:
     """Draw true labels and annotations of them.
+
+    The prior says how good the annotators are, and how common each label is: a draw of each prevalence, relative to
+    their sum.
 
     Parameters
     ----------
-    priors : of the sensitivities, and of how common each label is: a draw of each prevalence, relative to their sum.
-    annotations_per_item : how many annotators label an item, each once; all of them by default.
-    candidates, gold, hyperparameters, decisions, author : accepted so that simulations of all members are called alike.
+    sizes : ``num_items, num_annotators, num_labels``, and ``annotations_per_item``: how many annotators label an item,
+        each once; None for all of them.
 
     Returns
     -------
     data : with the true labels as gold labels.
     values : ``sensitivity``, shape ``(annotator, class)``, and ``label``, shape ``(item,)``.
     """
+    counts = {name: sizes[name] for name in ("num_items", "num_annotators", "num_labels")}
+    num_items, num_annotators, num_labels = counts.values()
     keys = jax.random.split(key, 5)
-    priors = priors or Priors()
-    sizes: Any = Annotations.from_codes(
-        [0], [0], [0], num_items=num_items, num_annotators=num_annotators, num_labels=num_labels
-    )
-    common = _draw(keys[0], "prevalence", priors, sizes, (num_labels,))
-    sensitivity = _draw(keys[1], "sensitivity", priors, sizes, (num_annotators, num_labels))
+    common = resolved.prior("prevalence").expand((num_labels,)).sample(keys[0])
+    sensitivity = resolved.prior("sensitivity").expand((num_annotators, num_labels)).sample(keys[1])
     label = jax.random.choice(keys[2], num_labels, (num_items,), p=common / common.sum())
-    number = min(annotations_per_item or num_annotators, num_annotators)
+    number = min(sizes["annotations_per_item"] or num_annotators, num_annotators)
     order = jax.random.uniform(keys[3], (num_items, num_annotators)).argsort(axis=1)
     annotator = jnp.sort(order[:, :number], axis=1)
     key_right, key_other = jax.random.split(keys[4])
@@ -56,10 +53,6 @@ def simulate(
     given = jnp.where(right, label[:, None], (label[:, None] + away) % num_labels)
     data = Annotations.from_codes(
         np.repeat(np.arange(num_items), number), np.asarray(annotator).ravel(), np.asarray(given).ravel(),
-        gold=np.asarray(label), num_items=num_items, num_annotators=num_annotators, num_labels=num_labels,
+        gold=np.asarray(label), **counts,
     )  # fmt: skip
     return data, {"sensitivity": np.asarray(sensitivity), "label": np.asarray(label)}
-
-
-def _draw(key: Key, site: str, priors: Priors, data: Annotations, shape: tuple[int, ...]) -> jax.Array:
-    return site_prior(site, priors, data, data.num_labels).expand(shape).sample(key)

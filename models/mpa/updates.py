@@ -9,11 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.interface import Total, alone
+from consilience.models.interface import Total, unsharded
 from consilience.models.mpa.candidates import Tables
 from consilience.models.rows import copies, divide_rows, sorted_order, sum_rows
-
-__all__ = ["Counts", "by_pair", "counts", "divide_tables", "log_odds", "typed"]
 
 # Log-odds of what is known: finite, and so large that the probability is 0 or 1 in any precision.
 _CERTAIN = 1e4
@@ -132,7 +130,7 @@ def log_odds(
     return jnp.where(tables.known == 0, odds, tables.known * _CERTAIN)
 
 
-def counts(true: Float[Array, " pair"], tables: Tables, total: Total = alone) -> Counts:
+def counts(true: Float[Array, " pair"], tables: Tables, total: Total = unsharded) -> Counts:
     """Count pairs and decisions.
 
     Parameters

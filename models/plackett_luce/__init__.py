@@ -42,66 +42,75 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Key
 from consilience.data.rankings import Rankings
+from consilience.models import settings
+from consilience.models.dirichlet import LABELS
 from consilience.models.dirichlet import MODEL as DIRICHLET
-from consilience.models.interface import Model, Option
-from consilience.models.plackett_luce.em import EM, maximum_likelihood
+from consilience.models.interface import Column, Generic, Model, Simulation, Table
+from consilience.models.plackett_luce.em import EM, maximum_likelihood, point_truth
 from consilience.models.plackett_luce.gibbs import GIBBS
 from consilience.models.plackett_luce.likelihood import log_likelihood
-from consilience.models.plackett_luce.priors import (
-    OneClass,
-    PerUnnamedClass,
-    Priors,
-    num_unnamed,
-    weight_priors,
-)
-from consilience.models.plackett_luce.simulation import simulate
-from consilience.models.truth import Entries, OtherMass, PlausibilityDraws, PointTruth, Truth
+from consilience.models.plackett_luce.priors import OneClass, PerUnnamedClass, Priors, num_unnamed
+from consilience.models.plackett_luce.simulation import draw_data
+from consilience.models.posterior import Posterior
+from consilience.models.settings import setting
+from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.truth import Entries, PlausibilityDraws, PointTruth
+from consilience.models.truth.classes import ClassTruth, OtherMass
 
-__all__ = ["MODEL", "OneClass", "PerUnnamedClass", "Priors", "log_likelihood", "model", "simulate", "truth"]
+__all__ = ["MODEL", "OneClass", "PerUnnamedClass", "Priors", "Settings", "model", "simulate"]
 
 
-def _named(alpha: float) -> dict[str, OneClass]:
-    return {"weight": OneClass(alpha)}
+@dataclass(frozen=True, kw_only=True)
+class Settings(settings.Settings):
+    """Settings of `plackett-luce`; see the fields."""
 
-
-def _unnamed(alpha: float) -> dict[str, OneClass]:
-    return {"other": OneClass(alpha)}
+    reliability: float = setting(1.0, "how much each report is trusted: the power of its likelihood", above=0.0)
+    tempering: str = setting(
+        "likelihood",
+        "what the reliability is a power of: the likelihood, or each weight (the paper's tempered variant)",
+        choices=("likelihood", "power"),
+    )
+    alpha_split: float = setting(
+        1.0, "how the mass of the unnamed classes divides among them: a symmetric Dirichlet with this number",
+        above=0.0,
+    )  # fmt: skip
+    alpha: float | None = setting(
+        None, "Gamma shape of the weight of a named class: 1", above=0.0, sets=("weight", OneClass)
+    )
+    alpha_other: float | None = setting(
+        None, "Gamma shape of the summed weight of all classes that nobody named: 1", above=0.0,
+        sets=("other", OneClass),
+    )  # fmt: skip
 
 
 def _any_class_alike() -> Priors:
     return Priors.exchangeable(1.0)
 
 
-def model(
-    data: Rankings,
-    priors: Priors | None = None,
-    *,
-    reliability: float = 1.0,
-    tempering: str = "likelihood",
-    alpha_split: float = 1.0,
-) -> None:
-    """State the joint density of weights and reports as a NumPyro model; ``alpha_split`` has no part in it."""
-    weight_prior, other_prior = weight_priors(priors or Priors(), data)
+def density(resolved: Resolved) -> None:
+    """State the joint density of weights and reports; ``alpha_split`` has no part in it."""
+    data, reliability = resolved.data, resolved.settings.reliability
     weight = jnp.zeros(0)
     if data.num_entries:
         with numpyro.plate("entry", data.num_entries):
-            weight = numpyro.sample("weight", weight_prior)
+            weight = numpyro.sample("weight", resolved.prior("weight"))
     with numpyro.plate("item", data.num_items):
-        other_weight = numpyro.sample("other_weight", other_prior)
+        other_weight = numpyro.sample("other_weight", resolved.prior("other_weight"))
     other = jnp.where(num_unnamed(data) > 0, other_weight, 0.0)
     total = jax.ops.segment_sum(weight, data.entry_item, data.num_items) + other
     numpyro.deterministic("plausibility", weight / total[data.entry_item])
     numpyro.deterministic("other", other / total)
-    power, exponent = (reliability, 1.0) if tempering == "likelihood" else (1.0, reliability)
+    power, exponent = (reliability, 1.0) if resolved.settings.tempering == "likelihood" else (1.0, reliability)
     log_weight, log_other = exponent * _log(weight), exponent * _log(other_weight)
     with numpyro.plate("item", data.num_items):
         numpyro.factor("reports", power * log_likelihood(data, log_weight, log_other))
@@ -112,19 +121,21 @@ def _log(weight: Float[Array, " any"]) -> Float[Array, " any"]:
     return jnp.log(jnp.maximum(weight, jnp.finfo(weight.dtype).tiny))
 
 
-def log_likelihood_of_sites(
-    sites: Mapping[str, Array], data: Rankings, *, reliability: float = 1.0, **options: Any
-) -> Float[Array, " item"]:
+def log_likelihood_of_sites(sites: Mapping[str, Array], resolved: Resolved) -> Float[Array, " item"]:
     """Return γ log p(reports | plausibility, other) of each item; the likelihood knows no scale of the weights."""
-    return reliability * log_likelihood(data, _log(sites["plausibility"]), _log(sites["other"]))
+    log_share = _log(sites["plausibility"]), _log(sites["other"])
+    return resolved.settings.reliability * log_likelihood(resolved.data, *log_share)
 
 
-def truth(posterior: Any, data: Rankings, *, key: Key, num_draws: int, alpha_split: float, **options: Any) -> Truth:
+def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ClassTruth:
     """Return draws of the plausibilities; the point estimate beside them is that of maximum likelihood."""
+    data = resolved.data
+    if posterior.form == "estimate":
+        return point_truth(posterior, data)
     entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
-    plausibility, other = np.asarray(posterior["plausibility"]), np.asarray(posterior["other"])
     with np.errstate(divide="ignore"):
-        draws = PlausibilityDraws(entries, np.log(plausibility), OtherMass(np.log(other), alpha_split, key))
+        log_share, log_other = np.log(posterior.plausibility), np.log(posterior.other)
+    draws = PlausibilityDraws(entries, log_share, OtherMass(log_other, resolved.settings.alpha_split, key))
     draws.point = functools.partial(_estimate, entries, data)
     return draws
 
@@ -133,62 +144,58 @@ def _estimate(entries: Entries, data: Rankings) -> PointTruth:
     return PointTruth(entries, maximum_likelihood(data))
 
 
-def labels(posterior: Any, data: Rankings, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the most plausible class of each item: its mean plausibility, and the probability that it leads."""
-    return truth.leading()
+def plausibilities(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
+    """Return the mean plausibility of each named class, with its central 95 % interval."""
+    data = resolved.data
+    codes = {"item": np.asarray(data.entry_item), "label": np.asarray(data.entry_class)}
+    return codes | posterior.summary("plausibility").columns()
 
 
-def plausibilities(posterior: Any, data: Rankings, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the named classes: mean plausibility and central 95 % interval."""
-    columns = {"item": np.asarray(data.entry_item), "label": np.asarray(data.entry_class)}
-    return columns | _intervals(posterior["plausibility"])
+def others(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
+    """Return the summed plausibility of each item's unnamed classes."""
+    data = resolved.data
+    columns = {"item": np.arange(data.num_items), "classes": np.asarray(num_unnamed(data))}
+    return columns | posterior.summary("other").columns()
 
 
-def others(posterior: Any, data: Rankings, truth: Truth) -> dict[str, np.ndarray]:
-    """Table of the summed plausibility of each item's unnamed classes."""
-    return {"item": np.arange(data.num_items), "classes": np.asarray(num_unnamed(data))} | _intervals(
-        posterior["other"]
-    )
+_INTERVAL = (
+    Column("mean", help="of the plausibility"), Column("lower", help="end of the central 95 % interval"),
+    Column("upper", help="its other end"),
+)  # fmt: skip
 
-
-def _intervals(draws: np.ndarray) -> dict[str, np.ndarray]:
-    lower, upper = np.quantile(draws, [0.025, 0.975], axis=0)
-    return {"mean": draws.mean(0, dtype=float), "lower": lower, "upper": upper}
+TABLES = (
+    LABELS,
+    Table(
+        name="plausibilities", help="The plausibility of each class that somebody named.", make=plausibilities,
+        columns=(Column("item", "item"), Column("label", "class"), *_INTERVAL),
+    ),
+    Table(
+        name="others", help="The summed plausibility of the classes of an item that nobody named.", make=others,
+        columns=(Column("item", "item"), Column("classes", help="how many these are"), *_INTERVAL),
+    ),
+)  # fmt: skip
 
 
 MODEL = Model(
     name="plackett-luce",
     title="plausibilities of partial rankings with ties and unranked classes, sampled from the exact likelihood",
-    citation=DIRICHLET.citation,
-    data=Rankings,
-    methods=("gibbs", "nuts", "svi", "em"),
-    model=model,
+    paper=DIRICHLET.paper,
+    takes=(Rankings,),
+    settings=Settings,
     priors=Priors,
-    prior_options={
-        "alpha": ("Gamma shape of the weight of a named class: 1", _named),
-        "alpha_other": ("Gamma shape of the summed weight of all classes that nobody named: 1", _unnamed),
-    },
-    options=(
-        Option(
-            name="reliability", kind=float, default=1.0, minimum=0.0, above=True,
-            help="how much each report is trusted: the power of its likelihood",
-        ),
-        Option(
-            name="tempering", kind=str, default="likelihood", choices=("likelihood", "power"),
-            help="what the reliability is a power of: the likelihood, or each weight (the paper's tempered variant)",
-        ),
-        Option(
-            name="alpha_split", kind=float, default=1.0, minimum=0.0, above=True,
-            help="how the mass of the unnamed classes divides among them: a symmetric Dirichlet with this number",
-        ),
+    sites=Sites(
+        Site("weight", plates=("entry",), family=dist.Gamma, prior_plates=("entry",)),
+        Site("other_weight", plates=("item",), family=dist.Gamma, prior_plates=("item",), prior="other"),
+        Site("plausibility", plates=("entry",)),
+        Site("other", plates=("item",)),
     ),
-    gibbs=GIBBS,
-    em=EM,
+    density=density,
+    engines=(GIBBS, Generic(name="nuts"), Generic(name="svi"), EM),
     truth=truth,
-    tables={"labels": labels, "plausibilities": plausibilities, "others": others},
-    dims={"plausibility": ("entry",), "weight": ("entry",), "other": ("item",), "other_weight": ("item",)},
-    simulate=simulate,
-    testing_priors=_any_class_alike,
-    independent_items=True,
-    log_likelihood=log_likelihood_of_sites,
+    tables=TABLES,
+    simulation=Simulation(
+        draw=draw_data, empty=Rankings.empty, sizes={"num_items": 100, "num_annotators": 5, "num_classes": 6},
+        priors=_any_class_alike, independent_items=True, log_likelihood=log_likelihood_of_sites,
+    ),
 )  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate

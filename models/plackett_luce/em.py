@@ -35,7 +35,6 @@ nobody named have no share, and where everybody ranks one class below another it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -48,21 +47,11 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.interface import Ascent
 from consilience.models.plackett_luce.layout import layout
 from consilience.models.plackett_luce.likelihood import log_likelihood, log_sum
-from consilience.models.plackett_luce.priors import Priors, gamma_parameters, num_unnamed
+from consilience.models.plackett_luce.priors import gamma_shapes, num_unnamed
+from consilience.models.posterior import Estimate, Posterior
+from consilience.models.sites import Resolved
 from consilience.models.truth import Entries, PointTruth
-
-__all__ = [
-    "EM",
-    "Problem",
-    "State",
-    "maximum_likelihood",
-    "point_truth",
-    "prepare",
-    "sites",
-    "start",
-    "step",
-]
-
+from consilience.notes import Remedy
 
 # An extrapolation multiplies no share by more than e^5, and has to gain something: shares that tend to zero would run
 # away on rounding errors.
@@ -88,9 +77,7 @@ class State(NamedTuple):
     log_other: Float[Array, " item"]
 
 
-def prepare(
-    data: Rankings, priors: Priors, *, reliability: float, tempering: str = "likelihood", alpha_split: float = 1.0
-) -> Problem:
+def prepare(resolved: Resolved) -> Problem:
     """Collect what the steps read.
 
     Raises
@@ -98,19 +85,26 @@ def prepare(
     NotConjugate : a prior is no Gamma distribution, or the rates differ.
     UnsupportedRequest : there is no mode, since a shape is below one; or the tempering is that of the weights.
     """
-    if tempering != "likelihood":
+    settings = resolved.settings
+    if settings.tempering != "likelihood":
         raise UnsupportedRequest(
-            f"EM maximises the likelihood to the power of the reliability, and tempering is '{tempering}'; "
-            "use tempering='likelihood', or method='nuts'"
-        )
-    shape, other_shape, _ = gamma_parameters(priors, data)
+            "EM maximises the likelihood to the power of the reliability, and tempering is "
+            f"'{settings.tempering}'; use {{tempering}}, or {{method}}",
+            Remedy("tempering", "likelihood"), Remedy("method", "nuts"),
+        )  # fmt: skip
+    return _problem(resolved.data, *gamma_shapes(resolved), settings.reliability)
+
+
+def _problem(
+    data: Rankings, shape: Float[np.ndarray, " entry"], other_shape: Float[np.ndarray, " item"], reliability: float
+) -> Problem:
     has_other = np.asarray(num_unnamed(data)) > 0
     smallest = min(shape.min(initial=np.inf), other_shape[has_other].min(initial=np.inf))
     if smallest < 1:
         raise UnsupportedRequest(
             f"a Gamma prior of shape {smallest:g} has no mode: its density is infinite at weight zero; "
-            "give shapes of one or more, or sample the posterior with method='gibbs'"
-        )
+            "give shapes of one or more, or sample the posterior with {method}", Remedy("method", "gibbs"),
+        )  # fmt: skip
     dtype = jnp.result_type(float)
     numbers = (layout(data).wins, shape - 1, np.where(has_other, other_shape - 1, 0.0))
     listed, excess, other_excess = (jnp.asarray(n, dtype) for n in numbers)
@@ -214,14 +208,9 @@ def _log_totals(
     return jnp.logaddexp(named, jnp.where(problem.has_other, log_other, -jnp.inf))
 
 
-def point_truth(sites: Mapping[str, Any], data: Rankings) -> PointTruth:
-    """Return the estimate as a truth without uncertainty, in which the classes that nobody named share equally.
-
-    Parameters
-    ----------
-    sites : ``plausibility`` (entry,) and ``other`` (item,).
-    """
-    plausibility, other = (np.asarray(sites[name], float) for name in ("plausibility", "other"))
+def point_truth(posterior: Posterior, data: Rankings) -> PointTruth:
+    """Return the estimate as a truth without uncertainty, in which the classes that nobody named share equally."""
+    plausibility, other = (np.asarray(posterior.value(site), float) for site in ("plausibility", "other"))
     if not other.any():
         entries = Entries.of(data.entry_item, data.entry_class, data.num_items, data.num_classes)
         return PointTruth(entries, plausibility)
@@ -231,7 +220,12 @@ def point_truth(sites: Mapping[str, Any], data: Rankings) -> PointTruth:
     return PointTruth(Entries.dense(data.num_items, data.num_classes), share)
 
 
-EM = Ascent(prepare=prepare, start=start, step=step, sites=sites, truth=point_truth)
+def finish(values: dict[str, Any], resolved: Resolved) -> Estimate:
+    """Return the shares."""
+    return Estimate(values)
+
+
+EM = Ascent(name="em", prepare=prepare, start=start, step=step, sites=sites, finish=finish)
 
 
 # ---- maximum likelihood ----
@@ -248,7 +242,7 @@ def maximum_likelihood(data: Rankings) -> Float[np.ndarray, " entry"]:
     the estimate need not be unique; then it is the one that EM finds from equal shares.
     """
     with jax.enable_x64(True):
-        state = _maximise(prepare(data, Priors(), reliability=1.0))
+        state = _maximise(_problem(data, np.ones(data.num_entries), np.ones(data.num_items), 1.0))
         return np.exp(np.asarray(state.log_plausibility))
 
 

@@ -61,10 +61,9 @@ from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
 from consilience.models.interface import Gibbs
 from consilience.models.plackett_luce.layout import Layout, layout
-from consilience.models.plackett_luce.priors import Priors, gamma_parameters
+from consilience.models.plackett_luce.priors import gamma_shapes
 from consilience.models.random import log_gamma
-
-__all__ = ["GIBBS", "Problem", "State", "prepare", "sites", "start", "state_at", "sweep"]
+from consilience.models.sites import Resolved
 
 # Sets per item and sweep whose scale is drawn. On the dermatology data, reliability 10 and 4 x 1000 draws, 15.8 % of
 # the cases have an R-hat above 1.01 with none, 1.2 % with one, 0.8 to 1.0 % with two.
@@ -108,23 +107,15 @@ class State(NamedTuple):
     time: Float[Array, " tied"]
 
 
-def prepare(
-    data: Rankings, priors: Priors, *, reliability: float, tempering: str = "likelihood", alpha_split: float = 1.0
-) -> Problem:
+def prepare(resolved: Resolved) -> Problem:
     """Return the tables, counts and prior shapes; NumPy arrays, made on the host.
-
-    Parameters
-    ----------
-    data, priors : the reports, and Gamma priors of one rate.
-    reliability : γ, the power of the likelihood.
-    tempering : "likelihood"; for other values there are no conjugate updates.
-    alpha_split : has no part here: no report tells how ``other`` divides.
 
     Raises
     ------
     NotConjugate : for another tempering, for a reliability that is no whole number where classes are tied, or for
         priors that are not Gamma distributions of one rate.
     """
+    data, reliability, tempering = resolved.data, resolved.settings.reliability, resolved.settings.tempering
     if tempering != "likelihood":
         raise NotConjugate(f"tempering={tempering!r}: the Gibbs sampler takes powers of the likelihood only")
     whole = float(reliability).is_integer()
@@ -134,7 +125,7 @@ def prepare(
             f"reliability={reliability:g}: where classes are tied the Gibbs sampler needs a whole number, "
             "as many copies of each report"
         )
-    weight_shape, other_shape, _ = gamma_parameters(priors, data)
+    weight_shape, other_shape = gamma_shapes(resolved)
     total_shape = np.where(tables.has_other, other_shape, 0.0) + np.bincount(
         tables.entry_item, weight_shape, data.num_items
     )
@@ -203,16 +194,17 @@ def sites(state: State, problem: Problem) -> dict[str, Float[Array, " _"]]:
     return {"plausibility": share[:num_entries], "other": share[num_entries:]}
 
 
-def state_at(values: Mapping[str, Any], data: Rankings, problem: Problem) -> State:
+def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state at the true values of a simulation, for a problem of reliability 1.
 
     Parameters
     ----------
     values : ``weight`` ``(item, class)``, and ``time`` ``(row,)``, the arrival time of the class that a row of the
         data names, from the end of the stage before.
-    data : the simulated reports.
+    resolved : with the simulated reports.
     problem : what `prepare` made of them.
     """
+    data = resolved.data
     tables, dtype = problem.tables, problem.shape.dtype
     weight = np.array(values["weight"], float)
     total = weight.sum(axis=1)
@@ -225,7 +217,7 @@ def state_at(values: Mapping[str, Any], data: Rankings, problem: Problem) -> Sta
     return State(jnp.asarray(log_share, dtype), jnp.asarray(time, dtype))
 
 
-GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, state_at=state_at)
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, at=at)
 
 
 # ---- Gamma variables ----

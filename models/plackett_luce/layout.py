@@ -24,8 +24,6 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.models.plackett_luce.priors import num_unnamed
 
-__all__ = ["Layout", "layout"]
-
 # Bits of an int64 without its sign.
 _WORD = 63
 

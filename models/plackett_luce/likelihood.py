@@ -31,8 +31,6 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.models.plackett_luce.priors import num_unnamed
 
-__all__ = ["log_likelihood", "log_sum", "log_tied"]
-
 # Logarithms of the mass of no class at all, and of a class whose weight has underflowed to zero. They are finite, since
 # the difference of two infinities would make gradients NaN, and far apart, since only the first makes a stage certain.
 _NO_CLASS = -1e30

@@ -22,9 +22,7 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
-from consilience.models.interface import checked_prior
-
-__all__ = ["OneClass", "PerUnnamedClass", "Priors", "gamma_parameters", "num_unnamed", "weight_priors"]
+from consilience.models.sites import Resolved
 
 
 @dataclass(frozen=True)
@@ -92,32 +90,14 @@ def num_unnamed(data: Rankings) -> Int[Array, " item"]:
     return data.num_classes - named
 
 
-def weight_priors(priors: Priors, data: Rankings) -> tuple[dist.Distribution, dist.Distribution]:
-    """Return the distributions of the sites ``weight``, batch ``(entry,)``, and ``other_weight``, batch ``(item,)``."""
-    weight = checked_prior("weight", priors.weight, data, ())
-    other = checked_prior("other_weight", priors.other, data, ())
-    return weight.expand((data.num_entries,)), other.expand((data.num_items,))
-
-
-def gamma_parameters(
-    priors: Priors, data: Rankings
-) -> tuple[Float[np.ndarray, " entry"], Float[np.ndarray, " item"], float]:
-    """Return the Gamma shapes of ``weight`` and of ``other_weight``, float64, and the rate that all of them share.
+def gamma_shapes(resolved: Resolved) -> tuple[Float[np.ndarray, " entry"], Float[np.ndarray, " item"]]:
+    """Return the Gamma shapes of ``weight`` and of ``other_weight``, float64; their rate has no part in anything.
 
     Raises
     ------
     NotConjugate : a prior is no Gamma distribution, or the rates differ, so that weights and total are not independent.
     """
-    with jax.enable_x64(True):
-        sites = dict(zip(("weight", "other_weight"), weight_priors(priors, data), strict=True))
-        gammas = {}
-        for site, prior in sites.items():
-            gamma = prior.base_dist if isinstance(prior, dist.ExpandedDistribution) else prior
-            if not isinstance(gamma, dist.Gamma):
-                raise NotConjugate(f"site '{site}': the Gibbs sampler and EM need a Gamma prior")
-            gammas[site] = [np.asarray(value, float) for value in (gamma.concentration, gamma.rate)]
-    rates = np.unique(np.concatenate([rate.ravel() for _, rate in gammas.values()]))
-    if len(rates) != 1:
+    weight, other = (resolved.concentration(site) for site in ("weight", "other_weight"))
+    if len(np.unique(np.concatenate([weight[:, 1], other[:, 1]]))) != 1:
         raise NotConjugate("sites 'weight' and 'other_weight': the Gibbs sampler and EM need one common rate")
-    weight, other = (np.broadcast_to(shape, sites[site].batch_shape) for site, (shape, _) in gammas.items())
-    return weight, other, float(rates[0])
+    return weight[:, 0], other[:, 0]

@@ -18,31 +18,25 @@ from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.models.plackett_luce.priors import OneClass, PerUnnamedClass, Priors
 from consilience.models.random import log_gamma
-
-__all__ = ["DESIGN", "simulate"]
+from consilience.models.sites import Resolved
 
 DESIGN = ((1,), (2, 1), (1, 1), (3,), (1, 2))
 """Sizes of the blocks of a report, in turn; a block of two, a tie of three, blocks above and below others."""
 
 
-def simulate(
-    key: Key, priors: Priors | None = None, *, num_items: int = 100, num_annotators: int = 5, num_classes: int = 6,
-    values: Mapping[str, Any] | None = None, reliability: float = 1.0, tempering: str = "likelihood",
-    alpha_split: float = 1.0,
-) -> tuple[Rankings, dict[str, np.ndarray]]:  # fmt: skip
+def draw_data(
+    key: Key, resolved: Resolved, sizes: Mapping[str, int], values: Mapping[str, Any] | None = None
+) -> tuple[Rankings, dict[str, np.ndarray]]:
     """Draw weights from the prior and from them one report per item and annotator.
 
     This is possible for an exchangeable prior alone, in which the weights of all classes are Gamma(α, 1). The priors
     of the authors give one weight to all unnamed classes together: which classes these are is known only after the
-    reports, so that they tell no story of how reports arise.
-
-    Reliability and tempering are how far an analyst trusts the reports, ``alpha_split`` how the mass of unnamed
-    classes divides; they have no part in how reports arise, and are accepted so that simulations of all members are
-    called alike.
+    reports, so that they tell no story of how reports arise. The settings have no part in how reports arise.
 
     Parameters
     ----------
-    priors : ``Priors.exchangeable(α)``; α = 1 by default.
+    key, resolved : the priors have to be ``Priors.exchangeable(α)``.
+    sizes : ``num_items, num_annotators, num_classes``.
     values : true values as this function returns them: keep their weights, and draw the reports alone anew.
 
     Returns
@@ -55,14 +49,14 @@ def simulate(
     ------
     UnsupportedRequest : the priors are not exchangeable.
     """
-    alpha = _exchangeable_shape(priors or Priors.exchangeable(1.0))
+    alpha = _exchangeable_shape(resolved.given)
     key_weight, key_race = jax.random.split(key)
     if values is None:
-        log_weight = log_gamma(key_weight, jnp.full((num_items, num_classes), alpha))
+        log_weight = log_gamma(key_weight, jnp.full((sizes["num_items"], sizes["num_classes"]), alpha))
         weight = jnp.maximum(jnp.exp(log_weight), jnp.finfo(log_weight.dtype).tiny)
     else:
         weight = jnp.asarray(values["weight"])
-    data, time = _race(key_race, weight, num_annotators)
+    data, time = _race(key_race, weight, sizes["num_annotators"])
     plausibility = weight / weight.sum(axis=1, keepdims=True)
     return data, {"weight": np.asarray(weight), "plausibility": np.asarray(plausibility), "time": time}
 

@@ -4,14 +4,17 @@ import dataclasses
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
 import pytest
 
 import consilience as cs
 from consilience.checking import Check, Part
 from consilience.cli import ExitCode, main
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models import dirichlet, member
+from consilience.models import dawid_skene, dirichlet, member
+from consilience.models.posterior import Closed
 
 # Default sizes, so that the tests share compiled programs: compiling NUTS takes longer than all else.
 QUICK = {"progress": False}
@@ -86,13 +89,12 @@ def test_plackett_luce_passes(seed):
 
 @pytest.mark.slow
 def test_a_wrong_sweep_fails_the_joint_distribution():
-    gibbs = member("plackett-luce").gibbs
+    gibbs = member("plackett-luce").engine("gibbs")
 
     def sweep(key, state, problem):
         return gibbs.sweep(key, state, problem._replace(shape=0.8 * problem.shape))
 
-    wrong = dataclasses.replace(member("plackett-luce"), gibbs=dataclasses.replace(gibbs, sweep=sweep))
-    found = cs.check(wrong, progress=False)
+    found = cs.check(with_engine("plackett-luce", gibbs, sweep=sweep), progress=False)
     assert not result_of(found, "joint distribution").passed
     assert result_of(found, "joint distribution").findings[0]["value"] > 8
 
@@ -109,14 +111,26 @@ def test_priors_that_tell_no_story_of_the_reports_are_compared_on_data():
 # ---- members that are wrong ----
 
 
+def with_engine(name, engine, only=False, **parts):
+    """Return a member with other parts of an engine; with no other engine where only that is wanted."""
+    wrong, own = dataclasses.replace(engine, **parts), member(name)
+    engines = (wrong,) if only else tuple(wrong if one is engine else one for one in own.engines)
+    return dataclasses.replace(own, engines=engines)
+
+
+def changed(posterior, **parts):
+    """Return the Dirichlet posterior with other parts."""
+    return Closed({"plausibility": dataclasses.replace(posterior.plausibility, **parts)}, posterior.hidden)
+
+
 def wrong_posterior(change):
     """Return the Dirichlet member with another exact posterior."""
 
-    def exact(data, priors, **options):
-        posterior = dirichlet.exact(data, priors, **options)
-        return posterior._replace(concentration=change(posterior.concentration))
+    def solve(resolved):
+        posterior = dirichlet.exact(resolved)
+        return changed(posterior, concentration=change(posterior.plausibility.concentration))
 
-    return dataclasses.replace(member("dirichlet"), exact=exact)
+    return with_engine("dirichlet", member("dirichlet").engine("exact"), solve=solve)
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
@@ -130,9 +144,11 @@ def test_a_posterior_that_is_too_wide_or_too_narrow_fails_both_tests(factor):
 
 
 def test_a_wrong_truth_fails_calibration_though_the_sites_are_right():
-    def truth(posterior, data, **settings):
-        shifted = posterior._replace(entry_class=(posterior.entry_class + 1) % data.num_labels)
-        return dirichlet.truth(shifted, data, **settings)
+    def truth(posterior, resolved, **settings):
+        if posterior.form == "closed":
+            codes = (posterior.plausibility.entry_class + 1) % resolved.data.num_labels
+            posterior = changed(posterior, entry_class=codes.astype(np.int32))
+        return dirichlet.truth(posterior, resolved, **settings)
 
     found = cs.check(dataclasses.replace(member("dirichlet"), truth=truth), **QUICK)
     assert result_of(found, "exact against nuts").passed
@@ -141,10 +157,11 @@ def test_a_wrong_truth_fails_calibration_though_the_sites_are_right():
 
 @pytest.mark.slow
 def test_a_wrong_density_fails_against_nuts():
-    def model(data, priors=None, *, reliability=1.0):
-        dirichlet.model(data, priors, reliability=2 * reliability)
+    def density(resolved):
+        doubled = dataclasses.replace(resolved.settings, reliability=2 * resolved.settings.reliability)
+        dirichlet.density(resolved.replace(settings=doubled))
 
-    found = cs.check(dataclasses.replace(member("dirichlet"), model=model), **QUICK)
+    found = cs.check(dataclasses.replace(member("dirichlet"), density=density), **QUICK)
     assert not result_of(found, "exact against nuts").passed
     assert result_of(found, "calibration").passed
 
@@ -158,7 +175,7 @@ def test_a_wrong_density_fails_against_nuts():
         ("irn", {}, "nothing to check.*no density for NUTS"),
         ("prirn", {}, "nothing to check.*give some"),
         ("block-linkage", {}, "Fit the data by each of them, and compare"),
-        ("dirichlet-entity", {}, "fit the data by cavi and by nuts, and compare"),
+        ("dirichlet-entity", {}, "nothing to check.*cannot simulate data"),
         ("dirichlet", {"method": "gibbs"}, "has no method 'gibbs'"),
         ("dirichlet", {"method": "nuts"}, "not derived by hand"),
         ("plackett-luce", {"method": "em"}, "no draw from the posterior"),
@@ -179,7 +196,8 @@ def test_unknown_names_are_refused():
 
 
 def test_items_that_share_parameters_are_not_taken_for_replications():
-    shared = dataclasses.replace(member("dirichlet"), independent_items=False)
+    own = member("dirichlet")
+    shared = dataclasses.replace(own, simulation=dataclasses.replace(own.simulation, independent_items=False))
     assert "share parameters" in result_of(cs.check(shared, **QUICK), "calibration").skipped
 
 
@@ -266,8 +284,7 @@ SHARED = {"progress": False, "replications": 500}
 
 
 def without_nuts(name, **parts):
-    own = member(name)
-    return dataclasses.replace(own, methods=("gibbs",), gibbs=dataclasses.replace(own.gibbs, **parts))
+    return with_engine(name, member(name).engine("gibbs"), only=True, **parts)
 
 
 @pytest.mark.slow
@@ -297,7 +314,7 @@ def no_prior_of_what_is_right(problem):
 @pytest.mark.parametrize("bug", [half_the_prior, no_prior_of_what_is_right])
 @pytest.mark.parametrize("name", ["dawid-skene", "mace"])
 def test_a_bug_in_a_sampler_of_shared_parameters_fails(name, bug):
-    right = member(name).gibbs
+    right = member(name).engine("gibbs")
     wrong = without_nuts(name, sweep=lambda key, state, problem: right.sweep(key, state, bug(problem)))
     found = cs.check(wrong, progress=False, replications=10_000)
     (row,) = result_of(found, "joint distribution").findings
@@ -330,13 +347,87 @@ def test_what_small_data_sets_cannot_replicate():
     own = without_nuts("mace")
     with pytest.raises(UnsupportedRequest, match="default options, not candidates"):
         cs.check(own, candidates="observed", **SHARED)
-    lacking = dataclasses.replace(own, gibbs=dataclasses.replace(own.gibbs, redraw=None))
     with pytest.raises(UnsupportedRequest, match="cannot draw data anew"):
-        cs.check(lacking, **SHARED)
+        cs.check(without_nuts("mace", redraw=None), **SHARED)
 
-    def weighted(key, priors, **sizes):
-        data, values = own.simulate(key, priors, **sizes)
-        return data.replace(weight=2 * data.weight), values
+    def weighted(*arguments, **values):
+        data, known = own.simulation.draw(*arguments, **values)
+        return data.replace(weight=2 * data.weight), known
 
     with pytest.raises(UnsupportedRequest, match="rows with weights"):
-        cs.check(dataclasses.replace(own, simulate=weighted), **SHARED)
+        cs.check(dataclasses.replace(own, simulation=dataclasses.replace(own.simulation, draw=weighted)), **SHARED)
+
+
+# ---- members with a density and a simulation, and no sampler of their own ----
+
+
+def without_sampler(name, **parts):
+    own = member(name)
+    return dataclasses.replace(own, engines=tuple(one for one in own.engines if one.name != "gibbs"), **parts)
+
+
+def test_density_and_simulation_are_compared_where_there_is_no_sampler():
+    found = cs.check(without_sampler("dawid-skene"), replications=400, seed=2, **QUICK)
+    assert found.passed, found
+    assert found.method == "density"
+    assert "cavi, em, nuts, svi: of these no test is made" in repr(found)
+    details = result_of(found, "density against simulation").details
+    # Of each number s and u s + 1: prevalence of 3 classes, and 4 annotators by 3 classes by 3 labels.
+    assert len(details) == 2 * (2 + 4 * 3 * 2)
+    assert set(details["site"]) == {"prevalence", "confusion"}
+
+
+def transposed(resolved):
+    prevalence = numpyro.sample("prevalence", resolved.prior("prevalence"))
+    data = resolved.data
+    with numpyro.plate("annotator", data.num_annotators, dim=-2), numpyro.plate("class", data.num_labels, dim=-1):
+        confusion = numpyro.sample("confusion", resolved.prior("confusion"))
+    swapped = {"prevalence": prevalence, "confusion": jnp.swapaxes(confusion, 1, 2)}
+    numpyro.factor("annotations", dawid_skene.log_likelihood(swapped, resolved).sum())
+
+
+def one_label_in_ten_a_guess(key, resolved, sizes):
+    data, values = member("dawid-skene").simulation.draw(key, resolved, sizes)
+    random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    guess = random.integers(0, data.num_labels, len(data.label)).astype(np.asarray(data.label).dtype)
+    return data.replace(label=np.where(random.random(len(guess)) < 0.1, guess, data.label)), values
+
+
+@pytest.mark.parametrize("wrong", [transposed, one_label_in_ten_a_guess])
+def test_a_density_that_is_not_that_of_the_simulation_fails(wrong):
+    simulation = member("dawid-skene").simulation
+    parts = {"density": wrong} if wrong is transposed else {
+        "simulation": dataclasses.replace(simulation, draw=one_label_in_ten_a_guess)
+    }  # fmt: skip
+    found = cs.check(without_sampler("dawid-skene", **parts), replications=2000, **QUICK)
+    assert not found.passed, found
+
+
+def test_what_cannot_be_compared_is_said():
+    def silent(*arguments):
+        data, values = member("dawid-skene").simulation.draw(*arguments)
+        return data, {"prevalence": values["prevalence"]}
+
+    simulation = dataclasses.replace(member("dawid-skene").simulation, draw=silent)
+    with pytest.raises(UnsupportedRequest, match="does not tell the true values of confusion"):
+        cs.check(without_sampler("dawid-skene", simulation=simulation), **QUICK)
+    data = cs.Annotations.from_codes([0], [0], [0])
+    with pytest.raises(UnsupportedRequest, match="leave out yours"):
+        cs.check(without_sampler("dawid-skene"), data, **QUICK)
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+def test_the_objective_of_em_is_the_log_likelihood_along_its_path(name):
+    """Up to a constant, which weights and smoothing would change."""
+    own = member(name)
+    data, _ = own.simulate(jax.random.key(0), num_items=30, num_annotators=4)
+    em, resolved = own.engine("em"), own.resolve(data, None, {"smoothing": 0.0} if name == "mace" else {})
+    problem = em.prepare(resolved)
+    state, differences = em.start(jax.random.key(1), problem), []
+    for _ in range(6):
+        values = em.sites(state, problem)
+        before = float(own.simulation.log_likelihood(values, resolved).sum())
+        state, objective = em.step(state, problem)
+        differences.append(float(objective.sum()) - before)
+    assert before != 0
+    np.testing.assert_allclose(differences[1:], differences[1], atol=2e-3)

@@ -90,8 +90,8 @@ def test_a_fit_says_what_was_read_and_can_be_loaded(folder, run, tmp_path):
     assert "converged" in shown
     assert f"consilience certainty {tmp_path / 'run'}" in shown
     expected = cs.fit("dirichlet", cs.read_annotations(folder / "labels.csv"), alpha=0.5)
-    loaded = cs.load_fit(tmp_path / "run")
-    np.testing.assert_array_equal(loaded.posterior.concentration, expected.posterior.concentration)
+    loaded, expected = (fit.posterior.plausibility for fit in (cs.load_fit(tmp_path / "run"), expected))
+    np.testing.assert_array_equal(loaded.concentration, expected.concentration)
 
 
 def test_json_of_a_fit_describes_what_was_run(run, tmp_path):
@@ -182,11 +182,13 @@ def test_an_earlier_fit_is_replaced_by_force_only(run, tmp_path):
     assert cs.load_fit(tmp_path / "run").options["reliability"] == 2.0
 
 
-def test_a_folder_of_something_else_is_never_replaced(run, tmp_path):
+def test_what_else_is_in_a_folder_is_never_replaced(run, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    code, _, errors = run("fit", "dirichlet", "dawid-skene-1979", "-o", tmp_path, "--force")
+    code, _, errors = run("fit", "dirichlet", "dawid-skene-1979", "-o", tmp_path)
     assert code == ExitCode.error
-    assert "is not a saved fit" in errors
+    assert "is not a saved fit; give a new folder, or --force to write a fit beside what is in it" in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert run("fit", "dirichlet", "dawid-skene-1979", "-o", tmp_path, "--force")[0] == 0
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
@@ -232,7 +234,7 @@ def uninterrupted(folder, **options):
 
 
 def assert_same_draws(path, expected):
-    np.testing.assert_array_equal(cs.load_fit(path).posterior["plausibility"], expected.posterior["plausibility"])
+    np.testing.assert_array_equal(cs.load_fit(path).posterior.plausibility, expected.posterior.plausibility)
 
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
@@ -313,7 +315,7 @@ def test_a_run_that_was_complete_is_not_lost_before_it_is_saved(folder, run, tmp
 
     words = ("fit", "dirichlet", folder / "labels.csv", "-o", tmp_path / "run", *_NUTS)
     with monkeypatch.context() as patch:
-        patch.setattr("consilience.inference.fitting.Fit.diagnostics", interrupt)
+        patch.setattr("consilience.inference.fitting.Fit.findings", interrupt)
         code, _, errors = run(*words)
     assert code == ExitCode.interrupted
     assert errors == f"interrupted; go on with: {shlex.join(['consilience', *map(str, words), '--resume'])}\n"
@@ -492,7 +494,7 @@ def test_comparison_has_the_leaderboard_and_the_pairs(folder, run):
         (("certainty", "run", "--top", "9"), "from 1 to 3"),
         (("certainty", "labels.csv"), "is not a folder"),
         (("certainty", "."), "has no fit.json"),
-        (("certainty", "run", "--csv", "no/such/folder.csv"), "no/such/folder.csv: No such file or directory"),
+        (("certainty", "run", "--csv", "no/such/folder.csv"), "because no/such is not a folder"),
     ],
 )
 def test_errors_after_the_fit(folder, run, monkeypatch, words, message):
@@ -527,18 +529,18 @@ def test_a_model_is_described_by_what_it_declares(run, name):
     code, shown, _ = run("models", name)
     assert code == 0
     assert all(
-        f"--{option.name.replace('_', '-')}" in shown and option.help in shown for option in member(name).options
+        f"--{option.name.replace('_', '-')}" in shown and option.help in shown
+        for option in member(name).settings.fields()
     )
     described = json.loads(run("models", name, "--json")[1])
     assert described["methods"] == list(member(name).methods)
-    assert described["tables"] == list(member(name).tables)
+    assert described["tables"] == list(member(name).table_names)
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_the_registry_tells_the_contract_that_the_member_declares(name):
-    contracts = [MEMBERS[name].data, *MEMBERS[name].also]
-    assert contracts == [contract.__name__ for contract in (member(name).data, *member(name).also)]
-    assert set(contracts) <= set(commands._COLUMNS)
+    assert list(MEMBERS[name].takes) == [contract.__name__ for contract in member(name).takes]
+    assert all(contract.columns and contract.reader for contract in member(name).takes)
 
 
 def test_the_papers_are_cited(run):

@@ -63,14 +63,14 @@ def test_chains_into_the_key(folder, capsys, tmp_path):
     assert [line.rsplit("\t", 1)[0] for line in before] == [line.rsplit("\t", 1)[0] for line in after]
     assert read_conll(out).num_mentions == 6
     assert {path.name for path in tmp_path.iterdir()} == {"silver.conll", "silver-001.conll", "silver-002.conll"}
-    assert "exists; give another --output, or --force" in said(capsys, *words, code=1)
+    assert "exists; give another path, or --force" in said(capsys, *words, code=1)
     assert main([*map(str, words), "--force"]) == 0
 
 
 def test_a_key_is_not_written_over(folder, capsys):
     key = folder / "key.conll"
     words = ["chains", folder / "vote", "--to", "conll", "--template", key, "-o", key, "--force"]
-    assert "is the template" in said(capsys, *words, code=1)
+    assert "key.conll is an input of this command" in said(capsys, *words, code=1)
     assert key.read_text() == KEY
 
 
@@ -124,7 +124,7 @@ def test_the_report_has_chains_and_systems(folder, tmp_path):
         (["chains", "mpa", "--to", "conll", "--template", "none.conll"], "there is no such file or folder"),
         (["chains", "mpa", "--to", "conll", "--draws", "31"], "the fit has 30 draws"),
         (["score", "key.conll", "none.conll"], "there is no such file"),
-        (["evaluate", "mpa", "--predictions", "key.conll", "--metric", "muk"], "no score of coreference"),
+        (["evaluate", "mpa", "--predictions", "key.conll", "--metric", "muk"], "did you mean 'muc'?"),
         (["evaluate", "mpa", "--predictions", "key.conll", "--missing", "drop"], "--missing has no meaning for chains"),
         (["evaluate", "labels", "--predictions", "labels.csv", "--singletons", "include"], "classes of items"),
         (["evaluate", "labels", "--predictions", "key.conll"], "chains need a fit of mentions"),

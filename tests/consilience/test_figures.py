@@ -11,7 +11,8 @@ import pytest
 import consilience as cs
 from consilience import figures
 from consilience.errors import UnknownName
-from consilience.models.truth import Entries, LabelDraws, OtherMass, PlausibilityDraws, PointTruth
+from consilience.models.truth import Entries, LabelDraws, PlausibilityDraws, PointTruth
+from consilience.models.truth.classes import OtherMass
 
 STRANGE = ["<b>&amp;", "a$b_c$d", "_hidden", "a very long name of an item that would fill a page, one", "x\x01y"]
 
@@ -30,7 +31,7 @@ def fit():
 
 @pytest.fixture(scope="module")
 def systems(fit):
-    items, classes = fit.truth.items, fit.truth.classes
+    items, classes = fit.truth.ids["item"], fit.truth.ids["class"]
     lists = {"A": [[classes[0], classes[1]]] * 5, "_B$1$": [[classes[k % 3], classes[(k + 1) % 3]] for k in range(5)]}
     return {name: cs.Predictions.from_lists(rows, items=items, classes=classes, name=name) for name, rows in
             lists.items()}  # fmt: skip
@@ -141,7 +142,7 @@ def test_simplex_puts_corners_in_the_corners():
 
 @pytest.mark.parametrize("item", STRANGE)
 def test_plausibility_bars_take_ids_as_they_are(fit, item):
-    axes = drawn(figures.plausibility_bars(fit, str(fit.truth.items[STRANGE.index(item)])))
+    axes = drawn(figures.plausibility_bars(fit, str(fit.truth.ids["item"][STRANGE.index(item)])))
     assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(1)
 
 

@@ -1,7 +1,6 @@
 """What is imported when: a wrong file name must not cost the seconds that JAX takes to load."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -54,28 +53,3 @@ def test_errors_of_input_come_before_jax(tmp_path, monkeypatch, words, message):
     assert code == 1
     assert message in errors
     assert not _HEAVY & modules
-
-
-_CALLS_THE_HOST = """
-import os
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
-import consilience, jax, jax.numpy as jnp, numpy as np
-
-@jax.jit
-def called(x):
-    def step(x, _):
-        row = jax.pure_callback(lambda x: np.asarray(x).sum(axis=1), jax.ShapeDtypeStruct((1000,), jnp.float32), x)
-        return x + row[:, None], None
-    return jax.lax.scan(step, x, None, length=20)[0]
-
-late = jax.jit(lambda x: jnp.sin(x @ x))                # not ready when the next program starts
-for _ in range(3):
-    np.asarray(called(late(jnp.ones((1000, 1000)))))
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processors cannot be taken from a process here")
-def test_a_program_that_calls_python_ends_on_one_processor():
-    """With the single thread that JAX would have there, it waits forever for its own arrays."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("NPROC", "PJRT_NPROC")}
-    subprocess.run([sys.executable, "-c", _CALLS_THE_HOST], check=True, timeout=120, env=environment)

@@ -16,14 +16,14 @@ import pandas
 import pytest
 
 import consilience as cs
-from consilience.cli import _in_flags, main
+from consilience.cli import main
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
 from consilience.inference import gibbs
 from consilience.linkage_figures import calibration
 from consilience.linkage_page import _groups
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
-from consilience.models.partition import Pairs
+from consilience.models.truth.partitions import Pairs
 
 PEOPLE = {
     "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
@@ -84,7 +84,7 @@ def test_of_few_records_nothing_is_said_of_large_entities():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit = cs.link({"id": list("abcd"), "name": ["ada", "ada", "max", "max"], "city": ["x", "x", "y", "y"]})
-    assert not any("raise the option largest" in note for note in fit.notes())
+    assert not any("raise {largest}" in note.text for note in fit.findings())
 
 
 def test_entities_as_large_as_can_be():
@@ -92,7 +92,7 @@ def test_entities_as_large_as_can_be():
     table |= {"born": table["name"], "city": table["name"], "street": table["name"]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)
-        notes = cs.link(table, largest=3).notes()
+        notes = cs.link(table, largest=3).diagnostics()
     assert any("many entities have 3 records, the most that is looked at" in note for note in notes)
 
 
@@ -162,7 +162,7 @@ def test_what_the_command_writes(folder):
     assert len(fit.entities()) == 120
     # Of 120 records too few are linked to tell whether the model fits: nothing is corrected, and the page says so.
     assert "not known" in page
-    assert all(note[1:] in page for note in fit.notes())
+    assert all(note.words()[1:] in page for note in fit.findings())
     call = "cs.link({'file_1': …, 'file_2': …}, fields={'field_1': 'category', 'field_2': 'category'"
     assert call in html.unescape(page)
     for words in ("interval of the links alone, too narrow", "of all among the pairs looked at", "≠ "):
@@ -176,8 +176,11 @@ def test_a_page_with_systems(folder, systems, capsys):
     assert "Scores of systems" in page.read_text()
     score = cs.evaluate(cs.load_fit(folder / "out/fit"), cs.read_partition(systems["true"]), metric="b3-f1")
     assert f"{score.value:.4f}" in page.read_text()
-    with pytest.raises(UnsupportedRequest, match="systems that link records are partitions"):
+    with pytest.raises(UnsupportedRequest, match="a system is expected, as .* read_partition return it; this is list"):
         cs.report(cs.load_fit(folder / "out/fit"), {"one": [1, 2]}, path=page)
+    classes = cs.read_predictions({"item": ["a"], "label": ["x"]})
+    with pytest.raises(UnsupportedRequest, match="systems that link records are partitions"):
+        cs.report(cs.load_fit(folder / "out/fit"), {"one": classes}, path=page)
 
 
 def test_known_pairs_of_given_candidates(tmp_path, monkeypatch, capsys):
@@ -285,7 +288,7 @@ def test_one_partition_against_another(folder, systems, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["compare", "out/fit", "true.table.csv", "--metric", "top-1"], "no score of partitions is called 'top-1'"),
+        (["compare", "out/fit", "true.table.csv", "--metric", "top-1"], "no metric is called 'top-1' for records"),
         (["compare", "out/fit", "true.table.csv", "--metric", "merge-pairs"], "merge-pairs ranks no systems"),
         (["compare", "out/fit", "few.table.csv"], "111 records of the data have no entity"),
         (["evaluate", "out/fit", "--predictions", "true.table.csv", "--singletons", "exclude"], "entities of records"),
@@ -321,12 +324,12 @@ def test_what_the_command_refuses(folder, monkeypatch, capsys, words, message):
 
 
 def test_a_warning_names_the_flag_that_helps():
-    assert _in_flags(outside_warning(LinksOutside(3.0, 0.9), 1.0, 8.0)[0]).endswith("; raise --wide, now 8")
+    assert outside_warning(LinksOutside(3.0, 0.9), 1.0, 8.0)[0].words("flags").endswith("; raise --wide, now 8")
 
 
 # ---- runs that are stopped ----
 
-_GIBBS = ["--method", "gibbs", "--links", "scan", "--draws", "30", "--quiet"]
+_GIBBS = ["--method", "gibbs", "--draws", "30", "--quiet"]
 
 
 @pytest.fixture(scope="module")
@@ -341,9 +344,11 @@ def records(tmp_path_factory):
 
 def assert_same_run(one, other):
     first, second = (cs.load_fit(folder / "fit") for folder in (one, other))
-    assert first.options["links"] == "scan"
-    for site, draws in first.posterior.items():
-        assert draws.tobytes() == second.posterior[site].tobytes()
+    assert first.method == second.method == "gibbs"
+    drawn, again = first.posterior.draws(), second.posterior.draws()
+    assert drawn.keys() == again.keys()
+    for site, draws in drawn.items():
+        assert draws.tobytes() == again[site].tobytes()
     for name in ("entities.csv", "pairs.csv"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
     assert not (other / "fit" / "checkpoint").exists()

@@ -137,9 +137,10 @@ def test_rows_are_numbered_where_no_column_names_them():
 def test_fields_beyond_those_of_the_join_are_named():
     more = {f"extra_{number}": [str(row % 7) for row in range(number, 300 + number)] for number in range(6)}
     fit, _ = linked(table_of(**more))
-    (note,) = [note for note in fit.notes() if "candidates were found by the fields that tell most" in note]
+    said = [note.text for note in fit.findings()]
+    (note,) = [text for text in said if "candidates were found by the fields that tell most" in text]
     assert note.count("extra_") + note.count("field_") == 7
-    assert not any("candidates were found by" in note for note in linked(table_of())[0].notes())
+    assert not any("candidates were found by" in note.text for note in linked(table_of())[0].findings())
 
 
 def test_pairs_with_other_headings():

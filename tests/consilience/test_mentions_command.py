@@ -105,5 +105,6 @@ def test_labels_that_point_nowhere(run, tmp_path):
 def test_the_model_lists_the_columns_of_both_contracts(run):
     described = json.loads(run("models", "mpa", "--json")[1])["data"]
     assert list(described) == ["Annotations", "Mentions"]
-    assert described["Mentions"][0] == {"column": "mention_id", "also_called": ["mention", "markable"]}
+    first = {"column": "mention_id", "also_called": ["mention", "markable"]}
+    assert described["Mentions"][0] == {**first, "help": "the mention, within its document"}
     assert "mention_id" in run("models", "mpa")[1]

@@ -1,6 +1,7 @@
 """The report is one self-contained page, whatever the model, the data and the names in them."""
 
 import dataclasses
+import os
 import re
 from html.parser import HTMLParser
 
@@ -11,12 +12,14 @@ import pytest
 from markupsafe import Markup
 
 import consilience as cs
-from consilience import pages, reporting
-from consilience.errors import UnsupportedRequest
+from consilience import reporting
+from consilience.errors import OutputRefused, UnsupportedRequest
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
 from consilience.models import dirichlet
-from consilience.models.truth import OtherMass, PlausibilityDraws
+from consilience.models.posterior import Draws
+from consilience.models.truth import PlausibilityDraws
+from consilience.models.truth.classes import OtherMass
 from consilience.pages import Code, Section, write_page
 from consilience.reporting import report
 
@@ -88,14 +91,14 @@ def fit():
 
 
 def predictions(fit, shift=0, depth=1, name="system"):
-    items, classes = fit.truth.items, list(fit.truth.classes)
+    items, classes = fit.truth.ids["item"], list(fit.truth.ids["class"])
     lists = [[classes[(k + shift + d) % len(classes)] for d in range(depth)] for k in range(len(items))]
     return cs.Predictions.from_lists(lists, items=items, classes=classes, name=name)
 
 
 def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     systems = {EVIL: predictions(fit, depth=2), DOLLAR: predictions(fit, 1, 2), "same": predictions(fit, 1, 2)}
-    risk = cs.ClassMap.from_codes([0, 1, 1], classes=fit.truth.classes, groups=["0", "2"])
+    risk = cs.ClassMap.from_codes([0, 1, 1], classes=fit.truth.ids["class"], groups=["0", "2"])
     extra = Section("An extra part", ["one & two", Markup("<em>three</em>")])
     path = report(fit, systems, path=tmp_path / "report.html", risk=risk, title=EVIL, sections=[extra])
     page = checked(path)
@@ -120,11 +123,12 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path):
         at = cells.index(row.system)
         assert cells[at + 1 : at + 5] == [f"{row.value:.4f}", f"{row.lower:.4f}", f"{row.upper:.4f}",
                                           f"{row.sd_truth:.4f}"]  # fmt: skip
-    for score in (cs.certainty(fit), cs.certainty(fit, top=2), cs.certainty(fit, exact=True)):
+    for score in (cs.certainty(fit), cs.certainty(fit, top=2)):
         at = cells.index(score.title)
         assert cells[at + 1 : at + 3] == [f"{score.value:.4f}", f"{score.sd:.4f}"]
     score = cs.evaluate(fit, systems["B"])
-    assert f"|{score.worst:.4f}|{score.best:.4f}|{score.point:.4f}|" in "|".join(cells)
+    low, high = score.interval
+    assert f"|{score.value:.4f}|{score.sd:.4f}|{low:.4f}|{high:.4f}|" in "|".join(cells)
 
 
 def test_the_same_fit_gives_the_same_bytes(fit, tmp_path):
@@ -166,12 +170,12 @@ def test_rankings_are_reported_with_their_depth(tmp_path):
 def test_the_mass_of_classes_that_nobody_named_is_shown(tmp_path):
     fit = cs.fit("prirn", cs.load("stutz-2023-cases"), draws=64, reliability=30)
     drawn = dataclasses.replace(fit)
-    entries, num_items = fit.truth.entries, fit.truth.num_items
+    entries, num_items = fit.truth.entries, fit.truth.num_units
     weight = np.random.default_rng(0).gamma(1.0, size=(64, len(entries.class_)))
     other = OtherMass(np.zeros((64, num_items)), 1.0, jax.random.key(0))
     truth = PlausibilityDraws(entries, np.log(weight), other)
-    truth.items, truth.classes, calls = fit.truth.items, fit.truth.classes, []
-    truth.point = lambda: calls.append(1) or fit.truth.point
+    truth.ids, calls = fit.truth.ids, []
+    truth.point = lambda: calls.append(1) or fit.truth.standard()
     vars(drawn)["truth"] = truth
     page = checked(
         report(drawn, {"A": predictions(fit, depth=3), "B": predictions(fit, 1, 3)}, path=tmp_path / "r.html")
@@ -202,7 +206,7 @@ def test_label_draws_rank_one_class(tmp_path):
     frame = pd.DataFrame({"item": np.repeat(np.arange(6), 2), "annotator": np.tile(np.arange(2), 6)})
     frame["rating"] = random.normal(size=12)
     exact = cs.fit("normal-inverse-gamma", cs.read_ratings(frame), threshold=0.0, draws=64)
-    fit = dataclasses.replace(exact, method="nuts", posterior=exact.samples())
+    fit = dataclasses.replace(exact, method="nuts", posterior=Draws(exact.samples()))
     page = checked(report(fit, predictions(fit, depth=2), path=tmp_path / "report.html"))
     assert any("said when it was fitted" in text for text in page.text["p"])
     assert "certainty of the top class, exact" not in page.text["td"]
@@ -243,11 +247,13 @@ def test_every_kind_of_block_is_rendered(tmp_path):
 def test_a_page_that_fails_leaves_the_earlier_one_and_no_rest(fit, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("earlier")
-    with pytest.raises(UnsupportedRequest):
-        write_page("t", [], [Section("s", [object()])], path)
-    monkeypatch.setattr(pages.os, "replace", lambda *names: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(UnsupportedRequest, match="object"):
+        write_page("t", [], [Section("s", [object()])], path, force=True)
+    monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OutputRefused, match="report.html exists; .*force=True"):
         write_page("t", [], [], path)
+    with pytest.raises(OSError, match="full"):
+        write_page("t", [], [], path, force=True)
     assert path.read_text() == "earlier"
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
 
@@ -306,7 +312,7 @@ def with_run(fit, result, message="", elbo=None):
     random = np.random.default_rng(0)
     samples = {"plausibility": random.dirichlet(np.ones(3), (2, 1000, 4))}
     run = GenericRun(samples, {}, result, 1000, 1.0, message, elbo)
-    return dataclasses.replace(fit, method="nuts", posterior=samples, result=result, run=run)
+    return dataclasses.replace(fit, method="nuts", posterior=Draws(samples), result=result, run=run)
 
 
 @pytest.mark.parametrize(
@@ -328,9 +334,9 @@ def test_poor_fit_says_so_above_everything_else(fit, tmp_path, result, message, 
 
 def test_ascent_that_has_not_settled_says_so_above_everything_else(fit):
     stopped = with_run(fit, Result.max_steps, elbo=np.arange(1000.0))
-    (alert,) = reporting._alerts(dataclasses.replace(stopped, method="em"))
+    (alert,) = reporting._alerts(dataclasses.replace(stopped, method="em", posterior=fit.posterior))
     assert alert.texts[0] == "The run ended at its largest number of steps, before it had converged."
-    assert "ask for more with max_steps" in alert.texts[1]
+    assert "ask for more with max_steps=" in alert.texts[1]
 
 
 def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
@@ -344,12 +350,16 @@ def test_numbers_of_the_run_are_rounded(fit):
     assert table.set_index("what")["value"]["worst r hat"] == "6.298"
 
 
+def with_priors(fit, priors):
+    return dataclasses.replace(fit, resolved=fit.resolved.replace(given=priors))
+
+
 @pytest.mark.parametrize("priors", [{"plausibility": dirichlet.Symmetric(2.0)}])
 def test_the_code_of_priors_can_be_run(fit, priors):
-    own = dataclasses.replace(fit, priors=dirichlet.Priors(**priors))
+    own = dataclasses.replace(fit, resolved=fit.resolved.replace(given=dirichlet.Priors(**priors)))
     lines = reporting._reproduction(own, {}).splitlines()
     names = {}
     exec("\n".join(line for line in lines if line.startswith(("from", "priors"))), names)
     assert names["priors"] == own.priors
-    by_hand = dataclasses.replace(fit, priors=dirichlet.Priors(plausibility=lambda data: None))
+    by_hand = with_priors(fit, dirichlet.Priors(plausibility=lambda data: None))
     assert reporting._reproduction(by_hand, {}).startswith("priors = …  # plausibility: <lambda>\n")

@@ -45,7 +45,7 @@ def test_what_is_written_is_said(simulate):
 def test_an_existing_file_stays(simulate, tmp_path):
     simulate()
     before = (tmp_path / "mentions.csv").read_bytes()
-    with pytest.raises(UnsupportedRequest, match=r"mentions.csv exists; .*--force"):
+    with pytest.raises(UnsupportedRequest, match=r"mentions.csv exists; .*force=True"):
         simulate(seed=4)
     assert (tmp_path / "mentions.csv").read_bytes() == before
     simulate(seed=4, force=True)

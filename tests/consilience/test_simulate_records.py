@@ -57,7 +57,7 @@ def test_what_is_there_stays(tmp_path, monkeypatch, capsys):
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 9
     assert main([*words, "--seed", "1"]) == 1
-    assert "one.csv exists; give a new file or folder, or --force" in capsys.readouterr().err
+    assert "one.csv exists; give another path, or --force" in capsys.readouterr().err
     assert main([*words, "--seed", "1", "--force"]) == 0
     assert main(["simulate", "records", "--files", "2", "-o", "two.csv"]) == 1
     assert main(["simulate", "records", "--missing", "a,b", "-o", "two.csv"]) == 2

@@ -147,9 +147,10 @@ def test_what_is_asked_of_a_fit(fit):
     assert 0 <= fit.together("s0", "s1", expert="e0") <= 1
     assert fit.together(["s0", "s40"], ["s40", "s40"], view=0).tolist()[1] == 1.0
     partition = fit.partition_of_expert("e0")
-    assert cs.evaluate(partition, cs.Partition.from_codes(partition.estimate(), records=partition.records)).value > 0.8
+    system = cs.Partition.from_codes(partition.estimate(), records=partition.ids["record"])
+    assert cs.evaluate(partition, system).value > 0.8
     with pytest.raises(UnsupportedRequest, match="several partitions"):
-        cs.evaluate(fit, cs.Partition.from_codes(partition.estimate(), records=partition.records))
+        cs.evaluate(fit, system)
     with pytest.raises(UnsupportedRequest, match="several partitions"):
         cs.certainty(fit)
 
@@ -187,7 +188,7 @@ def test_errors_of_input_come_before_jax(folder, tmp_path, words, message):
         (["--clusters", "1"], "it must be at least 2"),
         (["--clusters", "3", "--views", "11"], "there are 10 experts, each with one view, and views is 11; give 10"),
         (["--clusters", "3", "--views", "-1"], "it must be at least 0"),
-        (["--clusters", "3", "--method", "nuts"], "method='gibbs'"),
+        (["--clusters", "3", "--method", "nuts"], "take --method gibbs for this model"),
     ],
 )
 def test_requests_that_make_no_sense(folder, tmp_path, capsys, options, message):
@@ -313,5 +314,5 @@ def test_all_bad_options_are_named_before_data_are_read(folder, tmp_path, capsys
 def test_no_page_is_begun_in_a_folder_that_is_not_there(folder, tmp_path, capsys):
     path = tmp_path / "absent" / "page.html"
     assert main(["report", str(folder / "run"), "-o", str(path)]) == 1
-    assert f"{path}: No such file or directory" in capsys.readouterr().err
+    assert f"{path} cannot be written, because {path.parent} is not a folder; make it first" in capsys.readouterr().err
     assert not path.parent.exists()

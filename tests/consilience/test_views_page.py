@@ -1,6 +1,5 @@
 """Figures of views, and the sections of a report that show them."""
 
-import dataclasses
 import re
 from io import BytesIO
 from types import SimpleNamespace
@@ -14,8 +13,10 @@ from consilience import views_figures
 from consilience.data import Constraints
 from consilience.errors import UnsupportedRequest
 from consilience.inference.fitting import Fit
-from consilience.models import member
-from consilience.models.expert_views import BetaPrior, Posterior, Priors
+from consilience.inference.results import Result
+from consilience.models.expert_views import MODEL, BetaPrior, Priors
+from consilience.models.expert_views.posterior import finished
+from consilience.models.posterior import Closed, Draws
 from consilience.pages import write_page
 from consilience.views_page import most_telling, views_lead, views_sections
 
@@ -44,7 +45,7 @@ def made(num_experts=5, num_views=2, clusters=3, num_features=3, num_items=40, j
     )  # fmt: skip
     seen = len(np.unique([a, b]))
     view = np.arange(num_experts) % num_views
-    posterior = Posterior(
+    ended = dict(
         sensitivity=random.uniform(5, 40, (num_experts, 2)), specificity=random.uniform(5, 40, (num_experts, 2)),
         stick=np.ones((num_views - 1, 2)), view_probability=0.9 * np.eye(num_views)[view] + 0.1 / num_views,
         weight_mean=random.normal(size=(num_views, num_features + 1, clusters)),
@@ -53,15 +54,17 @@ def made(num_experts=5, num_views=2, clusters=3, num_features=3, num_items=40, j
         restart_bound=-50.0 * np.arange(num_restarts), feature_mean=feature.mean(axis=0),
         restart_view_probability=np.eye(num_views)[np.tile(view, (num_restarts, 1))],
         feature_scale=feature.std(axis=0),
-    )._replace(**changed)  # fmt: skip
-    return fitted(data, posterior, clusters, num_views)
+    )  # fmt: skip
+    return fitted(data, ended | changed, clusters, num_views)
 
 
-def fitted(data, posterior, clusters, num_views, method="cavi", priors=None):
-    options = {"clusters": clusters, "views": num_views, "experts": "two-coin", "cluster": "exact", "standardize": 1}
+def fitted(data, found, clusters, num_views, method="cavi", priors=None, known=True, **settings):
+    """Return a fit of a posterior, or of what an ascent ended with, that may not know its priors."""
+    resolved = MODEL.resolve(data, priors, {"clusters": clusters, "views": num_views, **settings})
     return Fit(
-        member=member("expert-views"), data=data, priors=priors or Priors(), options=options, method=method,
-        reason="by hand", seed=0, draws=50, posterior=posterior, result="converged",
+        member=MODEL, resolved=resolved if known else resolved.replace(given=None), method=method, reason="by hand",
+        seed=0, draws=50, posterior=finished(found, resolved) if isinstance(found, dict) else found,
+        result=Result.converged,
     )  # fmt: skip
 
 
@@ -81,7 +84,7 @@ def sampled(fit, num_draws=20):
         "cluster": label.swapaxes(1, 2).astype(np.int8),
     }  # fmt: skip
     chains = {site: values.reshape(2, num_draws // 2, *values.shape[1:]) for site, values in sites.items()}
-    return fitted(fit.data, chains, clusters, num_views, method="gibbs")
+    return fitted(fit.data, Draws(chains), clusters, num_views, method="gibbs")
 
 
 @pytest.fixture(scope="module")
@@ -246,8 +249,7 @@ def test_intervals_that_are_too_narrow_are_said_to_be(fit):
 
 def test_prior_that_is_not_known_is_not_drawn(fit):
     own = fitted(fit.data, fit.posterior, 3, 2, priors=Priors(sensitivity=BetaPrior(2.0, 2.0)))
-    loaded = fitted(fit.data, fit.posterior, 3, 2)
-    loaded.truth.priors = None
+    loaded = fitted(fit.data, fit.posterior, 3, 2, known=False)
     drawn_of = [
         section(views_sections(one), "How reliable each expert is").blocks[-2].collections for one in (own, loaded)
     ]
@@ -260,16 +262,14 @@ def spammers(num_draws=20):
     """Return a fit of a sampler of experts who know or guess, by hand: its prior has a mean and no interval."""
     one = sampled(made(), num_draws)
     random = np.random.default_rng(1)
-    known = {site: random.beta(9, 2, one.posterior["sensitivity"].shape) for site in ("knowledge", "guess")}
-    return dataclasses.replace(
-        one, options=one.options | {"experts": "spammer"}, posterior=one.posterior | known
-    )  # fmt: skip
+    chains = one.posterior.chains
+    known = {site: random.beta(9, 2, chains["sensitivity"].shape) for site in ("knowledge", "guess")}
+    return fitted(one.data, Draws(chains | known), 3, 2, "gibbs", experts="spammer")
 
 
 def test_words_and_legend_tell_of_no_prior_that_is_not_drawn(fit):
     title = "How reliable each expert is"
-    loaded = fitted(fit.data, fit.posterior, 3, 2)
-    loaded.truth.priors = None
+    loaded = fitted(fit.data, fit.posterior, 3, 2, known=False)
     for one, said, width in ((fit, "behind them is what the prior believed", 5.5), (spammers(), "a tick is", 0)):
         part = section(views_sections(one), title)
         assert said in words(part)
@@ -345,10 +345,11 @@ def test_link_of_your_own_has_the_features_that_differ_most():
     base = made(num_features=2)
     feature = base.data.feature
     sure = np.eye(3)[(feature[:, 1] > 100).astype(int)]
-    posterior = base.posterior._replace(
-        cluster_probability=np.stack([sure[base.truth.judged]] * 2, axis=1), weight_variance=np.full((2, 3, 3), 1e-6)
-    )
-    fit = sampled(fitted(base.data, posterior, 3, 2))
+    changed = {
+        "cluster_probability": np.stack([sure[base.truth.judged]] * 2, axis=1),
+        "weight_variance": np.full((2, 3, 3), 1e-6),
+    }
+    fit = sampled(fitted(base.data, Closed(base.posterior.factors, base.posterior.hidden | changed), 3, 2))
     fit = fitted(fit.data, fit.posterior, 3, 2, "gibbs", Priors(logits=lambda weight, inputs: inputs @ weight))
     part = section(views_sections(fit), "View 0")
     assert "differs most between the clusters" in words(part)
@@ -371,5 +372,6 @@ def test_report_of_views_takes_no_systems(fit, tmp_path):
     page = cs.report(fit, path=tmp_path / "page.html", title="Ours").read_text()
     assert "<h1>Ours</h1>" in page
     assert "cs.read_constraints(…, features=…)" in page
-    with pytest.raises(UnsupportedRequest, match="partitions"):
-        cs.report(fit, {"mine": None}, path=tmp_path / "other.html")
+    system = cs.Partition.from_codes(np.zeros(fit.data.num_items, int))
+    with pytest.raises(UnsupportedRequest, match="score partitions by evaluate, view by view"):
+        cs.report(fit, {"mine": system}, path=tmp_path / "other.html")

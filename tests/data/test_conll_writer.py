@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from consilience.data.conll import Chains, read_conll
 from consilience.data.conll_writer import write_conll
-from consilience.errors import InputError, InputWarning
+from consilience.errors import InputError, InputWarning, OutputRefused
 
 QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TOKENS = 7
@@ -78,7 +78,7 @@ def written(path, text):
 @QUICK
 @given(chains=random_chains())
 def test_what_is_written_without_a_template_is_read_back(tmp_path, chains):
-    write_conll(chains, tmp_path / "out.conll")
+    write_conll(chains, tmp_path / "out.conll", force=True)
     read = read_conll(tmp_path / "out.conll")
     assert read.documents.tolist() == chains.documents.tolist()
     assert mentions_of(read) == mentions_of(chains)
@@ -88,10 +88,11 @@ def test_what_is_written_without_a_template_is_read_back(tmp_path, chains):
 @given(chains=random_chains())
 def test_what_is_written_to_a_template_is_read_back(tmp_path, chains):
     template = written(tmp_path / "key.conll", TEMPLATE)
-    write_conll(chains, tmp_path / "out.conll.gz", template=template)
+    write_conll(chains, tmp_path / "out.conll.gz", template=template, force=True)
     assert mentions_of(read_conll(tmp_path / "out.conll.gz")) == mentions_of(chains)
     # The file just written is as good a template; its own brackets go.
-    write_conll(chains_of([], chains.documents.tolist()), tmp_path / "none.conll", template=tmp_path / "out.conll.gz")
+    none = chains_of([], chains.documents.tolist())
+    write_conll(none, tmp_path / "none.conll", template=tmp_path / "out.conll.gz", force=True)
     assert (tmp_path / "none.conll").read_text() == TEMPLATE
 
 
@@ -99,10 +100,10 @@ def test_what_is_written_to_a_template_is_read_back(tmp_path, chains):
 @given(chains=random_chains(non_referring=True))
 def test_conll_ua_keeps_what_refers_to_nothing_and_what_crosses(tmp_path, chains):
     template = written(tmp_path / "key.conllua", TEMPLATE_UA)
-    write_conll(chains, tmp_path / "out.conllua", template=template)
+    write_conll(chains, tmp_path / "out.conllua", template=template, force=True)
     read = read_conll(tmp_path / "out.conllua")
     assert mentions_of(read) == mentions_of(chains)
-    write_conll(read, tmp_path / "again.conllua", template=tmp_path / "out.conllua")
+    write_conll(read, tmp_path / "again.conllua", template=tmp_path / "out.conllua", force=True)
     assert mentions_of(read_conll(tmp_path / "again.conllua")) == mentions_of(chains)
     if len({*zip(*spans_of(chains), strict=True)}) == chains.num_mentions:
         assert (tmp_path / "again.conllua").read_text() == (tmp_path / "out.conllua").read_text()
@@ -186,7 +187,7 @@ def test_what_is_left_out_is_counted(tmp_path):
     with pytest.warns(InputWarning, match="1 of 2 documents of the template"):
         write_conll(chains_of([], ["one; part 0"]), tmp_path / "out.conll", template=template)
     with pytest.warns(InputWarning, match="refer to nothing; left out: 2 mentions"):
-        write_conll(chains_of([(0, 0, 0, -1), (0, 1, 1, -1), (0, 2, 2, 0)]), tmp_path / "out.conll")
+        write_conll(chains_of([(0, 0, 0, -1), (0, 1, 1, -1), (0, 2, 2, 0)]), tmp_path / "out.conll", force=True)
     assert read_conll(tmp_path / "out.conll").start.tolist() == [2]
 
 
@@ -241,8 +242,8 @@ def test_a_file_that_cannot_be_written_leaves_the_others_as_they_were(tmp_path):
         written(folder / f"{name}.conll", f"#begin document {name}\nx (1)\n#end document\n")
     (out / "b.conll").mkdir(parents=True)
     written(out / "a.conll", "old")
-    with pytest.raises(InputError, match="b.conll: .*is a folder"):
-        write_conll(read_conll(folder), out, template=folder)
+    with pytest.raises(OutputRefused, match="b.conll is not a regular file"):
+        write_conll(read_conll(folder), out, template=folder, force=True)
     assert (out / "a.conll").read_text() == "old"
     assert sorted(path.name for path in out.iterdir()) == ["a.conll", "b.conll"]
 
@@ -251,13 +252,22 @@ def test_paths_that_cannot_be_written_to(tmp_path):
     chains = chains_of([(0, 0, 0, 0)])
     with pytest.raises(InputError, match="files ending in '.csv' are not read as CoNLL"):
         write_conll(chains, tmp_path / "out.csv")
-    with pytest.raises(InputError, match="this is a folder"):
-        write_conll(chains, tmp_path)
+    with pytest.raises(OutputRefused, match="is not a regular file"):
+        write_conll(chains, tmp_path, force=True)
     written(tmp_path / "key.conll", TEMPLATE)
-    with pytest.raises(InputError, match="this is a file; the template is a folder"):
+    with pytest.raises(OutputRefused, match="key.conll is not a folder"):
         write_conll(chains, tmp_path / "key.conll", template=tmp_path)
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(OutputRefused, match="key.conll is not a folder; make it first"):
         write_conll(chains, tmp_path / "key.conll/out.conll")
+
+
+@pytest.mark.parametrize("into_folder", [False, True])
+def test_a_template_is_never_replaced(tmp_path, into_folder):
+    template = written(tmp_path / "key.conll", TEMPLATE)
+    given, out = (tmp_path, tmp_path) if into_folder else (template, template)
+    with pytest.raises(OutputRefused, match="key.conll is an input of this command"):
+        write_conll(chains_of([(0, 0, 0, 0)], ["one; part 0"]), out, template=given, force=True)
+    assert template.read_text() == TEMPLATE
 
 
 @pytest.mark.parametrize("name", ["", " d", "two\nlines", "\ud800", "#d"])
@@ -278,6 +288,8 @@ def test_chains_that_are_no_chains(tmp_path):
 def test_an_existing_file_is_replaced_and_keeps_the_usual_permissions(tmp_path):
     path = written(tmp_path / "out.conll", "old")
     ordinary = path.stat().st_mode
-    write_conll(chains_of([(0, 0, 0, 0)]), path)
+    with pytest.raises(OutputRefused, match="out.conll exists; .*force=True"):
+        write_conll(chains_of([(0, 0, 0, 0)]), path)
+    write_conll(chains_of([(0, 0, 0, 0)]), path, force=True)
     assert read_conll(path).num_mentions == 1
     assert path.stat().st_mode == ordinary

@@ -5,7 +5,7 @@ import pytest
 
 from consilience.data import read_mentions
 from consilience.data.mentions import MENTION_TYPES, _Links, _on_circles, write_mentions
-from consilience.errors import InputError, InputWarning, UnsupportedRequest
+from consilience.errors import InputError, InputWarning, OutputRefused, UnsupportedRequest
 
 TABLE = {
     "mention_id": ["m1", "m2", "m2", "m3"],
@@ -133,6 +133,21 @@ def test_without_positions_no_link_points_forward():
     assert read_mentions(FORWARD, antecedents="strict").num_annotations == 4
 
 
+def test_a_mention_within_another_may_point_to_it():
+    """Both begin with the same word, so that neither begins later than the other."""
+    nested = links(("m1", "a", "DN"), ("m2", "a", "DO(m1)"), start=[3, 3], end=[5, 3])
+    assert read_mentions(nested, antecedents="strict").antecedent.tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("size", [*range(2, 10), 16, 17, 33])
+def test_a_line_of_links_of_any_length_is_no_circle_and_a_circle_is(size):
+    """Each mention points to the one before; the first to none, or to the last."""
+    following = [(f"m{place}", "a", f"DO(m{place - 1})") for place in range(1, size)]
+    assert read_mentions(links(("m0", "a", "DN"), *following), antecedents="strict").num_mentions == size
+    with pytest.warns(InputWarning, match=f"^{size} labels .* lead back"):
+        read_mentions(links(("m0", "a", f"DO(m{size - 1})"), *following))
+
+
 def test_circles_are_those_of_one_annotator():
     """The links of a lead m1, m2, m3, m1; m4 only leads there. Those of b end at m1."""
     message = r"^3 labels in the column annotation, the first in row 0 .*'DO\(m2\)'.*lead back"
@@ -198,11 +213,13 @@ SEVERAL = links(
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "TSV"])
 def test_what_is_written_is_read_again(tmp_path, table, ending):
     mentions = read_mentions(table)
-    path = tmp_path / "new" / f"mentions.{ending}"
+    path = tmp_path / f"mentions.{ending}"
     write_mentions(mentions, path)
     same(read_mentions(path), mentions)
     first = path.read_bytes()
-    write_mentions(mentions, path)
+    with pytest.raises(OutputRefused, match="exists; .*force=True"):
+        write_mentions(mentions, path)
+    write_mentions(mentions, path, force=True)
     assert path.read_bytes() == first
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 

@@ -10,6 +10,7 @@ import pytest
 
 from consilience.data import read_annotations
 from consilience.data.codes import repeated
+from consilience.data.columns import Column
 from consilience.data.tables import all_columns, choose_columns, read_table
 from consilience.errors import InputError
 
@@ -58,7 +59,7 @@ def written(path, table, **options):
 
 def seen(source):
     """Return all that a reader can see of the column "x" of a source."""
-    table = read_table(source, choose_columns(("x",)))
+    table = read_table(source, choose_columns((Column("x"),)))
     codes, names = table.texts("x", required=True)
     numbers = table.numbers("x")
     told = [(problem.message, problem.row, problem.column, problem.value) for problem in table.problems.found]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.data import read_records, write_records
-from consilience.errors import InputError, InputWarning, UnsupportedRequest
+from consilience.errors import InputError, InputWarning, OutputRefused, UnsupportedRequest
 from consilience.models.block_linkage.simulation import simulate
 
 LEFT = {"id": [1, 2, 3], "name": ["Ann", "Bob", ""], "born": [1990, "NA", 1970], "truth": ["p", "q", "r"]}
@@ -170,10 +170,10 @@ def test_a_source_without_the_entity():
 @pytest.mark.parametrize("num_sources", [1, 3])
 def test_written_and_read_again(tmp_path, num_sources):
     records, _ = simulate(0, num_records=200, num_sources=num_sources, missing=0.2, typos=True)
-    paths = write_records(records, tmp_path / "new" / "folder")
+    paths = write_records(records, tmp_path / "folder")
     assert list(paths) == records.sources.tolist()
     assert read_records(paths, entity="entity").fingerprint() == records.fingerprint()
-    assert sorted(os.listdir(tmp_path / "new" / "folder")) == [f"{name}.csv" for name in records.sources]
+    assert sorted(os.listdir(tmp_path / "folder")) == [f"{name}.csv" for name in records.sources]
     header = paths["file_1"].read_text().splitlines()[0]
     assert header == "id,field_1,field_2,field_3,field_4,field_5,entity"
 
@@ -199,7 +199,10 @@ def test_an_earlier_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     assert write_records(records, path) == {"0": path}
     first = path.read_bytes()
     assert first.decode().splitlines() == ["id,name,born,entity", "1,Ann,1990,p", "2,Bob,,q", "3,,1970,r"]
-    write_records(records.replace(entity=None), path)
+    with pytest.raises(OutputRefused, match="records.csv exists; .*force=True"):
+        write_records(records.replace(entity=None), path)
+    assert path.read_bytes() == first
+    write_records(records.replace(entity=None), path, force=True)
     second = path.read_bytes()
     assert second.decode().splitlines()[:2] == ["id,name,born", "1,Ann,1990"]
 
@@ -208,7 +211,7 @@ def test_an_earlier_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="no space"):
-        write_records(records, path)
+        write_records(records, path, force=True)
     assert path.read_bytes() == second
     assert os.listdir(tmp_path) == ["records.csv"]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from consilience.data import read_annotations
+from consilience.data.columns import ITEM
 from consilience.data.tables import all_columns, choose_columns, read_table
 from consilience.errors import InputError, UnknownName
 
@@ -206,6 +207,35 @@ def test_parquet_without_pyarrow_names_the_remedy(tmp_path, monkeypatch):
 
 
 def test_only_wanted_columns_are_kept():
-    table = read_table(FRAME.assign(more=[[1], [2], [3], [4]]), choose_columns(("item",)))
+    table = read_table(FRAME.assign(more=[[1], [2], [3], [4]]), choose_columns((ITEM,)))
     assert list(table.columns) == ["item"]
     assert table.num_rows == 4
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_whole_numbers_are_exact_up_to_those_that_a_float_may_have_rounded(tmp_path, sign):
+    """2**53 + 1 is 2**53 as a float, so that 2**53 itself may stand for another id; one less stands for itself."""
+    exact, doubtful = sign * (2**53 - 1), sign * 2**53
+    labels = {"annotator": ["x", "y"], "label": ["1", "1"]}
+    read = read_annotations(pd.DataFrame({**labels, "item": [float(exact), 0.0]}))
+    assert read.items.tolist() == [str(exact), "0"]
+    for value in (doubtful, sign * (2**53 + 1), 4 * doubtful):
+        frame = pd.DataFrame({**labels, "item": [float(value), 0.0]})
+        with pytest.raises(InputError, match="may have lost digits") as caught:
+            read_annotations(frame)
+        (problem,) = caught.value.problems
+        assert (problem.row, problem.column) == ("row 0 (counted from 0)", "item")
+    # Columns of integers, and text, hold them exactly.
+    (tmp_path / "labels.csv").write_text(f"item,annotator,label\n{doubtful + sign},x,1\n{doubtful},x,1\n")
+    whole = [doubtful + sign, doubtful]
+    for source in (pd.DataFrame({**labels, "item": whole}), {**labels, "item": whole}, tmp_path / "labels.csv"):
+        assert read_annotations(source).items.tolist() == [str(value) for value in whole]
+
+
+@pytest.mark.parametrize(("kind", "digits"), [(np.float32, 24), (np.float16, 11)])
+def test_shorter_floats_are_exact_up_to_smaller_numbers(kind, digits):
+    labels = {"annotator": ["x", "y"], "label": ["1", "1"]}
+    exact = np.array([2**digits - 1, 0], kind)
+    assert read_annotations({**labels, "item": exact}).items.tolist() == [str(2**digits - 1), "0"]
+    with pytest.raises(InputError, match="may have lost digits"):
+        read_annotations({**labels, "item": np.array([2**digits, 0], kind)})

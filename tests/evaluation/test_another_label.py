@@ -7,13 +7,15 @@ import pytest
 import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import UnsupportedRequest
-from consilience.models.truth import Entries, LabelDraws, LabelProbabilities
+from consilience.models.posterior import Draws
+from consilience.models.truth import Crowd, Entries, LabelDraws, LabelProbabilities
 
 KEY = jax.random.key(0)
 
 
 def dense_truth(probability, confusion=None):
-    return LabelProbabilities.dense(np.array(probability, float), key=KEY, num_draws=10, mean_confusion=confusion)
+    crowd = None if confusion is None else Crowd(lambda: np.asarray(confusion, float))
+    return LabelProbabilities.dense(np.array(probability, float), key=KEY, num_draws=10, crowd=crowd)
 
 
 def random_crowd(seed=0, num_items=40, num_classes=3):
@@ -72,12 +74,12 @@ def test_blocks_and_items_with_few_candidates():
     entries = Entries.of(*np.nonzero(named), len(named), 4)
     probability = random.random(len(entries.class_)) + 0.01
     confusion = random.dirichlet(np.ones(4), 4)
-    truth = LabelProbabilities(entries, probability, key=KEY, num_draws=1, mean_confusion=lambda: confusion)
+    truth = LabelProbabilities(entries, probability, key=KEY, num_draws=1, crowd=Crowd(lambda: confusion))
     full = np.zeros(named.shape)
     full[named] = probability
     full /= full.sum(axis=1, keepdims=True)
     expected = (full[:, :, None] * confusion).max(axis=1).sum(axis=1) - full.max(axis=1)
-    np.testing.assert_allclose(truth.gain_of_another_label(), expected, atol=1e-12)
+    np.testing.assert_allclose(truth.crowd.gain(truth), expected, atol=1e-12)
 
 
 def test_stored_draws_count_as_probabilities():
@@ -85,7 +87,7 @@ def test_stored_draws_count_as_probabilities():
     random = np.random.default_rng(3)
     label = np.array([random.choice(3, 50, p=prior) for prior in probability]).T
     shares = np.array([np.bincount(column, minlength=3) for column in label.T]) / 50
-    drawn = cs.next_labels(LabelDraws(label, 3, mean_confusion=confusion))
+    drawn = cs.next_labels(LabelDraws(label, 3, Crowd(lambda: confusion)))
     exact = cs.next_labels(dense_truth(shares, confusion))
     for name in exact:
         np.testing.assert_allclose(drawn[name], exact[name])
@@ -109,9 +111,9 @@ def test_mean_confusion_averages_annotators_by_how_much_they_annotate(annotation
         by_draw = np.einsum("j,dj,tl->dtl", share, knows, np.eye(4))
         by_draw = by_draw + np.einsum("j,dj,djl->dl", share, 1 - knows, guess)[:, None]
     error = by_draw.std(axis=0) / np.sqrt(len(by_draw))
-    assert (np.abs(by_draw.mean(axis=0) - fit.truth.mean_confusion) < 5 * error + 1e-6).all()
-    stored = fit.member.truth(samples, annotations, key=KEY, num_draws=200, **fit.options)
-    np.testing.assert_allclose(stored.mean_confusion, by_draw.mean(axis=0), rtol=1e-5)
+    assert (np.abs(by_draw.mean(axis=0) - fit.truth.crowd.mean_confusion) < 5 * error + 1e-6).all()
+    stored = fit.member.truth(Draws(fit.samples(200)), fit.resolved, key=KEY, num_draws=200)
+    np.testing.assert_allclose(stored.crowd.mean_confusion, by_draw.mean(axis=0), rtol=1e-5)
     assert len(cs.next_labels(stored, limit=3)) == 3
 
 

@@ -9,7 +9,8 @@ import pytest
 import consilience as cs
 from consilience.data import Annotations, ClassMap, Predictions
 from consilience.errors import UnsupportedRequest
-from consilience.models.truth import DirichletTruth, Entries, LabelDraws, PlausibilityDraws, PointTruth
+from consilience.models.truth import DirichletTruth, Entries, LabelDraws, PlausibilityDraws, PointTruth, Ranked
+from consilience.models.truth.truth import Mass
 
 RISK = ClassMap.from_codes([0, 1, 2, 1], groups=["0", "1", "2"])
 
@@ -40,12 +41,12 @@ def test_several_sets_in_one_pass_are_those_of_single_passes():
     truth, _ = random_truth()
     passes = 0
 
-    def counted(depth, ranked=truth.ranked):
+    def counted(question, blocks=truth.blocks):
         nonlocal passes
         passes += 1
-        return ranked(depth)
+        return blocks(question)
 
-    truth.ranked = counted
+    truth.blocks = counted
     together = cs.certainty(truth, top=(1, 3))
     assert passes == 1
     assert list(together) == [1, 3]
@@ -90,16 +91,15 @@ def test_risk_of_the_top_class_and_of_the_sum():
 def test_exact_certainty_of_groups():
     data = Annotations.from_codes([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [0, 1, 3, 2, 2], num_labels=4, num_items=3)
     fit = cs.fit("dirichlet", data, draws=20_000)
-    exact, drawn = cs.certainty(fit, classes_to=RISK, exact=True), cs.certainty(fit, classes_to=RISK)
+    exact, drawn = cs.certainty(fit, classes_to=RISK), cs.certainty(fit, classes_to=RISK, exact=False)
     error = np.sqrt(exact.items * (1 - exact.items) / 20_000)
     assert np.abs((exact.items - drawn.items) / error).max() < 5
     assert exact.items[2] == pytest.approx(0.5)  # two classes of four, nobody said anything
     assert np.all(exact.items >= cs.certainty(fit, exact=True).items)
     assert exact.sd == pytest.approx(drawn.sd, rel=0.05)
-    low, high = exact.interval
-    assert (low, high) == pytest.approx((exact.value - 1.96 * exact.sd, min(1, exact.value + 1.96 * exact.sd)))
-    probability = fit.truth.top_probabilities()
-    named = np.bincount(fit.truth.entries.item, probability.entry, 3)
+    assert exact.interval == drawn.interval  # of three items
+    probability = fit.truth.exact(Ranked(1))
+    named = np.bincount(probability.unit, probability.probability, 3)
     total = named + probability.unnamed * (4 - np.diff(fit.truth.entries.first))
     np.testing.assert_allclose(total, 1, atol=1e-12)
 
@@ -119,8 +119,8 @@ def test_certainty_of_given_sets():
         top = np.argsort(-draws[:, item], axis=-1)[:, : len(names)]
         hits = [set(map(int, names)) == set(row) for row in top]
         assert score.items[item] == pytest.approx(np.mean(hits))
-    for options in ({"exact": True}, {"classes_to": RISK}):
-        with pytest.raises(UnsupportedRequest, match="given labels"):
+    for options, words in (({"exact": True}, "set-2 has no closed form"), ({"classes_to": RISK}, "given labels")):
+        with pytest.raises(UnsupportedRequest, match=words):
             cs.certainty(truth, of=Predictions.from_lists(sets, classes=list("0123")), **options)
 
 
@@ -169,13 +169,13 @@ def test_a_million_classes_need_little_memory():
     group = ClassMap.from_codes(np.arange(10**6) % 2, groups=["0", "1"])
     tracemalloc.start()
     top2 = cs.certainty(truth, top=2)
-    top1 = cs.certainty(truth)
-    risk = next(truth.grouped(np.asarray(group.group), 2)).values
+    top1 = cs.certainty(truth, exact=False)
+    risk = next(truth.blocks(Mass(np.asarray(group.group), 2))).values
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1e8
     assert risk.shape[-1] == 2
     assert np.all(top2.items < 0.1)  # which of a million classes comes second is anybody's guess
-    entry, _ = truth.top_probabilities()
+    entry = truth.exact(Ranked(1)).probability
     error = np.sqrt(entry * (1 - entry) / 200)
     assert np.abs((top1.items - entry) / np.maximum(error, 1e-3)).max() < 5

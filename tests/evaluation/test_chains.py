@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.evaluation import chains
-from consilience.evaluation.chains import NEW, NOTHING, follow_links
+from consilience.models.truth import chains
+from consilience.models.truth.chains import NEW, NOTHING, follow_links
 
 
 def test_links_are_followed_however_far():

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.data.conll import read_conll
-from consilience.evaluation.coreference import METRICS, conll, overlap, score, share, sums
+from consilience.evaluation.chains import BASES as METRICS
+from consilience.evaluation.chains import conll, score, share, sums
+from consilience.evaluation.overlap import overlap
 
 OFFICIAL = {"muc": "muc", "bcub": "b3", "ceafe": "ceafe", "ceafm": "ceafm", "blanc": "blanc"}
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import Chains
 from consilience.errors import InputError, InputWarning, UnknownName
-from consilience.evaluation.coreference import CONLL, METRICS
-from consilience.evaluation.coreference_scores import is_coreference_metric, metrics_in, value_of
+from consilience.evaluation.chains import BASES as METRICS
+from consilience.evaluation.chains import CONLL, bases_of, value_of
 
 OFFICIAL = {"muc": "muc", "bcub": "b3", "ceafe": "ceafe", "ceafm": "ceafm", "blanc": "blanc"}
 
@@ -300,9 +300,8 @@ def test_unknown_scores_are_named():
     with pytest.raises(UnknownName, match="'bleu'; there are mentions, muc"):
         cs.score_coreference(*toy())["bleu"]
     for name in ("bleu", "conll-recall", "muc-f1", "MUC", "", "-recall"):
-        assert not is_coreference_metric(name)
-        with pytest.raises(UnknownName, match="there are these") as error:
-            metrics_in((name,))
+        with pytest.raises(UnknownName, match="write one of these") as error:
+            bases_of((name,))
         assert repr(name) in str(error.value)
 
 
@@ -310,10 +309,9 @@ def test_names_say_which_number_is_meant():
     scores = cs.score_coreference(*toy())
     for metric in (*METRICS, "non-referring"):
         for name, place in ((metric, 2), (f"{metric}-recall", 0), (f"{metric}-precision", 1)):
-            assert is_coreference_metric(name)
             added = {one: values.sum(axis=1, keepdims=True) for one, values in scores.sums.items()}
             assert value_of(name, added) == [scores[metric][place]]
-    assert metrics_in(("conll", "lea-recall", "muc-precision", "lea")) == (*CONLL, "lea")
+    assert bases_of(("conll", "lea-recall", "muc-precision", "lea")) == (*CONLL, "lea")
 
 
 # ---- any key and response ----

@@ -6,6 +6,7 @@ import pytest
 
 import consilience as cs
 from consilience.data import Predictions
+from consilience.models.posterior import Draws
 
 MODELS = {
     "majority-vote": {}, "dawid-skene": {"method": "em"}, "mace": {"method": "em"}, "mpa": {"candidates": "closed"},
@@ -24,30 +25,32 @@ def annotations():
 def systems(truth):
     """Return a classifier that is mostly right, and one that always says the same."""
     guesses = {"good": np.arange(30) % 3, "constant": np.zeros(30, int)}
-    classes = np.asarray(truth.classes, object)
+    classes = truth.names("class")
     return {
         name: Predictions.from_lists(
-            [[label] for label in classes[codes]], items=truth.items, classes=classes, name=name
+            [[label] for label in classes[codes]], items=truth.names(), classes=classes, name=name
         )
         for name, codes in guesses.items()
     }, guesses
 
 
 def expected_accuracy(truth, codes):
-    entries, probability = truth.label_probabilities()
-    return np.sum(probability * (entries.class_ == codes[entries.item])) / truth.num_items
+    found = truth.label_probabilities()
+    return np.sum(found.probability * (found.code == codes[found.unit])) / truth.num_units
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_accuracy_is_the_mean_probability_of_the_predicted_label(annotations, model):
     fit = cs.fit(model, annotations, draws=2000, **MODELS[model])
     predictions, guesses = systems(fit.truth)
-    table = cs.compare(fit, predictions, metric="top-1").table.set_index("system")
+    table = cs.compare(fit, predictions, metric="top-1", exact=True).table.set_index("system")
     assert table.index.tolist() == ["good", "constant"]
     for name, system in predictions.items():
         score = cs.evaluate(fit, system, metric="top-1")
-        error = score.sd / np.sqrt(fit.truth.num_draws)
-        assert abs(score.value - expected_accuracy(fit.truth, guesses[name])) < 5 * error + 1e-9
+        assert score.value == pytest.approx(expected_accuracy(fit.truth, guesses[name]), abs=1e-12)
+        drawn = cs.evaluate(fit, system, metric="top-1", exact=False)
+        assert abs(drawn.value - score.value) < 5 * score.sd / np.sqrt(fit.truth.num_draws) + 1e-9
+        assert drawn.sd == pytest.approx(score.sd, rel=0.15)
         assert table.loc[name, "value"] == pytest.approx(score.value)
     assert cs.certainty(fit).value == pytest.approx(fit.labels()["certainty"].mean(), abs=0.02)
 
@@ -56,11 +59,9 @@ def test_accuracy_is_the_mean_probability_of_the_predicted_label(annotations, mo
 def test_draws_of_a_sampler_are_scored_in_the_same_way(annotations, model):
     """Draws of the sites, as a sampler keeps them: the score is exactly the share of draws with that label."""
     fit = cs.fit(model, annotations, **MODELS[model])
-    sites = {name: np.repeat(values, 100, axis=0) for name, values in fit.samples().items()}
-    del sites["responsibility" if model == "dawid-skene" else "label_probability"]
-    sites = {name: values.reshape(100, *values.shape[2:]) for name, values in sites.items()}
-    truth = fit.member.truth(sites, annotations, key=jax.random.key(1), num_draws=100, **fit.options)
-    truth.items, truth.classes = fit.truth.items, fit.truth.classes
+    stored = Draws({site: np.repeat(values, 100, axis=1) for site, values in fit.samples().items()})
+    truth = fit.member.truth(stored, fit.resolved, key=jax.random.key(1), num_draws=100)
+    truth.bound_to(annotations)
     predictions, guesses = systems(truth)
     for name, system in predictions.items():
         score = cs.evaluate(truth, system, metric="top-1")

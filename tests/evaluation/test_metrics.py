@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.errors import UnknownName
-from consilience.evaluation.metrics import METRIC_FORMS, Metric, resolve
+from consilience.evaluation.classes import Metric, resolve
+from consilience.evaluation.registry import METRICS
 
 EVERY_FORM = [
     *("accuracy", "top-1", "top-3", "top-3-target-2", "top-3-target-3", "set-1", "set-3", "overlap-2", "overlap-3"),
@@ -114,7 +115,7 @@ def test_names_resolve_to_one_object():
     assert resolve("ao-4") is resolve("average-overlap-4")
     assert resolve("top-5-target-2").truth_depth == 2
     assert (resolve("top-5").truth_depth, resolve("top-5").prediction_depth) == (1, 5)
-    for form in METRIC_FORMS:
+    for form in METRICS["classes"].lines:
         metric = resolve(form.replace("-k", "-4").replace("-j", "-2"))
         assert metric.title
         assert metric.reference
@@ -127,7 +128,7 @@ def test_names_resolve_to_one_object():
 def test_unknown_names_list_the_forms(name):
     with pytest.raises(UnknownName) as error:
         resolve(name)
-    assert all(form in str(error.value) for form in METRIC_FORMS)
+    assert all(form in str(error.value) for form in METRICS["classes"].lines)
     assert repr(name) in str(error.value)
 
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import Partition, Predictions
 from consilience.errors import InputError, UnknownName, UnsupportedRequest
-from consilience.evaluation.partition_comparison import connected_groups
-from consilience.evaluation.partitions import METRIC_FORMS, contingency, score
-from consilience.models import partition
-from consilience.models.partition import DrawnPartitions
+from consilience.evaluation.partitions import Sums, connected_groups, contingency, form_of, names, score
+from consilience.models.truth import partitions as partition
+from consilience.models.truth.partitions import DrawnPartitions
 
 # Five groups of records, with what a system says of them and what is true; no cluster has records of two groups.
 GROUP = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 4])
@@ -23,7 +22,7 @@ TRUE = np.array([0, 0, 0, 1, 2, 3, 4, 4, 5, 5, 6])
 
 def drawn(partitions, records=None):
     truth = DrawnPartitions(np.asarray(partitions))
-    truth.records = records
+    truth.ids = {} if records is None else {"record": records}
     return SimpleNamespace(truth=truth, method="gibbs")
 
 
@@ -39,10 +38,13 @@ def test_a_weight_is_a_number_of_copies(copies):
     shifts = 100 * np.repeat(np.arange(len(rows)), list(map(len, rows)))
     every = np.concatenate(rows)
     repeated = contingency((PREDICTED[every] + shifts)[None], (TRUE[every] + shifts)[None])
-    found = contingency(PREDICTED[None], TRUE[None])
-    weight = np.array(copies, float)[GROUP][None]
-    for metric in METRIC_FORMS:
-        np.testing.assert_allclose(score(found, metric, weight), score(repeated, metric), rtol=1e-9, atol=1e-9)
+    found = contingency(PREDICTED[None], TRUE[None], GROUP, 5)
+    for metric in names():
+        form = form_of(metric)
+        weighted = Sums(*np.stack(form.more["parts"](found)) @ np.array(copies, float)[:, None])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = form.function(weighted)
+        np.testing.assert_allclose(value, score(repeated, metric), rtol=1e-9, atol=1e-9)
 
 
 def simulated(num_groups=60, num_draws=3_000, seed=0):
@@ -148,7 +150,7 @@ def test_what_cannot_be_ranked():
     truth, systems = drawn(np.array([[0, 0, 2]])), partitions(a=[0, 1, 2])
     with pytest.raises(UnsupportedRequest, match="merge-moves ranks no systems: of a distance less is better"):
         cs.compare(truth, systems, metric="merge-moves")
-    with pytest.raises(UnknownName, match="no score of partitions is called 'top-1'"):
+    with pytest.raises(UnknownName, match="no metric is called 'top-1' for records, but for items"):
         cs.compare(truth, systems, metric="top-1")
     with pytest.raises(UnsupportedRequest, match="undefined for one of the systems in every draw"):
         cs.compare(truth, systems, metric="pairwise-precision")

@@ -13,10 +13,11 @@ from scipy import sparse
 import consilience as cs
 from consilience.data import Partition, read_partition, read_records
 from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
-from consilience.evaluation.partition_scores import evaluate_partition, expected_scores
-from consilience.evaluation.partitions import METRIC_FORMS
-from consilience.models import partition
-from consilience.models.partition import DrawnPartitions
+from consilience.evaluation.adjustment import evaluate
+from consilience.evaluation.partition_scores import expected_scores
+from consilience.evaluation.partitions import names
+from consilience.models.truth import partitions as partition
+from consilience.models.truth.partitions import DrawnPartitions
 
 # Three draws of the entities of five records.
 DRAWS = np.array([[0, 0, 2, 3, 3], [0, 0, 0, 3, 3], [0, 0, 2, 3, 4]])
@@ -24,7 +25,7 @@ DRAWS = np.array([[0, 0, 2, 3, 3], [0, 0, 0, 3, 3], [0, 0, 2, 3, 4]])
 
 def drawn(partitions=DRAWS, records=None):
     truth = DrawnPartitions(np.asarray(partitions))
-    truth.records = records
+    truth.ids = {} if records is None else {"record": records}
     return SimpleNamespace(truth=truth, method="gibbs")
 
 
@@ -74,8 +75,8 @@ def test_one_against_another():
     assert (scores.predicted_pairs, scores.true_pairs, scores.common_pairs) == (2, 3, 1)
     assert scores["pairwise-precision"] == 1 / 2
     assert scores["pairwise-f1"] == 2 / 5
-    assert scores.table["score"].tolist() == list(METRIC_FORMS)
-    assert scores.table["value"].tolist() == [scores[metric] for metric in METRIC_FORMS]
+    assert scores.table["score"].tolist() == list(names())
+    assert scores.table["value"].tolist() == [scores[metric] for metric in names()]
     assert "5 records, 3 predicted and 3 true entities; 2 pairs predicted, 3 true, 1 both" in repr(scores)
     assert "pairwise       50.00%     33.33%     40.00%" in repr(scores)
     assert "2 splits and merges, 3 pairs parted or joined" in repr(scores)
@@ -112,9 +113,9 @@ def test_refused_sides():
         cs.score_partition([0, 1], [-1, -1])
     with pytest.raises(InputError, match="no record of the data has an entity"):
         cs.score_partition([-1, -1], [0, 1])
-    with pytest.raises(UnsupportedRequest, match="only a fit of records has"):
+    with pytest.raises(UnsupportedRequest, match="a fit is expected"):
         cs.score_partition(SimpleNamespace(truth=None), records)
-    with pytest.raises(UnknownName, match="no score of partitions is called 'f1'; there are:\n  pairwise-f1"):
+    with pytest.raises(UnknownName, match="no metric is called 'f1' for records.*; write one of these:\n  pairwise-f1"):
         cs.score_partition([0], [0])["f1"]
 
 
@@ -149,9 +150,9 @@ def test_against_draws():
 @given(st.lists(st.lists(st.integers(0, 2), min_size=5, max_size=5), min_size=2, max_size=5))
 def test_draws_are_scored_one_by_one(rows):
     system, *draws = rows
-    scores = evaluate_partition(drawn(draws), Partition.from_codes(system), list(METRIC_FORMS))
+    scores = evaluate(drawn(draws), Partition.from_codes(system), list(names()))
     by_draw = [cs.score_partition(system, draw) for draw in draws]
-    for metric in METRIC_FORMS:
+    for metric in names():
         expected = np.array([one[metric] for one in by_draw])
         own = expected[np.isfinite(expected)]
         np.testing.assert_allclose(scores[metric].draws, own, atol=1e-12, err_msg=metric)
@@ -159,20 +160,20 @@ def test_draws_are_scored_one_by_one(rows):
 
 def test_blocks_of_draws_make_no_difference(monkeypatch):
     draws = np.random.default_rng(0).integers(0, 4, (20, 7))
-    system, metrics = Partition.from_codes(draws[0]), list(METRIC_FORMS)
-    whole, entities = evaluate_partition(drawn(draws), system, metrics), cs.num_entities(drawn(draws))
+    system, metrics = Partition.from_codes(draws[0]), list(names())
+    whole, entities = evaluate(drawn(draws), system, metrics), cs.num_entities(drawn(draws))
     monkeypatch.setattr(partition, "_MOST_ROWS", 3 * 7)
-    for metric, score in evaluate_partition(drawn(draws), system, metrics).items():
+    for metric, score in evaluate(drawn(draws), system, metrics).items():
         np.testing.assert_array_equal(score.draws, whole[metric].draws)
         np.testing.assert_allclose(score.items, whole[metric].items)
     again = cs.num_entities(drawn(draws))
     np.testing.assert_array_equal(again.draws, entities.draws)
-    np.testing.assert_allclose(again.items, entities.items)
+    np.testing.assert_allclose(again.expected, entities.expected)
 
 
 def test_scores_that_are_undefined_say_so():
     apart, fit = np.arange(5), drawn([[0, 1, 2, 3, 4], [0, 0, 2, 3, 4], [0, 0, 0, 3, 4]])
-    alone = evaluate_partition(fit, Partition.from_codes(apart), ["pairwise-precision", "pairwise-f1"])
+    alone = evaluate(fit, Partition.from_codes(apart), ["pairwise-precision", "pairwise-f1"])
     assert math.isnan(alone["pairwise-precision"].value)
     assert "no pair is predicted" in repr(alone["pairwise-precision"])
     assert alone["pairwise-f1"].draws.tolist() == [0, 0, 0]
@@ -196,10 +197,19 @@ def test_requests_that_do_not_fit():
     fit, system = drawn(), Partition.from_codes([0, 0, 1, 2, 3])
     with pytest.raises(UnsupportedRequest, match="by= groups the classes of items"):
         cs.evaluate(fit, system, by=cs.read_class_map({"class": ["a"], "group": ["b"]}))
-    with pytest.raises(UnknownName, match="no score of partitions is called 'top-1'"):
+    with pytest.raises(UnknownName, match="no metric is called 'top-1' for records, but for items"):
         cs.evaluate(fit, system, "top-1")
     with pytest.raises(UnsupportedRequest, match="no item has a class; evaluate a partition"):
-        cs.certainty(fit)
+        cs.next_labels(fit)
+
+
+def test_certainty_of_records_is_that_of_their_whole_cluster():
+    score = cs.certainty(drawn(records=np.array(list("abcde"), object)))
+    np.testing.assert_allclose(score.items, drawn().truth.cluster_probability(drawn().truth.estimate()))
+    assert score.table.columns.tolist() == ["record", "certainty"]
+    assert score.value == pytest.approx(score.items.mean())
+    with pytest.raises(UnsupportedRequest, match="certainty of clusters"):
+        cs.certainty(drawn(), top=2)
 
 
 # The number of entities -----------------------------------------------------------------------------------------------

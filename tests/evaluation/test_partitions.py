@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from consilience.evaluation.partitions import METRIC_FORMS, contingency, record_f1, score
+from consilience.evaluation.partitions import contingency, names, record_f1, score
 
 DISTANCES = {"merge-moves", "merge-pairs", "variation-of-information"}
 # What becomes of each score when prediction and truth change places.
-EXCHANGED = {name: name for name in METRIC_FORMS} | {
+EXCHANGED = {name: name for name in names()} | {
     f"{kind}-{one}": f"{kind}-{other}"
     for kind in ("pairwise", "cluster", "b3")
     for one, other in (("precision", "recall"), ("recall", "precision"))
@@ -70,15 +70,15 @@ def test_records_of_unknown_entity_are_left_out():
     predicted, truth = [0, 0, 0, 3, 3, 5], [1, 1, -1, 2, -1, 2]
     found = contingency(np.array([predicted]), np.array([truth]))
     known = contingency(np.array([[0, 0, 3, 5]]), np.array([[1, 1, 2, 2]]))
-    for metric in METRIC_FORMS:
+    for metric in names():
         assert score(found, metric) == score(known, metric), metric
-    assert found.num_records.tolist() == [4]
+    assert found.num_common.tolist() == [4]
     assert np.isnan(record_f1(found)[0]).tolist() == [False, False, True, False, True, False]
 
 
 def test_nothing_known():
     found = contingency(np.array([[0, 1]]), np.array([[-1, -1]]))
-    for metric in set(METRIC_FORMS) - {"pairwise-f1", "cluster-f1", "ari", "merge-moves", "merge-pairs"}:
+    for metric in set(names()) - {"pairwise-f1", "cluster-f1", "ari", "merge-moves", "merge-pairs"}:
         assert np.isnan(score(found, metric)).all(), metric
 
 
@@ -165,11 +165,11 @@ def test_ari_is_zero_on_average_over_all_permutations(truth, random):
 def test_invariances(sides, random):
     predicted, truth = np.broadcast_arrays(*sides)
     order = random.sample(range(predicted.shape[1]), predicted.shape[1])
-    names = np.array([*random.sample(range(10), 4), -1])
+    labels = np.array([*random.sample(range(10), 4), -1])
     found = contingency(predicted, truth)
-    again = contingency(names[predicted][:, order], truth[:, order])
+    again = contingency(labels[predicted][:, order], truth[:, order])
     exchanged = contingency(truth, predicted)
-    for metric in METRIC_FORMS:
+    for metric in names():
         value = score(found, metric)
         np.testing.assert_allclose(score(again, metric), value, atol=1e-12, err_msg=metric)
         np.testing.assert_allclose(score(exchanged, EXCHANGED[metric]), value, atol=1e-12, err_msg=metric)
@@ -185,7 +185,7 @@ def test_invariances(sides, random):
 def test_a_perfect_prediction(sides):
     truth = sides[1][(sides[1] >= 0).any(axis=1)]
     found = contingency(truth, truth)
-    for metric in METRIC_FORMS:
+    for metric in names():
         value = score(found, metric)
         if metric.startswith("pairwise"):  # there may be no pair to find
             value = value[_num_pairs(truth) > 0]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation import views
 from consilience.evaluation.partitions import contingency, score
+from consilience.models.truth.partitions import DrawnPartitions
+from consilience.models.truth.views import Views
 
 
 def ami(one, other):
@@ -20,7 +22,7 @@ def ami(one, other):
 
 def information(one, other):
     found = contingency(np.array([one]), np.array([other]))
-    a, b = found.predicted_size[found.predicted], found.true_size[found.true]
+    a, b = found.response_size[found.response], found.key_size[found.key]
     return float((found.common * np.log(len(one) * found.common / (a * b))).sum() / len(one))
 
 
@@ -136,13 +138,15 @@ def test_grouping_by_hand():
 
 
 def test_the_number_of_views():
-    truth = SimpleNamespace(num_views=lambda: np.array([2, 2, 3, 1]), used_views=lambda: np.array([0, 2]))
+    methods = dict.fromkeys(Views.__abstractmethods__)
+    methods |= {"num_views": lambda self: np.array([2, 2, 3, 1]), "used_views": lambda self: np.array([0, 2])}
+    truth = type("Few", (Views,), methods)()
     found = views.num_views(SimpleNamespace(truth=truth, method="cavi"))
     assert (found.value, found.point, found.interval) == (2, 2, (pytest.approx(1.075), pytest.approx(2.925)))
     assert found.table.to_dict("list") == {"views": [1, 2, 3], "probability": [0.25, 0.5, 0.25]}
     assert repr(found).startswith("number of views, cavi: 2.0 ± 0.8")
     with pytest.raises(UnsupportedRequest):
-        views.num_views(SimpleNamespace(truth=SimpleNamespace()))
+        views.num_views(DrawnPartitions(np.zeros((1, 2), int)))
 
 
 # Answers --------------------------------------------------------------------------------------------------------------

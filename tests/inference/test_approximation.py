@@ -19,6 +19,7 @@ from consilience.inference import approximation
 from consilience.inference.approximation import approximation_k_hat, chain_starts, draw_factors, log_weights
 from consilience.inference.posterior import approximation_notes
 from consilience.models import dawid_skene, mace, member, mpa
+from consilience.models.sites import Sites
 
 NAMES = ("dawid-skene", "mace", "mpa")
 # Without mirror modes, of which the approximation has one only.
@@ -30,10 +31,8 @@ LOPSIDED = {
 
 
 def simulated(name, num_items=30, **sizes):
-    own = member(name)
-    priors = None if own.testing_priors is None else own.testing_priors()
     sizes = {"num_annotators": 4, "num_labels": 2, **sizes}
-    return own.simulate(jax.random.key(0), priors, num_items=num_items, **sizes)[0]
+    return member(name).simulate(jax.random.key(0), num_items=num_items, **sizes)[0]
 
 
 def test_factors_are_drawn_with_their_densities():
@@ -63,7 +62,7 @@ def evidence_from_prior(fit, num_draws):
 
     @jax.jit
     def likelihood(key):
-        trace = handlers.trace(handlers.seed(fit.member.model, key)).get_trace(fit.data, fit.priors, **fit.options)
+        trace = handlers.trace(handlers.seed(fit.member.model, key)).get_trace(fit.resolved)
         return jnp.exp(trace["annotations"]["fn"].log_factor.sum())
 
     values = np.asarray(jax.lax.map(likelihood, jax.random.split(jax.random.key(4), num_draws)), float)
@@ -73,9 +72,7 @@ def evidence_from_prior(fit, num_draws):
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_average_to_the_evidence(name):
     fit = cs.fit(name, simulated(name, 4, num_annotators=2), LOPSIDED[name], "cavi")
-    logs = log_weights(
-        fit.member, fit.posterior, fit.data, fit.priors, fit.options, key=jax.random.key(3), num_draws=5_000
-    )
+    logs = log_weights(fit.member, fit.posterior, fit.resolved, key=jax.random.key(3), num_draws=5_000)
     weights = np.exp(logs)
     expected, error = evidence_from_prior(fit, 30_000)
     assert abs(weights.mean() - expected) < 5 * np.hypot(error, weights.std() / np.sqrt(len(weights)))
@@ -90,7 +87,7 @@ def test_of_annotations_that_say_nothing_the_approximation_is_exact():
     fit = cs.fit("dawid-skene", data, method="cavi")
     assert fit.run.k_hat == 0.0
     assert fit.attributes["k_hat"] == 0.0
-    assert fit.notes() == []
+    assert fit.findings() == []
 
 
 def test_many_annotators_have_a_large_one_which_is_no_fault():
@@ -100,10 +97,11 @@ def test_many_annotators_have_a_large_one_which_is_no_fault():
     assert fit.method == "cavi"
     assert fit.attributes["k_hat"] == round(fit.run.k_hat, 3) > 0.7
     assert fit.diagnostics() == []
-    (note,) = fit.notes()
+    (said,) = fit.findings()
+    note = said.words()
     assert note == fit.describe()["notes"]
     assert f"k-hat is {fit.run.k_hat:.2f}" in note
-    assert "method gibbs samples the same model" in note
+    assert "method='gibbs' samples the same model" in note
 
 
 def test_it_is_stored_with_the_fit(tmp_path):
@@ -112,7 +110,7 @@ def test_it_is_stored_with_the_fit(tmp_path):
     again = cs.load_fit(tmp_path / "fit")
     assert again.run.k_hat == fit.run.k_hat
     assert again.describe()["k_hat"] == fit.describe()["k_hat"]
-    assert again.notes() == fit.notes()
+    assert again.findings() == fit.findings()
     assert json.loads((tmp_path / "fit" / "fit.json").read_text())["run"]["k_hat"] == fit.run.k_hat
 
 
@@ -121,7 +119,7 @@ def test_large_data_have_none_and_say_so(monkeypatch):
     fit = cs.fit("mace", simulated("mace"), method="cavi")
     assert fit.run.k_hat is None
     assert fit.attributes["k_hat"] == "not computed: more than 100 annotations or parameters; fit.k_hat() computes it"
-    assert fit.notes() == []
+    assert fit.findings() == []
     assert np.isfinite(fit.k_hat())
 
 
@@ -132,8 +130,8 @@ def test_the_same_seed_gives_the_same_figure():
 
 
 def test_members_that_state_no_factors_have_none():
-    own = member("dirichlet")
-    assert approximation_k_hat(own, None, None, None, {}, key=jax.random.key(0)) is None
+    fit = cs.fit("dirichlet", simulated("dirichlet"))
+    assert approximation_k_hat(fit.member, fit.posterior, fit.resolved, key=jax.random.key(0)) is None
 
 
 @pytest.mark.parametrize("k_hat", [None, 0.7, 0.1, float("nan")])
@@ -147,9 +145,8 @@ def test_a_small_one_needs_no_words(k_hat):
 @pytest.mark.parametrize("name", NAMES)
 def test_chains_start_apart_near_the_approximation(name):
     own, data = member(name), simulated(name, 60)
-    options = own.checked_options({})
-    one, again = (chain_starts(own, data, own.priors(), options, key=jax.random.key(1), chains=3) for _ in range(2))
-    fitted = own.factors(cs.fit(name, data, method="cavi").posterior)
+    one, again = (chain_starts(own, own.resolve(data), key=jax.random.key(1), chains=3) for _ in range(2))
+    fitted = cs.fit(name, data, method="cavi").posterior.factors
     for site, values in one.items():
         assert values.dtype == np.float32
         np.testing.assert_array_equal(values, again[site])
@@ -162,8 +159,8 @@ def test_without_an_approximation_chains_start_as_they_would():
     own, data = member("mace"), simulated("mace")
     uniform = mace.Priors(competence=dist.Uniform(0.0, 1.0))
     settings = {"key": jax.random.key(0), "chains": 2}
-    assert chain_starts(own, data, uniform, own.checked_options({}), **settings) is None
-    assert chain_starts(member("dirichlet"), data, None, {}, **settings) is None
+    assert chain_starts(own, own.resolve(data, uniform), **settings) is None
+    assert chain_starts(member("dirichlet"), member("dirichlet").resolve(data), **settings) is None
 
 
 @pytest.mark.slow
@@ -171,7 +168,7 @@ def test_without_an_approximation_chains_start_as_they_would():
 @pytest.mark.parametrize("name", ["mpa", "dawid-skene"])
 def test_all_chains_of_nuts_stay_on_the_right_side(name):
     """Priors are symmetric: chains that start anywhere end in mirror modes, which here nothing maps to one."""
-    own = dataclasses.replace(member(name), canonical=None)
+    own = dataclasses.replace(member(name), sites=Sites(*member(name).sites))
     skilled = {
         "mpa": mpa.Priors(prevalence=mpa.BetaPrior(50.0, 50.0), sensitivity=mpa.BetaPrior(8.0, 2.0)),
         "dawid-skene": dawid_skene.Priors(
@@ -182,8 +179,8 @@ def test_all_chains_of_nuts_stay_on_the_right_side(name):
     fit = cs.fit(own, data, method="nuts", draws=400, warmup=300)
     assert fit.attributes["start"] == "draws of CAVI"
     if name == "mpa":
-        youden = fit.posterior["sensitivity"] + fit.posterior["specificity"] - 1
-        assert np.all(youden.mean(axis=(1, 2)) > 0)
+        youden = fit.posterior.sensitivity + fit.posterior.specificity - 1
+        assert np.all(youden.reshape(4, 400, *youden.shape[1:]).mean(axis=(1, 2)) > 0)
     else:
-        assert np.all(np.einsum("cdjtt->ct", fit.posterior["confusion"]) > 0.5 * 400 * 5)
+        assert np.all(np.einsum("cdjtt->ct", fit.posterior.chains["confusion"]) > 0.5 * 400 * 5)
     assert fit.attributes["worst_r_hat"] < 1.03

@@ -1,5 +1,7 @@
 """The driver of ascents on an objective whose maximum is known."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +10,12 @@ import pytest
 from consilience.inference.ascent import run_ascent
 from consilience.inference.results import Result
 from consilience.models.interface import Ascent
+from consilience.models.posterior import Estimate
 
 GOAL = np.array([1.0, -2.0, 4.0])
 
 
-def prepare(data, priors):
+def prepare(data):
     return np.asarray(data, jnp.result_type(float))
 
 
@@ -29,11 +32,13 @@ def sites(state, problem):
     return {"place": state}
 
 
-ASCENT = Ascent(prepare=prepare, start=start, step=step, sites=sites)
+ASCENT = Ascent(
+    name="em", prepare=prepare, start=start, step=step, sites=sites, finish=lambda values, resolved: Estimate(values)
+)
 
 
 def run(ascent=ASCENT, **settings):
-    return run_ascent(ascent, prepare(GOAL, None), key=jax.random.key(0), **settings)
+    return run_ascent(ascent, prepare(GOAL), key=jax.random.key(0), **settings)
 
 
 @pytest.mark.parametrize("x64", [False, True])
@@ -59,7 +64,7 @@ def test_a_number_that_is_not_finite_ends_the_run():
         state, objective = step(state, problem)
         return state, jnp.where(objective > -1.01, jnp.nan, objective)
 
-    result = run(Ascent(prepare=prepare, start=start, step=overflowing, sites=sites))
+    result = run(dataclasses.replace(ASCENT, step=overflowing))
     assert result.result is Result.nonfinite
     assert np.isfinite(result.elbo).all()
     assert result.steps == len(result.elbo)
@@ -69,7 +74,7 @@ def test_a_chunk_may_begin_with_a_number_that_is_not_finite():
     def broken(state, problem):
         return state, jnp.full(3, jnp.nan)
 
-    result = run(Ascent(prepare=prepare, start=start, step=broken, sites=sites))
+    result = run(dataclasses.replace(ASCENT, step=broken))
     assert (result.result, result.steps, result.elbo.size) == (Result.nonfinite, 0, 0)
 
 
@@ -82,7 +87,7 @@ def near(state, problem):
 
 
 def test_a_rule_of_the_member_stops_at_its_step():
-    one = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=near)
+    one = dataclasses.replace(ASCENT, settled=near)
     result = run(one, tolerance=1e9)
     assert result.result is Result.converged
     assert result.steps == len(result.elbo) == 6  # the largest distance, 4, is halved six times
@@ -94,7 +99,7 @@ def test_a_rule_of_the_member_may_need_several_chunks_or_be_cut_short():
     def never_quite(state, problem):
         return jnp.abs(state - problem).max() < 4 * 0.5**24.5
 
-    one = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=never_quite)
+    one = dataclasses.replace(ASCENT, settled=never_quite)
     with jax.enable_x64(True):
         result, cut = run(one, tolerance=1e9), run(one, max_steps=10)
     assert (result.result, result.steps, len(result.elbo)) == (Result.converged, 25, 25)
@@ -102,7 +107,7 @@ def test_a_rule_of_the_member_may_need_several_chunks_or_be_cut_short():
 
 
 def test_without_a_rule_for_the_problem_the_driver_decides():
-    one = Ascent(prepare=prepare, start=start, step=step, sites=sites, settled=near)
+    one = dataclasses.replace(ASCENT, settled=near)
     result, plain = (run_ascent(which, GOAL[:2], key=jax.random.key(0)) for which in (one, ASCENT))
     assert result.result is plain.result is Result.converged
     assert result.steps == plain.steps

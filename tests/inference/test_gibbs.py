@@ -23,7 +23,7 @@ jax.monitoring.register_event_duration_secs_listener(
 RATINGS = np.array([2.5, 3.0, 7.5, 4.0, 3.5])
 
 
-def prepare(data, priors):
+def prepare(data):
     """Mean ~ N(0, variance), precision ~ Gamma(3, 2): conjugate, so that the two conditionals have a known joint."""
     return {"ratings": np.asarray(data, jnp.result_type(float))}
 
@@ -50,7 +50,7 @@ SAMPLER = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites)
 
 
 def run(sampler=SAMPLER, seed=0, ratings=RATINGS, **settings):
-    problem = sampler.prepare(ratings, None)
+    problem = sampler.prepare(ratings)
     return run_gibbs(sampler, problem, key=jax.random.key(seed), **{"draws": 2000, "warmup": 100, **settings})
 
 

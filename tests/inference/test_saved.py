@@ -1,5 +1,6 @@
 """Saved fits: what comes back is what was saved, or an error that says why not."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,9 +15,10 @@ import pytest
 
 import consilience as cs
 from consilience.data import Annotations, Ratings
-from consilience.errors import InvalidFit
+from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference import saved
 from consilience.inference.durable import text_digest
+from consilience.inference.stored_posterior import earlier_posterior, posterior_arrays, posterior_text
 from consilience.inference.stored_priors import describe_priors, restored_priors, stored_priors, unknown_priors
 from consilience.models import member
 from consilience.models.dirichlet import Symmetric
@@ -39,11 +41,12 @@ def folder(tmp_path, annotations):
 
 
 def assert_same(first, second):
-    assert type(first.posterior) is type(second.posterior)
-    for one, two in zip(first.posterior, second.posterior, strict=True):
-        if isinstance(first.posterior, dict):
-            one, two = first.posterior[one], second.posterior[two]
-        np.testing.assert_array_equal(one, two)
+    assert posterior_text(first.posterior) == posterior_text(second.posterior)
+    one, two = posterior_arrays(first.posterior), posterior_arrays(second.posterior)
+    assert one.keys() == two.keys()
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, two[name])
+        assert values.dtype == two[name].dtype
     assert first.describe() == second.describe()
     assert first.data.fingerprint() == second.data.fingerprint()
     assert cs.certainty(first).draws.tobytes() == cs.certainty(second).draws.tobytes()
@@ -55,7 +58,7 @@ def test_an_exact_fit_comes_back(folder, annotations):
     attributes = {**fit.attributes, "seconds": loaded.attributes["seconds"], "priors": fit.describe()["priors"]}
     assert loaded.attributes == attributes
     assert loaded.describe()["priors"] == fit.describe()["priors"]
-    assert loaded.truth.items.tolist() == ["a", "b", "ü", "unseen"]
+    assert loaded.truth.ids["item"].tolist() == ["a", "b", "ü", "unseen"]
     np.testing.assert_array_equal(cs.certainty(loaded).draws, cs.certainty(fit).draws)
     assert loaded.labels().equals(fit.labels())
     loaded.save(folder.parent / "again")
@@ -80,8 +83,8 @@ def test_draws_of_an_own_function_come_back(tmp_path, method):
     fit = cs.fit(own_model, ratings, method=method, truth=own_truth, draws=40, **limits)
     fit.save(tmp_path / "run")
     loaded = cs.load_fit(tmp_path / "run", model=own_model, truth=own_truth)
-    for site, draws in fit.posterior.items():
-        np.testing.assert_array_equal(loaded.posterior[site], draws)
+    for site, draws in fit.posterior.chains.items():
+        np.testing.assert_array_equal(loaded.posterior.chains[site], draws)
     for name, values in fit.run.stats.items():
         np.testing.assert_array_equal(loaded.run.stats[name], values)
     assert loaded.result == fit.result
@@ -193,8 +196,8 @@ def test_foreign_folders_and_files_are_left_alone(folder, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("work")
     (tmp_path / "note").write_text("work")
-    for name in ("mine", "note"):
-        with pytest.raises(InvalidFit, match="not a saved fit"):
+    for name, message in {"mine": "exists and is not a saved fit.*force=True", "note": "note is not a folder"}.items():
+        with pytest.raises(OutputRefused, match=message):
             fit.save(tmp_path / name)
     assert (tmp_path / "mine" / "thesis.tex").read_text() == (tmp_path / "note").read_text() == "work"
     (tmp_path / "empty").mkdir()
@@ -205,6 +208,35 @@ def test_foreign_folders_and_files_are_left_alone(folder, tmp_path):
     assert (folder / "report.html").read_text() == "work"
     assert_same(cs.load_fit(folder), fit)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine", "note", "run"]
+
+
+def test_by_force_a_fit_is_written_beside_what_is_there(folder, tmp_path):
+    fit, mine = cs.load_fit(folder), tmp_path / "mine"
+    mine.mkdir()
+    theirs = {"thesis.tex": "work", "arrays-00000000.npz": "work", "fit.json": '{"step": 10000}'}
+    for name, content in theirs.items():
+        (mine / name).write_text(content)
+    with pytest.raises(OutputRefused, match="mine exists and is not a saved fit"):
+        fit.save(mine)
+    assert {path.name: path.read_text() for path in mine.iterdir()} == theirs
+    fit.save(mine, force=True)
+    assert_same(cs.load_fit(mine), fit)
+    assert {name: (mine / name).read_text() for name in ("thesis.tex", "arrays-00000000.npz")} == {
+        name: theirs[name] for name in ("thesis.tex", "arrays-00000000.npz")
+    }
+    (mine / "fit.json").unlink()
+    (mine / "fit.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OutputRefused, match="fit.json is not a regular file"):
+        fit.save(mine, force=True)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_folder_of_the_folder_has_to_be_there(folder, tmp_path):
+    with pytest.raises(OutputRefused, match="nowhere is not a folder; make it first"):
+        cs.load_fit(folder).save(tmp_path / "nowhere" / "run")
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(OutputRefused, match="link is not a folder"):
+        cs.load_fit(folder).save(tmp_path / "link")
 
 
 @pytest.mark.parametrize("fails_at", [1, 2])
@@ -269,7 +301,8 @@ def _outcome(folder, old, new):
     except InvalidFit:
         return "none"
     whole = old if loaded.options == old.options and loaded.describe()["priors"] == old.describe()["priors"] else new
-    np.testing.assert_array_equal(loaded.posterior.concentration, whole.posterior.concentration)
+    one, two = (fit.posterior.plausibility.concentration for fit in (loaded, whole))
+    np.testing.assert_array_equal(one, two)
     return "old" if whole is old else "new"
 
 
@@ -349,7 +382,213 @@ def test_words_of_a_prior_that_was_expanded_tell_what_it_is():
     assert "weight: Normal(loc=0.0, scale=2.0) of shape (5, 3)" in describe_priors(priors)
 
 
+# ---- forged fits ----
+
+
+def forge(folder, change, of_data=False):
+    """Change the text and the arrays of a fit, with all digests as they have to be."""
+    text = json.loads((folder / "fit.json").read_text())
+    path = files(folder, "arrays")
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    change(text, arrays)
+    np.savez(path, **arrays)
+    text["arrays_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    if of_data:
+        ids = {name: saved._read_ids(arrays, f"ids.{name}") for name in ("items", "annotators", "labels")}
+        stored = {name.removeprefix("data."): values for name, values in arrays.items() if name.startswith("data.")}
+        text["attributes"]["data_hash"] = Annotations(**stored, **text["sizes"], **ids).fingerprint()
+    text.pop("text_sha256", None)
+    (folder / "fit.json").write_text(json.dumps({**text, "text_sha256": text_digest(text)}))
+
+
+def in_text(name, value):
+    return lambda text, arrays: text.__setitem__(name, value)
+
+
+def in_array(name, value, place=0):
+    def change(text, arrays):
+        arrays[name] = arrays[name].copy()
+        arrays[name][place] = value
+
+    return change
+
+
+def instead(name, values):
+    return lambda text, arrays: arrays.__setitem__(name, np.asarray(values))
+
+
+def factor_of(place):
+    return lambda text, arrays: text["posterior"]["factors"].update(plausibility=place)
+
+
+FORGED_TEXTS = {
+    "../arrays-00000000.npz": in_text("arrays", "../arrays-00000000.npz"),
+    "/dev/zero": in_text("arrays", "/dev/zero"),
+    "which no fit calls its arrays": in_text("arrays", "fit.json"),
+    "which no fit calls its": in_text("arrays", 3),
+    "read_annotations is no kind of data": in_text("contract", "read_annotations"),
+    "np": in_text("contract", "np"),
+    "'draws' is 0, less than 1": in_text("draws", 0),
+    "'draws' is True": in_text("draws", True),
+    "'seed' is -1": in_text("seed", -1),
+    "'options' is \\[\\], which is no dict": in_text("options", []),
+    "has no option 'colour'": in_text("options", {"colour": "red"}),
+    "option 'reliability' of 'dirichlet' is 'much'": in_text("options", {"reliability": "much"}),
+    "'heap'": in_text("posterior", {"form": "heap"}),
+    "'attributes' is 'x'": in_text("attributes", "x"),
+    "no method 'em'": in_text("method", "em"),
+    "model=": in_text("model", "nobody"),
+    "'shrug'": in_text("result", "shrug"),
+    "sizes": lambda text, arrays: text.pop("sizes"),
+    "'num_items' is -1, and no number of things": lambda text, arrays: text["sizes"].update(num_items=-1),
+    "'num_items' is 4.0": lambda text, arrays: text["sizes"].update(num_items=4.0),
+    "'num_items'": lambda text, arrays: text["sizes"].update(num_items=5),
+    "format True": in_text("format", True),
+    "format 1, .*; fit again": in_text("format", 1),
+    "format 4, written by consilience 9.9, or later; this is .* reads formats 2 to 3; update": lambda text, arrays: (
+        text.update(format=4, attributes={"library_version": "9.9, or later"})
+    ),
+}
+FORGED_ARRAYS = {
+    "'label' has codes outside 0 to 2": in_array("data.label", 3),
+    "'label' has codes outside 0": in_array("data.label", -1),
+    "'item' has codes outside 0 to 3": in_array("data.item", 4),
+    "'annotator' has codes outside -1 to 1": in_array("data.annotator", -2),
+    "'label' has the shape": instead("data.label", [0, 1]),
+    "'label' has codes": instead("data.label", [0.0, 1.0, 0.0, 0.0, 0.0]),
+    "'weight' holds": instead("data.weight", list("abcde")),
+    "the lengths of ids.items": in_array("ids.items.lengths", 2),
+    "the lengths of ids.items are": in_array("ids.items.lengths", -1),
+    "UnicodeDecodeError": in_array("ids.items.text", 255),
+    "there are 3 items": lambda text, arrays: arrays.update(
+        {"ids.items.text": np.frombuffer(b"abc", np.uint8), "ids.items.lengths": np.ones(3, np.int64)}
+    ),
+    "'plausibility.entry_class' of the posterior has a value": in_array("posterior.plausibility.entry_class", 10**6),
+    "first' of the posterior has 2 axes|parameter 'first'": instead("posterior.plausibility.first", [[0]] * 5),
+    "'hidden.votes' of the posterior has 1 along 'entry'": instead("posterior.hidden.votes", [1.0]),
+    "'hidden.votes' of the posterior holds": instead("posterior.hidden.votes", ["a"]),
+    "pickle": instead("posterior.hidden.votes", np.array([None], dtype=object)),
+    "not complete": lambda text, arrays: arrays.pop("posterior.plausibility.concentration"),
+    "os:path is no record of the library": factor_of("os:path"),
+    "is no distribution": factor_of("consilience.models.dirichlet:Annotations"),
+    "'Poisson'": factor_of("Poisson"),
+    "data are not those": in_array("data.label", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("match", FORGED_TEXTS)
+def test_forged_texts_are_refused(folder, match):
+    (folder.parent / "arrays-00000000.npz").write_bytes(files(folder, "arrays").read_bytes())
+    forge(folder, FORGED_TEXTS[match])
+    assert str(folder) in refused(folder, match)
+
+
+@pytest.mark.parametrize("match", FORGED_ARRAYS)
+def test_forged_arrays_are_refused(folder, match):
+    forge(folder, FORGED_ARRAYS[match])
+    assert str(folder) in refused(folder, match)
+
+
+@pytest.mark.parametrize("name", ["data.label", "data.item", "data.annotator"])
+def test_codes_outside_their_ranges_are_refused_with_the_right_fingerprint_too(folder, name):
+    forge(folder, in_array(name, 7), of_data=True)
+    refused(folder, "has codes outside")
+
+
+def mutated(value, random):
+    """Return a record of JSON with one of its values, at any depth, replaced or left out."""
+    if isinstance(value, dict) and value and random.random() < 0.9:
+        name = sorted(value)[random.integers(len(value))]
+        if random.random() < 0.2:
+            return {key: one for key, one in value.items() if key != name}
+        return {**value, name: mutated(value[name], random)}
+    strange = [None, -1, 0, 10**30, 0.5, float("nan"), "", "x" * 1000, [], {}, [[]], True, "\ud800", {"": {}}]
+    return strange[random.integers(len(strange))]
+
+
+def test_whatever_the_text_says_it_is_refused_by_name_or_loaded(folder):
+    votes, random = cs.load_fit(folder).posterior.votes, np.random.default_rng(0)
+    text = json.loads((folder / "fit.json").read_text())
+    del text["text_sha256"]
+    outcomes = []
+    for _ in range(300):
+        forged = mutated(text, random)
+        forged = {**forged, "text_sha256": text_digest(forged)} if isinstance(forged, dict) else forged
+        (folder / "fit.json").write_text(json.dumps(forged))
+        try:
+            fit = cs.load_fit(folder)
+        except InvalidFit:
+            outcomes.append("refused")
+            continue
+        outcomes.append("loaded")
+        np.testing.assert_array_equal(fit.posterior.votes, votes)
+    assert outcomes.count("refused") > 100
+    assert outcomes.count("loaded") > 20  # with another seed, reason or version, for example
+
+
+def test_a_text_of_any_depth_is_refused(folder):
+    (folder / "fit.json").write_text("[" * 100_000)
+    refused(folder, "torn")
+
+
+def test_what_is_no_file_is_not_read(folder):
+    (folder / "fit.json").unlink()
+    os.mkfifo(folder / "fit.json")
+    refused(folder, "no fit.json")
+
+
+# ---- ids ----
+
+
+@pytest.mark.parametrize("ids", [["a", "ü", "x\x01", "\U0001f600"], ["1\n2", "1", "2"]])
+def test_ids_of_any_characters_come_back(tmp_path, ids):
+    data = Annotations.from_codes(range(len(ids)), [0] * len(ids), [0] * len(ids), items=ids, labels=["x", "y"])
+    cs.fit("dirichlet", data, draws=2).save(tmp_path / "run")
+    loaded = cs.load_fit(tmp_path / "run").data
+    assert loaded.items.tolist() == ids
+    assert loaded.items.dtype == object
+
+
+def test_one_long_id_makes_no_other_long(tmp_path):
+    """Of 3,000 items one with 60,000 characters took 720 MB."""
+    ids = [f"item {number}" for number in range(3000)]
+    ids[7] = "x" * 60_000
+    data = Annotations.from_codes(range(3000), [0] * 3000, [0] * 3000, items=ids, labels=["x", "y"])
+    cs.fit("dirichlet", data, draws=2).save(tmp_path / "run")
+    assert files(tmp_path / "run", "arrays").stat().st_size < 1_000_000
+    assert cs.load_fit(tmp_path / "run").data.items.tolist() == ids
+
+
 # ---- fits of earlier versions ----
+
+
+@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.parametrize(
+    ("model", "method"), [("dirichlet", "exact"), ("mace", "em"), ("dawid-skene", "cavi"), ("dawid-skene", "gibbs")]
+)
+def test_posteriors_of_format_2_are_what_they_are_now(annotations, model, method):
+    """They were arrays by name: of an ascent those that it ended with, EM's as one draw of one chain."""
+    fit = cs.fit(model, annotations, method=method, draws=20, **({"warmup": 5} if method == "gibbs" else {}))
+    stored = {name.rpartition("hidden.")[2]: one for name, one in posterior_arrays(fit.posterior).items()}
+    if method == "cavi":
+        stored = {name.removesuffix(".concentration"): one for name, one in stored.items()}
+    elif method == "em":
+        stored = {name: one[None, None] for name, one in stored.items()}
+    posterior = earlier_posterior(fit.member, method, stored, fit.resolved)
+    assert posterior_text(posterior) == posterior_text(fit.posterior)
+    for name, values in posterior_arrays(posterior).items():
+        np.testing.assert_array_equal(values, posterior_arrays(fit.posterior)[name])
+
+
+def test_an_earlier_posterior_that_cannot_be_told_is_refused_by_name(annotations):
+    fit = cs.fit("dawid-skene", annotations)
+    with pytest.raises(UnsupportedRequest, match="of an earlier version.*'dawid-skene' by cavi"):
+        earlier_posterior(fit.member, "cavi", {"nu": np.ones(3)}, fit.resolved)
+    unknown = fit.resolved.replace(given=None)
+    exact = cs.fit("dirichlet", annotations).member
+    with pytest.raises(UnsupportedRequest, match="of an earlier version"):
+        earlier_posterior(exact, "exact", {}, exact.resolve(annotations).replace(given=unknown.given))
 
 
 def test_a_fit_of_records_from_before_some_fields_is_loaded(tmp_path):
@@ -358,7 +597,7 @@ def test_a_fit_of_records_from_before_some_fields_is_loaded(tmp_path):
     assert loaded.data.similar is None
     assert loaded.entities()["entity"].tolist() == ["c1", "c2", "c3", "c4", "c1", "c4", "r3", "c2"]
     assert loaded.num_entities().interval == (5, 6)
-    assert loaded.notes()
+    assert loaded.findings()
     loaded.save(tmp_path / "again")
     assert cs.load_fit(tmp_path / "again").entities().equals(loaded.entities())
 

@@ -31,6 +31,7 @@ if arguments["processes"] > 1:
 
 import numpy as np
 import consilience as cs
+from consilience.inference.stored_posterior import posterior_arrays
 from consilience.models import member
 
 data, _ = member("dawid-skene").simulate(
@@ -41,7 +42,7 @@ for name, method in arguments["fits"]:
     for devices in arguments["devices"]:
         settings = {"max_steps": 40, **arguments.get("settings", {})}
         fit = cs.fit(name, data, method=method, devices=devices, **settings)
-        sites = fit.posterior if isinstance(fit.posterior, dict) else fit.posterior._asdict()
+        sites = posterior_arrays(fit.posterior)
         found[f"{name} {method} {devices}"] = {
             "result": str(fit.result), "elbo": fit.elbo.tolist(),
             "sites": {site: np.asarray(values).tolist() for site, values in sites.items()}

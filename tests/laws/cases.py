@@ -223,6 +223,7 @@ CASES: dict[str, Case] = {
         refuses={"a million classes": UnsupportedRequest},
     ),
     "mpa": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
+    "glad": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
     "irn": Case(
         rows=_RANKINGS, sizes={"items": 3, "annotators": 3, "classes": 4},
         refuses={"an item without annotations": UnsupportedRequest},
@@ -248,14 +249,12 @@ class RecordCase:
     Parameters
     ----------
     options : of the member.
-    unordered : options under which the order of the records plays no part.
     other_priors : function of the member -> priors that change the answer.
     refuses_prior : function of the member -> priors that it does not take, and the class of the error.
     refuses : degenerate data sets, by name, for which the documented answer is an error, and its class.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
-    unordered: Mapping[str, Any] = field(default_factory=dict)
     other_priors: Callable[[Any], Any]
     refuses_prior: tuple[Callable[[Any], Any], type[Exception]]
     refuses: Mapping[str, type[Exception]] = field(default_factory=dict)
@@ -267,8 +266,6 @@ RECORD_CASES: dict[str, RecordCase] = {
         refuses_prior=(lambda member: member.priors(distortion=dist.Uniform(0.0, 1.0)), NotConjugate),
     ),
     "dirichlet-entity": RecordCase(
-        # An anchored support looks at earlier records only.
-        unordered={"support": "dense"},
         other_priors=lambda member: member.priors(concentration=0.4),
         refuses_prior=(lambda member: member.priors(concentration=np.ones(99)), InvalidPrior),
     ),

@@ -24,11 +24,14 @@ cases = load("laws_cases", HERE / "cases.py")
 CASES, RECORD_CASES = cases.CASES, cases.RECORD_CASES
 
 # Name in CASES -> file with a MODEL, relative to the repository, of members that are not in the registry.
-OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py"}
+OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py", "glad": "docs/glad_member.py"}
 
 
 # What takes ten seconds and more: laws that quicker members hold in every run are left to the slow set for these.
 LONG = {
+    "test_degenerate_data[glad-a million classes]",
+    "test_the_density_under_transformations[glad]",
+    "test_models_fits_and_data_are_copied_and_pickled[glad]",
     "test_gibbs_and_nuts_agree[mace]",
     "test_gibbs_and_nuts_agree[plackett-luce]",
     "test_degenerate_data[mace-a million classes]",
@@ -63,9 +66,9 @@ def member_of(name):
     return models.member(name) if name not in OTHERS else load(f"laws_{name}", HERE.parents[1] / OTHERS[name]).MODEL
 
 
-RECORDS = [name for name in models.names() if models.entry(name).data == "Records"]
-# Of constraints the truth is several partitions at once; their member's own tests hold the laws that make sense for it.
-NAMES = [name for name in models.names() if models.entry(name).data not in ("Records", "Constraints")]
+RECORDS = [name for name in models.names() if models.place(name).takes == ("Records",)]
+# Of constraints the truth is several partitions at once: `test_symmetries` and their member's own tests hold its laws.
+NAMES = [name for name in models.names() if models.place(name).takes[0] not in ("Records", "Constraints")]
 
 
 @pytest.fixture(scope="session", params=[*NAMES, *OTHERS])

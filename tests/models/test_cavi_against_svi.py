@@ -19,7 +19,7 @@ _LOWER = 0.005
 def test_the_hand_written_bound_is_not_far_below(name):
     chosen = member(name)
     with jax.enable_x64(True):
-        priors = chosen.testing_priors() if chosen.testing_priors is not None else chosen.priors()
+        priors = (chosen.simulation.priors or chosen.priors)()
         data, _ = chosen.simulate(jax.random.key(5), priors, num_items=1000, num_annotators=8, num_labels=3)
         cavi = cs.fit(name, data, priors, method="cavi", tolerance=1e-10)
         svi = cs.fit(name, data, priors, method="svi", draws=100)

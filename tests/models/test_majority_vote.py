@@ -36,7 +36,7 @@ def test_ties_in_closed_form():
 
 def test_draws_are_random_rounds():
     fit = cs.fit("majority-vote", DATA, draws=20_000)
-    drawn = np.concatenate([np.asarray(block.values)[: block.num_items] for block in fit.truth.labels()])
+    drawn = np.concatenate([block.real for block in fit.truth.labels()])
     for labels in (drawn, fit.samples()["label"][0].T):
         share = np.stack([(labels == label).mean(axis=1) for label in range(3)], axis=1)
         expected = np.array([[0, 1, 0], [0.5, 0, 0.5], [1 / 3] * 3, [1 / 3] * 3, [0, 1, 0]])

@@ -10,9 +10,15 @@ from scipy import stats
 import consilience as cs
 from consilience.data import Ratings
 from consilience.errors import ConsilienceWarning, InvalidPrior, NotConjugate, UnsupportedRequest
-from consilience.models.normal_inverse_gamma import Priors, exact, moments
+from consilience.models.normal_inverse_gamma import MODEL, Priors, exact, moments
+from consilience.models.truth import Ranked
 
 M0, K0, A0, B0 = 0.3, 0.7, 2.5, 1.8
+
+
+def parts(posterior):
+    own = posterior.mean
+    return own.location, own.strength, own.shape, own.scale
 
 
 def conjugate():
@@ -31,7 +37,7 @@ def ratings():
 
 def test_the_posterior_is_proportional_to_prior_times_likelihood(ratings):
     """At random points, which fixes all four numbers; `tests/laws` compares moments with quadrature too."""
-    posterior = exact(ratings, conjugate(), threshold=0.0)
+    posterior = exact(MODEL.resolve(ratings, conjugate(), {"threshold": 0.0}))
     random = np.random.default_rng(0)
     for item in range(4):
         y = np.asarray(ratings.rating)[np.asarray(ratings.item) == item]
@@ -41,20 +47,20 @@ def test_the_posterior_is_proportional_to_prior_times_likelihood(ratings):
             return stats.invgamma.logpdf(variance, a, scale=b) + stats.norm.logpdf(mean, m, np.sqrt(variance / k))
 
         joint = log_nig(M0, K0, A0, B0) + stats.norm.logpdf(y[:, None], mean, np.sqrt(variance)).sum(0)
-        difference = joint - log_nig(*(part[item] for part in posterior[:4]))
+        difference = joint - log_nig(*(part[item] for part in parts(posterior)))
         np.testing.assert_allclose(difference, difference[0], rtol=1e-6, atol=1e-5)  # M0 and K0 came as float32
 
 
 def test_certainty_is_a_student_distribution_function(ratings):
     fit = cs.fit("normal-inverse-gamma", ratings, conjugate(), threshold=0.5, draws=20_000)
-    m, k, a, b = (np.asarray(part) for part in fit.posterior[:4])
+    m, k, a, b = parts(fit.posterior)
     below = stats.t.cdf((0.5 - m) / np.sqrt(b / (a * k)), 2 * a)
     exact_score = cs.certainty(fit, exact=True)
     np.testing.assert_allclose(exact_score.items, np.maximum(below, 1 - below), rtol=1e-12)
     sides = exact_score.table["classes"].tolist()
     assert sides == ["below" if p > 0.5 else "above" for p in below]
     error = np.sqrt(below * (1 - below) / 20_000)
-    drawn = np.concatenate([np.asarray(b.values)[: b.num_items, :, 0] for b in fit.truth.ranked(1)])
+    drawn = np.concatenate([b.real[:, :, 0] for b in fit.truth.blocks(Ranked(1))])
     assert np.abs(((drawn == 0).mean(1) - below) / error).max() < 5
     means = fit.means()
     assert means["mean"].tolist() == pytest.approx(m)
@@ -102,7 +108,7 @@ def test_certainty_does_not_depend_on_the_unit(ratings, unit):
 )
 def test_identical_ratings_have_a_proper_posterior(ratings, rating):
     fit = cs.fit("normal-inverse-gamma", ratings.replace(rating=rating), threshold=1.5)
-    assert all(np.isfinite(part).all() and np.all(part[:] > 0) for part in fit.posterior[:4])
+    assert all(np.isfinite(part).all() and np.all(part > 0) for part in parts(fit.posterior))
     labels = fit.labels()
     assert np.isfinite(labels["certainty"]).all()
     assert labels["label"][0] == "below"

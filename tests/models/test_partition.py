@@ -6,8 +6,8 @@ import itertools
 import numpy as np
 import pytest
 
-from consilience.models import partition
-from consilience.models.partition import DrawnPartitions, first_members, pairs_together
+from consilience.models.truth import partitions as partition
+from consilience.models.truth.partitions import DrawnPartitions, first_in_rows, first_members, pairs_together
 
 DRAWS = np.array([[7, 7, 2, 2], [5, 5, 5, 1], [3, 3, 0, 0], [1, 2, 3, 3]])
 
@@ -19,6 +19,10 @@ def test_clusters_are_named_by_their_first_record():
     expected = [[0, 0, 2, 2], [0, 0, 0, 3], [0, 0, 2, 2], [0, 1, 2, 2]]
     assert DrawnPartitions(DRAWS).clusters().tolist() == expected
     assert DrawnPartitions(DRAWS).clusters(slice(1, 3)).tolist() == expected[1:3]
+
+
+def test_first_in_rows():
+    assert first_in_rows(np.array([[2, 2, 0, 1], [1, 0, 1, 0]], np.int8), 3).tolist() == [[0, 0, 2, 3], [0, 1, 0, 1]]
 
 
 def test_pairs():

@@ -13,7 +13,6 @@ from scipy import stats
 
 import consilience as cs
 from consilience.errors import UnsupportedRequest
-from consilience.models import truth as truth_module
 from consilience.models.dirichlet_quadrature import top_probabilities
 from consilience.models.truth import (
     Crowd,
@@ -21,11 +20,14 @@ from consilience.models.truth import (
     Entries,
     LabelDraws,
     LabelProbabilities,
-    OtherMass,
     PlausibilityDraws,
     PointTruth,
-    most_frequent,
+    Ranked,
+    leading,
 )
+from consilience.models.truth import classes as truth_module
+from consilience.models.truth.classes import OtherMass, most_frequent
+from consilience.models.truth.truth import Agreement, Mass, Shares
 
 NUM_CLASSES = 6
 ENTRIES = Entries.of(np.array([0, 0, 0, 1, 3, 3]), np.array([1, 2, 4, 5, 0, 3]), 4, NUM_CLASSES)  # item 2: none
@@ -33,7 +35,7 @@ ENTRIES = Entries.of(np.array([0, 0, 0, 1, 3, 3]), np.array([1, 2, 4, 5, 0, 3]),
 
 def values(blocks):
     """Return the real rows of all blocks, ``(item, draw, …)``."""
-    return np.concatenate([np.asarray(block.values)[: block.num_items] for block in blocks])
+    return np.concatenate([block.real for block in blocks])
 
 
 def brute_ranking(entries, log_weight, depth):
@@ -65,7 +67,7 @@ def test_stored_draws_rank_as_sorting_does(case):
     entries, log_weight = case
     depth = 3
     np.testing.assert_array_equal(
-        values(PlausibilityDraws(entries, log_weight).ranked(depth)), brute_ranking(entries, log_weight, depth)
+        values(PlausibilityDraws(entries, log_weight).blocks(Ranked(depth))), brute_ranking(entries, log_weight, depth)
     )
 
 
@@ -80,16 +82,16 @@ def test_masses_of_groups(case):
     plausibility[empty] = 1.0  # nothing is known: all classes alike
     plausibility /= plausibility.sum(-1, keepdims=True)
     expected = np.stack([plausibility[:, :, group == g].sum(-1) for g in (0, 1)], axis=-1)
-    masses = values(PlausibilityDraws(entries, log_weight).grouped(group, 2))
+    masses = values(PlausibilityDraws(entries, log_weight).blocks(Mass(group, 2)))
     np.testing.assert_allclose(masses, np.moveaxis(expected, 0, 1), atol=1e-6)
-    leading = PlausibilityDraws(entries, log_weight).leading()
-    mean = plausibility.mean(0)[np.arange(entries.num_items), leading["label"]]
-    np.testing.assert_allclose(leading["probability"], mean, atol=1e-6)
+    table = leading(PlausibilityDraws(entries, log_weight))
+    mean = plausibility.mean(0)[np.arange(entries.num_items), table["label"]]
+    np.testing.assert_allclose(table["probability"], mean, atol=1e-6)
 
 
 def test_named_classes_without_mass_fill_by_code_among_the_unnamed():
     entries = Entries.of(np.array([0, 0]), np.array([1, 3]), 1, 5)
-    ranking = values(PlausibilityDraws(entries, np.array([[-np.inf, 0.0]])).ranked(5))
+    ranking = values(PlausibilityDraws(entries, np.array([[-np.inf, 0.0]])).blocks(Ranked(5)))
     assert ranking.tolist() == [[[3, 0, 1, 2, 4]]]
 
 
@@ -100,7 +102,7 @@ def dirichlet_truth(unnamed, num_draws=20_000, entries=ENTRIES, concentration=(0
 @functools.cache
 def dirichlet_rankings(unnamed):
     """Return complete rankings of all items, ``(item, draw, class)``; compiling them is what takes the time."""
-    return values(dirichlet_truth(unnamed).ranked(NUM_CLASSES))
+    return values(dirichlet_truth(unnamed).blocks(Ranked(NUM_CLASSES)))
 
 
 @pytest.mark.parametrize("unnamed", [0.0, 0.05, 0.6])
@@ -121,12 +123,12 @@ def test_leading_classes_are_as_frequent_as_the_quadrature_says(unnamed):
 def test_rankings_are_permutations_and_prefixes_of_each_other(unnamed):
     full = dirichlet_rankings(unnamed)
     np.testing.assert_array_equal(np.sort(full, axis=-1), np.broadcast_to(np.arange(NUM_CLASSES), full.shape))
-    np.testing.assert_array_equal(values(dirichlet_truth(unnamed).ranked(1)), full[:, :, :1])
+    np.testing.assert_array_equal(values(dirichlet_truth(unnamed).blocks(Ranked(1))), full[:, :, :1])
 
 
 def test_places_after_the_last_class_are_empty():
     truth = PlausibilityDraws(Entries.of(np.array([0]), np.array([1]), 1, 3), np.zeros((2, 1)))
-    assert values(truth.ranked(5)).tolist() == [[[1, 0, 2, -1, -1]] * 2]
+    assert values(truth.blocks(Ranked(5))).tolist() == [[[1, 0, 2, -1, -1]] * 2]
 
 
 def test_joint_order_of_named_and_unnamed_classes():
@@ -149,7 +151,7 @@ def test_masses_of_groups_of_a_dirichlet():
     cells[ENTRIES.item, ENTRIES.class_] = truth.concentration
     concentration = np.stack([cells[:, group == g].sum(axis=1) for g in range(3)], axis=1)
     np.testing.assert_allclose(truth.group_concentration(group, 3), concentration, rtol=1e-14)
-    masses = values(truth.grouped(group, 3))
+    masses = values(truth.blocks(Mass(group, 3)))
     np.testing.assert_allclose(masses.sum(-1), 1, atol=1e-6)
     total = concentration.sum(1, keepdims=True)
     mean = concentration / total
@@ -161,7 +163,7 @@ def test_masses_of_groups_of_a_dirichlet():
 
 @pytest.mark.parametrize("limit", [1, 40, 200, 1 << 22])
 def test_blocks_cover_all_items_once(monkeypatch, limit):
-    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", limit)
+    monkeypatch.setattr(truth_module, "block_numbers", lambda: limit)
     rng = np.random.default_rng(1)
     named = rng.random((23, 9)) < 0.3
     named[5] = True
@@ -175,10 +177,10 @@ def test_blocks_cover_all_items_once(monkeypatch, limit):
         assert slots.stop - slots.start <= num_entries
         assert slots == slice(entries.first[items.start], entries.first[items.stop])
     log_weight = rng.normal(size=(10, named.sum()))
-    ranking = values(PlausibilityDraws(entries, log_weight).ranked(3))
+    ranking = values(PlausibilityDraws(entries, log_weight).blocks(Ranked(3)))
     np.testing.assert_array_equal(ranking, brute_ranking(entries, log_weight, 3))
     labels = rng.integers(0, 9, (10, 23))
-    np.testing.assert_array_equal(values(LabelDraws(labels, 9).ranked(1))[:, :, 0], labels.T)
+    np.testing.assert_array_equal(values(LabelDraws(labels, 9).blocks(Ranked(1)))[:, :, 0], labels.T)
 
 
 # ---- the summed mass of the classes that nobody named ----
@@ -221,8 +223,8 @@ def assert_same_frequencies(codes, others, sigmas=5):
 def test_other_mass_ranks_as_complete_draws_do(monkeypatch, concentration):
     num_draws = 20_000
     log_weight, log_other = random_weights(num_draws)
-    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", 6 * num_draws)  # two blocks
-    ranking = values(with_other(concentration, log_weight, log_other).ranked(3))
+    monkeypatch.setattr(truth_module, "block_numbers", lambda: 6 * num_draws)  # two blocks
+    ranking = values(with_other(concentration, log_weight, log_other).blocks(Ranked(3)))
     plausibility = dense_plausibility(PARTLY_NAMED, log_weight, log_other, concentration)
     order = np.moveaxis(np.argsort(-plausibility, axis=-1), 0, 1)
     assert_same_frequencies(ranking[:, :, 0], order[:, :, 0])
@@ -235,20 +237,21 @@ def test_other_mass_ranks_as_complete_draws_do(monkeypatch, concentration):
 
 def test_rankings_with_other_mass_are_permutations_and_prefixes_of_each_other():
     log_weight, log_other = random_weights(50)
-    full = values(with_other(0.7, log_weight, log_other).ranked(6))
+    full = values(with_other(0.7, log_weight, log_other).blocks(Ranked(6)))
     np.testing.assert_array_equal(np.sort(full[:, :, :5], axis=-1), np.broadcast_to(np.arange(5), (4, 50, 5)))
     assert np.all(full[:, :, 5] == -1)
     for depth in (1, 3):
         truth = with_other(0.7, log_weight, log_other)
-        np.testing.assert_array_equal(values(truth.ranked(depth)), full[:, :, :depth])
-        np.testing.assert_array_equal(values(truth.ranked(6)), full)
-    assert not np.array_equal(values(with_other(0.7, log_weight, log_other, seed=3).ranked(6)), full)
+        np.testing.assert_array_equal(values(truth.blocks(Ranked(depth))), full[:, :, :depth])
+        np.testing.assert_array_equal(values(truth.blocks(Ranked(6))), full)
+    assert not np.array_equal(values(with_other(0.7, log_weight, log_other, seed=3).blocks(Ranked(6))), full)
 
 
 def test_classes_without_mass_come_after_those_with_other_mass():
     entries = Entries.of(np.array([0, 0, 0]), np.array([0, 2, 3]), 1, 5)
     log_weight = np.array([[-np.inf, 0.0, -np.inf]] * 3)
-    ranking = values(with_other(1.0, log_weight, np.array([[-9.0], [9.0], [-np.inf]]), entries).ranked(5))[0].tolist()
+    truth = with_other(1.0, log_weight, np.array([[-9.0], [9.0], [-np.inf]]), entries)
+    ranking = values(truth.blocks(Ranked(5)))[0].tolist()
     # Much less than the named class, much more, and none: then the lowest codes fill the ranking.
     assert ranking[0][0] == 2
     assert ranking[1][2] == 2
@@ -266,10 +269,10 @@ def test_other_mass_is_not_read_where_every_class_is_named():
     plain, group = PlausibilityDraws(entries, log_weight), np.array([0, 1, 1])
     for log_other in (-np.inf, 3.0):
         truth = with_other(1.0, log_weight, np.full((20, 2), log_other), entries)
-        np.testing.assert_array_equal(values(truth.ranked(4)), values(plain.ranked(4)))
-        np.testing.assert_array_equal(values(truth.grouped(group, 2)), values(plain.grouped(group, 2)))
-        for name, column in truth.leading().items():
-            np.testing.assert_array_equal(column, plain.leading()[name])
+        np.testing.assert_array_equal(values(truth.blocks(Ranked(4))), values(plain.blocks(Ranked(4))))
+        np.testing.assert_array_equal(values(truth.blocks(Mass(group, 2))), values(plain.blocks(Mass(group, 2))))
+        for name, column in leading(truth).items():
+            np.testing.assert_array_equal(column, leading(plain)[name])
 
 
 @pytest.mark.parametrize("concentration", [0.05, 2.0])
@@ -277,7 +280,7 @@ def test_masses_of_groups_with_other_mass(concentration):
     num_draws, group = 20_000, np.array([0, 1, 1, 0, 2])
     weight, other = np.array([1.0, 3.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([2.0, 1.0, 1.0, 1.0])
     stored = np.broadcast_to(np.log(weight), (num_draws, 7)), np.broadcast_to(np.log(other), (num_draws, 4))
-    masses = values(with_other(concentration, *stored).grouped(group, 3)).astype(float)
+    masses = values(with_other(concentration, *stored).blocks(Mass(group, 3))).astype(float)
     np.testing.assert_allclose(masses.sum(-1), 1, atol=1e-6)
     # Item 0 names classes 1 and 3, so that classes 0, 2 and 4 share a third of the mass, each in a group of its own.
     counts = np.array([[1, 1, 1], [2, 2, 1], [0, 0, 0], [2, 2, 1]])
@@ -295,7 +298,7 @@ def test_masses_of_groups_with_other_mass(concentration):
 
 def test_a_group_without_unnamed_classes_gets_none_of_the_other_mass():
     log_weight, log_other = random_weights(30)
-    masses = values(with_other(1.0, log_weight, log_other).grouped(np.array([0, 1, 0, 1, 0]), 2))[0]
+    masses = values(with_other(1.0, log_weight, log_other).blocks(Mass(np.array([0, 1, 0, 1, 0]), 2)))[0]
     weight = np.exp(log_weight[:, :2]).sum(1)
     np.testing.assert_allclose(masses[:, 1], weight / (weight + np.exp(log_other[:, 0])), rtol=1e-5)
 
@@ -303,15 +306,15 @@ def test_a_group_without_unnamed_classes_gets_none_of_the_other_mass():
 def test_leading_classes_with_other_mass():
     num_draws = 4000
     log_weight, log_other = random_weights(num_draws)
-    leading = with_other(1.0, log_weight, log_other + 3).leading()  # hardly ever does a named class of item 0 lead
+    table = leading(with_other(1.0, log_weight, log_other + 3))  # hardly ever does a named class of item 0 lead
     plausibility = dense_plausibility(PARTLY_NAMED, log_weight, log_other + 3, 1.0)
-    assert leading["label"][0] in (0, 2, 4)
+    assert table["label"][0] in (0, 2, 4)
     for item in (0, 2):
-        drawn = plausibility[:, item, leading["label"][item]]
-        assert abs(leading["probability"][item] - drawn.mean()) < 5 * drawn.std() / np.sqrt(num_draws) + 1e-6
+        drawn = plausibility[:, item, table["label"][item]]
+        assert abs(table["probability"][item] - drawn.mean()) < 5 * drawn.std() / np.sqrt(num_draws) + 1e-6
     # Without entries all classes are alike.
-    assert leading["label"][[1, 3]].tolist() == [0, 0]
-    assert leading["probability"][[1, 3]].tolist() == leading["certainty"][[1, 3]].tolist() == [0.2, 0.2]
+    assert table["label"][[1, 3]].tolist() == [0, 0]
+    assert table["probability"][[1, 3]].tolist() == table["certainty"][[1, 3]].tolist() == [0.2, 0.2]
 
 
 def test_items_that_share_draws_of_the_shares_are_independent():
@@ -319,7 +322,7 @@ def test_items_that_share_draws_of_the_shares_are_independent():
     num_items, num_draws = 300, 1000
     entries = Entries.of(np.arange(num_items), np.full(num_items, 6), num_items, 9)
     log_other = np.full((num_draws, num_items), np.log(2.6))
-    top = values(with_other(1.0, np.zeros((num_draws, num_items)), log_other, entries).ranked(1))[:, :, 0]
+    top = values(with_other(1.0, np.zeros((num_draws, num_items)), log_other, entries).blocks(Ranked(1)))[:, :, 0]
     assert len(np.unique(top, axis=0)) == num_items
     unnamed = top != 6
     p, counts = unnamed.mean(), unnamed.sum(0)
@@ -333,8 +336,8 @@ def test_a_million_classes_with_other_mass_need_little_memory():
     entries = Entries.of(np.array([0, 1, 1]), np.array([999_999, 3, 4]), 3, 10**6)
     tracemalloc.start()
     truth = with_other(1.0, np.zeros((100, 3)), np.zeros((100, 3)), entries)
-    ranking = values(truth.ranked(3))
-    masses = values(truth.grouped(np.arange(10**6) % 2, 2))
+    ranking = values(truth.blocks(Ranked(3)))
+    masses = values(truth.blocks(Mass(np.arange(10**6) % 2, 2)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1e8  # an array of draws × items × classes would be 1.2 GB
@@ -347,9 +350,9 @@ def test_a_million_classes_with_other_mass_need_little_memory():
 
 def test_double_precision_ranks_alike():
     log_weight, log_other = random_weights(4000)
-    single = values(with_other(1.0, log_weight, log_other).ranked(1))
+    single = values(with_other(1.0, log_weight, log_other).blocks(Ranked(1)))
     with jax.enable_x64(True):
-        double = values(with_other(1.0, log_weight, log_other).ranked(1))
+        double = values(with_other(1.0, log_weight, log_other).blocks(Ranked(1)))
     assert single.dtype == double.dtype == np.int32
     assert_same_frequencies(single[:, :, 0], double[:, :, 0])
 
@@ -361,13 +364,11 @@ def test_a_point_estimate_is_made_once_and_only_when_needed():
     calls = []
     point = PointTruth(ENTRIES, np.ones(6))
     truth = dirichlet_truth(0.5)
-    assert truth.point is None
+    assert truth.standard() is None
     truth.point = lambda: calls.append(1) or point
     assert not calls
-    assert truth.point is truth.point is point
+    assert truth.standard() is truth.standard() is point
     assert calls == [1]
-    truth.point = None
-    assert truth.point is None
 
 
 def test_a_truth_whose_point_estimate_is_not_made_yet_can_be_pickled():
@@ -375,24 +376,24 @@ def test_a_truth_whose_point_estimate_is_not_made_yet_can_be_pickled():
     truth = with_other(1.0, log_weight, log_other)
     truth.point = functools.partial(PointTruth, PARTLY_NAMED, np.arange(7.0))
     again = pickle.loads(pickle.dumps(truth))
-    np.testing.assert_array_equal(values(again.ranked(3)), values(truth.ranked(3)))
-    np.testing.assert_array_equal(again.point.score, truth.point.score)
+    np.testing.assert_array_equal(values(again.blocks(Ranked(3))), values(truth.blocks(Ranked(3))))
+    np.testing.assert_array_equal(again.standard().score, truth.standard().score)
 
 
 def test_block_boundaries_do_not_change_the_distribution(monkeypatch):
     num_items, num_draws = 30, 1000
     entries = Entries.of(np.repeat(np.arange(num_items), 2), np.tile([0, 2], num_items), num_items, 4)
     truth = dirichlet_truth(0.3, num_draws, entries, np.tile([1.0, 1.4], num_items))
-    whole = values(truth.ranked(1))[:, :, 0]
-    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", 7 * num_draws)
-    split = list(truth.ranked(1))
+    whole = values(truth.blocks(Ranked(1)))[:, :, 0]
+    monkeypatch.setattr(truth_module, "block_numbers", lambda: 7 * num_draws)
+    split = list(truth.blocks(Ranked(1)))
     assert len(split) > 3
     counts = [np.bincount(codes.ravel(), minlength=4) for codes in (whole, values(split))]
     assert stats.chi2_contingency(counts).pvalue > 1e-4
     # Items are alike and independent: no two blocks may repeat each other's draws.
     rows = values(split)[:, :, 0]
     assert len(np.unique(rows, axis=0)) == num_items
-    assert len(np.unique(values(truth.grouped(np.array([0, 0, 1, 1]), 2))[:, :, 0], axis=0)) == num_items
+    assert len(np.unique(values(truth.blocks(Mass(np.array([0, 0, 1, 1]), 2)))[:, :, 0], axis=0)) == num_items
 
 
 def test_point_estimates_tie_where_only_rounding_differs():
@@ -402,7 +403,7 @@ def test_point_estimates_tie_where_only_rounding_differs():
     point = PointTruth(entries, score)
     assert point.score[1] == point.score[2]
     assert point.score[3] == point.score[4]
-    assert values(point.ranked(3)).tolist() == [[[1, 2, 0]], [[1, 3, 0]]]
+    assert values(point.blocks(Ranked(3))).tolist() == [[[1, 2, 0]], [[1, 3, 0]]]
     classes, buckets = point.bucket_orders(4)
     assert classes.tolist() == [[1, 2, 0, -1], [1, 3, -1, -1]]
     assert buckets.tolist() == [[0, 0, 1, -1], [0, 0, -1, -1]]
@@ -427,15 +428,14 @@ def test_bucket_orders_leave_out_items_and_classes_without_a_score():
 
 def test_labels_have_one_place_only():
     truth = LabelDraws(np.array([[0, 1], [0, 2], [1, 2]]), 3)
-    assert truth.leading()["label"].tolist() == [0, 2]
-    np.testing.assert_allclose(truth.leading()["certainty"], 2 / 3)
-    np.testing.assert_allclose(truth.leading()["probability"], 2 / 3)
-    masses = values(truth.grouped(np.array([0, 0, 1]), 2))
+    assert leading(truth)["label"].tolist() == [0, 2]
+    np.testing.assert_allclose(leading(truth)["certainty"], 2 / 3)
+    np.testing.assert_allclose(leading(truth)["probability"], 2 / 3)
+    masses = values(truth.blocks(Mass(np.array([0, 0, 1]), 2)))
     np.testing.assert_array_equal(masses[1], [[1, 0], [0, 1], [0, 1]])
     with pytest.raises(UnsupportedRequest, match="top-k"):
-        list(truth.ranked(2))
-    with pytest.raises(UnsupportedRequest, match="exact"):
-        truth.top_probabilities()
+        list(truth.blocks(Ranked(2)))
+    assert truth.exact(Ranked(1)) is None
 
 
 @settings(deadline=None, max_examples=50)
@@ -454,12 +454,13 @@ def test_most_frequent(rows):
 def dense_blocks(truth):
     """Return named plausibilities ``(draw, entry)``, the other mass ``(draw, item)`` and the agreement alike."""
     named, other, agreement = [], [], []
-    for block in truth.plausibilities():
-        num_entries, num_items = (part.stop - part.start for part in (block.entries, block.items))
-        named.append(np.asarray(block.named)[:num_entries].T)
-        other.append(np.asarray(block.other)[:num_items].T)
-        agreement.append(np.asarray(block.agreement())[:num_items].T)
-    np.testing.assert_array_equal(values(truth.agreement()).T, np.concatenate(agreement, axis=1))
+    for block in truth.blocks(Shares()):
+        shares = block.values
+        num_entries, num_items = (part.stop - part.start for part in (shares.entries, shares.items))
+        named.append(np.asarray(shares.named)[:num_entries].T)
+        other.append(np.asarray(shares.other)[:num_items].T)
+        agreement.append(np.asarray(shares.agreement())[:num_items].T)
+    np.testing.assert_array_equal(values(truth.blocks(Agreement())).T, np.concatenate(agreement, axis=1))
     return tuple(np.concatenate(parts, axis=1) for parts in (named, other, agreement))
 
 
@@ -491,7 +492,7 @@ def dirichlet_moments(entries, concentration, unnamed):
 @pytest.mark.parametrize("unnamed", [0.05, 0.6])
 @pytest.mark.parametrize("limit", [1 << 18, 70_000])
 def test_dirichlet_plausibilities_have_their_moments(monkeypatch, unnamed, limit):
-    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", limit)
+    monkeypatch.setattr(truth_module, "block_numbers", lambda: limit)
     truth = dirichlet_truth(unnamed)
     named, other, agreement = dense_blocks(truth)
     expected, mean, variance = dirichlet_moments(ENTRIES, truth.concentration, unnamed)
@@ -516,9 +517,9 @@ def test_without_unnamed_classes_an_item_without_entries_is_alike_in_all_classes
 def test_no_block_of_plausibilities_repeats_another(monkeypatch):
     num_items, num_draws = 30, 100
     entries = Entries.of(np.repeat(np.arange(num_items), 2), np.tile([0, 2], num_items), num_items, 4)
-    monkeypatch.setattr(truth_module, "_BLOCK_NUMBERS", 7 * num_draws)
+    monkeypatch.setattr(truth_module, "block_numbers", lambda: 7 * num_draws)
     truth = dirichlet_truth(0.3, num_draws, entries, np.tile([1.0, 1.4], num_items))
-    assert len(list(truth.plausibilities())) > 3
+    assert len(list(truth.blocks(Shares()))) > 3
     named, other, _ = dense_blocks(truth)
     assert len(np.unique(np.vstack([named.T, other.T]), axis=0)) == 3 * num_items
 
@@ -569,16 +570,16 @@ def test_plausibilities_of_a_point_estimate():
 def test_labels_do_not_say_how_often_annotators_agree():
     truth = LabelDraws(np.array([[0, 1], [0, 2]]), 3)
     with pytest.raises(UnsupportedRequest, match="errors"):
-        truth.plausibilities()
+        truth.blocks(Shares())
     with pytest.raises(UnsupportedRequest, match="errors"):
-        list(truth.agreement())
+        list(truth.blocks(Agreement()))
 
 
 def test_plausibilities_of_a_million_classes_need_little_memory():
     entries = Entries.of(np.array([0, 1, 1]), np.array([999_999, 3, 4]), 3, 10**6)
     truth = DirichletTruth(entries, np.ones(3), 1e-3, key=jax.random.key(0), num_draws=100)
     tracemalloc.start()
-    agreement = values(truth.agreement())
+    agreement = values(truth.blocks(Agreement()))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1e8  # an array of draws × items × classes would be 1.2 GB
@@ -596,23 +597,23 @@ def test_label_probabilities_are_drawn_as_they_are():
     truth = LabelProbabilities(entries, probability, key=jax.random.key(0), num_draws=20_000)
     expected = np.array([[0.25, 0, 0, 0.75], [0, 0, 1, 0], [0.75, 0.25, 0, 0]])
     for _ in range(2):
-        (block,) = list(truth.ranked(1))
-        labels = np.asarray(block.values)[: block.num_items, :, 0]
+        (block,) = list(truth.blocks(Ranked(1)))
+        labels = block.real[:, :, 0]
         share = (labels[:, :, None] == np.arange(4)).mean(1)
         assert (np.abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / 20_000)).all()
-    np.testing.assert_allclose(truth.top_probabilities().entry, [0.25, 0, 0.75, 1, 0.75, 0.25])
-    table = truth.leading()
+    np.testing.assert_allclose(truth.exact(Ranked(1)).probability, [0.25, 0, 0.75, 1, 0.75, 0.25])
+    table = leading(truth)
     assert table["label"].tolist() == [3, 2, 0]
     np.testing.assert_allclose(table["certainty"], [0.75, 1, 0.75])
     with pytest.raises(UnsupportedRequest, match="one label per item"):
-        next(iter(truth.ranked(2)))
+        next(iter(truth.blocks(Ranked(2))))
 
 
 def test_label_probabilities_in_many_blocks_are_those_of_one(monkeypatch):
     probability = np.random.default_rng(0).dirichlet(np.ones(3), 500)
     truth = LabelProbabilities.dense(probability, key=jax.random.key(1), num_draws=400)
-    monkeypatch.setattr("consilience.models.truth._BLOCK_NUMBERS", 1 << 12)
-    labels = np.concatenate([np.asarray(block.values)[: block.num_items] for block in truth.labels()])
+    monkeypatch.setattr("consilience.models.truth.classes.block_numbers", lambda: 1 << 12)
+    labels = np.concatenate([block.real for block in truth.labels()])
     share = (labels[:, :, None] == np.arange(3)).mean(1)
     z = (share - probability) / np.sqrt(probability * (1 - probability) / 400)
     assert np.abs(z).max() < 5.5
@@ -622,13 +623,14 @@ def test_label_probabilities_in_many_blocks_are_those_of_one(monkeypatch):
 def test_a_crowd_says_how_often_annotators_agree():
     by_class = np.array([[0.9, 0.6], [0.8, 0.5]])
     label = np.array([[0, 1, 1], [1, 1, 0]])
-    crowd = Crowd(by_class, lambda random, draw, label: label)
     made = []
-    truth = LabelDraws(label, 2, lambda: made.append(crowd) or crowd)
+    crowd = Crowd(None, lambda: made.append(1) or by_class, lambda random, draw, label: label)
+    truth = LabelDraws(label, 2, crowd)
+    assert truth.answers(Agreement())
     assert not made  # until somebody asks
-    (block,) = list(truth.agreement())
+    (block,) = list(truth.blocks(Agreement()))
     np.testing.assert_allclose(block.values[:3], [[0.9, 0.5], [0.6, 0.5], [0.6, 0.8]])
-    assert truth.crowd is crowd
+    list(truth.blocks(Agreement()))
     assert len(made) == 1
 
 

@@ -3,7 +3,7 @@
 | file | what it holds |
 |---|---|
 | `problem` | records, the wide graph, the priors |
-| `scan`, `compiled`, `pairs` | links drawn: record by record in JAX, in machine code; many at once, for accelerators |
+| `links`, `record_sweep` | links drawn, record by record, in machine code |
 | `hyperparameters` | what is drawn given the links |
 | `error_classes`, `error_class_sweep` | both with errors that come together |
 | `sampler` | the two together |

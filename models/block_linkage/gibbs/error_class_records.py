@@ -6,8 +6,6 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 
-__all__ = ["draw_class_records"]
-
 
 def draw_class_records(
     generator: np.random.Generator, entity: Int[np.ndarray, " record"], shown: Int[np.ndarray, "field record"],

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs
-r"""The record sweep of error classes in machine code. Needs numba; `compiled` calls it.
+r"""The record sweep of error classes in machine code; `links` calls it.
 
 It is the sweep of `record_sweep` with another likelihood. A record in turn is taken out of its cluster, stays there if
 the others are not connected without it, and else is alone with the weight :math:`m \mu_1`, or joins a cluster C of
@@ -32,45 +32,25 @@ from consilience.models.block_linkage.gibbs.record_sweep import (
     _slots,
     _stays_connected,
     _take_out,
-    _uniform,
 )
-
-__all__ = ["sweep_chains"]
 
 _MOST, _FEWEST = 1e280, 1e-280
 _LEAST = 1e-300         # for shares that single precision rounds to zero
 
 
 @_machine_code
-def sweep_chains(
-    begin, end, seed, cluster, value_share, distortion, intensity, size_share, class_share,
-    value, field, source, first_neighbour, neighbour, swept,
+def sweep(
+    uniform, cluster, value_share, distortion, intensity, size_share, class_share,
+    value, field, source, first_neighbour, neighbour,
 ):  # fmt: skip
-    """Sweep some of the chains: take every record out and put it back.
+    """Return the clusters after every record was taken out and put back.
 
     Parameters
     ----------
-    begin, end : the first chain, and the one after the last.
-    seed : of each chain, two numbers of 32 bits.
-    cluster, value_share, distortion, intensity, size_share, class_share : as in `State`, of each chain; all but the
-        first float64.
-    value, field, source, first_neighbour, neighbour : as in `LinkProblem`; of each chain, or one for all.
-    swept : int32, shape ``(chain, record)``; where the new clusters go.
+    uniform : float64, shape ``(record,)``; random numbers from 0 to 1.
+    cluster, value_share, distortion, intensity, size_share, class_share : as in `State`; all but the first float64.
+    value, field, source, first_neighbour, neighbour : as in `LinkProblem`.
     """
-    for chain in range(begin, end):
-        own = min(chain, len(value) - 1)
-        swept[chain] = _sweep(
-            seed[chain], cluster[chain], value_share[chain], distortion[chain], intensity[chain], size_share[chain],
-            class_share[chain], value[own], field[own], source[own], first_neighbour[own], neighbour[own],
-        )  # fmt: skip
-
-
-@_machine_code
-def _sweep(
-    seed, cluster, value_share, distortion, intensity, size_share, class_share,
-    value, field, source, first_neighbour, neighbour,
-):  # fmt: skip
-    """Return the clusters of one chain after a sweep."""
     num_records, largest = len(value), len(size_share)
     alike = _of_values(value_share, distortion, field)
     size_factor = _of_sizes(size_share)
@@ -88,7 +68,6 @@ def _sweep(
     choice, total = np.empty(most, np.int32), np.empty(most)
     looked = np.full(len(size), -1, np.int32)           # the record that looked at a cluster last
     reached, waiting = np.empty(largest, np.bool_), np.empty(largest, np.int32)
-    state = np.uint64(seed[0]) << np.uint64(32) | np.uint64(seed[1])
 
     for record in range(num_records):
         begin, end = first_neighbour[record], first_neighbour[record + 1]
@@ -127,8 +106,7 @@ def _sweep(
             total[number] = sum_of_weights
             number += 1
 
-        state, uniform = _uniform(state)
-        threshold = uniform * sum_of_weights
+        threshold = uniform[record] * sum_of_weights
         if threshold < alone or number == 0:
             continue
         chosen = 0

@@ -1,4 +1,4 @@
-r"""What the Gibbs sampler draws of error classes given who is together: heads, classes, errors; what `scan` compares.
+r"""What the Gibbs sampler draws of error classes given who is together: heads, classes, errors.
 
 In each cluster of several records the head is h in proportion to :math:`\prod_{i \neq h} R(i \mid h)`, and the class of
 each other record s in proportion to :math:`\pi_s R_s(i \mid h)`. Then everything is counted:
@@ -19,14 +19,11 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import logsumexp
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.error_classes import given_head, other_share
 from consilience.models.block_linkage.gibbs.hyperparameters import Counts, draw_given_counts, members_of_several
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
-
-__all__ = ["draw_class_counts", "draw_class_hyperparameters", "head_log_weights", "join_log_factors"]
 
 
 def draw_class_hyperparameters(
@@ -125,44 +122,3 @@ def _log_weights(whole: Float[Array, "*axes head record"], filled: Array) -> Flo
     """Return log w of each member as the head; a place without a record has none, and adds nothing to the others."""
     apart = ~jnp.eye(whole.shape[-1], dtype=bool)
     return jnp.where(filled, jnp.where(apart, whole, 0).sum(axis=-1), -jnp.inf)
-
-
-# ---- for `scan` ----
-
-
-def head_log_weights(
-    value: Int[Array, "member field"], share: Float[Array, "member field"], distortion: Float[Array, " field"],
-    class_share: Float[Array, " class"], filled: Array,
-) -> Float[Array, " member"]:  # fmt: skip
-    """Return log w of each member of a cluster as its head, minus infinity where there is none.
-
-    Parameters
-    ----------
-    value : of each member, -1 where it has none, and where there is no member.
-    share : θ of these values.
-    distortion, class_share : b and π.
-    filled : shape ``(member,)``; where there is a member.
-    """
-    given = given_head(value[None], value[:, None], share[None], share[:, None], distortion, class_share, jnp)
-    return _log_weights(given.whole, filled)
-
-
-def join_log_factors(
-    value: Int[Array, " field"], share: Float[Array, " field"], distortion: Float[Array, " field"],
-    class_share: Float[Array, " class"], members: Int[Array, "cluster member field"],
-    members_share: Float[Array, "cluster member field"], log_weight: Float[Array, "cluster member"],
-) -> Float[Array, " cluster"]:  # fmt: skip
-    """Return the log likelihood of a record in each cluster, relative to it alone.
-
-    Parameters
-    ----------
-    value, share : of the record, -1 where it has none, and θ of these.
-    distortion, class_share : b and π.
-    members, members_share : of the records that are there; -1 where there are none.
-    log_weight : of each member as the head, as from `head_log_weights`.
-    """
-    as_other = given_head(value, members, share, members_share, distortion, class_share, jnp).whole
-    as_head = given_head(members, value, members_share, share, distortion, class_share, jnp).whole
-    number = jnp.isfinite(log_weight).sum(axis=-1)
-    with_it = jnp.concatenate([log_weight + as_other, as_head.sum(axis=-1, keepdims=True)], axis=-1)
-    return logsumexp(with_it, axis=-1) - logsumexp(log_weight, axis=-1) + jnp.log(number / (number + 1))

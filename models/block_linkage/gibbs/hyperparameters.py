@@ -19,20 +19,6 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 from consilience.models.random import log_gamma
 
-__all__ = [
-    "Counts",
-    "copy_log_weight",
-    "draw_counts",
-    "draw_fields",
-    "draw_given_counts",
-    "draw_hyperparameters",
-    "draw_sizes",
-    "log_copy_ratio",
-    "members_by_name",
-    "members_of_several",
-    "shares_within_fields",
-]
-
 
 class Counts(NamedTuple):
     """What true values and distortions add to the parameters of the priors.
@@ -90,12 +76,6 @@ def members_of_several(cluster: Int[Array, " record"], largest: int) -> Int[Arra
     return jnp.full((number // 2, largest), -1, jnp.int32).at[row, place].set(record, mode="drop")
 
 
-def members_by_name(cluster: Int[Array, " record"], largest: int) -> Int[Array, "record member"]:
-    """Return the records of the cluster that is named by each record, -1 where there are fewer or none."""
-    record, name, place, _ = _in_clusters(cluster)
-    return jnp.full((len(cluster), largest), -1, jnp.int32).at[name, place].set(record)
-
-
 def _in_clusters(cluster: Int[Array, " record"]) -> tuple[Array, Array, Array, Array]:
     """Return the records by cluster, the cluster of each of them and its place there; and the size of each cluster."""
     number = len(cluster)
@@ -105,23 +85,19 @@ def _in_clusters(cluster: Int[Array, " record"]) -> tuple[Array, Array, Array, A
     return record, name, jnp.arange(number) - (jnp.cumsum(size) - size)[name], size
 
 
-def draw_hyperparameters(
-    key: Key,
-    cluster: Int[Array, " record"],
-    value_share: Float[Array, " value"],
-    distortion: Float[Array, " field"],
-    problem: LinkProblem,
-) -> State:
+def draw_hyperparameters(key: Key, cluster: Int[Array, " record"], state: State, problem: LinkProblem) -> State:
     """Draw θ, b, μ and m given who is together.
 
     Parameters
     ----------
     cluster : each named by its first record.
-    value_share, distortion : θ and b, under which true values and distortions are drawn.
+    state : has θ and b, under which true values and distortions are drawn.
     """
     key_counts, key_rest = jax.random.split(key)
-    largest = len(problem.size_share)
-    counts = draw_counts(key_counts, cluster, value_share, distortion, problem.value, problem.field, largest=largest)
+    counts = draw_counts(
+        key_counts, cluster, state.value_share, state.distortion, problem.value, problem.field,
+        largest=len(problem.size_share),
+    )  # fmt: skip
     return draw_given_counts(key_rest, cluster, counts, problem)
 
 

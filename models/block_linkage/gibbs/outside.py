@@ -21,8 +21,7 @@ from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.model import Linkable, found_by_wide, wide_parameters
 from consilience.models.block_linkage.parameters import Parameters
-
-__all__ = ["LinksOutside", "links_outside", "outside_finding", "outside_warning"]
+from consilience.notes import Level, Note, Remedy
 
 _DRAWS = 10
 _MATTERS = 0.1      # of the standard deviation of the number of entities
@@ -94,27 +93,30 @@ def _found(draws: Mapping[str, np.ndarray], draw: int, data: Records, threshold:
 
 
 def outside_warning(
-    outside: LinksOutside, deviation: float, threshold: float, *, remedy: str = "raise the option wide"
-) -> list[str]:
-    """Return a warning where the links outside may move the number of entities by more than a tenth of its deviation.
+    outside: LinksOutside, deviation: float, threshold: float, *, remedy: str = "raise {wide}",
+    remedies: tuple[Remedy, ...] = (Remedy("wide"),),
+) -> list[Note]:  # fmt: skip
+    """Return an error where the links outside may move the number of entities by more than a tenth of its deviation.
 
     Parameters
     ----------
     deviation : standard deviation of the number of entities over draws.
     threshold : of the graph.
-    remedy : what lowers their number; its words end with the option that is the threshold.
+    remedy, remedies : what lowers their number; its words end with the option that is the threshold.
     """
     if not outside.number > _MATTERS * deviation:
         return []
-    return [
+    text = (
         f"the model expects {outside.number:,.1f} links among pairs that could not be linked, more than a tenth of the "
         f"standard deviation of the number of entities, {deviation:,.1f}: the number is about as much too high; "
         f"{remedy}, now {threshold:g}"
-    ]
+    )
+    return [Note(Level.error, text, remedies)]
 
 
-def outside_finding(outside: LinksOutside) -> str:
+def outside_finding(outside: LinksOutside) -> Note:
     """Return how many links are expected outside, in words."""
+    text = f"the model expects {outside.number:,.1f} links among the pairs that could not be linked"
     if np.isnan(outside.number):
-        return "the candidates were given: how many links are not among them is not known"
-    return f"the model expects {outside.number:,.1f} links among the pairs that could not be linked"
+        text = "the candidates were given: how many links are not among them is not known"
+    return Note(Level.note, text)

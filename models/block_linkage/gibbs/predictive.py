@@ -20,9 +20,8 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.models.block_linkage.gibbs.error_class_records import draw_class_records
-from consilience.models.partition import pairs_together
-
-__all__ = ["PredictiveCheck", "predictive_check", "predictive_finding", "predictive_warning"]
+from consilience.models.truth.partitions import pairs_together
+from consilience.notes import Level, Note, Remedy
 
 _MOST_DRAWS, _LEAST_DRAWS = 200, 40
 _MOST_RECORDS = 20_000_000  # of all draws
@@ -94,22 +93,23 @@ def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: in
     return PredictiveCheck(drawn, expected, float(np.mean(distance[:, 1] >= distance[:, 0])))
 
 
-def predictive_warning(check: PredictiveCheck, *, remedy: str = "") -> list[str]:
-    """Return a warning where the model does not hold.
+def predictive_warning(check: PredictiveCheck, *, remedy: str, remedies: tuple[Remedy, ...]) -> list[Note]:
+    """Return an error where the model does not hold.
 
     Parameters
     ----------
-    remedy : what to try, where there is something.
+    remedy, remedies : what to try.
     """
     if not check.fails:
         return []
-    return [
+    text = (
         "the model does not hold for these records: linked records differ in other numbers of fields than it "
-        f"expects ({check}): do not trust the interval of the number of entities{remedy and '; ' + remedy}"
-    ]
+        f"expects ({check}): do not trust the interval of the number of entities; {remedy}"
+    )
+    return [Note(Level.error, text, remedies)]
 
 
-def predictive_finding(check: PredictiveCheck, *, prior: str = "") -> str:
+def predictive_finding(check: PredictiveCheck, *, prior: str = "") -> Note:
     """Return under which conditions the interval of the number of entities holds, in words.
 
     Parameters
@@ -117,9 +117,9 @@ def predictive_finding(check: PredictiveCheck, *, prior: str = "") -> str:
     prior : what to say of the prior of the partition, where it is none that is learned.
     """
     holds = f"the interval of the number of entities holds if the model does{prior}"
-    if check.fails or np.isnan(check.p_value):
-        return holds
-    return f"{holds}; linked records differ in as many fields as it expects ({check})"
+    if not (check.fails or np.isnan(check.p_value)):
+        holds += f"; linked records differ in as many fields as it expects ({check})"
+    return Note(Level.note, holds)
 
 
 def _differing(

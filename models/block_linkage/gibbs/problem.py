@@ -19,8 +19,6 @@ from consilience.models.block_linkage.join import CandidatePairs, given_pairs, j
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.model import wide_parameters
 
-__all__ = ["ALL_PAIRS", "LinkProblem", "State", "wide_pairs"]
-
 ALL_PAIRS = 3000           # so many records are all compared with each other, which finds all pairs exactly
 
 
@@ -60,13 +58,11 @@ class LinkProblem:
     first_neighbour : int32, shape ``(record + 1,)``; where the neighbours of each record begin.
     neighbour : int32, shape ``(edge,)``; candidates of each record, increasing; every pair is there twice. What follows
         those of the last record is padding.
-    layout : arrays of the form in which links are drawn; see there.
     value_concentration : shape ``()`` or ``(value,)``; parameters of the Dirichlet distributions of the values of each
         field.
     distortion : shape ``(field, 2)``; parameters of Beta distributions.
     intensity : shape ``(2,)``; shape and rate of a Gamma distribution.
     size_share : shape ``(size,)``; parameters of a Dirichlet distribution. Entities have at most so many records.
-    form : in which links are drawn; static.
     class_share : shape ``(3,)``; parameters of the Dirichlet distribution of π, None where the likelihood is hit-miss.
     """
 
@@ -75,12 +71,10 @@ class LinkProblem:
     source: Int[Array, " record"]
     first_neighbour: Int[Array, " records_and_one"]
     neighbour: Int[Array, " edge"]
-    layout: Any
     value_concentration: Float[Array, "*value"]
     distortion: Float[Array, "field 2"]
     intensity: Float[Array, " 2"]
     size_share: Float[Array, " size"]
-    form: str = dataclasses.field(metadata={"static": True})
     class_share: Any = None
 
 

@@ -1,11 +1,11 @@
 # mypy: allow-untyped-defs
-"""The record sweep in machine code: links are drawn record after record. Needs numba; `compiled` calls it.
+"""The record sweep in machine code: links are drawn record after record; `links` calls it.
 
 A record alone has no slot. A cluster of two or more has one, with its members and, for every field, the part of a
 join's weight that all values share, (1 - b) / Z; both change with the members alone. Everything is reckoned in float64.
 
 Powers and weights stop at 1e280. No data come near that: it would take fifty factors of a million. Types are left to
-numba.
+numba; where that is not installed, Python runs the same code, a hundred times slower.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
-__all__ = ["sweep_chains"]
+try:
+    import numba
+except ImportError:
+    numba = None  # type: ignore[assignment]
 
 _MOST = 1e280
 _LEAST = 1e-300         # for shares that single precision rounds to zero
@@ -25,42 +27,27 @@ _LEAST = 1e-300         # for shares that single precision rounds to zero
 
 def _machine_code(function: Callable) -> Any:
     """Compile at the first call, and keep the code on disk where a folder for it can be written."""
-    # Type checks of the test suite wrap every function; numba wants the function itself.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
+    if numba is None:
+        return function
     try:
-        return numba.njit(cache=True, **options)(inspect.unwrap(function))
+        return numba.njit(cache=True, error_model="numpy")(function)
     except RuntimeError:
-        return numba.njit(**options)(inspect.unwrap(function))
+        return numba.njit(error_model="numpy")(function)
 
 
 @_machine_code
-def sweep_chains(
-    begin, end, seed, cluster, value_share, distortion, intensity, size_share,
-    value, field, source, first_neighbour, neighbour, swept,
+def sweep(
+    uniform, cluster, value_share, distortion, intensity, size_share, value, field, source, first_neighbour, neighbour
 ):  # fmt: skip
-    """Sweep some of the chains: take every record out and put it back, the chain that `redraw_scan` has too.
+    """Return the clusters after every record was taken out and put back.
 
     Parameters
     ----------
-    begin, end : the first chain, and the one after the last.
-    seed : of each chain, two numbers of 32 bits.
-    cluster, value_share, distortion, intensity, size_share : as in `State`, of each chain; the last four float64.
-    value, field, source, first_neighbour, neighbour : as in `LinkProblem`; of each chain, or one for all.
-    swept : int32, shape ``(chain, record)``; where the new clusters go.
+    uniform : float64, shape ``(record,)``; random numbers from 0 to 1.
+    cluster, value_share, distortion, intensity, size_share : as in `State`; the last four float64.
+    value, field, source, first_neighbour, neighbour : as in `LinkProblem`.
     """
-    for chain in range(begin, end):
-        own = min(chain, len(value) - 1)
-        swept[chain] = _sweep(
-            seed[chain], cluster[chain], value_share[chain], distortion[chain], intensity[chain], size_share[chain],
-            value[own], field[own], source[own], first_neighbour[own], neighbour[own],
-        )  # fmt: skip
-
-
-@_machine_code
-def _sweep(
-    seed, cluster, value_share, distortion, intensity, size_share, value, field, source, first_neighbour, neighbour
-):  # fmt: skip
-    """Return the clusters of one chain after a sweep."""
     num_records, num_fields = value.shape
     largest = len(size_share)
     alike, ratio = _of_values(value_share, distortion, field)
@@ -81,7 +68,6 @@ def _sweep(
     own_value, same, other = np.empty(num_fields, np.int32), np.empty(num_fields), np.empty(num_fields)
     reached = np.empty(largest, np.bool_)
     waiting = np.empty(largest, np.int32)
-    state = np.uint64(seed[0]) << np.uint64(32) | np.uint64(seed[1])
 
     for record in range(num_records):
         begin, end = first_neighbour[record], first_neighbour[record + 1]
@@ -135,8 +121,7 @@ def _sweep(
             total[number] = sum_of_weights
             number += 1
 
-        state, uniform = _uniform(state)
-        threshold = uniform * sum_of_weights
+        threshold = uniform[record] * sum_of_weights
         if threshold < alone or number == 0:
             continue
         chosen = 0
@@ -293,16 +278,6 @@ def _has_source(wanted, own, size, member, source):
         if source[member[own, place]] == wanted:
             return True
     return False
-
-
-@_machine_code
-def _uniform(state):
-    """Return the next state and a number from 0 to 1: the generator splitmix64 (Steele, Lea and Flood 2014)."""
-    state = state + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed = mixed ^ (mixed >> np.uint64(31))
-    return state, np.float64(mixed >> np.uint64(11)) * 2.0**-53
 
 
 @_machine_code

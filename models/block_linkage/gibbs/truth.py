@@ -13,9 +13,7 @@ from consilience.data.records import Records
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, links_outside
 from consilience.models.block_linkage.gibbs.predictive import PredictiveCheck, predictive_check
 from consilience.models.block_linkage.model import Linkable
-from consilience.models.partition import DrawnPartitions
-
-__all__ = ["DrawnLinks", "label_free"]
+from consilience.models.truth.partitions import DrawnPartitions
 
 
 class DrawnLinks(DrawnPartitions):
@@ -54,6 +52,18 @@ class DrawnLinks(DrawnPartitions):
     def found_share(self) -> float:  # type: ignore[override]
         """Of all links, those expected among the candidates."""
         return self.outside.share
+
+    @property
+    def given_up(self) -> Linkable | None:
+        """What was cut to make the groups small; None where there are none."""
+        return self.components
+
+    def expected_outside(self) -> dict[str, tuple[float, str]]:
+        """Return what is expected of the pairs that could not be linked, in numbers and words."""
+        return {
+            "links_outside": (self.links_outside, "expected links that are not among them"),
+            "disagreement": (self.predictive.disagreement, "disagreement of data and model, 0 to 1"),
+        }
 
     @property
     def basis(self) -> str:  # type: ignore[override]

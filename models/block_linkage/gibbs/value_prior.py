@@ -14,8 +14,6 @@ from scipy import optimize, special
 
 from consilience.arrays import Float, Int
 
-__all__ = ["most_probable_concentration"]
-
 _SMALLEST, _LARGEST = 0.05, 100.0
 
 

@@ -18,7 +18,9 @@ from consilience.evaluation.agreement.posterior import PosteriorAgreement, poste
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement
 from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
 from consilience.models.normal_inverse_gamma import SampledSides
-from consilience.models.truth import Block, Crowd, DirichletTruth, Entries, LabelDraws, OtherMass, PlausibilityDraws
+from consilience.models.truth import Crowd, DirichletTruth, Entries, LabelDraws, PlausibilityDraws
+from consilience.models.truth.classes import OtherMass
+from consilience.models.truth.truth import Agreement, Block
 
 RANKINGS = Rankings.from_nested(
     [[[[0], [1, 2]], [[1, 2, 3]], [[4], [0]]], [[[0, 1], [2]], [[1]]], [[[3]], [[3]], [[0], [3]]]],
@@ -35,8 +37,8 @@ def assert_mean(draws, expected, sigmas=5, slack=1e-6):
 def dirichlet_agreement(truth):
     """E Σ λ² of each item, in closed form."""
     a, item, unnamed = truth.concentration, truth.entries.item, truth.entries.num_unnamed
-    total = np.bincount(item, a, truth.num_items) + unnamed * truth.unnamed
-    squares = np.bincount(item, a * (a + 1), truth.num_items) + unnamed * truth.unnamed * (truth.unnamed + 1)
+    total = np.bincount(item, a, truth.num_units) + unnamed * truth.unnamed
+    squares = np.bincount(item, a * (a + 1), truth.num_units) + unnamed * truth.unnamed * (truth.unnamed + 1)
     return squares / (total * (total + 1))
 
 
@@ -67,7 +69,7 @@ def test_dirichlet_posteriors_imply_the_closed_form():
     counts = LabelCounts.of_annotations(annotations)
     found = posterior_agreement(fit.truth, counts, num_predictive=20)
     expected = dirichlet_agreement(fit.truth)
-    draws = np.concatenate([np.asarray(block.values)[: block.num_items] for block in fit.truth.agreement()]).T
+    draws = np.concatenate([block.real for block in fit.truth.blocks(Agreement())]).T
     assert_mean(draws, expected)
     np.testing.assert_allclose(found.items, draws.mean(0), rtol=1e-5)
     np.testing.assert_allclose(found.item_lower, np.quantile(draws, 0.025, axis=0), rtol=1e-5)
@@ -113,7 +115,7 @@ def test_a_point_estimate_implies_one_number_without_spread():
 def test_plackett_luce_implies_the_agreement_of_its_draws():
     fit = cs.fit("plackett-luce", RANKINGS, draws=100, chains=1, warmup=20)
     found = posterior_agreement(fit.truth)
-    named, other = (np.asarray(fit.posterior[site], float).reshape(100, -1) for site in ("plausibility", "other"))
+    named, other = (np.asarray(fit.posterior.value(site), float).reshape(100, -1) for site in ("plausibility", "other"))
     squares = np.stack([np.bincount(RANKINGS.entry_item, row**2, 3) for row in named])
     # The U classes of an item that nobody named divide their mass uniformly: E Σ s² = 2 / (U + 1).
     unnamed = 6 - np.bincount(RANKINGS.entry_item, minlength=3)
@@ -135,7 +137,7 @@ def test_a_function_of_ones_own_implies_the_agreement_of_its_draws():
             truth=lambda key, draw, data: draw["plausibility"],
         )  # fmt: skip
     found = posterior_agreement(fit.truth, LabelCounts.of_annotations(annotations), num_predictive=30)
-    draws = np.asarray(fit.posterior["plausibility"]).reshape(100, 3, 3)
+    draws = fit.posterior.plausibility
     np.testing.assert_allclose(found.draws, (draws**2).sum(-1).mean(1), rtol=1e-4)
     assert found.observed == pytest.approx((2 * (2 / 6) + 1) / 3)
     assert len(found.predictive) == 30
@@ -154,7 +156,10 @@ def test_ratings_agree_when_they_lie_on_the_same_side():
     ratings = Ratings.from_codes([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [1.0, 2.0, 0.5, -1.5, -1.0])
     fit = cs.fit("normal-inverse-gamma", ratings, threshold=0.8, draws=4000)
     found = cs.agreement(fit)
-    location, strength, shape, scale = (np.asarray(column)[:, None] for column in fit.posterior[:4])
+    own = fit.posterior.mean
+    location, strength, shape, scale = (
+        column[:, None] for column in (own.location, own.strength, own.shape, own.scale)
+    )
     random = np.random.default_rng(0)
     variance = scale / random.gamma(shape, size=(2, 100_000))
     below = stats.norm.cdf(0.8, random.normal(location, np.sqrt(variance / strength)), np.sqrt(variance))
@@ -170,8 +175,8 @@ def test_ratings_agree_when_they_lie_on_the_same_side():
 
 def test_a_truth_of_labels_may_say_how_often_annotators_agree():
     class WithErrors(LabelDraws):
-        def agreement(self):
-            yield Block(slice(0, 2), np.array([[0.5, 0.7], [0.9, 0.9], [0, 0]]))
+        def _agreement(self):
+            yield Block(slice(0, 2), slice(0, 2), np.array([[0.5, 0.7], [0.9, 0.9], [0, 0]]))
 
     found = posterior_agreement(WithErrors(np.zeros((2, 2), int), 2))
     np.testing.assert_allclose(found.items, [0.6, 0.9])
@@ -364,12 +369,28 @@ def test_annotators_with_errors_are_simulated_one_by_one():
     data = Annotations.from_codes(np.repeat(np.arange(50), 2), np.tile([0, 1], 50), np.tile([0, 1], 50))
     flips = np.asarray(data.annotator)
 
-    def annotate(random, draw, true):
+    def annotate(random, draw, true, rows):
+        assert rows == slice(None)
         assert (true == label[draw]).all()
         return true[np.asarray(data.item)] ^ flips
 
-    truth = LabelDraws(label, 2, Crowd(np.zeros((30, 2)), annotate))
+    truth = LabelDraws(label, 2, Crowd(None, lambda: np.zeros((30, 2)), annotate))
     found = posterior_agreement(truth, LabelCounts.of_annotations(data), num_predictive=60)
     assert found.value == found.observed == 0
     assert (found.predictive == 0).all()
     assert "as the model expects" in found.verdict
+
+
+@pytest.mark.parametrize("model", ["dawid-skene", "mace", "mpa"])
+def test_a_large_check_is_of_some_items(model):
+    random = np.random.default_rng(2)
+    item, true = np.repeat(np.arange(400), 4), random.integers(0, 3, 400)
+    label = np.where(random.random(1600) < 0.8, true[item], random.integers(0, 3, 1600))
+    fit = cs.fit(model, cs.Annotations.from_codes(item, random.integers(0, 9, 1600), label), draws=50)
+    every, some = (cs.agreement(fit, num_predictive=20, most_simulated=most) for most in (32_000, 8_000))
+    assert (every.checked, some.checked) == (None, 100)
+    assert "100 items taken at random" in some.verdict
+    assert some.value == every.value
+    assert 0 < abs(some.observed - every.observed) < 0.15
+    # A quarter of the items scatters twice as much.
+    assert 1.2 < some.predictive.std() / every.predictive.std() < 3.5

@@ -226,3 +226,19 @@ def test_a_fit_to_weights_that_are_no_numbers_of_annotations_is_not_checked():
     assert not len(found.predictive)
     with pytest.raises(UnsupportedRequest, match="no meaning for a fit: first, duplicates"):
         cs.agreement(cs.fit("dirichlet", data, draws=50), first=2, duplicates="first")
+
+
+def test_pairs_of_those_who_share_most_are_rows_of_all_pairs():
+    random = np.random.default_rng(1)
+    data = cs.Annotations.from_codes(
+        np.repeat(np.arange(80), 3), np.concatenate([random.choice(6, 3, replace=False) for _ in range(80)]),
+        random.integers(0, 3, 240),
+    )  # fmt: skip
+    found = cs.agreement(data)
+    every, some = found.pairs(), found.pairs(most=3)
+    both = np.concatenate([every["annotator_a"], every["annotator_b"]]).astype(int)
+    most = np.argsort(-np.bincount(both, np.tile(every["items"], 2)), kind="stable")[:3]
+    kept = every["annotator_a"].astype(int).isin(most) & every["annotator_b"].astype(int).isin(most)
+    assert some.attrs["annotators"] == 6
+    assert len(some) == 3
+    assert every[kept].reset_index(drop=True).equals(some)

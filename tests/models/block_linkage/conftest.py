@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from consilience.data import Records
+from consilience.models.block_linkage import MODEL, em
 
 
 def _shares(number, exponent):
@@ -38,6 +39,17 @@ def simulate():
         return coded(value, entity=entity)
 
     return draw
+
+
+@pytest.fixture(scope="session")
+def fit_em():
+    """Return a function that links records by EM, of a sample or with devices and processes too."""
+
+    def fit(records, priors=None, *, num_sampled=20_000, mesh=None, processes=1, **settings):
+        resolved = MODEL.resolve(records, priors, settings)
+        return em.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, processes=processes)
+
+    return fit
 
 
 @pytest.fixture

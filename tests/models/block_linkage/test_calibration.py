@@ -15,7 +15,7 @@ from numpyro.infer.util import initialize_model
 
 from consilience.data import Records
 from consilience.evaluation.calibration import rank_statistics, uniformity
-from consilience.models.block_linkage import simulate
+from consilience.models.block_linkage import model, simulate
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
@@ -24,7 +24,7 @@ from consilience.models.block_linkage.enumeration import (
     size_terms,
 )
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, differing
-from consilience.models.block_linkage.model import enumerate_linkable, linkable, model
+from consilience.models.block_linkage.model import enumerate_linkable, linkable
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors
 

@@ -14,7 +14,7 @@ import pytest
 import consilience as cs
 from consilience.data import read_records
 from consilience.errors import DiagnosticWarning, UnsupportedRequest
-from consilience.models.block_linkage.em import fit_em, log_base, record_shares
+from consilience.models.block_linkage.em import log_base, record_shares
 from consilience.models.block_linkage.enumeration import enumerate_blocks, gather_values, set_partitions, size_terms
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.join import join, pair_log_odds
@@ -161,14 +161,14 @@ def copied():
     )
 
 
-def test_every_pass_raises_the_evidence(copied):
+def test_every_pass_raises_the_evidence(copied, fit_em):
     posterior = fit_em(copied, likelihood="error-classes", num_sampled=10**9)
     assert (np.diff(posterior.evidence[: int(posterior.first_phase)]) >= 0).all()
     assert posterior.class_share[1] > 0.9
     assert np.isclose(posterior.class_share.sum(), 1)
 
 
-def test_the_evidence_tells_which_errors_there_are(copied):
+def test_the_evidence_tells_which_errors_there_are(copied, fit_em):
     independent = simulate_records(
         2000, num_values=(300, 400, 90, 12, 28), distortion=0.06, size_share=(0.9, 0.1), seed=2
     )
@@ -189,7 +189,7 @@ def test_errors_of_their_own_make_the_number_of_entities_right(copied):
     assert "class_share" in fits[1].samples(5)
 
 
-def test_the_join_loses_nothing(copied):
+def test_the_join_loses_nothing(copied, fit_em):
     posterior = fit_em(copied, likelihood="error-classes")
     likelihood = LIKELIHOODS["error-classes"]
     first, second = (place.astype(np.int32) for place in np.triu_indices(copied.num_records, 1))
@@ -240,7 +240,7 @@ def test_a_likelihood_of_ones_own(copied, tmp_path):
         )
     assert strict.options["likelihood"].price == 2.0
     assert strict.pairs()["probability"].sum() <= same.pairs()["probability"].sum()
-    assert "is not known with this likelihood" in str(same.notes())
+    assert "is not known with this likelihood" in str(same.findings())
     strict.save(tmp_path / "fit")
     again = cs.load_fit(tmp_path / "fit")
     assert again.options["likelihood"] == "Strict(price=2.0)"
@@ -252,7 +252,7 @@ def test_a_likelihood_of_ones_own(copied, tmp_path):
 
 
 @pytest.mark.public_data
-def test_rldata500():
+def test_rldata500(fit_em):
     path = Path(os.environ["CONSILIENCE_DATA"]) / "rldata" / "RLdata500.csv"
     fields = ["fname_c1", "lname_c1", "by", "bm", "bd"]
     records = read_records(path, id="rec_id", entity="ent_id", fields=fields)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from consilience.models.block_linkage.hash_ranges import Search, _add_sorted
+from consilience.models.block_linkage.hash_ranges import JoinRule, Search, _add_sorted
 from consilience.models.block_linkage.workers import Piles
 
 
 def search(num_records, num_piles):
-    return Search.of(None, np.array([0]), num_records, num_piles)
+    rule = JoinRule(np.array([0]), 0.0, np.zeros(1), np.zeros(1))
+    return Search.of(rule, np.array([0]), num_records, num_piles)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import log_density as joint_density
 
 from consilience.errors import InvalidPrior, UnsupportedRequest
-from consilience.models.block_linkage.em import fit_em, log_base, log_prior
+from consilience.models.block_linkage import MODEL, model
+from consilience.models.block_linkage.em import log_base, log_prior
 from consilience.models.block_linkage.enumeration import enumerate_blocks_jax, set_partitions, size_terms
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
-from consilience.models.block_linkage.model import linkable, log_density, model
+from consilience.models.block_linkage.model import linkable, log_density
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.priors import Priors, hyperprior
+from consilience.models.block_linkage.priors import Hyperprior, Priors
 
 VALUES = np.array([[0, 0, 1, 1, 2, -1], [0, 0, 0, 1, 1, 1], [3, 3, -1, 4, 5, 5]])
 SIZES = np.array([0.6, 0.25, 0.15])
@@ -85,14 +86,14 @@ def test_restrictions_leave_partitions_out(make_records):
         assert density < jax_density(linkable(records), parameters)
 
 
-def test_of_many_records_it_is_the_evidence_of_em(simulate):
+def test_of_many_records_it_is_the_evidence_of_em(simulate, fit_em):
     records = simulate(1_000)
     posterior = fit_em(records)
     parameters = posterior.parameters()
     data = linkable(records)
     apart = log_base(records, parameters)
     density = float(jax_density(data, parameters))
-    evidence = posterior.evidence[-1] - log_prior(hyperprior(Priors(), records, 6), parameters)
+    evidence = posterior.evidence[-1] - log_prior(Hyperprior.of(MODEL.resolve(records)), parameters)
     assert evidence - apart > 100
     # Their candidates were found with different hyperparameters.
     assert np.isclose(density - apart, evidence - apart, rtol=5e-3)

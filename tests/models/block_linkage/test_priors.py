@@ -8,9 +8,8 @@ import pytest
 
 import consilience as cs
 from consilience.errors import DiagnosticWarning, InvalidPrior, UnsupportedRequest
-from consilience.models.block_linkage import Priors, RareDistortion
-from consilience.models.block_linkage.em import fit_em
-from consilience.models.block_linkage.priors import hyperprior
+from consilience.models.block_linkage import MODEL, Priors, RareDistortion
+from consilience.models.block_linkage.priors import Hyperprior
 
 TABLE = {"id": list("abcd"), "name": ["ada", "ada", "max", "max"], "city": ["x", "x", "y", "y"]}
 
@@ -19,16 +18,16 @@ def test_one_for_all_fields_or_one_for_each(simulate):
     records = simulate(200, numbers=(20, 30), exponents=(0, 0))
     for a, b, expected in ((1, 99, [[1, 99]] * 2), ([1, 5], 9, [[1, 9], [5, 9]]), ((1, 5), [9, 5], [[1, 9], [5, 5]])):
         prior = RareDistortion(a, b)
-        assert hyperprior(Priors(distortion=prior), records, 6).distortion.tolist() == expected
+        assert Hyperprior.of(MODEL.resolve(records, Priors(distortion=prior))).distortion.tolist() == expected
         made = prior(records)
         assert isinstance(made, dist.Beta)
         assert made.batch_shape == (() if isinstance(a, int) else (2,))
         # Through NumPyro's distribution it is the same.
-        through = hyperprior(Priors(distortion=made), records, 6).distortion
+        through = Hyperprior.of(MODEL.resolve(records, Priors(distortion=made))).distortion
         np.testing.assert_allclose(through, expected)
 
 
-def test_a_strong_prior_is_kept(simulate):
+def test_a_strong_prior_is_kept(simulate, fit_em):
     records = simulate(300, numbers=(20, 30, 40), exponents=(0, 0, 0))
     strong = fit_em(records, Priors(distortion=RareDistortion(a=[1, 1, 3e6], b=[9, 9, 7e6])))
     assert strong.distortion[2] == pytest.approx(0.3, abs=1e-3)
@@ -43,7 +42,7 @@ def test_a_strong_prior_is_kept(simulate):
         (RareDistortion(a=-1), "has a=-1; give numbers above 0"),
         (RareDistortion(a="few"), "has a='few'; give numbers above 0"),
         (RareDistortion(b=[[1], [1, 2]]), "give numbers above 0"),
-        (dist.Beta(np.ones(3), 9.0), r"batch shape \(3,\); .* the 2 fields that are compared: name, city, as in R"),
+        (dist.Beta(np.ones(3), 9.0), r"batch shape \(3,\), expected \(\) or \(2,\), one distribution for each field"),
     ],
 )
 def test_what_does_not_fit_the_fields(prior, message):

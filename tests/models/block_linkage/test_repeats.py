@@ -10,11 +10,12 @@ import pytest
 import consilience as cs
 from consilience.errors import DiagnosticWarning
 from consilience.models import block_linkage
-from consilience.models.block_linkage.em import fit_em, starting_parameters
+from consilience.models.block_linkage.em import starting_parameters
 from consilience.models.block_linkage.join import prior_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.repeats import alike_apart, repeats_by_chance
-from consilience.models.block_linkage.tables import loss
+from consilience.models.interface import Account
+from consilience.models.posterior import Draws
 
 HIT_MISS = LIKELIHOODS["hit-miss"]
 
@@ -48,7 +49,7 @@ def test_a_note_repeats_by_chance_and_a_number_of_insurance_does_not(simulate):
     assert not repeats_by_chance(with_column(records, records.entity)).any()
 
 
-def test_a_note_that_is_compared_takes_no_link(simulate):
+def test_a_note_that_is_compared_takes_no_link(simulate, fit_em):
     records = simulate(600, numbers=(60, 80, 12), exponents=(0, 0, 0), size_share=(0.75, 0.25))
     with_note = with_column(records, note(records.num_records))
     plain, noted = fit_em(records), fit_em(with_note)
@@ -91,7 +92,7 @@ def test_where_nothing_is_linked_nothing_is_expected(make_records):
     apart = make_records(np.tile(np.arange(30), (3, 1)))
     with pytest.warns(DiagnosticWarning, match="no two records were linked, so nothing was learned about errors"):
         fitted = cs.fit("block-linkage", apart, draws=10)
-    assert not any("the model expects" in one for one in fitted.notes())
+    assert not any("the model expects" in one.text for one in fitted.findings())
     table = fitted.loss().set_index("quantity")["value"]
     assert np.isnan([table["found_share"], table["entities_corrected"]]).all()
 
@@ -109,15 +110,16 @@ def test_links_that_a_cut_cost(simulate):
 def test_what_the_candidates_of_draws_leave_out(simulate):
     """By NUTS the candidates are found once; what they leave out is told of them too."""
     records = simulate(150, numbers=(30, 40, 12), exponents=(0, 0, 0))
-    settings = {"likelihood": "hit-miss", "restriction": "none", "threshold": 2.0, "largest": 2}
+    resolved = block_linkage.MODEL.resolve(records, None, {"threshold": 2.0, "largest": 2})
     one = {"distortion": np.full(3, 0.05), "size_share": np.array([0.8, 0.15, 0.05]), "intensity": np.array(110.0)}
-    draws = {site: np.broadcast_to(value, (4, *value.shape)) for site, value in one.items()}
-    truth = block_linkage.truth(draws, records, key=jax.random.key(0), num_draws=4, **settings)
-    table = loss(draws, records, truth)
+    draws = Draws({site: np.broadcast_to(value, (1, 4, *value.shape)) for site, value in one.items()})
+    truth = block_linkage.truth(draws, resolved, key=jax.random.key(0), num_draws=4)
+    table = block_linkage.MODEL.table("loss").make(draws, resolved, truth)
     found = dict(zip(table["quantity"], table["value"], strict=True))
     assert 0 < found["found_share"] < 1
     assert found["entities"] == truth.num_clusters().mean()
     assert found["pairs_cut"] > found["links_cut"] > 0
-    told = block_linkage.notes(records, block_linkage.Priors(), **settings)
+    account = Account(resolved=resolved, method="nuts", posterior=draws, make_truth=lambda: truth)
+    told = [note.words() for note in block_linkage.MODEL.says(account)]
     assert "were cut at their weakest links" in told[0]
     assert "what they leave out is in the table loss" in told[-1]

@@ -18,7 +18,7 @@ from consilience.data import read_records
 from consilience.errors import DiagnosticWarning, InputError, UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import similar as similar_model
 from consilience.models.block_linkage import similar_pairs
-from consilience.models.block_linkage.em import fit_em, log_base, record_shares
+from consilience.models.block_linkage.em import log_base, record_shares
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     enumerate_blocks_jax,
@@ -191,14 +191,14 @@ def misspelt():
     return records, with_similar(records, {"field_1": "string", "field_2": "string"})
 
 
-def test_similarity_finds_more_of_what_is_misspelt(misspelt):
+def test_similarity_finds_more_of_what_is_misspelt(misspelt, fit_em):
     records, similar = misspelt
     scores = [_scores(fit_em(one), records.entity) for one in (records, similar)]
     assert scores[1][1] > scores[0][1] + 0.1
     assert scores[1][0] > scores[0][0] - 0.02
 
 
-def test_where_only_typing_errors_distort_names_saying_so_is_better():
+def test_where_only_typing_errors_distort_names_saying_so_is_better(fit_em):
     records = simulate_records(
         4000, num_values=(3000, 4000, 60, 12), distortion=0.08, size_share=(0.7, 0.3), typos=["field_1", "field_2"],
         seed=6,
@@ -210,7 +210,7 @@ def test_where_only_typing_errors_distort_names_saying_so_is_better():
     assert f1[1] > f1[0] + 0.005
 
 
-def test_very_dense_vocabularies_have_the_nearest_groups_alone(misspelt, monkeypatch):
+def test_very_dense_vocabularies_have_the_nearest_groups_alone(misspelt, monkeypatch, fit_em):
     records = misspelt[1]
     parameters = fit_em(records).parameters()
     monkeypatch.setattr(similar_pairs, "_MOST_FURTHER", 0)
@@ -221,12 +221,12 @@ def test_very_dense_vocabularies_have_the_nearest_groups_alone(misspelt, monkeyp
     assert 0 < lost < 5e-3 * weight.sum()
 
 
-def test_the_first_phase_raises_the_evidence(misspelt):
+def test_the_first_phase_raises_the_evidence(misspelt, fit_em):
     posterior = fit_em(misspelt[1], num_sampled=10**9)
     assert (np.diff(posterior.evidence[: int(posterior.first_phase)]) >= 0).all()
 
 
-def test_the_join_finds_similar_pairs(misspelt):
+def test_the_join_finds_similar_pairs(misspelt, fit_em):
     records = misspelt[1]
     parameters = fit_em(records).parameters()
     every, found = all_pairs_and_found(records, parameters, 4.0)
@@ -302,7 +302,7 @@ def test_of_many_shared_true_values_those_that_weigh_most_count(misspelt, monkey
     np.testing.assert_allclose(kept, exact, atol=0.05)
 
 
-def test_the_share_of_links_found_is_that_of_the_records(misspelt):
+def test_the_share_of_links_found_is_that_of_the_records(misspelt, fit_em):
     records, similar = misspelt
     posterior = fit_em(similar)
     likelihood = for_data("hit-miss", similar, posterior.value_share)
@@ -445,7 +445,7 @@ def test_fields_are_chosen_before(people):
     ("similar", "expected"),
     [((), 0.96), (("fname_c1", "lname_c1"), 0.98), (("fname_c1", "lname_c1", "by", "bm", "bd"), 0.99)],
 )
-def test_rldata500(similar, expected):
+def test_rldata500(similar, expected, fit_em):
     path = Path(os.environ["CONSILIENCE_DATA"]) / "rldata" / "RLdata500.csv"
     fields = ["fname_c1", "lname_c1", "by", "bm", "bd"]
     records = read_records(path, id="rec_id", entity="ent_id", fields=fields)

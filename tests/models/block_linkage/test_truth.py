@@ -6,11 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from consilience.models.block_linkage.em import fit_em
 from consilience.models.block_linkage.enumeration import set_partitions
-from consilience.models.block_linkage.posterior import Group, Posterior, flatten
+from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.truth import BlockPartition
-from consilience.models.partition import DrawnPartitions, PartitionTruth
+from consilience.models.truth.partitions import DrawnPartitions, PartitionTruth
 
 NUM_RECORDS = 12
 MODULE = importlib.import_module("consilience.models.block_linkage.truth")
@@ -22,9 +21,9 @@ def partition_of(probabilities, num_draws=4_000):
         Group(members.astype(np.int32), own.astype(np.float32))
         for members, own in zip(MEMBERS, probabilities, strict=True)
     ]
-    rest = dict.fromkeys(set(Posterior._fields), np.array(0.0))
+    rest = dict.fromkeys(set(Linkage._fields), np.array(0.0))
     known = {"num_records": np.array(NUM_RECORDS), **flatten(groups)}
-    posterior = Posterior(**{**rest, **known})
+    posterior = Linkage(**{**rest, **known})
     return BlockPartition(posterior, key=jax.random.key(3), num_draws=num_draws)
 
 
@@ -89,8 +88,8 @@ def large_components(num_draws=300):
         probability = generator.dirichlet(np.full(number, 0.2), 3)
         groups.append(Group(members.astype(np.int32), probability.astype(np.float32)))
         first += 3 * size
-    rest = dict.fromkeys(set(Posterior._fields), np.array(0.0))
-    posterior = Posterior(**{**rest, "num_records": np.array(first + 2), **flatten(groups)})
+    rest = dict.fromkeys(set(Linkage._fields), np.array(0.0))
+    posterior = Linkage(**{**rest, "num_records": np.array(first + 2), **flatten(groups)})
     return BlockPartition(posterior, key=jax.random.key(5), num_draws=num_draws)
 
 
@@ -104,7 +103,7 @@ def test_counts_are_those_of_the_drawn_clusters(monkeypatch):
     assert not by_size[:, expected.shape[1] :].any()
     np.testing.assert_array_equal(truth.num_clusters(), drawn.num_clusters())
     for num_sources in (1, 2, 5):
-        source = np.sort(np.random.default_rng(num_sources).integers(0, num_sources, truth.num_records))
+        source = np.sort(np.random.default_rng(num_sources).integers(0, num_sources, truth.num_units))
         (found, numbers), (patterns, expected) = (one.clusters_by_source(source) for one in (truth, drawn))
         seen = numbers.any(axis=0)
         np.testing.assert_array_equal(found[seen], patterns)
@@ -190,7 +189,7 @@ def test_certain_partitions_are_always_drawn():
     assert (truth.entropy() == 0).all()
 
 
-def test_the_corrected_number_of_clusters(simulate):
+def test_the_corrected_number_of_clusters(simulate, fit_em):
     records = simulate(5_000, distortion=0.08)
     posterior = fit_em(records)
     truth = BlockPartition(posterior, key=jax.random.key(0), num_draws=10)

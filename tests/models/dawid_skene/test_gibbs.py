@@ -52,7 +52,8 @@ def test_a_sampler_has_the_means_of_brute_force(method, gold):
     fit = cs.fit(MODEL, DATA, PRIORS, method, draws=2000, warmup=300, gold=gold, seed=1)
     assert isinstance(fit.truth, LabelDraws)
     labels = fit.truth.draws.reshape(4, 2000, DATA.num_items).astype(float)
-    table = summarise({**{site: fit.posterior[site] for site in ("prevalence", "confusion")}, "label": labels})
+    samples = fit.samples()
+    table = summarise({**{site: samples[site] for site in ("prevalence", "confusion")}, "label": labels})
     difference = table["mean"].to_numpy() - enumerated(gold)
     still = table["sd"] == 0  # known labels
     assert np.all(difference[still] == 0)
@@ -62,7 +63,7 @@ def test_a_sampler_has_the_means_of_brute_force(method, gold):
 
 def test_chains_start_apart_and_near_the_votes():
     data = cs.load("dawid-skene-1979")
-    problem = jax.tree.map(np.asarray, prepare(data, Priors(), gold="ignore"))
+    problem = jax.tree.map(np.asarray, prepare(MODEL.resolve(data)))
     starts = jax.vmap(gibbs.start, (0, None))(jax.random.split(jax.random.key(0), 50), problem)
     right = np.exp(np.einsum("cjtt->cjt", starts.log_confusion)).mean((1, 2))
     assert right.min() > 0.4

@@ -11,13 +11,13 @@ from numpyro.infer.util import log_density
 import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import DiagnosticWarning
-from consilience.models.dawid_skene import Diagonal, Priors, canonical, model, simulate
+from consilience.models.dawid_skene import MODEL, Diagonal, Priors, model, simulate
 from consilience.models.dawid_skene.labelling import best_names
 
 
 @pytest.fixture
 def data():
-    return simulate(jax.random.key(0), num_items=8, num_annotators=4, annotations_per_item=3)[0]
+    return simulate(jax.random.key(0), Priors(), num_items=8, num_annotators=4, annotations_per_item=3)[0]
 
 
 def random_samples(data, seed=0, shape=(2, 50)):
@@ -26,6 +26,10 @@ def random_samples(data, seed=0, shape=(2, 50)):
         "prevalence": random.dirichlet(np.ones(3), shape),
         "confusion": random.dirichlet(np.ones(3), (*shape, data.num_annotators, 3)),
     }
+
+
+def canonical(samples, data, priors=None, gold="ignore"):
+    return MODEL.sites.canonical(samples, MODEL.resolve(data, priors, {"gold": gold}))
 
 
 def renamed(samples, order):
@@ -48,7 +52,7 @@ def test_renaming_leaves_the_density_as_it_is(data, order):
 
 def test_every_draw_gets_the_largest_trace(data):
     samples = random_samples(data)
-    result = canonical(samples, data, Priors(), gold="ignore")
+    result = canonical(samples, data)
     amount = np.bincount(data.annotator, minlength=4)
 
     def trace(confusion):
@@ -61,15 +65,15 @@ def test_every_draw_gets_the_largest_trace(data):
     # Prevalence and confusion are renamed alike.
     joint = np.einsum("cdt,cdjtl->cdjl", samples["prevalence"], samples["confusion"])
     np.testing.assert_allclose(np.einsum("cdt,cdjtl->cdjl", result["prevalence"], result["confusion"]), joint)
-    again = canonical(result, data, Priors(), gold="ignore")
+    again = canonical(result, data)
     np.testing.assert_array_equal(again["confusion"], result["confusion"])
 
 
 def test_chains_in_mirror_modes_are_put_together(data):
     samples = random_samples(data)
-    first = canonical(samples, data, Priors(), gold="ignore")
+    first = canonical(samples, data)
     mirrored = {site: np.stack([values[0], renamed(samples, [2, 0, 1])[site][1]]) for site, values in samples.items()}
-    second = canonical(mirrored, data, Priors(), gold="ignore")
+    second = canonical(mirrored, data)
     for site, values in first.items():
         np.testing.assert_array_equal(second[site], values)
 
@@ -93,26 +97,26 @@ def test_equal_traces_keep_their_names():
 def test_nothing_is_renamed_where_the_prior_may_tell_classes_apart(data, priors):
     samples = random_samples(data)
     with pytest.warns(DiagnosticWarning, match="in 2 of 2 chains annotators would be right more often"):
-        result = canonical(samples, data, priors, gold="ignore")
+        result = canonical(samples, data, priors)
     for site, values in samples.items():
         np.testing.assert_array_equal(result[site], values)
 
 
 def test_names_that_need_no_change_need_no_words(data):
     """Where the prior forbids renaming, only a chain that would be renamed is spoken of."""
-    samples, priors = canonical(random_samples(data), data, Priors(), gold="ignore"), Priors(confusion=Diagonal(1.5))
-    canonical(samples, data, priors, gold="ignore")
+    samples, priors = canonical(random_samples(data), data), Priors(confusion=Diagonal(1.5))
+    canonical(samples, data, priors)
     mirrored = {site: np.stack([values[0], renamed(samples, [2, 0, 1])[site][1]]) for site, values in samples.items()}
     with pytest.warns(DiagnosticWarning, match="in 1 of 2 chains"):
-        canonical(mirrored, data, priors, gold="ignore")
+        canonical(mirrored, data, priors)
 
 
 def test_nothing_is_renamed_where_labels_are_known(data):
     samples, known = random_samples(data), data.replace(gold=np.array([0, *[-1] * 7]))
     with pytest.warns(DiagnosticWarning, match="or gold labels, tell the classes apart"):
-        kept = canonical(samples, known, Priors(), gold="use")
+        kept = canonical(samples, known, gold="use")
     np.testing.assert_array_equal(kept["confusion"], samples["confusion"])
-    ignored = canonical(samples, known, Priors(), gold="ignore")
+    ignored = canonical(samples, known)
     assert np.any(ignored["confusion"] != samples["confusion"])
 
 

@@ -1,15 +1,42 @@
 """What is said of priors."""
 
+import json
+
+import numpy as np
+import numpyro.distributions as dist
+
 import consilience as cs
 from consilience.data import Annotations
+from consilience.inference.durable import text_digest, write_text
+from consilience.models.dawid_skene import Priors
 
 
 def test_a_flat_prior_that_outweighs_the_data_is_spoken_of(tmp_path):
     data = Annotations.from_codes([0, 0, 1], [0, 1, 0], [0, 1, 2])
     fit = cs.fit("dawid-skene", data)
-    (note,) = (note for note in fit.notes() if "flat prior" in note)
-    assert "counts as 18 annotations, more than the 3 of the data" in note
+    (note,) = (note for note in fit.findings() if "flat prior" in note.text)
+    assert "counts as 18 annotations, more than the 3 of the data" in note.text
+    assert "diagonal=3 expects right ones" in note.words()
+    assert "--diagonal 3 expects right ones" in note.words("flags")
     fit.save(tmp_path / "fit")
-    assert note in cs.load_fit(tmp_path / "fit").notes()
-    assert not any("flat prior" in note for note in cs.fit("dawid-skene", data, method="em").notes())
-    assert not any("flat prior" in note for note in cs.fit("dawid-skene", data, diagonal=3.0).notes())
+    assert note in cs.load_fit(tmp_path / "fit").findings()
+    assert not any("flat prior" in note.text for note in cs.fit("dawid-skene", data, method="em").findings())
+    assert not any("flat prior" in note.text for note in cs.fit("dawid-skene", data, diagonal=3.0).findings())
+
+
+def test_an_earlier_fit_says_what_it_said_of_priors_that_are_known_in_words_only(tmp_path):
+    """Before notes were stored, what was said of the priors was an attribute, and the rest was asked anew."""
+    data = Annotations.from_codes([0, 0, 1], [0, 1, 0], [0, 1, 2])
+    flat = Priors(confusion=lambda data: dist.Dirichlet(np.ones(data.num_labels)).expand([data.num_labels]))
+    fit = cs.fit("dawid-skene", data, flat)
+    fit.save(tmp_path / "fit")
+    said = [note.words() for note in fit.findings()]
+    assert [note.words() for note in cs.load_fit(tmp_path / "fit").findings()] == said
+    text = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    del text["notes"], text["text_sha256"]
+    text["attributes"]["advice"] = [one for one in said if "flat prior" in one]
+    write_text(tmp_path / "fit" / "fit.json", {**text, "text_sha256": text_digest(text)})
+    earlier = cs.load_fit(tmp_path / "fit")
+    assert earlier.priors is None
+    assert sorted(note.words() for note in earlier.findings()) == sorted(said)
+    assert "advice" not in earlier.attributes

@@ -9,7 +9,7 @@ from consilience.models.dawid_skene import Diagonal, Priors, simulate
 
 
 def test_annotators_of_an_item_differ_and_all_sets_are_as_likely():
-    data, _ = simulate(jax.random.key(0), num_items=6000, num_annotators=5, annotations_per_item=3)
+    data, _ = simulate(jax.random.key(0), Priors(), num_items=6000, num_annotators=5, annotations_per_item=3)
     chosen = data.annotator.reshape(6000, 3)
     assert np.all(np.diff(chosen, axis=1) > 0)
     _, number = np.unique(chosen, axis=0, return_counts=True)
@@ -18,7 +18,7 @@ def test_annotators_of_an_item_differ_and_all_sets_are_as_likely():
 
 
 def test_labels_follow_the_confusion_matrices():
-    data, values = simulate(jax.random.key(1), num_items=20_000, num_annotators=3)
+    data, values = simulate(jax.random.key(1), Priors(), num_items=20_000, num_annotators=3)
     true = values["label"][data.item]
     counts = np.zeros((3, 3, 3))
     np.add.at(counts, (data.annotator, true, data.label), 1)
@@ -32,8 +32,8 @@ def test_labels_follow_the_confusion_matrices():
 
 
 def test_given_values_are_kept_and_labels_drawn_anew():
-    _, values = simulate(jax.random.key(2), num_items=50, num_annotators=4)
-    data, again = simulate(jax.random.key(3), num_items=50, num_annotators=4, values=values)
+    _, values = simulate(jax.random.key(2), Priors(), num_items=50, num_annotators=4)
+    data, again = simulate(jax.random.key(3), Priors(), num_items=50, num_annotators=4, values=values)
     np.testing.assert_array_equal(again["confusion"], values["confusion"])
     np.testing.assert_array_equal(again["prevalence"], values["prevalence"])
     assert np.any(again["label"] != values["label"])

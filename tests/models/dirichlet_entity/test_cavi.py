@@ -12,12 +12,15 @@ from scipy.special import digamma, gammaln, logsumexp
 import consilience as cs
 from consilience.data import Records
 from consilience.errors import InvalidPrior, UnsupportedRequest
-from consilience.models.dirichlet_entity import Priors, cavi
-from consilience.models.dirichlet_entity.problem import Dense, anchored_problem, prepare
+from consilience.models.dirichlet_entity import MODEL, Priors, cavi
+from consilience.models.dirichlet_entity.problem import Dense, anchored_problem
 from consilience.models.dirichlet_entity.support import Support, agreeing_pairs
 
-OPTIONS = {"support": "dense", "num_entities": 0, "start": "records", "agree": 0}
 HALF = Priors(concentration=0.5)
+
+
+def prepare(data, priors, **settings):
+    return cavi.CAVI.prepare(MODEL.resolve(data, priors, {"support": "dense", **settings}))
 
 
 def records_of(value, sizes):
@@ -74,7 +77,7 @@ def exact_evidence(data, concentration, number):
 
 def test_the_worked_toy():
     with jax.enable_x64(True):
-        problem = prepare(TOY, HALF, **{**OPTIONS, "start": "random", "num_entities": 2})
+        problem = prepare(TOY, HALF, start="random", num_entities=2)
         phi = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         state, bounds = cavi.State(phi, np.zeros(3, np.int32)), []
         found = []
@@ -94,7 +97,7 @@ def test_the_short_bound_is_the_long_one_and_never_falls(data, seed, support):
     concentration = np.random.default_rng(seed).uniform(0.05, 2.0, 9)
     priors, bounds = Priors(concentration=concentration), []
     with jax.enable_x64(True):
-        problem = prepare(data, priors, **{**OPTIONS, "support": support, "start": "random", "agree": 1})
+        problem = prepare(data, priors, support=support, start="random", agree=1)
         state = _start(jax.random.key(seed), problem)
         for _ in range(6):
             bounds.append(long_bound(data, concentration, full(state.responsibility, problem)))
@@ -141,7 +144,7 @@ def test_a_full_support_of_edges_is_the_dense_one(data, seed):
     edges = Support(np.arange(8, dtype=np.int32) * 7, np.repeat(every, 7), np.tile(every, 7))
     concentration = np.random.default_rng(seed).uniform(0.05, 2.0, 9)
     with jax.enable_x64(True):
-        dense = prepare(data, Priors(concentration=concentration), **{**OPTIONS, "start": "random"})
+        dense = prepare(data, Priors(concentration=concentration), start="random")
         sparse = anchored_problem(data, concentration, edges, 7, "random")
         phi = np.random.default_rng(seed).dirichlet(np.ones(7), 7)
         states = [cavi.State(phi, every), cavi.State(phi.ravel(), every)]
@@ -179,10 +182,10 @@ def test_single_precision_finds_the_same():
 
 @pytest.mark.parametrize("concentration", [0.3, np.full(2, 0.3), np.full(5, 0.3), lambda data: 0.3])
 def test_a_concentration_is_a_number_by_field_by_value_or_from_the_data(concentration):
-    plain = prepare(TOY, Priors(concentration=0.3), **OPTIONS)
-    given_so = prepare(TOY, Priors(concentration=concentration), **OPTIONS)
+    plain = prepare(TOY, Priors(concentration=0.3))
+    given_so = prepare(TOY, Priors(concentration=concentration))
     np.testing.assert_array_equal(given_so.concentration, plain.concentration)
-    by_field = prepare(TOY, Priors(concentration=np.array([0.1, 0.2])), **OPTIONS)
+    by_field = prepare(TOY, Priors(concentration=np.array([0.1, 0.2])))
     np.testing.assert_allclose(by_field.concentration, [0.1, 0.1, 0.2, 0.2, 0.2])
     np.testing.assert_allclose(by_field.total, [0.2, 0.6])
 

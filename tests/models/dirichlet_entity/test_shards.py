@@ -11,11 +11,11 @@ import pytest
 
 from consilience.data import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.dirichlet_entity import MODEL, Priors
-from consilience.models.dirichlet_entity.problem import anchored_problem, prepare
+from consilience.models.dirichlet_entity import MODEL
+from consilience.models.dirichlet_entity.cavi import CAVI
+from consilience.models.dirichlet_entity.problem import anchored_problem
 from consilience.models.dirichlet_entity.shards import shard, shard_of_record
 from consilience.models.dirichlet_entity.support import Support, anchored
-from consilience.models.interface import Ascent
 
 
 def simulated(num_entities, num_records, seed=0):
@@ -33,8 +33,8 @@ def simulated(num_entities, num_records, seed=0):
     )  # fmt: skip
 
 
-def options(**changed):
-    return {"support": "anchored", "num_entities": 0, "start": "records", "agree": 3} | changed
+def prepare(data, **changed):
+    return CAVI.prepare(MODEL.resolve(data, None, {"agree": 3, **changed}))
 
 
 # ---- on one device: what goes where ----
@@ -58,7 +58,7 @@ def test_no_edge_leaves_a_shard_and_shards_are_balanced(number):
 
 def test_a_shard_holds_what_its_records_had():
     data = simulated(60, 150)
-    problem = prepare(data, Priors(), **options())
+    problem = prepare(data)
     pieces = shard(problem, 3).problem
     for name in ("total", "log_entities", "random"):
         for copy in getattr(pieces, name):
@@ -90,12 +90,12 @@ def test_a_shard_holds_what_its_records_had():
 def test_there_may_be_more_shards_than_records():
     data = simulated(2, 3)
     with jax.enable_x64(True):
-        problem = prepare(data, Priors(), **options(agree=1))
+        problem = prepare(data, agree=1)
         pieces = shard(problem, 5).problem
-        states = [MODEL.cavi.start(jax.random.key(0), part) for part in parts_of(pieces, 5)]
-        whole = MODEL.cavi.start(jax.random.key(0), problem)
-        _, terms = MODEL.cavi.step(whole, problem)
-        each = [MODEL.cavi.step(state, part)[1] for state, part in zip(states, parts_of(pieces, 5), strict=True)]
+        states = [CAVI.start(jax.random.key(0), part) for part in parts_of(pieces, 5)]
+        whole = CAVI.start(jax.random.key(0), problem)
+        _, terms = CAVI.step(whole, problem)
+        each = [CAVI.step(state, part)[1] for state, part in zip(states, parts_of(pieces, 5), strict=True)]
         np.testing.assert_allclose(sum(float(one.sum()) for one in each), float(terms.sum()), rtol=1e-13)
 
 
@@ -104,11 +104,10 @@ def parts_of(pieces, number):
 
 
 def test_a_dense_support_is_not_divided():
-    problem = prepare(simulated(5, 9), Priors(), **options(support="dense"))
+    problem = prepare(simulated(5, 9), support="dense")
     with pytest.raises(UnsupportedRequest, match="dense support"):
         shard(problem, 2)
-    assert isinstance(MODEL.cavi, Ascent)
-    assert MODEL.cavi.shard is shard
+    assert CAVI.shard is shard
 
 
 def test_a_connected_support_goes_to_one_shard():
@@ -142,7 +141,7 @@ data, found = simulated(150, 400), {}
 for start, devices in (("records", 1), ("records", 2), ("records", 4), ("random", 1), ("random", 4)):
     fit = cs.fit("dirichlet-entity", data, devices=devices, start=start, agree=3, progress=False, seed=5)
     assert fit.attributes["devices"] == devices
-    sites = {name: np.asarray(values).tolist() for name, values in fit.posterior._asdict().items()}
+    sites = {name: np.asarray(values).tolist() for name, values in fit.posterior.hidden.items()}
     found[f"{start} {devices}"] = sites | {"elbo": fit.elbo.tolist(), "estimate": fit.truth.estimate().tolist()}
 try:
     cs.fit("dirichlet-entity", data, devices=2, support="dense")

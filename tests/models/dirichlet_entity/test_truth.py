@@ -11,9 +11,10 @@ import consilience as cs
 from consilience.data import Records, read_records
 from consilience.errors import DiagnosticWarning
 from consilience.inference.diagnostics import convergence
-from consilience.models.dirichlet_entity import Posterior, Priors, canonical
+from consilience.models.dirichlet_entity import MODEL, Priors, canonical
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
-from consilience.models.partition import first_members, pairs_together
+from consilience.models.posterior import Closed
+from consilience.models.truth.partitions import first_members, pairs_together
 
 FIELDS = ["fname_c1", "lname_c1", "by", "bm", "bd"]
 DRAWS = 4000
@@ -24,8 +25,8 @@ def truth_of(rows, **more):
     first = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int32)
     entity = np.array([entity for row in rows for entity in row], np.int32)
     probability = np.array([value for row in rows for value in row.values()])
-    posterior = Posterior(first, entity, probability, np.ones(len(rows), bool))
-    return EntityPartition(posterior, key=jax.random.key(3), num_draws=DRAWS, **more)
+    ended = {"first": first, "entity": entity, "probability": probability, "moved": np.ones(len(rows), bool)}
+    return EntityPartition(Closed({}, ended), key=jax.random.key(3), num_draws=DRAWS, **more)
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def test_the_names_of_entities_do_not_matter_to_draws():
     weight = random.normal(size=(2, 3, 3, 8))
     order = random.permutation(3)
     both = weight, weight[:, :, order]
-    one, other = (canonical({"log_weight": values}, tiny(), None)["log_weight"] for values in both)
+    one, other = (canonical({"log_weight": values}, MODEL.resolve(tiny()))["log_weight"] for values in both)
     np.testing.assert_array_equal(one, other)
 
 
@@ -142,7 +143,7 @@ def test_two_records_that_cannot_tell_which_is_the_first_are_said_to_be_tied():
 def test_a_frozen_result_says_so():
     with pytest.warns(DiagnosticWarning, match="frozen"):
         fit = cs.fit("dirichlet-entity", DIFFERING, concentration=0.05, support="dense", num_entities=4)
-    assert any("frozen" in note for note in fit.notes())
+    assert any("frozen" in note.text for note in fit.findings())
     assert "frozen" in fit.describe()["notes"]
     assert any("frozen" in problem for problem in fit.diagnostics())
 
@@ -256,7 +257,7 @@ def test_the_same_seed_gives_the_same_bits_also_after_loading_and_pickling(suppo
     fit.save(tmp_path / "fit")
     for other in (again, cs.load_fit(tmp_path / "fit"), pickle.loads(pickle.dumps(fit))):
         assert other.truth.clusters().tobytes() == fit.truth.clusters().tobytes()
-        for name in fit.member.tables:
+        for name in fit.member.table_names:
             assert other.table(name).equals(fit.table(name))
 
 

@@ -1,12 +1,55 @@
 """A small fit by hand: eight items of which two were never judged, four experts, two views of three clusters."""
 
+import functools
+from collections import namedtuple
+
+import jax
 import numpy as np
 import pytest
 
 from consilience.data import Constraints
-from consilience.models.expert_views.cavi import Posterior
+from consilience.models.expert_views import MODEL, truth
+from consilience.models.expert_views.posterior import finished
+from consilience.models.interface import Account
+from consilience.models.posterior import Draws
 
 PAIRS = [(0, 1, 1), (0, 2, 0), (1, 3, 0), (2, 3, 1), (4, 5, 1), (0, 5, 0)]
+
+
+class Fitted:
+    """A fit without a run: of what an ascent ended with, or of draws ``(draw, …)`` by site.
+
+    `known` is whether it has its priors, which a fit that was loaded may not have.
+    """
+
+    def __init__(self, found, data, *, num_draws=60, seed=0, priors=None, known=True, **settings):
+        resolved = MODEL.resolve(data, priors, {"clusters": 3, "views": 2, **settings})
+        self.data, self.resolved = data, resolved if known else resolved.replace(given=None)
+        drawn = isinstance(found, dict)
+        self.posterior = (
+            Draws({site: values[None] for site, values in found.items()}) if drawn
+            else finished(found._asdict(), resolved)
+        )  # fmt: skip
+        self.key, self.num_draws = jax.random.key(seed), num_draws
+
+    @functools.cached_property
+    def truth(self):
+        return truth(self.posterior, self.resolved, key=self.key, num_draws=self.num_draws)
+
+    def said(self, words=""):
+        """Return the notes with some words."""
+        account = Account(
+            posterior=self.posterior, resolved=self.resolved, method="", make_truth=lambda: self.truth
+        )
+        return [note.words() for note in MODEL.says(account) if words in note.text]
+
+    def table(self, name, **choice):
+        return MODEL.table(name).make(self.posterior, self.resolved, self.truth, **choice)
+
+
+@pytest.fixture(scope="session")
+def fitted():
+    return Fitted
 
 
 @pytest.fixture(scope="session")
@@ -25,12 +68,12 @@ def constraints():
 
 @pytest.fixture(scope="session")
 def posterior(constraints):
-    """Return a posterior that is sure of little: canonical, and no two probabilities the same."""
+    """Return what an ascent that is sure of little ended with: canonical, and no two probabilities the same."""
     random = np.random.default_rng(1)
     eta = random.dirichlet([0.5, 0.4, 0.3], (6, 2))
     eta = np.take_along_axis(eta, np.argsort(-eta.sum(axis=0), axis=1)[None], axis=2)
     feature = constraints.feature
-    return Posterior(
+    fields = dict(
         sensitivity=np.array([[30.0, 3.0], [12.0, 2.0], [11.0, 4.0], [2.0, 2.0]]),
         specificity=np.array([[20.0, 3.0], [15.0, 4.0], [10.0, 2.0], [2.0, 2.1]]), stick=np.array([[3.5, 2.5]]),
         view_probability=np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.05, 0.95]]),
@@ -39,6 +82,7 @@ def posterior(constraints):
         restart_view_probability=np.eye(2)[[[0, 0, 1, 1], [0, 0, 0, 1], [1, 1, 1, 0]]],
         feature_mean=feature.mean(axis=0), feature_scale=feature.std(axis=0),
     )  # fmt: skip
+    return namedtuple("Ended", fields)(**fields)
 
 
 @pytest.fixture(scope="session")

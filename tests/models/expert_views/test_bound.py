@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from consilience.data.constraints import Constraints
-from consilience.models.expert_views import cavi, updates
+from consilience.models.expert_views import MODEL, cavi, updates
 from consilience.models.expert_views.bound import bound, pruned_bound
 from consilience.models.expert_views.judgements import Colour, judgements
 from consilience.models.expert_views.model import log_joint
@@ -250,8 +250,8 @@ def test_bound_is_what_draws_say_of_the_joint_density(experts):
     for site, draws in (("sensitivity", sensitivity), ("specificity", specificity)):
         sites[site] = draws if experts == "per-view" else draws[..., 0]
     priors = dataclasses.replace(PAPER_PRIORS, concentration=1.7)
-    data, options = worked_data(), {"clusters": 2, "views": 2, "experts": experts, "standardize": 0}
-    joint = jax.jit(jax.vmap(lambda values: log_joint(values, data, priors, **options)))(sites)
+    resolved = MODEL.resolve(worked_data(), priors, {"clusters": 2, "views": 2, "experts": experts, "standardize": 0})
+    joint = jax.jit(jax.vmap(lambda values: log_joint(values, resolved)))(sites)
     sample = np.asarray(joint - log_q)
     error = sample.std() / np.sqrt(number)
     assert total(q, problem) == pytest.approx(sample.mean(), abs=5 * error)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from consilience.models.expert_views import MODEL
 from consilience.models.expert_views.canonical import (
     OWN_LINK,
     Labels,
     canonical,
     canonical_labels,
-    first_in_rows,
     label_free,
     match_draws,
     sticks,
@@ -16,7 +16,9 @@ from consilience.models.expert_views.canonical import (
 )
 from consilience.models.expert_views.priors import Priors
 
-OPTIONS = {"clusters": 3, "views": 2}
+
+def of_fit(data, priors=None):
+    return MODEL.resolve(data, priors, {"clusters": 3, "views": 2})
 
 
 def in_chains(sites):
@@ -32,8 +34,8 @@ def assert_equal(one, other):
 def test_draws_that_were_shuffled_come_out_as_before(constraints, sites):
     shuffled, clean = (in_chains(one) for one in sites)
     assert any(not np.array_equal(shuffled[name], clean[name]) for name in shuffled)
-    found = canonical(shuffled, constraints, Priors(), **OPTIONS)
-    assert_equal(found, canonical(clean, constraints, Priors(), **OPTIONS))
+    found = canonical(shuffled, of_fit(constraints))
+    assert_equal(found, canonical(clean, of_fit(constraints)))
     # What is left of the draws' own labels is noise: views and clusters are matched to those that made them.
     of_clean = match_draws(sites[1], 3)
     assert (of_clean.view == of_clean.view[0]).mean() > 0.95
@@ -41,12 +43,12 @@ def test_draws_that_were_shuffled_come_out_as_before(constraints, sites):
 
 
 def test_canonical_draws_stay_as_they_are(constraints, sites):
-    once = canonical(in_chains(sites[0]), constraints, Priors(), **OPTIONS)
-    assert_equal(canonical(once, constraints, Priors(), **OPTIONS), once)
+    once = canonical(in_chains(sites[0]), of_fit(constraints))
+    assert_equal(canonical(once, of_fit(constraints)), once)
 
 
 def test_nothing_but_numbers_changes(constraints, sites):
-    before, after = in_chains(sites[0]), canonical(in_chains(sites[0]), constraints, Priors(), **OPTIONS)
+    before, after = in_chains(sites[0]), canonical(in_chains(sites[0]), of_fit(constraints))
     for one in (before, after):
         one["together"] = one["cluster"][..., :, None] == one["cluster"][..., None, :]
         logits = np.einsum("cdgfk,nf->cdgnk", one["weight"], np.random.default_rng(0).normal(size=(5, 3)))
@@ -62,17 +64,17 @@ def test_nothing_but_numbers_changes(constraints, sites):
 
 
 def test_a_link_of_ones_own_keeps_the_numbers_of_clusters(constraints, sites):
-    found = canonical(in_chains(sites[0]), constraints, Priors(logits=lambda weight, x: x @ weight), **OPTIONS)
+    found = canonical(in_chains(sites[0]), of_fit(constraints, Priors(logits=lambda weight, x: x @ weight)))
     matching = match_draws(sites[0], 3)
     expected = np.take_along_axis(sites[0]["cluster"], matching.view[:, :, None], axis=1)
     np.testing.assert_array_equal(found["cluster"].reshape(expected.shape), expected)
 
 
 def test_draws_of_a_link_of_ones_own_are_marked(constraints, sites):
-    own = canonical(in_chains(sites[0]), constraints, Priors(logits=lambda weight, x: x @ weight), **OPTIONS)
+    own = canonical(in_chains(sites[0]), of_fit(constraints, Priors(logits=lambda weight, x: x @ weight)))
     assert own[OWN_LINK].shape == (2, 30)
-    assert OWN_LINK not in canonical(in_chains(sites[0]), constraints, Priors(), **OPTIONS)
-    assert OWN_LINK not in label_free(own, constraints)
+    assert OWN_LINK not in canonical(in_chains(sites[0]), of_fit(constraints))
+    assert OWN_LINK not in label_free(own, of_fit(constraints))
 
 
 def test_draws_without_clusters_are_matched_by_what_is_most_probable(constraints, sites, shuffle):
@@ -82,7 +84,7 @@ def test_draws_without_clusters_are_matched_by_what_is_most_probable(constraints
     both = []
     for one in (clean, moved):
         own = {name: values for name, values in in_chains(one).items() if name not in ("cluster", "view_of_expert")}
-        both.append(canonical(own, constraints, Priors(), **OPTIONS))
+        both.append(canonical(own, of_fit(constraints)))
     assert_equal(*both)
 
 
@@ -95,7 +97,7 @@ def test_the_posterior_of_an_ascent(constraints, posterior):
         cluster_probability=np.take_along_axis(posterior.cluster_probability[:, ::-1], order[None], axis=2),
     )  # fmt: skip
     fields = [{name: values[None, None] for name, values in one._asdict().items()} for one in (posterior, moved)]
-    stood, found = (canonical(one, constraints, Priors(concentration=2.0), **OPTIONS) for one in fields)
+    stood, found = (canonical(one, of_fit(constraints, Priors(concentration=2.0))) for one in fields)
     assert_equal(stood, fields[0])  # it was canonical already
     # Sticks follow from the experts: 1 + 2.35 in the first view, and 2 + 1.65 for what comes after it.
     np.testing.assert_allclose(found.pop("stick")[0, 0], [[3.35, 3.65]])
@@ -108,7 +110,7 @@ def test_experts_with_accuracies_per_view(constraints, posterior):
     fields = posterior._replace(
         sensitivity=wide, specificity=wide, view_probability=posterior.view_probability[:, ::-1]
     )._asdict()
-    found = canonical({name: values[None, None] for name, values in fields.items()}, constraints, Priors(), **OPTIONS)
+    found = canonical({name: values[None, None] for name, values in fields.items()}, of_fit(constraints))
     np.testing.assert_array_equal(found["sensitivity"][0, 0], wide[:, ::-1])
 
 
@@ -129,19 +131,15 @@ def test_sticks_and_weights():
     assert sticks(np.array([[1.0, 0.0, 0.0]])).tolist() == [[1.0, 0.5]]  # nothing is left to break
 
 
-def test_first_in_rows():
-    assert first_in_rows(np.array([[2, 2, 0, 1], [1, 0, 1, 0]], np.int8), 3).tolist() == [[0, 0, 2, 3], [0, 1, 0, 1]]
-
-
 @pytest.mark.parametrize("summed_out", [False, True])
 def test_what_does_not_depend_on_numbers(constraints, sites, summed_out):
-    one, other = (label_free({**in_chains(draws)}, constraints) for draws in sites)
+    one, other = (label_free({**in_chains(draws)}, of_fit(constraints)) for draws in sites)
     if summed_out:
         both = [
             {"view_probability": np.eye(2)[draws["view_of_expert"]], "sensitivity": draws["sensitivity"]}
             for draws in map(in_chains, sites)
         ]
-        one, other = (label_free(draws, constraints) for draws in both)
+        one, other = (label_free(draws, of_fit(constraints)) for draws in both)
     assert_equal(one, other)
     assert one["same_view"].shape == (2, 30, 3)
     if not summed_out:

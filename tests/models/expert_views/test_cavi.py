@@ -4,6 +4,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,10 @@ import pytest
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.inference.ascent import _programs, run_ascent
 from consilience.inference.results import Result
+from consilience.models.expert_views import MODEL
 from consilience.models.expert_views import problem as problem_module
 from consilience.models.expert_views.bound import pruned_bound
-from consilience.models.expert_views.cavi import CAVI, Phase, Posterior
+from consilience.models.expert_views.cavi import CAVI, Phase
 from consilience.models.expert_views.moves import merged, ordered, similarity
 from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
 from consilience.models.expert_views.simulation import k_views, simulate_experts, three_clusters
@@ -46,10 +48,14 @@ def small_data(seed=0):
 SMALL = {"clusters": 3, "views": 3, "restarts": 5}
 
 
+def prepare(data, priors, **settings):
+    return CAVI.prepare(MODEL.resolve(data, priors, settings))
+
+
 def ascend(problem, seed=0):
-    """Return the posterior, the objective at each step and how the run ended."""
+    """Return what the ascent ended with, and the run."""
     run = run_ascent(CAVI, problem, key=jax.random.key(seed), progress=False)
-    return Posterior(**{site: np.asarray(value)[0, 0] for site, value in run.samples.items()}), run
+    return SimpleNamespace(**{site: np.asarray(value)[0, 0] for site, value in run.samples.items()}), run
 
 
 def groups(posterior):
@@ -62,7 +68,7 @@ def groups(posterior):
 def small():
     """Return the posterior of the small data, and the run."""
     with jax.enable_x64(True):
-        return ascend(CAVI.prepare(small_data(), PAPER_PRIORS, **SMALL))
+        return ascend(prepare(small_data(), PAPER_PRIORS, **SMALL))
 
 
 FIVE_AND_FIVE = {(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)}
@@ -71,7 +77,7 @@ FIVE_AND_FIVE = {(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)}
 def test_best_optimum_of_three_clusters():
     label, feature = three_clusters()
     data, _ = simulate_experts(label, feature)
-    posterior, run = ascend(CAVI.prepare(data, PAPER_PRIORS, **OPTIONS, restarts=10))
+    posterior, run = ascend(prepare(data, PAPER_PRIORS, **OPTIONS, restarts=10))
     assert run.result is Result.converged
     assert posterior.restart_bound.max() == pytest.approx(BEST["group"], abs=0.01)
     assert groups(posterior) == FIVE_AND_FIVE
@@ -92,7 +98,7 @@ def test_best_optimum_of_three_clusters():
 def test_best_optimum_where_experts_share_no_or_all_pairs(protocol):
     label, feature = three_clusters()
     data, _ = simulate_experts(label, feature, protocol=protocol)
-    posterior, _ = ascend(CAVI.prepare(data, PAPER_PRIORS, **OPTIONS, restarts=10))
+    posterior, _ = ascend(prepare(data, PAPER_PRIORS, **OPTIONS, restarts=10))
     assert posterior.restart_bound.max() >= BEST[protocol] - 0.05
     assert groups(posterior) == FIVE_AND_FIVE
 
@@ -101,7 +107,7 @@ def test_best_optimum_where_experts_share_no_or_all_pairs(protocol):
 def test_most_restarts_of_either_warm_up_find_the_optimum():
     label, feature = three_clusters()
     data, _ = simulate_experts(label, feature)
-    posterior, _ = ascend(CAVI.prepare(data, PAPER_PRIORS, **OPTIONS, restarts=40), seed=1)
+    posterior, _ = ascend(prepare(data, PAPER_PRIORS, **OPTIONS, restarts=40), seed=1)
     good = posterior.restart_bound >= BEST["group"] - 1
     assert good[20:].sum() >= 18
     assert good[:20].sum() >= 10
@@ -111,7 +117,7 @@ def test_most_restarts_of_either_warm_up_find_the_optimum():
 def test_sixty_judgements_of_a_kind_are_enough_to_group_the_experts():
     label, feature = three_clusters()
     data, _ = simulate_experts(label, feature, protocol="own", num_together=60, num_apart=60)
-    posterior, _ = ascend(CAVI.prepare(data, PAPER_PRIORS, **OPTIONS))
+    posterior, _ = ascend(prepare(data, PAPER_PRIORS, **OPTIONS))
     assert posterior.restart_bound.max() >= -777.4
     assert groups(posterior) == FIVE_AND_FIVE
 
@@ -121,7 +127,7 @@ def test_a_weak_prior_does_not_spoil_the_warm_up():
     # Without experts who are taken to be good, 1 restart in 20 finds it.
     label, feature = three_clusters()
     data, _ = simulate_experts(label, feature, num_together=25, num_apart=25, protocol="own")
-    posterior, _ = ascend(CAVI.prepare(data, Priors(), **OPTIONS))
+    posterior, _ = ascend(prepare(data, Priors(), **OPTIONS))
     assert (posterior.restart_bound > posterior.restart_bound.max() - 1).sum() >= 4
 
 
@@ -129,7 +135,7 @@ def test_a_weak_prior_does_not_spoil_the_warm_up():
 def test_three_views_are_found_and_merge_moves_help():
     label, feature = k_views()
     data, _ = simulate_experts(label, feature)
-    posterior, run = ascend(CAVI.prepare(data, PAPER_PRIORS, clusters=4, views=7, restarts=10))
+    posterior, run = ascend(prepare(data, PAPER_PRIORS, clusters=4, views=7, restarts=10))
     assert groups(posterior) == {tuple(range(5 * view, 5 * view + 5)) for view in range(3)}
     assert (np.diff(run.elbo) >= 0).all()
 
@@ -138,7 +144,7 @@ def test_three_views_are_found_and_merge_moves_help():
 def test_without_warm_up_hardly_any_restart_finds_it():
     label, feature = three_clusters()
     data, _ = simulate_experts(label, feature)
-    problem = jax.device_put(CAVI.prepare(data, PAPER_PRIORS, **OPTIONS, restarts=10))
+    problem = jax.device_put(prepare(data, PAPER_PRIORS, **OPTIONS, restarts=10))
     state = jax.jit(CAVI.start)(jax.random.key(0), problem)
     state = state._replace(phase=jnp.asarray(Phase.SWEEP, jnp.int32))
     step = jax.jit(CAVI.step)
@@ -157,7 +163,7 @@ def test_without_warm_up_hardly_any_restart_finds_it():
     ],
 )
 def test_variants_find_the_groups_and_never_fall(options):
-    problem = CAVI.prepare(small_data(), PAPER_PRIORS, **SMALL, **options)
+    problem = prepare(small_data(), PAPER_PRIORS, **SMALL, **options)
     posterior, run = ascend(problem)
     assert run.result is Result.converged
     assert (np.diff(run.elbo) >= 0).all()
@@ -174,7 +180,7 @@ def test_variants_find_the_groups_and_never_fall(options):
 @pytest.mark.slow
 def test_one_view_and_no_features_are_legal():
     data = dataclasses.replace(small_data(), feature=np.empty((60, 0)), num_features=0)
-    posterior, run = ascend(CAVI.prepare(data, PAPER_PRIORS, clusters=3, views=1, restarts=2))
+    posterior, run = ascend(prepare(data, PAPER_PRIORS, clusters=3, views=1, restarts=2))
     assert run.result is Result.converged
     assert posterior.stick.shape == (0, 2)
     assert posterior.weight_mean.shape == (1, 1, 3)
@@ -182,7 +188,7 @@ def test_one_view_and_no_features_are_legal():
 
 
 def test_other_answers_and_priors_do_not_compile_again(small):
-    problem = CAVI.prepare(small_data(), PAPER_PRIORS, **SMALL)
+    problem = prepare(small_data(), PAPER_PRIORS, **SMALL)
     swapped = problem._replace(
         by_expert=problem.by_expert._replace(together=problem.by_expert.apart, apart=problem.by_expert.together),
         by_pair=problem.by_pair._replace(together=problem.by_pair.apart, apart=problem.by_pair.together),
@@ -198,16 +204,16 @@ def test_other_answers_and_priors_do_not_compile_again(small):
 @pytest.mark.slow
 def test_padding_changes_nothing(small, monkeypatch):
     monkeypatch.setattr(problem_module, "padded_size", lambda number: int(number) + 7)
-    padded = CAVI.prepare(small_data(), PAPER_PRIORS, **SMALL)
+    padded = prepare(small_data(), PAPER_PRIORS, **SMALL)
     assert len(padded.feature) == int(padded.num_judged) + 7
-    for name, values in ascend(padded)[0]._asdict().items():
+    for name, values in vars(ascend(padded)[0]).items():
         np.testing.assert_allclose(values, getattr(small[0], name), rtol=0, atol=1e-8, err_msg=name)
 
 
 @pytest.mark.slow
 def test_float32_agrees_with_float64(small):
     with jax.enable_x64(False):
-        problem = CAVI.prepare(small_data(), PAPER_PRIORS, **SMALL)
+        problem = prepare(small_data(), PAPER_PRIORS, **SMALL)
         assert problem.feature.dtype == np.float32
         single, run = ascend(problem)
     assert run.result is Result.converged
@@ -220,23 +226,23 @@ def test_float32_agrees_with_float64(small):
 def test_priors_and_experts_for_which_there_are_no_updates_are_refused():
     data = small_data()
     with pytest.raises(NotConjugate, match=r"method='gibbs'"):
-        CAVI.prepare(data, Priors(logits=lambda weight, feature: feature @ weight), **SMALL)
+        prepare(data, Priors(logits=lambda weight, feature: feature @ weight), **SMALL)
     with pytest.raises(NotConjugate, match="weight"):
-        CAVI.prepare(data, Priors(weight=dist.Laplace(0.0, 1.0).expand((7, 3)).to_event(2)), **SMALL)
+        prepare(data, Priors(weight=dist.Laplace(0.0, 1.0).expand((7, 3)).to_event(2)), **SMALL)
     with pytest.raises(NotConjugate, match="specificity"):
-        CAVI.prepare(data, Priors(specificity=dist.Uniform(0.5, 1.0)), **SMALL)
-    CAVI.prepare(data, Priors(specificity=dist.Uniform(0.5, 1.0)), **SMALL, experts="symmetric")
+        prepare(data, Priors(specificity=dist.Uniform(0.5, 1.0)), **SMALL)
+    prepare(data, Priors(specificity=dist.Uniform(0.5, 1.0)), **SMALL, experts="symmetric")
     with pytest.raises(NotConjugate, match="spammer"):
-        CAVI.prepare(data, Priors(), **SMALL, experts="spammer")
+        prepare(data, Priors(), **SMALL, experts="spammer")
     with pytest.raises(UnsupportedRequest, match="two-coin"):
-        CAVI.prepare(data, Priors(), **SMALL, experts="liars")
+        prepare(data, Priors(), **SMALL, experts="liars")
     with pytest.raises(UnsupportedRequest, match="clusters is 128; a view may have 127 of them at most"):
-        CAVI.prepare(data, Priors(), **SMALL | {"clusters": 128})
+        prepare(data, Priors(), **SMALL | {"clusters": 128})
 
 
 @pytest.mark.slow
 def test_merging_gives_the_experts_of_the_smaller_view_to_the_one_that_says_the_same():
-    problem = jax.device_put(CAVI.prepare(small_data(), PAPER_PRIORS, **SMALL))
+    problem = jax.device_put(prepare(small_data(), PAPER_PRIORS, **SMALL))
     q = jax.jit(CAVI.start)(jax.random.key(0), problem).q
     random = np.random.default_rng(0)
     sure = np.eye(3)[random.integers(0, 3, (len(q.eta), 5, 3))]
@@ -262,7 +268,7 @@ def test_merging_gives_the_experts_of_the_smaller_view_to_the_one_that_says_the_
 
 @pytest.mark.slow
 def test_order_of_views_changes_nothing_but_the_sticks():
-    problem = jax.device_put(CAVI.prepare(small_data(), PAPER_PRIORS, **SMALL))
+    problem = jax.device_put(prepare(small_data(), PAPER_PRIORS, **SMALL))
     q = jax.jit(CAVI.start)(jax.random.key(0), problem).q
     height = [pruned_bound(each, agreement(each.eta, problem), problem) for each in (q, ordered(q))]
     assert (np.asarray(height[1] - height[0]) >= -1e-9).all()
@@ -278,7 +284,7 @@ def test_order_of_items_and_experts_changes_nothing_but_their_order():
         item_b=item[data.item_b].astype(np.int32), feature=data.feature[np.argsort(item)],
     )  # fmt: skip
     # More restarts, since they begin elsewhere: which random numbers an expert gets depends on his number.
-    one, other = (ascend(CAVI.prepare(each, PAPER_PRIORS, **{**SMALL, "restarts": 12}))[0] for each in (data, moved))
+    one, other = (ascend(prepare(each, PAPER_PRIORS, **{**SMALL, "restarts": 12}))[0] for each in (data, moved))
     assert other.restart_bound.max() == pytest.approx(one.restart_bound.max(), abs=0.01)
     same = [posterior.view_probability @ posterior.view_probability.T for posterior in (one, other)]
     np.testing.assert_allclose(same[1][np.ix_(expert, expert)], same[0], atol=1e-3)
@@ -298,15 +304,15 @@ jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_enable_x64", True)
 import numpy as np
 from consilience.inference.ascent import run_ascent
+from consilience.models.expert_views import MODEL, PAPER_PRIORS
 from consilience.models.expert_views.cavi import CAVI
-from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
 from consilience.models.expert_views.simulation import simulate_experts, three_clusters
 
 label, feature = three_clusters(60)
 data, _ = simulate_experts(
     label, feature, view_of_expert=[0, 0, 0, 1, 1, 1], sensitivity=0.9, num_together=40, num_apart=40, protocol="own"
 )
-problem = CAVI.prepare(data, PAPER_PRIORS, clusters=3, views=3, restarts=5)
+problem = CAVI.prepare(MODEL.resolve(data, PAPER_PRIORS, {"clusters": 3, "views": 3, "restarts": 5}))
 run = run_ascent(CAVI, problem, key=jax.random.key(0), devices=2, progress=False)
 sites = {site: np.asarray(value)[0, 0].tolist() for site, value in run.samples.items()}
 print("FOUND", json.dumps({"elbo": run.elbo.tolist(), **sites}))
@@ -318,7 +324,7 @@ def test_restarts_on_two_devices_are_those_on_one(small):
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     two = json.loads(done.stdout.split("FOUND ")[1])
-    one = {"elbo": small[1].elbo, **small[0]._asdict()}
+    one = {"elbo": small[1].elbo, **vars(small[0])}
     assert one.keys() == two.keys()
     for name in one:
         np.testing.assert_allclose(two[name], one[name], rtol=0, atol=1e-8, err_msg=name)

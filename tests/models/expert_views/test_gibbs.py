@@ -14,10 +14,12 @@ from scipy.special import betaln
 
 from consilience.data.constraints import Constraints
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
-from consilience.inference import fitting
 from consilience.models.expert_views import MODEL, gibbs
+from consilience.models.expert_views.cavi import CAVI
 from consilience.models.expert_views.likelihood import pairs_together, together_counts
-from consilience.models.expert_views.priors import EXPERTS, PAPER_PRIORS, Priors
+from consilience.models.expert_views.priors import PAPER_PRIORS, Priors
+from consilience.models.expert_views.settings import EXPERTS
+from consilience.models.posterior import Closed
 from consilience.models.special import log_beta
 
 # The worked example: four items at the corners of a square, two experts who see one feature each.
@@ -37,6 +39,10 @@ VIEWS = np.array(list(itertools.product(range(2), repeat=2)))
 LOG_VIEWS = np.log([1 / 3, 1 / 6, 1 / 6, 1 / 3])
 PAIRS = np.array(list(itertools.combinations(range(4), 2)))
 SAME = STATES[:, PAIRS[:, 0]] == STATES[:, PAIRS[:, 1]]
+
+
+def prepare(priors, **settings):
+    return gibbs.prepare(MODEL.resolve(DATA, priors, settings))
 
 
 def posteriors(experts="two-coin"):
@@ -106,7 +112,7 @@ def test_a_link_with_logits_of_another_shape_is_refused():
     wrong = Priors(logits=lambda weight, feature: own_link(weight, feature)[:, :1], weight=OWN_PRIORS.weight)
     said = r"returned shape \(4, 1\) for 4 items and 2 clusters; return \(4, 2\)"
     with pytest.raises(InvalidPrior, match=said):
-        gibbs.prepare(DATA, wrong, **OPTIONS)
+        prepare(wrong, **OPTIONS)
     with pytest.raises(InvalidPrior, match=said), handlers.seed(rng_seed=0):
         MODEL.model(DATA, wrong, **OPTIONS)
 
@@ -124,7 +130,7 @@ def integrated_own():
 
 
 def test_the_accuracies_integrate_out_as_worked():
-    problem = gibbs.prepare(DATA, PAPER_PRIORS, **OPTIONS)
+    problem = prepare(PAPER_PRIORS, **OPTIONS)
     with jax.enable_x64(True):
         judged = problem.judged
         counts = together_counts(pairs_together(jnp.asarray(STATES).T, judged), judged)
@@ -159,7 +165,7 @@ def test_the_weights_integrate_out_as_worked():
 
 def chain_means(priors, experts, num_chains=200, warmup=50, kept=200):
     """Return the means of label-free quantities along independent chains, ``(chain, …)``."""
-    problem = gibbs.prepare(DATA, priors, **OPTIONS, experts=experts)
+    problem = prepare(priors, **OPTIONS, experts=experts)
 
     def quantities(state):
         sites = gibbs.sites(state, problem)
@@ -204,11 +210,11 @@ def test_the_sampler_agrees_with_brute_force(priors, experts, log_prior):
 
 
 def test_chains_start_at_the_end_of_coordinate_ascent():
-    posterior = SimpleNamespace(
-        cluster_probability=np.eye(2)[STATES[[3, 5]]].transpose(1, 0, 2), view_probability=np.eye(2),
-        weight_mean=np.full((2, 3, 2), 5.0), weight_variance=np.full((2, 3, 2), 1e-6),
-    )  # fmt: skip
-    problem = gibbs.informed(gibbs.prepare(DATA, PAPER_PRIORS, **OPTIONS), posterior)
+    posterior = Closed({}, {
+        "cluster_probability": np.eye(2)[STATES[[3, 5]]].transpose(1, 0, 2), "view_probability": np.eye(2),
+        "weight_mean": np.full((2, 3, 2), 5.0), "weight_variance": np.full((2, 3, 2), 1e-6),
+    })  # fmt: skip
+    problem = gibbs.begin_at(prepare(PAPER_PRIORS, **OPTIONS), posterior)
     begun = jax.jit(lambda key: gibbs.sites(gibbs.start(key, problem), problem))(jax.random.key(0))
     np.testing.assert_array_equal(begun["cluster"], STATES[[3, 5]])
     np.testing.assert_array_equal(begun["view_of_expert"], [0, 1])
@@ -216,12 +222,15 @@ def test_chains_start_at_the_end_of_coordinate_ascent():
 
 
 def test_chains_of_spammers_start_at_the_end_of_the_ascent_of_two_coin_experts():
-    options = MODEL.checked_options({**OPTIONS, "experts": "spammer", "restarts": 2})
-    changed = gibbs.start_options(options)
-    assert {name for name in options if changed[name] != options[name]} == {"experts"}
-    assert gibbs.start_options({**options, "experts": "symmetric"})["experts"] == "symmetric"
-    ascent = fitting._ascent_before(MODEL, "gibbs", DATA, Priors(), options)  # which refuses spammers
-    assert ascent.settings.clusters == 2
+    resolved = MODEL.resolve(DATA, None, {**OPTIONS, "experts": "spammer", "restarts": 2})
+    changed = gibbs.begin_with(resolved)
+    assert dataclasses.replace(changed.settings, experts="spammer") == resolved.settings
+    assert changed.settings.experts == "two-coin"
+    with pytest.raises(NotConjugate, match="spammer"):
+        CAVI.prepare(resolved)
+    assert CAVI.prepare(changed).settings.clusters == 2
+    symmetric = MODEL.resolve(DATA, None, {**OPTIONS, "experts": "symmetric"})
+    assert gibbs.begin_with(symmetric).settings.experts == "symmetric"
 
 
 @pytest.mark.parametrize(
@@ -231,7 +240,7 @@ def test_chains_of_spammers_start_at_the_end_of_the_ascent_of_two_coin_experts()
 )  # fmt: skip
 def test_sites_have_their_shapes_and_types(experts, priors, views, event, x64):
     with jax.enable_x64(x64):
-        problem = gibbs.prepare(DATA, priors, clusters=2, views=views, experts=experts)
+        problem = prepare(priors, clusters=2, views=views, experts=experts)
 
         def sites(key):
             state = gibbs.start(key, problem)
@@ -249,9 +258,9 @@ def test_sites_have_their_shapes_and_types(experts, priors, views, event, x64):
 
 def test_what_the_sampler_does_not_take():
     with pytest.raises(UnsupportedRequest, match="127"):
-        gibbs.prepare(DATA, PAPER_PRIORS, clusters=128)
+        prepare(PAPER_PRIORS, clusters=128)
     with pytest.raises(UnsupportedRequest, match="clusters is 5, and experts judged 4 items; give 4 clusters"):
-        gibbs.prepare(DATA, PAPER_PRIORS, clusters=5)
-    assert gibbs.prepare(DATA, PAPER_PRIORS, clusters=4).clusters == 4
+        prepare(PAPER_PRIORS, clusters=5)
+    assert prepare(PAPER_PRIORS, clusters=4).clusters == 4
     with pytest.raises(NotConjugate, match="'sensitivity': the updates need a Beta prior, not Uniform"):
-        gibbs.prepare(DATA, Priors(sensitivity=dist.Uniform(0.5, 1)), **OPTIONS)
+        prepare(Priors(sensitivity=dist.Uniform(0.5, 1)), **OPTIONS)

@@ -20,9 +20,9 @@ from consilience.evaluation.calibration import (
     with_second_moments,
 )
 from consilience.inference.generic import latent_values
-from consilience.models.expert_views import gibbs
+from consilience.models.expert_views import MODEL, gibbs
 from consilience.models.expert_views.likelihood import pairs_together, together_counts
-from consilience.models.expert_views.model import model
+from consilience.models.expert_views.model import density
 from consilience.models.expert_views.priors import BetaPrior, Priors
 
 NUM_CHAINS, SWEEPS, ROUNDS = 1000, 4, 6
@@ -69,23 +69,23 @@ def quantities(state, problem):
     }  # fmt: skip
 
 
-def template_of(priors, experts):
-    return gibbs.prepare(DATA, priors, clusters=3, views=2, experts=experts)
+def resolved_of(priors, experts):
+    return MODEL.resolve(DATA, priors, {"clusters": 3, "views": 2, "experts": experts})
 
 
-def start_at_the_prior(key, template, priors, experts):
+def start_at_the_prior(key, template, resolved):
     """Return state and problem of a chain: sites by the NumPyro model, answers by the sampler's redraw."""
     key_values, key_data = jax.random.split(key)
-    trace = handlers.trace(handlers.seed(model, key_values))
-    values = latent_values(trace.get_trace(DATA, priors, clusters=3, views=2, experts=experts))
-    return gibbs.redraw(key_data, gibbs.state_at(values, DATA, template), template)
+    values = latent_values(handlers.trace(handlers.seed(density, key_values)).get_trace(resolved))
+    return gibbs.redraw(key_data, gibbs.at(values, resolved, template), template)
 
 
 @functools.cache
 def programs(experts, priors):
     """Return what no planted bug touches: the start, new data, and the functions."""
-    template = template_of(priors, experts)
-    begin = jax.vmap(lambda key: start_at_the_prior(key, template, priors, experts))
+    resolved = resolved_of(priors, experts)
+    template = gibbs.prepare(resolved)
+    begin = jax.vmap(lambda key: start_at_the_prior(key, template, resolved))
     return jax.jit(begin), jax.jit(jax.vmap(gibbs.redraw)), jax.jit(jax.vmap(quantities))
 
 
@@ -277,11 +277,12 @@ def test_a_bug_fails(bug, monkeypatch):
 
 @pytest.mark.slow
 def test_ranks_of_true_values_are_uniform():
-    template, draws, thinning = template_of(PRIORS, "two-coin"), 63, 12
+    resolved, draws, thinning = resolved_of(PRIORS, "two-coin"), 63, 12
+    template = gibbs.prepare(resolved)
 
     def one(key):
         key_true, key_start, key_chain = jax.random.split(key, 3)
-        true, problem = start_at_the_prior(key_true, template, PRIORS, "two-coin")
+        true, problem = start_at_the_prior(key_true, template, resolved)
 
         def next_draw(state, number):
             step = lambda index, state: gibbs.sweep(  # noqa: E731

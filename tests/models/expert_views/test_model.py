@@ -14,12 +14,13 @@ from numpyro.infer.util import log_density
 
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
+from consilience.inference.fitting import fit
 from consilience.inference.nuts import run_nuts
 from consilience.inference.posterior import summarise
 from consilience.inference.svi import run_svi
-from consilience.models.expert_views.judgements import judgements
-from consilience.models.expert_views.model import GIBBS_SITES, gibbs_function, log_joint, model, prepared
-from consilience.models.expert_views.priors import EXPERTS, PAPER_PRIORS, Priors
+from consilience.models.expert_views import MODEL, PAPER_PRIORS, Priors, model
+from consilience.models.expert_views.model import GIBBS_SITES, arranged, density, gibbs_function, log_joint
+from consilience.models.expert_views.settings import EXPERTS
 
 # The worked example: four items at the corners of a square, two experts who see one feature each.
 FEATURE = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
@@ -68,8 +69,12 @@ def random_values(priors, experts="two-coin", views=2, seed=0):
     return {**values, **discrete}, values
 
 
-def density(priors, options, values, data=DATA):
-    return log_density(model, (data, priors), options, values)[0]
+def resolved_of(priors=PAPER_PRIORS, data=DATA, **settings):
+    return arranged(MODEL.resolve(data, priors, {**OPTIONS, **settings}))
+
+
+def height(resolved, values):
+    return log_density(density, (resolved,), {}, values)[0]
 
 
 def both_forms(data, values):
@@ -77,7 +82,7 @@ def both_forms(data, values):
 
     @jax.jit
     def forms(values):
-        return [density(PAPER_PRIORS, {**OPTIONS, "cluster": form}, values, data) for form in ("pair", "enumerate")]
+        return [height(resolved_of(data=data, cluster=form), values) for form in ("pair", "enumerate")]
 
     return map(float, forms(values))
 
@@ -93,13 +98,12 @@ OTHER = Priors(weight_scale=1.7, concentration=2.5)
     [(OTHER, "two-coin", 2), (OWN, "symmetric", 1), (OWN, "per-view", 2), (OTHER, "spammer", 2), (OWN, "two-coin", 2)],
 )
 def test_the_density_is_the_log_joint(priors, experts, views):
-    options = {**OPTIONS, "experts": experts, "views": views}
-
     @jax.jit
     def both(values):
-        return density(priors, options, values), log_joint(values, DATA, priors, **options)
+        return height(resolved, values), log_joint(values, resolved)
 
     with jax.enable_x64(True):
+        resolved = resolved_of(priors, experts=experts, views=views)
         for seed in range(5):
             of_model, own = both(random_values(priors, experts, views, seed)[0])
             assert abs(of_model - own) < 1e-10 * (1 + abs(own))
@@ -108,7 +112,7 @@ def test_the_density_is_the_log_joint(priors, experts, views):
 def test_the_log_joint_is_what_the_paper_says():
     with jax.enable_x64(True):
         values, _ = random_values(PAPER_PRIORS)
-        found = float(jax.jit(lambda values: log_joint(values, DATA, PAPER_PRIORS, **OPTIONS))(values))
+        found = float(jax.jit(lambda values: log_joint(values, resolved_of()))(values))
     stick, sensitivity, specificity, weight, cluster, view = (
         np.asarray(values[site], float)
         for site in ("stick", "sensitivity", "specificity", "weight", "cluster", "view_of_expert")
@@ -129,15 +133,15 @@ def test_the_log_joint_is_what_the_paper_says():
 @pytest.mark.parametrize("experts", ["two-coin", pytest.param("per-view", marks=pytest.mark.slow)])
 def test_enumeration_sums_over_clusters_and_views(experts):
     with jax.enable_x64(True):
-        options = {**OPTIONS, "experts": experts}
+        resolved = resolved_of(OWN, experts=experts, cluster="enumerate")
         _, values = random_values(OWN, experts)
 
         def joint(cluster, view):
-            return log_joint({**values, "cluster": cluster, "view_of_expert": view}, DATA, OWN, **options)
+            return log_joint({**values, "cluster": cluster, "view_of_expert": view}, resolved)
 
         @jax.jit
         def enumerated(values):
-            total, trace = log_density(model, (DATA, OWN), {**options, "cluster": "enumerate"}, values)
+            total, trace = log_density(density, (resolved,), {}, values)
             return total, trace["view_probability"]["value"]
 
         each = np.asarray(jax.jit(jax.vmap(jax.vmap(joint, (None, 0)), (0, None)))(STATES, VIEWS))
@@ -166,11 +170,12 @@ def test_the_pair_likelihood_is_another_model():
 
 
 def test_exact_clusters_are_not_for_methods_that_follow_gradients():
-    with pytest.raises(UnsupportedRequest, match=r"method='gibbs'.*cluster='pair'"):
-        prepared(DATA, **OPTIONS)
-    with pytest.raises(UnsupportedRequest, match="cluster is 'pears'; choose one of 'exact', 'pair', 'enumerate'"):
-        prepared(DATA, clusters=2, cluster="pears")
-    assert prepared(DATA, **OPTIONS, cluster="pair").feature.shape == (4, 3)
+    for method in ("nuts", "svi"):
+        with pytest.raises(UnsupportedRequest, match=r"method='gibbs'.*cluster='pair'"):
+            fit("expert-views", DATA, method=method, **OPTIONS)
+    with pytest.raises(UnsupportedRequest, match="'pears'; choose one of 'exact', 'pair', 'enumerate'"):
+        resolved_of(cluster="pears")
+    assert resolved_of(cluster="pair").data.feature.shape == (4, 3)
 
 
 def test_too_many_configurations_are_refused():
@@ -181,7 +186,7 @@ def test_too_many_configurations_are_refused():
 
 
 def test_data_in_a_compiled_program_must_be_arranged_before():
-    with pytest.raises(UnsupportedRequest, match=r"judgements\(data\)\[0\]"):
+    with pytest.raises(UnsupportedRequest, match=r"pass arranged\(resolved\) into it"):
         jax.jit(lambda data: handlers.seed(model, 0)(data, **OPTIONS))(DATA)
 
 
@@ -210,11 +215,8 @@ def largest_error(samples):
 @pytest.mark.slow
 def test_nuts_on_the_enumerated_model_agrees_with_brute_force():
     with jax.enable_x64(True):
-        options = {**OPTIONS, "cluster": "enumerate"}
-        data = prepared(DATA, **options)
-        run = run_nuts(
-            model, data, PAPER_PRIORS, options, key=jax.random.key(0), draws=600, warmup=300, chains=4, progress=False
-        )
+        resolved = resolved_of(cluster="enumerate")
+        run = run_nuts(density, resolved, key=jax.random.key(0), draws=600, warmup=300, chains=4, progress=False)
 
         @jax.jit
         @jax.vmap
@@ -222,7 +224,7 @@ def test_nuts_on_the_enumerated_model_agrees_with_brute_force():
             """Return the probabilities of clusters and views given one draw of all else."""
             joint = jax.vmap(
                 jax.vmap(
-                    lambda z, c: log_joint({**values, "cluster": z, "view_of_expert": c}, data, **OPTIONS), (None, 0)
+                    lambda z, c: log_joint({**values, "cluster": z, "view_of_expert": c}, resolved), (None, 0)
                 ),
                 (0, None),
             )(jnp.asarray(STATES), jnp.asarray(VIEWS))
@@ -239,9 +241,9 @@ def test_nuts_on_the_enumerated_model_agrees_with_brute_force():
 
 def discrete_kernel(kind):
     """Return NumPyro's own sampler of clusters, or ours, around NUTS."""
-    inner = NUTS(model, init_strategy=init_to_median)
+    inner = NUTS(density, init_strategy=init_to_median)
     if kind == "ours":
-        return HMCGibbs(inner, gibbs_function(DATA, PAPER_PRIORS, **OPTIONS), GIBBS_SITES)
+        return HMCGibbs(inner, gibbs_function(resolved_of()), GIBBS_SITES)
     return DiscreteHMCGibbs(inner, modified=True)
 
 
@@ -253,7 +255,7 @@ def test_numpyro_with_discrete_sites_agrees_with_brute_force(kind):
             discrete_kernel(kind), num_warmup=500, num_samples=2500, num_chains=2, chain_method="sequential",
             progress_bar=False,
         )  # fmt: skip
-        mcmc.run(jax.random.key(1), DATA, PAPER_PRIORS, **OPTIONS)
+        mcmc.run(jax.random.key(1), resolved_of())
         draws = mcmc.get_samples(group_by_chain=True)
     assert largest_error(label_free(draws)) < 5
 
@@ -261,17 +263,11 @@ def test_numpyro_with_discrete_sites_agrees_with_brute_force(kind):
 @pytest.mark.slow
 def test_the_pair_model_differs_as_documented():
     """It is softer about clusters: no pair is as sure as it is in the model with one clustering."""
-    options = {**OPTIONS, "cluster": "pair"}
-    run = run_nuts(
-        model, prepared(DATA, **options), PAPER_PRIORS, options, key=jax.random.key(0), draws=1000, warmup=500,
-        chains=4, progress=False,
-    )  # fmt: skip
+    resolved = resolved_of(cluster="pair")
+    run = run_nuts(density, resolved, key=jax.random.key(0), draws=1000, warmup=500, chains=4, progress=False)
     summary = summarise({"sensitivity": run.samples["sensitivity"]})
     assert np.abs((summary["mean"] - SENSITIVITY) / summary["mcse"]).max() > 5
-    fitted = run_svi(
-        model, prepared(DATA, **options), PAPER_PRIORS, options, key=jax.random.key(0), draws=200, max_steps=2000,
-        progress=False,
-    )  # fmt: skip
+    fitted = run_svi(density, resolved, key=jax.random.key(0), draws=200, max_steps=2000, progress=False)
     assert np.isfinite(fitted.elbo).all()
     assert fitted.samples["view_probability"].shape == (1, 200, 2, 2)
 
@@ -283,10 +279,9 @@ def shared(data):
 
 
 def test_a_hierarchical_prior_is_part_of_the_model():
-    def sites(data):
-        seeded = handlers.seed(model, jax.random.key(0))
-        trace = handlers.trace(seeded).get_trace(data, Priors(sensitivity=shared), **OPTIONS, cluster="pair")
+    def sites(resolved):
+        trace = handlers.trace(handlers.seed(density, jax.random.key(0))).get_trace(resolved)
         return {name: site["value"] for name, site in trace.items() if site["type"] == "sample"}
 
-    found = jax.eval_shape(sites, judgements(DATA)[0])
+    found = jax.eval_shape(sites, resolved_of(Priors(sensitivity=shared), cluster="pair"))
     assert set(found) == {"mean", "sensitivity", "specificity", "weight", "stick", "answer"}

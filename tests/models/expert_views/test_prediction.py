@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
@@ -10,13 +9,11 @@ from scipy import integrate, special, stats
 from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.models.expert_views.prediction import drawn_memberships, expected_memberships, memberships, predict
 from consilience.models.expert_views.priors import linear
-from consilience.models.expert_views.truth import truth
 
 
 @pytest.fixture(scope="module")
-def fit(constraints, posterior):
-    views = truth(posterior, constraints, key=jax.random.key(0), num_draws=100, clusters=3)
-    return SimpleNamespace(data=constraints, truth=views, posterior=posterior)
+def fit(constraints, posterior, fitted):
+    return fitted(posterior, constraints, num_draws=100)
 
 
 FEATURE = np.concatenate([np.random.default_rng(0).normal(size=(20, 2)), np.ones((20, 1))], axis=1)
@@ -95,7 +92,7 @@ def test_predict(fit, constraints):
 
 
 def test_units_are_those_of_the_fit(fit, constraints):
-    values = fit.truth.standard(constraints.feature)[:, :2]
+    values = fit.truth.standardised(constraints.feature)[:, :2]
     np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(values.std(axis=0), 1)
 
@@ -131,10 +128,9 @@ def test_other_requests(fit, constraints):
         predict(bare, {"item": ["x"], "height": [1]})
 
 
-def test_views_that_nobody_holds(constraints, posterior):
+def test_views_that_nobody_holds(constraints, posterior, fitted):
     lonely = posterior._replace(view_probability=np.array([[0.9, 0.1], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]))
-    views = truth(lonely, constraints, key=jax.random.key(0), num_draws=10, clusters=3)
-    fit = SimpleNamespace(data=constraints, truth=views, posterior=lonely)
+    fit = fitted(lonely, constraints, num_draws=10)
     table = {"item": ["x", "y"], "height": [1, 2], "width": [1, 3]}
     few, many = predict(fit, table), predict(fit, table, all_views=True)
     assert few["view"].tolist() == [0, 0]

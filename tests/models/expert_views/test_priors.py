@@ -8,21 +8,21 @@ import pytest
 
 from consilience.data.constraints import Constraints
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
-from consilience.models.expert_views.priors import (
-    PAPER_PRIORS,
-    BetaPrior,
-    Priors,
-    beta_parameters,
-    expert_prior,
-    expert_sites,
-    num_views,
-    weight_prior,
-)
+from consilience.models.expert_views import MODEL, PAPER_PRIORS, BetaPrior, Priors
+from consilience.models.expert_views.priors import weight_prior
 
 DATA = Constraints(
     expert=np.array([0, 1, 2]), item_a=np.array([0, 0, 1]), item_b=np.array([1, 2, 2]), together=np.array([1, 0, 1]),
     feature=np.eye(3)[:, :2], num_constraints=3, num_experts=3, num_items=3, num_features=2,
 )  # fmt: skip
+
+
+def resolved_of(priors, clusters=2, **settings):
+    return MODEL.resolve(DATA, priors, {"clusters": clusters, **settings})
+
+
+def beta_parameters(priors):
+    return [resolved_of(priors).concentration(site) for site in ("sensitivity", "specificity")]
 
 
 def shared(data):
@@ -33,10 +33,10 @@ def shared(data):
 
 @pytest.mark.parametrize(("priors", "expected"), [(Priors(), [3, 1.5]), (PAPER_PRIORS, [10, 1])])
 def test_parameters_of_the_experts_and_the_weights(priors, expected):
-    for parameters in beta_parameters(priors, DATA):
+    for parameters in beta_parameters(priors):
         np.testing.assert_array_equal(parameters, [expected] * 3)
         assert parameters.dtype == np.float64
-    prior = weight_prior(Priors(weight_scale=2.0), DATA, 3, 4)
+    prior = weight_prior(resolved_of(Priors(weight_scale=2.0), 4), 3)
     assert (prior.event_shape, prior.batch_shape) == ((3, 4), ())
     assert prior.log_prob(jnp.ones((3, 4))) == pytest.approx(-12 * (0.125 + np.log(2 * np.sqrt(2 * np.pi))), rel=1e-6)
 
@@ -70,42 +70,43 @@ def test_priors_are_checked_when_they_are_made():
 
 
 def test_knowledge_is_believed_in_as_little_as_accuracies():
-    own = expert_prior("knowledge", Priors(), DATA, 3)
+    own = resolved_of(None).prior("knowledge")
     np.testing.assert_array_equal([own.concentration1, own.concentration0], [3, 1.5])
 
 
 def test_a_prior_for_each_expert():
     own = Priors(sensitivity=dist.Beta(jnp.array([1.0, 2.0, 3.0]), 1.0), specificity=lambda data: dist.Beta(4.0, 2.0))
-    found = beta_parameters(own, DATA)
-    np.testing.assert_array_equal(found.sensitivity, [[1, 1], [2, 1], [3, 1]])
-    np.testing.assert_array_equal(found.specificity, [[4, 2]] * 3)
-    with pytest.raises(InvalidPrior, match=r"'sensitivity' has batch shape \(2,\).*each of the 3"):
-        beta_parameters(Priors(sensitivity=dist.Beta(jnp.ones(2), 1.0)), DATA)
+    sensitivity, specificity = beta_parameters(own)
+    np.testing.assert_array_equal(sensitivity, [[1, 1], [2, 1], [3, 1]])
+    np.testing.assert_array_equal(specificity, [[4, 2]] * 3)
+    with pytest.raises(InvalidPrior, match=r"'sensitivity' has batch shape \(2,\).*\(3,\), one .* for each expert"):
+        beta_parameters(Priors(sensitivity=dist.Beta(jnp.ones(2), 1.0)))
     with pytest.raises(InvalidPrior, match="'specificity' is float"):
-        expert_prior("specificity", Priors(specificity=lambda data: 0.9), DATA, 3)
+        resolved_of(Priors(specificity=lambda data: 0.9)).prior("specificity")
 
 
 def test_priors_that_are_not_conjugate():
     with pytest.raises(NotConjugate, match="site 'specificity': the updates need a Beta prior, not Uniform"):
-        beta_parameters(Priors(specificity=dist.Uniform(0.5, 1.0)), DATA)
+        beta_parameters(Priors(specificity=dist.Uniform(0.5, 1.0)))
     with pytest.raises(NotConjugate, match="site 'sensitivity': .* draws its own"):
-        beta_parameters(Priors(sensitivity=shared), DATA)
+        beta_parameters(Priors(sensitivity=shared))
 
 
 def test_priors_of_weights():
     by_feature = dist.Laplace(jnp.zeros((3, 4)), 1.0).to_event(2)
-    assert weight_prior(Priors(weight=by_feature), DATA, 3, 4) is by_feature
+    assert weight_prior(resolved_of(Priors(weight=by_feature), 4), 3) is by_feature
     with pytest.raises(InvalidPrior, match=r"'weight' has event shape \(3, 4\), expected \(3, 5\)"):
-        weight_prior(Priors(weight=by_feature), DATA, 3, 5)
+        weight_prior(resolved_of(Priors(weight=by_feature), 5), 3)
     # A link of one's own takes what it takes.
-    assert weight_prior(Priors(weight=by_feature, logits=lambda w, x: x @ w[:, :2]), DATA, 3, 5) is by_feature
+    assert weight_prior(resolved_of(Priors(weight=by_feature, logits=lambda w, x: x @ w[:, :2]), 5), 3) is by_feature
+    of_experts = Priors(weight=lambda data: dist.Normal(jnp.zeros(data.num_experts), 1.0), logits=max)
     with pytest.raises(InvalidPrior, match=r"'weight' has batch shape \(3,\).*\.to_event"):
-        weight_prior(Priors(weight=lambda data: dist.Normal(jnp.zeros(data.num_experts), 1.0), logits=max), DATA, 3, 5)
+        weight_prior(resolved_of(of_experts, 5), 3)
 
 
-def test_sizes_and_kinds():
-    assert [num_views(0, number) for number in (1, 2, 5, 10)] == [1, 1, 2, 5]
-    assert num_views(3, 10) == 3
-    assert expert_sites("symmetric") == ("sensitivity",)
-    with pytest.raises(UnsupportedRequest, match="experts is 'coin'; choose one of 'two-coin', 'symmetric'"):
-        expert_sites("coin")
+def test_the_number_of_views():
+    sizes = [resolved_of(None).replace(data=DATA.replace(num_experts=number)).size("view") for number in (1, 2, 5, 10)]
+    assert sizes == [1, 1, 2, 5]
+    assert resolved_of(None, views=3).size("view") == 3
+    with pytest.raises(UnsupportedRequest, match="there are 3 experts, .* views is 4; give 3 at most"):
+        resolved_of(None, views=4).size("view")

@@ -4,8 +4,8 @@ import numpyro.distributions as dist
 import pytest
 
 from consilience.errors import UnsupportedRequest
-from consilience.models.expert_views.priors import Priors
-from consilience.models.expert_views.simulation import PROTOCOLS, k_views, simulate, simulate_experts, three_clusters
+from consilience.models.expert_views import Priors, simulate
+from consilience.models.expert_views.simulation import PROTOCOLS, k_views, simulate_experts, three_clusters
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_impossible_experts_are_refused(clusterings, settings):
 
 def test_the_prior_predictive():
     data, values = simulate(
-        jax.random.key(0), num_items=40, num_experts=4, num_features=2, num_pairs=30, clusters=3, protocol="own"
+        jax.random.key(0), num_items=40, num_experts=4, num_features=2, num_pairs=30, clusters=3
     )
     assert (data.num_items, data.num_experts, data.num_features, data.num_constraints) == (40, 4, 2, 120)
     shapes = {name: value.shape for name, value in values.items()}
@@ -111,17 +111,13 @@ def test_the_prior_predictive():
     assert all(len(set(of_expert)) == 30 for of_expert in pair)
     assert len(np.unique(pair, axis=0)) == 4
     np.testing.assert_allclose(data.feature.std(axis=0), 1)
-    again, _ = simulate(jax.random.key(1), values=values)
+    again, _ = simulate(jax.random.key(1), values=values, clusters=3)
     assert (again.item_a == data.item_a).all()
     assert (again.together != data.together).any()
-    data, _ = simulate(jax.random.key(0), protocol="all", num_experts=4)
-    assert len(np.unique(data.item_a.reshape(4, -1), axis=0)) == 1
-    with pytest.raises(UnsupportedRequest):
-        simulate(jax.random.key(0), protocol="group")
 
 
 def test_all_pairs_may_be_judged():
-    data, _ = simulate(jax.random.key(0), num_items=6, num_experts=4, num_pairs=100)
+    data, _ = simulate(jax.random.key(0), num_items=6, num_experts=4, num_pairs=100, clusters=2)
     assert sorted((data.item_a * 6 + data.item_b)[:15]) == [a * 6 + b for a in range(6) for b in range(a + 1, 6)]
 
 
@@ -162,7 +158,7 @@ def test_clusters_follow_a_link_of_the_users():
 def test_sticks_and_views_follow_the_prior():
     even = dist.Uniform(0.0, 1.0)
     priors = Priors(concentration=3.0, sensitivity=even, specificity=even)
-    _, values = simulate(jax.random.key(0), priors, num_items=2, num_experts=5000, num_pairs=1, views=1000)
+    _, values = simulate(jax.random.key(0), priors, num_items=2, num_experts=5000, num_pairs=1, views=1000, clusters=2)
     stick = values["stick"]
     assert abs(stick.mean() - 1 / 4) < 5 * np.sqrt(3 / 80 / len(stick))
     first = (values["view_of_expert"] == 0).mean()

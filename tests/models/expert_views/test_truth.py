@@ -13,29 +13,32 @@ from consilience.data import Partition
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.certainties import certainty
-from consilience.evaluation.partition_scores import evaluate_partition, score_partition
+from consilience.evaluation.partition_scores import score_partition
+from consilience.models.expert_views import MODEL
 from consilience.models.expert_views.canonical import OWN_LINK
-from consilience.models.expert_views.judgements import judgements
-from consilience.models.expert_views.model import model
+from consilience.models.expert_views.model import arranged, density
 from consilience.models.expert_views.priors import Priors
-from consilience.models.expert_views.truth import truth
 
 module = importlib.import_module("consilience.models.expert_views.truth")
 DRAWS = 4000
 PAIRS = np.array(list(itertools.combinations(range(8), 2)))
 
 
-def made(posterior, constraints, num_draws=DRAWS, seed=0, **options):
-    return truth(posterior, constraints, key=jax.random.key(seed), num_draws=num_draws, clusters=3, **options)
+@pytest.fixture(scope="module")
+def made(fitted):
+    """Return a function that makes the truth of a fit; one without priors was loaded, and does not know them."""
+    return lambda found, data, num_draws=DRAWS, **more: fitted(
+        found, data, num_draws=num_draws, known="priors" in more, **more
+    ).truth
 
 
 @pytest.fixture(scope="module")
-def views(constraints, posterior):
+def views(constraints, posterior, made):
     return made(posterior, constraints)
 
 
 @pytest.fixture(scope="module")
-def drawn(constraints, sites):
+def drawn(constraints, sites, made):
     return made(sites[0], constraints, num_draws=60)
 
 
@@ -100,7 +103,7 @@ def test_two_silent_items_are_together_over_the_same_weights(views, posterior):
     weight = np.random.default_rng(0).normal(
         posterior.weight_mean, np.sqrt(posterior.weight_variance), (20_000, 2, 3, 3)
     )
-    feature = views.standard(views.data.feature[6:])
+    feature = views.standardised(views.data.feature[6:])
     share = special.softmax(np.einsum("nf,dvfk->dvnk", feature, weight), axis=-1)
     each = (share[:, :, 0] * share[:, :, 1]).sum(axis=-1)
     found = views.pair_probability(np.array([6]), np.array([7]))[0]
@@ -125,8 +128,8 @@ def test_experts(views, posterior):
 
 
 def test_the_partition_of_a_view(views, posterior):
-    partition = views.partition(1)
-    assert (partition.num_records, partition.num_draws) == (8, DRAWS)
+    partition = views.read_as("partition", view=1)
+    assert (partition.num_units, partition.num_draws) == (8, DRAWS)
     cluster = partition.clusters(slice(0, 50))
     own = np.take_along_axis(cluster, cluster, axis=1)
     np.testing.assert_array_equal(own, cluster)  # named by a member
@@ -143,7 +146,7 @@ def test_the_partition_of_a_view(views, posterior):
 
 
 def test_the_partition_of_an_expert_is_over_all_views(views):
-    partition = views.partition_of_expert("cat")
+    partition = views.read_as("partition", expert="cat")
     np.testing.assert_allclose(partition.pairs().probability, views.together(*PAIRS.T, expert=2))
     a, b = PAIRS.T
     share = (partition.clusters()[:, a] == partition.clusters()[:, b]).mean(axis=0)
@@ -151,8 +154,8 @@ def test_the_partition_of_an_expert_is_over_all_views(views):
 
 
 def test_partitions_are_evaluated_like_those_of_records(views):
-    partition = views.partition(0)
-    system = Partition.from_codes([0, 0, 1, 1, 2, 2, 0, 1], records=views.items)
+    partition = views.read_as("partition", view=0)
+    system = Partition.from_codes([0, 0, 1, 1, 2, 2, 0, 1], records=views.ids["item"])
     score = evaluate(partition, system, metric="ari")
     drawn = partition.clusters()
     codes = np.array([0, 0, 1, 1, 2, 2, 0, 1])
@@ -163,14 +166,14 @@ def test_partitions_are_evaluated_like_those_of_records(views):
 
 def test_what_cannot_be_asked(views, monkeypatch):
     with pytest.raises(UnsupportedRequest, match=r"several partitions.*fit\.partition\(view\)"):
-        evaluate(views, Partition.from_codes(np.zeros(8, int), records=views.items))
+        evaluate(views, Partition.from_codes(np.zeros(8, int), records=views.ids["item"]))
     with pytest.raises(UnsupportedRequest, match="several partitions"):
         certainty(views)
     with pytest.raises(UnsupportedRequest, match="several partitions"):
-        evaluate_partition(views, Partition.from_codes(np.zeros(8, int)))
-    monkeypatch.setattr(module, "_MOST_PAIRS", 27)
+        evaluate(views, Partition.from_codes(np.zeros(8, int)))
+    monkeypatch.setattr("consilience.models.truth.views._MOST_PAIRS", 27)
     with pytest.raises(UnsupportedRequest, match=r"8 items have 28 pairs; ask for those that you need, by together"):
-        views.partition(0).pairs()
+        views.read_as("partition", view=0).pairs()
     with pytest.raises(UnsupportedRequest, match="2 items and 1 items are no pairs; give two lists of one length"):
         views.together(["a", "b"], ["c"], view=0)
     with pytest.raises(UnsupportedRequest, match="1 experts and 2 experts are no pairs"):
@@ -179,9 +182,9 @@ def test_what_cannot_be_asked(views, monkeypatch):
         with pytest.raises(UnsupportedRequest, match="give view= or expert="):
             views.together(0, 1, **wrong)
     with pytest.raises(UnknownName, match="there is no view 2; the views are 0 to 1"):
-        views.partition(2)
+        views.read_as("partition", view=2)
     with pytest.raises(UnknownName, match="the data have no expert 'eve'"):
-        views.partition_of_expert("eve")
+        views.read_as("partition", expert="eve")
     with pytest.raises(UnknownName, match="the data have no item 'z'"):
         views.together("a", "z", view=0)
     for wrong in (-1, 8):
@@ -191,7 +194,7 @@ def test_what_cannot_be_asked(views, monkeypatch):
         views.together(0, 1, expert=99)
 
 
-def test_precision_of_the_posterior_does_not_matter(views, constraints, posterior):
+def test_precision_of_the_posterior_does_not_matter(views, constraints, posterior, made):
     single = type(posterior)(*(np.asarray(values, np.float32) for values in posterior))
     found = made(single, constraints)
     np.testing.assert_allclose(found.cluster_probability, views.cluster_probability, atol=1e-5)
@@ -219,7 +222,7 @@ def test_pairs_of_an_expert_follow_his_view_draw_by_draw(drawn):
     # Which view an expert has depends on what the clusters are: a product of both probabilities would be wrong.
     a, b = PAIRS.T
     for expert in range(4):
-        partition = drawn.partition_of_expert(expert)
+        partition = drawn.read_as("partition", expert=expert)
         found = partition.pairs().probability
         clusters = partition.clusters()
         share = (clusters[:, a] == clusters[:, b]).mean(axis=0)
@@ -240,7 +243,7 @@ def test_pairs_of_an_expert_follow_his_view_draw_by_draw(drawn):
 
 
 @pytest.mark.parametrize("ids", [list(range(101, 109)), [str(number) for number in range(101, 109)]])
-def test_whole_numbers_are_ids_where_ids_are_whole_numbers(posterior, constraints, views, ids):
+def test_whole_numbers_are_ids_where_ids_are_whole_numbers(posterior, constraints, views, ids, made):
     found = made(posterior, constraints.replace(items=ids))
     np.testing.assert_array_equal(found.together(102, [101, "104"], view=0), views.together(1, [0, 3], view=0))
     for wrong in (1, "1", -101):
@@ -248,7 +251,7 @@ def test_whole_numbers_are_ids_where_ids_are_whole_numbers(posterior, constraint
             found.together(wrong, 102, view=0)
 
 
-def test_draws_do_not_depend_on_how_they_were_numbered(drawn, constraints, sites):
+def test_draws_do_not_depend_on_how_they_were_numbered(drawn, constraints, sites, made):
     clean = made(sites[1], constraints, num_draws=60)
     np.testing.assert_allclose(drawn.view_probability, clean.view_probability)
     np.testing.assert_allclose(drawn.cluster_probability, clean.cluster_probability)
@@ -256,7 +259,7 @@ def test_draws_do_not_depend_on_how_they_were_numbered(drawn, constraints, sites
     np.testing.assert_allclose(drawn.pair_probability(*PAIRS.T), clean.pair_probability(*PAIRS.T))
 
 
-def test_silent_items_given_draws_of_the_weights(drawn, sites):
+def test_silent_items_given_draws_of_the_weights(drawn):
     a, b = np.array([0, 6]), np.array([6, 7])
     for view in range(2):
         cluster = drawn.clusters(view)
@@ -265,13 +268,13 @@ def test_silent_items_given_draws_of_the_weights(drawn, sites):
     np.testing.assert_array_equal(drawn.clusters(1, slice(10, 20)), drawn.clusters(1)[10:20])
 
 
-def test_the_pair_likelihood_has_no_cluster_of_an_item(constraints, sites):
+def test_the_pair_likelihood_has_no_cluster_of_an_item(constraints, sites, made):
     clean = sites[1]
     summed = {name: values for name, values in clean.items() if name not in ("cluster", "view_of_expert")}
     summed["view_probability"] = np.tile([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]], (60, 1, 1))
     found = made(summed, constraints, num_draws=60, cluster="pair")
     assert found.silent.tolist() == list(range(8))
-    feature = found.standard(constraints.feature)
+    feature = found.standardised(constraints.feature)
     share = special.softmax(np.einsum("nf,dvfk->dvnk", feature, clean["weight"]), axis=-1)
     # Some draws may have been matched the other way round: the sum over views does not change.
     of_views = found.pair_probability(np.array([0]), np.array([1]))[0]
@@ -280,25 +283,24 @@ def test_the_pair_likelihood_has_no_cluster_of_an_item(constraints, sites):
 
 
 def test_what_was_enumerated_is_drawn_given_the_other_sites(constraints, sites):
-    settings = {"clusters": 3, "views": 2, "experts": "two-coin", "standardize": 1}
+    resolved = MODEL.resolve(constraints, None, {"clusters": 3, "views": 2, "cluster": "enumerate"})
     one = {name: sites[1][name][0] for name in ("sensitivity", "specificity", "stick", "weight")}
-    answers = judgements(constraints)[0]
 
     @jax.jit
-    def summed_out(values):
+    def summed_out(values, given):
         with handlers.trace() as trace, handlers.substitute(data=values), handlers.seed(rng_seed=0):
-            model(answers, Priors(), cluster="enumerate", **settings)
+            density(given)
         return trace["view_probability"]["value"]
 
-    exact = np.asarray(summed_out(one))
+    exact = np.asarray(summed_out(one, arranged(resolved)))
     many = {name: np.repeat(values[None], 3000, axis=0) for name, values in one.items()}
     many["view_probability"] = np.repeat(exact[None], 3000, axis=0)
-    drawn = module._summed_out(many, constraints, None, jax.random.key(0), settings)
+    drawn = module._summed_out(many, resolved.replace(given=None), jax.random.key(0))
     share = np.stack([(drawn["view_of_expert"] == view).mean(axis=0) for view in range(2)], axis=-1)
     assert within_five_sigma(share, exact, 3000)
 
 
-def test_a_link_of_ones_own(constraints, sites):
+def test_a_link_of_ones_own(constraints, sites, made):
     wide = {**sites[1], "weight": np.concatenate([sites[1]["weight"]] * 2, axis=2)}
     link = lambda weight, x: x @ weight[:3] + 0.0 * weight[3:].sum()  # noqa: E731
     found = made(wide, constraints, num_draws=60, priors=Priors(logits=link))
@@ -307,7 +309,7 @@ def test_a_link_of_ones_own(constraints, sites):
 
 
 @pytest.mark.parametrize("shape", ["of the linear link", "another"])
-def test_a_link_of_ones_own_that_was_not_saved(constraints, sites, drawn, shape):
+def test_a_link_of_ones_own_that_was_not_saved(constraints, sites, drawn, shape, made):
     marked = {**sites[1], OWN_LINK: np.ones(60, bool)}
     if shape == "another":  # which tells by itself
         marked = {**sites[1], "weight": sites[1]["weight"][..., :1]}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from consilience.evaluation.calibration import joint_distribution_test, with_second_moments
-from consilience.models.hit_miss import gibbs, split_merge
+from consilience.models.hit_miss import MODEL, gibbs, split_merge
 from consilience.models.hit_miss.gibbs import GIBBS
 from consilience.models.hit_miss.priors import Priors
 
@@ -27,7 +27,7 @@ PRIORS = Priors(value_share=1.5)
 def template(tiny, prior, moves, components):
     made = tiny(prior, components)
     largest = len(made.state.size_share)
-    own = gibbs.hyperpriors(PRIORS, made.data, prior=prior, largest=largest)
+    own = gibbs.hyperpriors(MODEL.resolve(made.data, PRIORS, {"prior": prior, "largest": largest}))
     parts = [jnp.asarray(one) for one in (PRIORS.value_share, own.distortion, own.intensity, own.size_share)]
     problem = gibbs.Problem(made.data, *parts, prior=prior, moves=moves)
     return jax.tree.map(jnp.asarray, problem), made.partitions
@@ -57,7 +57,7 @@ def at_the_prior(key, sizes, problem):
     weight = jax.random.gamma(key_share, problem.value_concentration, problem.data.field.shape)
     total = jax.ops.segment_sum(weight, problem.data.field, problem.data.num_fields)[problem.data.field]
     values = {"value_share": weight / total, "distortion": jax.random.beta(key_distortion, *problem.distortion.T)}
-    return GIBBS.redraw(key_data, GIBBS.state_at(values | sizes, None, problem), problem)
+    return GIBBS.redraw(key_data, GIBBS.at(values | sizes, MODEL.resolve(problem.data), problem), problem)
 
 
 def quantities(state, problem):

@@ -1,20 +1,19 @@
 """Hit-miss through the public `fit`: answers, tables, and what it is told."""
 
-from collections import namedtuple
-
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.data import Records
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.partition_scores import num_entities
 from consilience.inference.results import Result
 from consilience.models.block_linkage.gibbs import truth as block_linkage_truth
-from consilience.models.hit_miss import MODEL
-from consilience.models.hit_miss.priors import Priors, hyperpriors
-from consilience.models.hit_miss.simulation import _draw_entities, simulate
+from consilience.models.hit_miss import MODEL, simulate
+from consilience.models.hit_miss.priors import hyperpriors
+from consilience.models.hit_miss.simulation import _draw_entities
 from consilience.models.hit_miss.tables import name_free
-from consilience.models.partition import DrawnPartitions
+from consilience.models.truth.partitions import DrawnPartitions
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning"),
@@ -35,7 +34,7 @@ def fitted():
 
 
 def test_entities_by_file_are_those_counted_by_hand(fitted):
-    table = MODEL.tables["patterns"](None, fitted.data, DrawnPartitions(np.array([
+    table = MODEL.table("patterns").make(fitted.posterior, fitted.resolved, DrawnPartitions(np.array([
         [0, 1, 2, 0, 4, 0, 4, 7],  # abc, a, a, bc, c
         [0, 1, 2, 0, 4, 5, 4, 7],  # ab, a, a, bc, c, c
         [0, 1, 2, 3, 4, 0, 6, 7],  # ac, a, a, b, b, c, c
@@ -44,7 +43,7 @@ def test_entities_by_file_are_those_counted_by_hand(fitted):
     assert found == pytest.approx({
         "a": 2, "b": 2 / 3, "a + b": 1 / 3, "c": 5 / 3, "a + c": 1 / 3, "b + c": 2 / 3, "a + b + c": 1 / 3,
     })  # fmt: skip
-    apart = MODEL.tables["patterns"](None, fitted.data, DrawnPartitions(np.arange(8)[None]))
+    apart = MODEL.table("patterns").make(fitted.posterior, fitted.resolved, DrawnPartitions(np.arange(8)[None]))
     assert len(apart["sources"]) == 7  # sets that no entity has are there too
     assert apart["entities"][list(apart["sources"]).index("a + b + c")] == 0
     drawn = fitted.patterns()
@@ -63,7 +62,7 @@ def test_the_summary_has_no_names_of_clusters(fitted):
     assert "num_entities" in quantities
     assert any(one.startswith("together") for one in quantities)
     assert not any(one.startswith("cluster") for one in quantities)
-    found = name_free(fitted.samples(), fitted.data)
+    found = name_free(fitted.samples(), fitted.resolved)
     np.testing.assert_array_equal(found["num_entities"].ravel(), fitted.truth.num_clusters())
 
 
@@ -71,7 +70,7 @@ def test_a_saved_fit_comes_back(fitted, tmp_path):
     fitted.save(tmp_path / "run")
     loaded = cs.load_fit(tmp_path / "run")
     assert loaded.truth.clusters().tobytes() == fitted.truth.clusters().tobytes()
-    for name in MODEL.tables:
+    for name in MODEL.table_names:
         assert loaded.table(name).equals(fitted.table(name)), name
 
 
@@ -92,9 +91,9 @@ def test_a_run_that_stops_goes_on_to_the_same_bits(fitted, tmp_path):
 
 
 def test_what_the_prior_expects_is_said(fitted):
-    assert any("expects 5 entities of 8 records" in note for note in fitted.notes())
+    assert any("expects 5 entities of 8 records" in note.text for note in fitted.findings())
     other = cs.fit("hit-miss", fitted.data, prior="entities", draws=20, chains=1, warmup=10, progress=False)
-    assert not any("the prior of the partition" in note for note in other.notes())
+    assert not any("the prior of the partition" in note.text for note in other.findings())
 
 
 def simulated(**changed):
@@ -110,7 +109,7 @@ def test_the_interval_carries_its_label():
     assert outside.share == fitted.truth.found_share < 1
     basis = f"pairs with log odds above -4 in groups of at most 6, {outside.number:,.1f} links expected outside"
     assert basis in repr(fitted.num_entities())
-    notes = fitted.notes()
+    notes = [note.words() for note in fitted.findings()]
     assert any(note.startswith("the interval of the number of entities holds if the model does;") for note in notes)
     assert any(f"expects {outside.number:,.1f} links among the pairs that could not" in note for note in notes)
     assert any("were cut at their weakest links" in note for note in notes)
@@ -149,7 +148,7 @@ def test_what_is_told_of_a_fit_is_computed_once(monkeypatch):
 def test_a_run_that_ends_before_its_first_draw_says_nothing_of_it(tmp_path):
     fitted = cs.fit("hit-miss", simulated(num_records=60), time_limit=0.0, checkpoint=tmp_path / "run", progress=False)
     assert fitted.result is Result.interrupted
-    assert [note for note in fitted.notes() if "interval" in note] == []
+    assert [note for note in fitted.findings() if "interval" in note.text] == []
 
 
 @pytest.mark.parametrize("prior", ["labels", "partitions", "entities"])
@@ -178,7 +177,8 @@ def test_partitions_from_the_prior_are_uniform():
 
 def test_partitions_and_sizes_from_the_prior_go_together():
     """Given two records, with m ~ Exponential(1/2): how probable one entity is, and what m and μ are on average."""
-    own = hyperpriors(Priors(), namedtuple("Sizes", "num_records num_fields")(2, 1), prior="entities", largest=3)
+    two = Records.empty(num_records=2, num_fields=1)
+    own = hyperpriors(MODEL.resolve(two, None, {"prior": "entities", "largest": 3}))
     assert own.intensity.tolist() == [1, 0.5]
     drawn = [_draw_entities(np.random.default_rng(seed), 2, own) for seed in range(3000)]
     together = np.array([one["cluster"][1] == 0 for one in drawn])

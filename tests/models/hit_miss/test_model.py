@@ -12,9 +12,10 @@ from scipy.special import gammaln
 
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models.block_linkage.enumeration import size_terms
+from consilience.models.hit_miss import MODEL, model
 from consilience.models.hit_miss.links import draw_all_links, log_sum_over_links
 from consilience.models.hit_miss.marginal import log_marginals, shown
-from consilience.models.hit_miss.model import log_records, model
+from consilience.models.hit_miss.model import log_records
 from consilience.models.hit_miss.priors import Priors, equal_sizes, hyperpriors
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -125,5 +126,5 @@ def test_priors_are_checked(tiny):
     data = tiny().data
     odd = Priors(intensity=dist.LogNormal(0.0, 1.0))
     with pytest.raises(NotConjugate, match="intensity"):
-        hyperpriors(odd, data, prior="entities", largest=4)
-    assert hyperpriors(odd, data, prior="labels", largest=4).size_share.shape == (4,)
+        hyperpriors(MODEL.resolve(data, odd, {"prior": "entities", "largest": 4}))
+    assert hyperpriors(MODEL.resolve(data, odd, {"largest": 4})).size_share.shape == (4,)

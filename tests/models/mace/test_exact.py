@@ -83,7 +83,7 @@ def enumerated(name):
 
 def moments_of(fit):
     """Return draws of what `enumerate_posterior` gives the means of, ``(chain, draw, quantity)``."""
-    competence, guess = fit.posterior["competence"], fit.posterior["guess"]
+    competence, guess = fit.samples().values()
     label = fit.truth.draws.reshape(*competence.shape[:2], -1, 1) == np.arange(2)
     parts = [competence, competence**2, guess, guess**2, label]
     return np.concatenate([part.reshape(*competence.shape[:2], -1) for part in parts], axis=2).astype(float)
@@ -126,16 +126,12 @@ def test_the_density_is_that_of_the_sum_over_configurations(name):
     with jax.enable_x64(True):
         sites = {"competence": jnp.asarray(competence), "guess": jnp.asarray(guess)}
         density, _ = log_density(MODEL.model, (DATA, PRIORS), options, sites)
-        by_item = np.asarray(MODEL.log_likelihood(sites, DATA, **options))
+        by_item = np.asarray(MODEL.simulation.log_likelihood(sites, MODEL.resolve(DATA, PRIORS, options)))
     np.testing.assert_allclose(float(density), expected, rtol=1e-12)
     np.testing.assert_allclose(by_item.sum(), np.log(total), rtol=1e-12)
 
 
 # ---- weights ----
-
-
-def problem_of(data):
-    return gibbs.prepare(data, PRIORS, gold="ignore", candidates="closed")
 
 
 def test_a_weight_is_that_many_annotations():
@@ -148,7 +144,7 @@ def test_a_weight_is_that_many_annotations():
     with jax.enable_x64(True):
         states = []
         for data in (weighted, repeated):
-            problem = problem_of(data)
+            problem = gibbs.prepare(MODEL.resolve(data, PRIORS))
             state, sweep = gibbs.start(jax.random.key(0), problem), jax.jit(gibbs.sweep)
             for number in range(20):
                 state = sweep(jax.random.key(number), state, problem)
@@ -163,15 +159,3 @@ def test_weights_that_are_no_whole_numbers_go_to_nuts():
     with pytest.raises(NotConjugate, match="whole numbers"):
         cs.fit(MODEL, data, method="gibbs")
     assert np.isfinite(cs.fit(MODEL, data).elbo).all()
-
-
-def test_priors_that_are_not_conjugate_are_named():
-    for priors, site in ((Priors(competence=dist.Uniform()), "competence"), (Priors(guess=stretched), "guess")):
-        for method in ("cavi", "gibbs"):
-            with pytest.raises(NotConjugate, match=site):
-                cs.fit(MODEL, DATA, priors, method)
-
-
-def stretched(data):
-    """A distribution over the simplex that is no Dirichlet."""
-    return dist.TransformedDistribution(dist.Normal(jnp.zeros(1)).to_event(1), dist.transforms.StickBreakingTransform())

@@ -1,15 +1,14 @@
 """Tables of annotators, crowds with drawn skills, and simulated crowds."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience.data import Annotations
-from consilience.errors import UnsupportedRequest
 from consilience.models.mace import MODEL, KnowsGuesses, Priors, simulate
-from consilience.models.mace.skills import Skills, crowd, guesses
+from consilience.models.mace.skills import crowd, guesses
+from consilience.models.posterior import Draws
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -28,7 +27,7 @@ def probability_of_labels(draw, truth):
 
 
 def test_agreement_of_two_annotators_by_pairs():
-    found = crowd(Skills(jnp.asarray(COMPETENCE), jnp.asarray(GUESS)), wide(600), num_draws=2)
+    found = crowd(Draws({"competence": COMPETENCE[None], "guess": GUESS[None]}), wide(600), jax.random.key(0), 2)
     share = np.array([3, 2, 1]) / 6
     for draw in range(2):
         for truth in range(2):
@@ -41,7 +40,7 @@ def test_agreement_of_two_annotators_by_pairs():
 
 def test_annotators_annotate_again_with_their_skills():
     data = wide()
-    found = crowd(Skills(jnp.asarray(COMPETENCE), jnp.asarray(GUESS)), data, num_draws=2)
+    found = crowd(Draws({"competence": COMPETENCE[None], "guess": GUESS[None]}), data, jax.random.key(0), 2)
     truth = np.random.default_rng(1).integers(0, 2, data.num_items)
     for draw in range(2):
         label = found.annotate(np.random.default_rng(draw), draw, truth)
@@ -105,14 +104,11 @@ def test_labels_of_stored_draws_are_those_of_the_skills():
     """Under skills that are given, the labels are independent with known probabilities."""
     table = Annotations.from_codes([0, 0, 1], [0, 1, 1], [1, 0, 1], num_labels=2, num_items=3)
     draws = 20_000
-    posterior = {
-        "competence": np.tile(np.float32([0.6, 0.3]), (draws, 1)),
-        "guess": np.tile(np.float32([[0.5, 0.5], [0.9, 0.1]]), (draws, 1, 1)),
-    }
-    truth = MODEL.truth(
-        posterior, table, key=jax.random.key(0), num_draws=1, gold="ignore", candidates="closed", restarts=0,
-        smoothing=0.0,
-    )  # fmt: skip
+    posterior = Draws({
+        "competence": np.tile(np.float32([0.6, 0.3]), (1, draws, 1)),
+        "guess": np.tile(np.float32([[0.5, 0.5], [0.9, 0.1]]), (1, draws, 1, 1)),
+    })  # fmt: skip
+    truth = MODEL.truth(posterior, MODEL.resolve(table), key=jax.random.key(0), num_draws=1)
     one = 0.8 * (0.7 * 0.9), 0.2 * (0.3 + 0.7 * 0.9)  # of label 1 and of label 0
     other = 0.3 + 0.7 * 0.1, 0.7 * 0.1
     expected = np.array([one[0] / sum(one), other[0] / sum(other), 0.5])
@@ -146,7 +142,7 @@ def test_simulated_annotations_follow_the_skills():
 def test_the_posterior_finds_simulated_skills():
     data, values = simulate(jax.random.key(2), num_items=1000, num_annotators=8, num_labels=4)
     fit = cs.fit("mace", data, method="gibbs", draws=300, warmup=200)
-    competence = fit.posterior["competence"].reshape(-1, 8)
+    competence = fit.posterior.competence
     assert np.abs((competence.mean(0) - values["competence"]) / competence.std(0)).max() < 5
     certainty = fit.labels()["certainty"]
     right = fit.labels()["label"].astype(int) == values["label"]
@@ -154,16 +150,3 @@ def test_the_posterior_finds_simulated_skills():
 
 
 # ---- what it refuses ----
-
-
-def test_unknown_annotators_are_refused():
-    data = Annotations.from_counts([[2, 1], [0, 3]])
-    for method in ("cavi", "gibbs", "em", "nuts"):
-        with pytest.raises(UnsupportedRequest, match="who gave which label"):
-            cs.fit("mace", data, method=method)
-
-
-def test_one_annotator_agrees_with_nobody():
-    fit = cs.fit("mace", Annotations.from_codes([0, 1], [0, 0], [0, 1]))
-    with pytest.raises(UnsupportedRequest, match="how often annotators agree"):
-        cs.agreement(fit)

@@ -3,20 +3,11 @@
 import numpy as np
 import pytest
 
-from consilience.data import Annotations, read_mentions
+from consilience.data import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.mpa.candidates import candidates_of, of_decisions
 from consilience.models.mpa.likelihood import log_likelihood
-
-ROWS = [
-    ("m1", "a1", "DN"), ("m1", "a2", "DN()"), ("m2", "a1", "DO(m1)"), ("m2", "a2", "DO(m1)"), ("m2", "a3", "DN"),
-    ("m3", "a2", "DO(m2)"), ("m3", "a3", "DO(m1)"), ("m3", "a1", "DO(m2)"),
-]  # fmt: skip
-
-
-def mentions(rows=ROWS):
-    names = ("mention_id", "annotator_id", "annotation")
-    return read_mentions(dict(zip(names, zip(*rows, strict=True), strict=True)))
+from tests.models.mpa.mentions import mentions_of
 
 
 def annotations(seed=0, weighted=False):
@@ -44,7 +35,7 @@ def decisions(data, found):
 
 
 CASES = {
-    "mentions": (mentions, "observed"),
+    "mentions": (mentions_of, "observed"),
     "annotations": (annotations, "observed"),
     "weighted": (lambda: annotations(weighted=True), "observed"),
     "closed": (annotations, "closed"),
@@ -84,8 +75,8 @@ def test_the_likelihood_is_that_of_a_loop(case):
     np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_candidates_of_mentions():
-    found = candidates_of(mentions())
+def test_candidates_of_mentions_of():
+    found = candidates_of(mentions_of())
     pairs = [(f"m{item + 1}", found.labels[label]) for item, label in zip(found.item, found.label, strict=True)]
     assert pairs == [("m1", "DN"), ("m2", "DN"), ("m2", "DO(m1)"), ("m3", "DO(m1)"), ("m3", "DO(m2)")]
     np.testing.assert_array_equal(found.votes, [2, 1, 2, 1, 2])
@@ -105,9 +96,8 @@ def test_an_item_without_annotations_may_have_every_label_and_counts_nowhere():
 
 def test_a_mention_whose_rows_were_dropped_may_be_new():
     rows = [("m1", "a1", "DO(m2)"), ("m2", "a1", "DO(m3)"), ("m3", "a1", "")]
-    columns = dict(zip(("mention_id", "annotator_id", "annotation"), zip(*rows, strict=True), strict=True))
     with pytest.warns(match="left out"):
-        found = candidates_of(read_mentions(columns, missing="drop"))
+        found = candidates_of(mentions_of(rows, missing="drop"))
     assert [found.labels[label] for label in found.label[found.item == 2]] == ["DN"]
 
 
@@ -123,6 +113,6 @@ def test_decisions_on_single_pairs():
 
 def test_what_is_not_possible_is_said():
     with pytest.raises(UnsupportedRequest, match="open list"):
-        candidates_of(mentions(), "closed")
+        candidates_of(mentions_of(), "closed")
     with pytest.raises(UnsupportedRequest, match="who labelled"):
         candidates_of(Annotations.from_counts([[1, 2], [0, 1]]))

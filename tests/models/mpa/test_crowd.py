@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data import Annotations, read_mentions
+from consilience.data import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.mpa import crowd
 from consilience.models.mpa.candidates import candidates_of
+from tests.models.mpa.mentions import mentions_of
 
 ROWS = [
     ("m1", "a", "DN"), ("m1", "b", "DN"), ("m2", "a", "DO(m1)"), ("m2", "b", "DN"), ("m3", "a", "DO(m1)"),
@@ -18,8 +19,7 @@ ROWS = [
 
 
 def mentions():
-    names = ("mention_id", "annotator_id", "annotation")
-    return read_mentions(dict(zip(names, zip(*ROWS, strict=True), strict=True)))
+    return mentions_of(ROWS)
 
 
 def annotations():
@@ -53,7 +53,7 @@ def test_agreement_is_that_of_loops(make, option):
     found = candidates_of(data, option)
     kinds, profiles = crowd.kinds_of(found), profiles_of(found)
     share = np.bincount(data.annotator, minlength=data.num_annotators) / data.num_annotations
-    made = crowd.crowd_of(profiles, 2, found, kinds, data)
+    made = crowd.CandidateCrowd(profiles, 2, found, data)
     pairs = share[:, None] * share * (1 - np.eye(len(share)))
     for pair in range(len(found.item)):
         for draw in range(2):
@@ -77,7 +77,7 @@ def test_annotators_choose_in_these_proportions(make, option):
     data = make()
     found = candidates_of(data, option)
     profiles = profiles_of(found)
-    annotate = crowd.crowd_of(profiles, 2, found, crowd.kinds_of(found), data).annotate
+    annotate = crowd.CandidateCrowd(profiles, 2, found, data).annotate
     first = np.searchsorted(found.item, np.arange(found.num_items))
     random, repeats = np.random.default_rng(2), 2000
     given = np.array([annotate(random, 1, found.label[first]) for _ in range(repeats)])
@@ -92,8 +92,8 @@ def test_the_gain_of_another_label_is_that_of_loops():
     fitted = cs.fit("mpa", mentions(), draws=9)
     truth, found = fitted.truth, fitted.truth.candidates
     share = np.bincount(fitted.data.annotator) / fitted.data.num_annotations
-    drawn = [[np.exp(np.asarray(part)) for part in crowd._log_yes(truth.profiles, draw)] for draw in range(9)]
-    gain = truth.gain_of_another_label()
+    drawn = [[np.exp(np.asarray(part)) for part in crowd._log_yes(truth.crowd.profiles, draw)] for draw in range(9)]
+    gain = truth.crowd.gain(truth)
     for item in range(found.num_items):
         own = np.flatnonzero(found.item == item)
         class_, probability = found.tables.pair_class[own], truth.probability[own]
@@ -134,4 +134,4 @@ def test_what_cannot_be_said_is_refused(monkeypatch):
     monkeypatch.setattr(crowd, "_MOST_NUMBERS", 5)
     found = candidates_of(mentions())
     with pytest.raises(UnsupportedRequest, match="too many to say"):
-        crowd.crowd_of(profiles_of(found), 2, found, crowd.kinds_of(found), mentions())
+        _ = crowd.CandidateCrowd(profiles_of(found), 2, found, mentions()).agreement

@@ -5,21 +5,17 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy.special import betaln
 
-from consilience.data import read_mentions
-from consilience.evaluation.calibration import joint_distribution_test, with_second_moments
-from consilience.models.mpa import Priors, gibbs, updates
+from consilience.models.mpa import MODEL, Priors, gibbs, updates
 from consilience.models.mpa.candidates import candidates_of, of_decisions
 from consilience.models.mpa.priors import BetaParameters, BetaPrior, beta_parameters
+from consilience.replications import Chain
+from tests.models.mpa.mentions import mentions_of
+from tests.models.mutants import Case, given, joint_tests
 
 # ---- enumeration ----
 
-ROWS = [
-    ("m1", "a1", "DN"), ("m1", "a2", "DN"), ("m2", "a1", "DO(m1)"), ("m2", "a2", "DO(m1)"), ("m2", "a3", "DN"),
-    ("m3", "a2", "DO(m2)"), ("m3", "a3", "DO(m1)"), ("m3", "a1", "DO(m2)"),
-]  # fmt: skip
 PRIORS = Priors(prevalence=BetaPrior(1.5, 1.0), sensitivity=BetaPrior(2.0, 1.0), specificity=BetaPrior(2.5, 1.2))
 
 
@@ -44,12 +40,12 @@ def enumerated(tables, prior):
 
 
 def test_the_sampler_agrees_with_enumeration():
-    names = ("mention_id", "annotator_id", "annotation")
-    data = read_mentions(dict(zip(names, zip(*ROWS, strict=True), strict=True)))
+    data = mentions_of()
     tables = candidates_of(data).tables
-    parameters = beta_parameters(PRIORS, data, 4)
+    resolved = MODEL.resolve(data, PRIORS)
+    parameters = beta_parameters(resolved)
     exact, sites = enumerated(tables, BetaParameters(*(part[tables.classes] for part in parameters)))
-    problem = gibbs.prepare(data, PRIORS)
+    problem = gibbs.prepare(resolved)
     num_chains, warmup, kept = 500, 50, 150
 
     @jax.jit
@@ -131,113 +127,87 @@ def functions(state, answers):
     }  # fmt: skip
 
 
-START, ANSWER, VALUES = (jax.jit(jax.vmap(function)) for function in (prior_draw, answer, functions))
+@jax.jit
+@jax.vmap
+def start(key):
+    state, answers = prior_draw(key)
+    return Chain(state, problem_of(answers))
 
 
-def split(key):
-    return jax.random.split(key, NUM_CHAINS)
+@jax.jit
+@jax.vmap
+def redraw(key, chain):
+    return chain._replace(problem=problem_of(answer(key, chain.state)))
 
 
-def joint_test(seed, sweep=gibbs.sweep):
-    move = jax.jit(jax.vmap(lambda key, state, answers: sweep(key, state, problem_of(answers))))
-    return joint_distribution_test(
-        jax.random.key(seed),
-        lambda key: START(split(key)),
-        lambda key, state, answers: move(split(key), state, answers),
-        lambda key, state, answers: (state, ANSWER(split(key), state)),
-        lambda state, answers: with_second_moments(VALUES(state, answers)),
-        rounds=ROUNDS,
-    )
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_sampler_passes(seed):
-    assert joint_test(seed).largest < 4.5
+CASE = Case(
+    start=lambda key: start(jax.random.split(key, NUM_CHAINS)),
+    redraw=lambda key, chains: redraw(jax.random.split(key, NUM_CHAINS), chains),
+    quantities=jax.jit(jax.vmap(lambda chain: functions(chain.state, chain.problem.tables.chosen_weight))),
+    sweep=gibbs.sweep, num_chains=NUM_CHAINS, sweeps=1, rounds=ROUNDS,
+)  # fmt: skip
 
 
 # ---- planted bugs ----
 
 
 def with_prior(change):
-    def sweep(key, state, problem):
-        return gibbs.sweep(key, state, problem._replace(prior=BetaParameters(*map(change, problem.prior))))
-
-    return sweep
+    return gibbs, "sweep", given(lambda problem: problem._replace(prior=BetaParameters(*map(change, problem.prior))))
 
 
-def weighted_likelihood(key, state, problem):
-    tables = problem.tables
+def heavier(problem):
     names = ("asked_weight", "chosen_weight", "yes", "no")
-    heavier = tables._replace(**{name: 1.2 * getattr(tables, name) for name in names})
-    return gibbs.sweep(key, state, problem._replace(tables=heavier))
+    weights = {name: 1.2 * getattr(problem.tables, name) for name in names}
+    return problem._replace(tables=problem.tables._replace(**weights))
 
 
-def stale_counts(key, state, problem):
-    """The pairs are drawn given the parameters of the sweep before."""
-    new = gibbs.sweep(key, state, problem)
-    odds = gibbs.log_odds_given(state.prevalence, state.sensitivity, state.specificity, problem.tables)
-    correct = jax.random.bernoulli(jax.random.fold_in(key, 1), jax.nn.sigmoid(odds)).astype(odds.dtype)
-    return new._replace(correct=correct)
+def pairs_given(choose):
+    """Draw the pairs once more, after ``choose(key, before, after, problem)`` -> what is kept, what they are given."""
+
+    def wrong(right):
+        def sweep(key, state, problem):
+            kept, parameters = choose(jax.random.fold_in(key, 2), state, right(key, state, problem), problem)
+            odds = gibbs.log_odds_given(*parameters, problem.tables)
+            correct = jax.random.bernoulli(jax.random.fold_in(key, 1), jax.nn.sigmoid(odds)).astype(odds.dtype)
+            return gibbs.State(correct, *kept)
+
+        return sweep
+
+    return gibbs, "sweep", wrong
 
 
-def prevalence_left_out(key, state, problem):
-    new = gibbs.sweep(key, state, problem)
-    even = gibbs.LogBeta(*(jnp.full(2, -jnp.log(2.0)),) * 2)
-    odds = gibbs.log_odds_given(even, new.sensitivity, new.specificity, problem.tables)
-    correct = jax.random.bernoulli(jax.random.fold_in(key, 1), jax.nn.sigmoid(odds)).astype(odds.dtype)
-    return new._replace(correct=correct)
+def without_prevalence(key, before, after, problem):
+    return after[1:], (gibbs.LogBeta(*(jnp.full(2, -jnp.log(2.0)),) * 2), *after[2:])
 
 
-def one_key(key, state, problem):
+def one_key(key, before, after, problem):
     """Sensitivities and specificities are drawn with one key."""
-    new = gibbs.sweep(key, state, problem)
-    found = updates.counts(state.correct, problem.tables)
-    same = jax.random.fold_in(key, 2)
+    found = updates.counts(before.correct, problem.tables)
     profiles = []
     for prior, counts in (
         (problem.prior.sensitivity, (found.true_yes, found.true_no)),
         (problem.prior.specificity, (found.false_no, found.false_yes)),
     ):
         parameters = prior + jnp.stack(counts, axis=-1)
-        profiles.append(gibbs.draw_betas(same, (parameters, parameters[:0], parameters[:0]))[0])
-    odds = gibbs.log_odds_given(new.prevalence, *profiles, problem.tables)
-    correct = jax.random.bernoulli(jax.random.fold_in(key, 3), jax.nn.sigmoid(odds)).astype(odds.dtype)
-    return gibbs.State(correct, new.prevalence, *profiles)
-
-
-def transposed(found):
-    return found._replace(true_no=found.false_yes, false_yes=found.true_no)
-
-
-def swapped(found):
-    return found._replace(true_yes=found.true_no, true_no=found.true_yes)
+        profiles.append(gibbs.draw_betas(key, (parameters, parameters[:0], parameters[:0]))[0])
+    return (after.prevalence, *profiles), (after.prevalence, *profiles)
 
 
 def with_counts(change):
-    def sweep(key, state, problem):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gibbs, "counts", lambda correct, tables: change(updates.counts(correct, tables)))
-            return gibbs.sweep(key, state, problem)
-
-    return sweep
+    return gibbs, "counts", lambda right: lambda correct, tables: change(right(correct, tables))
 
 
-BUGS = {
+MUTANTS = {
     "prior dropped": with_prior(lambda part: jnp.full_like(part, 1.0)),
     "concentration halved": with_prior(lambda part: part / 2),
     "concentration less 0.2": with_prior(lambda part: part - 0.2),
-    "weighted likelihood": weighted_likelihood,
-    "stale counts": stale_counts,
-    "prevalence left out": prevalence_left_out,
-    "one key for two profiles": one_key,
-    "errors exchanged": with_counts(transposed),
-    "yes for no": with_counts(swapped),
+    "weighted likelihood": (gibbs, "sweep", given(heavier)),
+    "stale counts": pairs_given(lambda key, before, after, problem: (after[1:], before[1:])),
+    "prevalence left out": pairs_given(without_prevalence),
+    "one key for two profiles": pairs_given(one_key),
+    "errors exchanged": with_counts(lambda found: found._replace(true_no=found.false_yes, false_yes=found.true_no)),
+    "yes for no": with_counts(lambda found: found._replace(true_yes=found.true_no, true_no=found.true_yes)),
     "false pairs not counted": with_counts(lambda found: found._replace(false=jnp.zeros_like(found.false))),
 }
 
-
-@pytest.mark.parametrize(
-    "bug", [bug if number < 2 else pytest.param(bug, marks=pytest.mark.slow) for number, bug in enumerate(BUGS)]
-)
-def test_a_bug_fails(bug):
-    assert joint_test(0, BUGS[bug]).largest > 8
+test_the_sampler_passes, test_a_mutant_is_found = joint_tests(lambda: CASE, MUTANTS, quick=2)

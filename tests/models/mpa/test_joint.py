@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data import read_mentions
 from consilience.data.conll import Chains
 from consilience.errors import DiagnosticWarning
 from consilience.models.mpa import joint
 from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.joint import likeliest_concentration, log_errors
 from consilience.models.mpa.scenarios import simulate_mentions
+from consilience.models.truth import leading
+from tests.models.mpa.mentions import mentions_of
 
 VOTES = {"m1": ["DN"], "m2": ["DN", "DO(m1)", "DO(m1)"], "m3": ["DO(m1)", "DO(m2)", "DO(m2)", "DN", "DN"]}
 
 
 def toy():
     rows = [(mention, f"a{place}", label) for mention, labels in VOTES.items() for place, label in enumerate(labels)]
-    return read_mentions(dict(zip(("mention_id", "annotator_id", "annotation"), zip(*rows, strict=True), strict=True)))
+    return mentions_of(rows)
 
 
 @pytest.mark.parametrize("concentration", [0.3, 1.0, np.inf])
@@ -80,8 +81,7 @@ def test_the_likeliest_concentration_is_that_of_the_errors(popularity, least, mo
         share = np.full(4, 0.25) if np.isinf(popularity) else random.dirichlet(np.full(4, popularity))
         given = [*names, *random.choice(names[1:], 40, p=share)]
         rows += [(f"m{mention}", f"a{place}", label) for place, label in enumerate(given)]
-    columns = zip(*rows, strict=True)
-    found = candidates_of(read_mentions(dict(zip(("mention_id", "annotator_id", "annotation"), columns, strict=True))))
+    found = candidates_of(mentions_of(rows))
     weight = np.where(found.labels[found.label] == "DN", 0.0, -1000.0)
     assert least <= likeliest_concentration(found, weight) <= most
 
@@ -101,7 +101,7 @@ def test_it_is_as_sure_as_it_is_right(crowd):
     excess = {}
     for decisions in ("separate", "joint"):
         fit = cs.fit("mpa", crowd, draws=200, decisions=decisions)
-        table = fit.truth.leading()
+        table = leading(fit.truth)
         right, sure = table["label"] == gold, table["probability"]
         excess[decisions] = (sure - right).mean() / np.sqrt((sure * (1 - sure)).sum()) * len(gold)
     assert excess["separate"] > 5

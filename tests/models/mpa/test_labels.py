@@ -10,32 +10,23 @@ from numpyro.infer.util import log_density
 from scipy.special import expit
 
 import consilience as cs
-from consilience.data import Annotations, read_mentions
+from consilience.data import Annotations
 from consilience.errors import DiagnosticWarning
-from consilience.models.mpa import MODEL, Priors, canonical, cavi, draw, simulate
+from consilience.models.mpa import MODEL, Priors, cavi, simulate
 from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
-
-TOY = [
-    ("m1", "a1", "DN"), ("m1", "a2", "DN"), ("m2", "a1", "DO(m1)"), ("m2", "a2", "DO(m1)"), ("m2", "a3", "DN"),
-    ("m3", "a2", "DO(m2)"), ("m3", "a3", "DO(m1)"), ("m3", "a1", "DO(m2)"),
-]  # fmt: skip
-
-
-def toy():
-    names = ("mention_id", "annotator_id", "annotation")
-    return read_mentions(dict(zip(names, zip(*TOY, strict=True), strict=True)))
+from tests.models.mpa.mentions import TOY, mentions_of
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return cs.fit("mpa", toy(), draws=400)
+    return cs.fit("mpa", mentions_of(), draws=400)
 
 
 @pytest.fixture(scope="module")
 def sampled():
     priors = Priors(sensitivity=BetaPrior(3.0, 1.0), specificity=BetaPrior(3.0, 1.0))
-    return cs.fit("mpa", toy(), priors, method="gibbs", draws=1000, chains=4)
+    return cs.fit("mpa", mentions_of(), priors, method="gibbs", draws=1000, chains=4)
 
 
 # ---- tables ----
@@ -51,7 +42,7 @@ def test_labels_of_mentions_bear_their_names(fitted):
 def test_probabilities_are_those_of_draws_of_the_parameters(fitted):
     """The softmax of the log-odds, by a loop over decisions, averaged over draws from q."""
     data, found = fitted.data, fitted.truth.candidates
-    sites = draw(fitted.posterior, data, key=jax.random.key(3), num_draws=2000)
+    sites = fitted.posterior.draws(2000, key=jax.random.key(3))
     prevalence, sensitivity, specificity = (np.asarray(sites[site], float) for site in BetaParameters._fields)
     class_ = found.tables.classes[found.tables.pair_class]
     odds = np.log(prevalence / (1 - prevalence))[:, class_]
@@ -85,9 +76,7 @@ def test_profiles_of_annotators(fitted):
 
 
 def test_a_mention_with_two_likely_labels_is_ambiguous():
-    rows = TOY + [("m4", "a1", "DO(m1)"), ("m4", "a2", "DO(m2)")]
-    names = ("mention_id", "annotator_id", "annotation")
-    data = read_mentions(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    data = mentions_of([*TOY, ("m4", "a1", "DO(m1)"), ("m4", "a2", "DO(m2)")])
     fitted = cs.fit("mpa", data, Priors(prevalence=BetaPrior(40.0, 2.0)))
     table, candidates = fitted.ambiguous(), fitted.candidates()
     likely = candidates[candidates["phi"] > 0.5].groupby("item").size()
@@ -106,7 +95,7 @@ def test_no_ambiguous_mention_is_an_empty_table(fitted):
 
 def test_draws_of_labels_are_candidates_in_proportion(sampled):
     truth, table = sampled.truth, sampled.candidates()
-    drawn = np.concatenate([np.asarray(block.values)[: block.num_items] for block in truth.labels()])
+    drawn = np.concatenate([block.real for block in truth.labels()])
     found = truth.candidates
     frequency = (drawn[found.item] == found.label[:, None]).mean(1)
     assert frequency.sum() == pytest.approx(3)
@@ -130,9 +119,13 @@ def test_the_last_of_equal_candidates_is_the_authors():
 sweep = jax.jit(cavi.step)
 
 
+def canonical(samples, data, priors=None):
+    return MODEL.sites.canonical(samples, MODEL.resolve(data, priors))
+
+
 def mirrored_run(priors, data):
     """Return the posterior from a start that is against all annotators, and the one from the usual start."""
-    problem = cavi.prepare(data, priors)
+    problem = cavi.prepare(MODEL.resolve(data, priors))
     results = []
     for head_start in (0.9, 1.1):
         state = cavi.start(None, problem)
@@ -149,9 +142,9 @@ def test_a_mirror_image_is_turned_and_said():
     with jax.enable_x64(True):
         wrong, right = mirrored_run(Priors(), data)
         with pytest.warns(DiagnosticWarning, match="exchanged"):
-            turned = canonical(wrong, data, Priors())
+            turned = canonical(wrong, data)
         assert turned.keys() == right.keys()
-        again = canonical(turned, data, Priors())
+        again = canonical(turned, data)
     for site in (*BetaParameters._fields, "log_odds"):
         np.testing.assert_array_equal(again[site], turned[site])
         assert np.corrcoef(turned[site].ravel(), right[site].ravel())[0, 1] > 0.9
@@ -184,7 +177,7 @@ def test_draws_are_turned_one_by_one():
         return ((values["sensitivity"] + values["specificity"] - 1) * weight).sum(2)
 
     samples["sensitivity"][0], samples["specificity"][0] = 0.9, 0.8
-    turned = canonical(samples, data, Priors())
+    turned = canonical(samples, data)
     assert (youden(turned) >= 0).all()
     better = youden(samples) >= 0
     assert better[0].all()
@@ -254,6 +247,4 @@ def test_the_density_of_mentions_is_traced():
 
 
 def mentions_with_gold():
-    names = ("mention_id", "annotator_id", "annotation")
-    columns = dict(zip(names, zip(*TOY, strict=True), strict=True))
-    return read_mentions(columns | {"gold": ["NR" if row[0] == "m1" else "" for row in TOY]})
+    return mentions_of([(*row, "NR" if row[0] == "m1" else "") for row in TOY])

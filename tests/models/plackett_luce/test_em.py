@@ -9,6 +9,7 @@ from scipy import optimize
 
 from consilience.data import Rankings
 from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.models.plackett_luce import MODEL
 from consilience.models.plackett_luce.em import EM, maximum_likelihood
 from consilience.models.plackett_luce.likelihood import log_likelihood
 from consilience.models.plackett_luce.priors import OneClass, Priors
@@ -40,9 +41,8 @@ def random_rankings(seed, num_items=40):
     return rankings([[report() for _ in range(rng.integers(1, 6))] for _ in range(num_items)])
 
 
-def prepare(data, priors=None, reliability=1.0, **options):
-    options = {"tempering": "likelihood", "alpha_split": 1.0} | options
-    return EM.prepare(data, priors or Priors(), reliability=reliability, **options)
+def prepare(data, priors=None, reliability=1.0, **settings):
+    return EM.prepare(MODEL.resolve(data, priors, {"reliability": reliability, **settings}))
 
 
 step = jax.jit(EM.step)

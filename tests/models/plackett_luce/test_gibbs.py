@@ -14,6 +14,7 @@ from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
 from consilience.inference.diagnostics import r_hat
 from consilience.inference.gibbs import run_gibbs
+from consilience.models.plackett_luce import MODEL
 from consilience.models.plackett_luce.gibbs import GIBBS
 from consilience.models.plackett_luce.priors import OneClass, Priors
 
@@ -34,8 +35,8 @@ def rankings(cases, num_classes):
     return Rankings.from_nested(cases, classes=[f"class {code}" for code in range(num_classes)])
 
 
-def problem_of(data, priors, reliability=1.0):
-    return GIBBS.prepare(data, priors, reliability=reliability, tempering="likelihood", alpha_split=1.0)
+def problem_of(data, priors, reliability=1.0, **settings):
+    return GIBBS.prepare(MODEL.resolve(data, priors, {"reliability": reliability, **settings}))
 
 
 @jax.jit
@@ -249,8 +250,9 @@ def test_a_sweep_keeps_the_joint_distribution():
     """Truth and reports are a draw from the joint law; so must be the reports and what sweeps make of the truth."""
     alpha = 0.7
     data, values = simulated(np.random.default_rng(0), 20_000, alpha, [1, 3])
-    problem = problem_of(data, Priors.exchangeable(alpha))
-    at_truth = GIBBS.state_at(values, data, problem)
+    resolved = MODEL.resolve(data, Priors.exchangeable(alpha))
+    problem = GIBBS.prepare(resolved)
+    at_truth = GIBBS.at(values, resolved, problem)
     sweep = jax.jit(GIBBS.sweep)
     after = sweep(jax.random.key(2), sweep(jax.random.key(1), at_truth, problem), problem)
     wins = np.bincount(data.entry[np.asarray(data.block) == 0], minlength=data.num_entries)
@@ -316,11 +318,9 @@ def test_a_large_reliability_with_pairs():
     ],
 )
 def test_where_the_updates_do_not_hold(options, reason):
-    defaults = {"case": P3, "priors": Priors(), "reliability": 1.0, "tempering": "likelihood", "alpha_split": 1.0}
-    given = defaults | options
-    data = rankings([given.pop("case")], 7)
+    given = {"case": P3, "priors": Priors()} | options
     with pytest.raises(NotConjugate, match=reason):
-        GIBBS.prepare(data, given.pop("priors"), **given)
+        problem_of(rankings([given.pop("case")], 7), **given)
 
 
 def test_a_fractional_reliability_needs_no_ties():

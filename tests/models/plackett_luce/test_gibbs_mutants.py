@@ -41,20 +41,21 @@ def simulated(seed, reports):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulation, "DESIGN", design)
         names = ("num_annotators", "num_classes", "num_items")
-        return simulation.simulate(jax.random.key(seed), PRIORS, **dict(zip(names, sizes, strict=True)))
+        return MODEL.simulate(jax.random.key(seed), PRIORS, **dict(zip(names, sizes, strict=True)))
 
 
-log_likelihood = jax.jit(MODEL.log_likelihood)
+log_likelihood = jax.jit(MODEL.simulation.log_likelihood)
 
 
-def functions(state, problem, data):
+def functions(state, problem, resolved):
     """Return functions of an item's weights and reports: plausibilities where named, the others', the likelihood."""
     sites = {site: np.asarray(value, float) for site, value in gibbs.sites(state, problem).items()}
+    data = resolved.data
     named = np.zeros((data.num_items, data.num_classes))
     named[data.entry_item, data.entry_class] = sites["plausibility"]
     quantities = {f"plausibility {k}": named[:, k] for k in range(data.num_classes)}
     quantities |= {"other": sites["other"], "largest": named.max(axis=1)}
-    quantities["log likelihood"] = np.asarray(log_likelihood(sites, data), float)
+    quantities["log likelihood"] = np.asarray(log_likelihood(sites, resolved), float)
     return with_second_moments(quantities)
 
 
@@ -69,15 +70,16 @@ def right_sweeps(key, state, problem):
 def joint_test(seed, reports, change=None, sweeps=right_sweeps, reliability=1.0):
     """Run the test on given data, with another problem or another sweep."""
     data, values = simulated(seed, reports)
-    problem = gibbs.prepare(data, PRIORS, reliability=reliability)
+    problem = gibbs.prepare(MODEL.resolve(data, PRIORS, {"reliability": reliability}))
+    resolved = MODEL.resolve(data, PRIORS)
     if change is not None:
         problem = change(problem, data)
     return joint_distribution_test(
         jax.random.key(seed + 100),
-        lambda key: (gibbs.state_at(values, data, problem), data),
+        lambda key: (gibbs.at(values, resolved, problem), data),
         lambda key, state, data: sweeps(key, state, problem),
         lambda key, state, data: (state, data),
-        lambda state, data: functions(state, problem, data),
+        lambda state, data: functions(state, problem, resolved),
         rounds=1,
     )
 

@@ -7,9 +7,10 @@ from scipy import stats
 
 from consilience.data import Rankings
 from consilience.errors import UnsupportedRequest
+from consilience.models.plackett_luce import simulate
 from consilience.models.plackett_luce.likelihood import log_likelihood
 from consilience.models.plackett_luce.priors import OneClass, PerUnnamedClass, Priors
-from consilience.models.plackett_luce.simulation import DESIGN, simulate
+from consilience.models.plackett_luce.simulation import DESIGN
 
 WEIGHT = np.array([3.0, 0.2, 1.0, 0.7, 1.6])
 NUM_REPORTS = 20_000

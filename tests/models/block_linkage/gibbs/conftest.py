@@ -1,10 +1,14 @@
 """Small linkage problems whose partitions can all be gone through."""
 
+import dataclasses
 import functools
+import inspect
+import types
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numba
 import numpy as np
 import pytest
 
@@ -13,7 +17,7 @@ from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 
 
 class Small(NamedTuple):
-    """A problem without layout, hyperparameters to hold fixed, all its partitions and how probable each is."""
+    """A problem, hyperparameters to hold fixed, all its partitions and how probable each is."""
 
     problem: LinkProblem
     state: State
@@ -47,17 +51,15 @@ def small_problem():
         ]
         partition = np.stack([_named(labels) for labels in partition])
         state = State(
-            jnp.arange(number, dtype=jnp.int32), *(jnp.asarray(part) for part in (share, distortion)),
-            jnp.asarray(intensity), jnp.asarray(size_share),
-            None if class_share is None else jnp.asarray(class_share),
+            np.arange(number, dtype=np.int32), share, distortion, np.asarray(intensity), size_share,
+            None if class_share is None else np.asarray(class_share),
         )  # fmt: skip
         problem = LinkProblem(
-            value=jnp.asarray(codes, jnp.int32), field=jnp.asarray(field, jnp.int32),
-            source=jnp.asarray(source, jnp.int32), first_neighbour=jnp.asarray(first, jnp.int32),
-            neighbour=jnp.asarray(pairs[:, 1], jnp.int32), layout=None, value_concentration=jnp.asarray(0.3),
-            distortion=jnp.tile(jnp.array([1.0, 9.0]), (len(distortion), 1)), intensity=jnp.array([1.0, 0.1]),
-            size_share=jnp.ones(len(size_share)), form="scan",
-            class_share=None if class_share is None else jnp.ones(len(class_share)),
+            value=codes.astype(np.int32), field=field.astype(np.int32), source=source.astype(np.int32),
+            first_neighbour=first.astype(np.int32), neighbour=pairs[:, 1].astype(np.int32),
+            value_concentration=np.asarray(0.3), distortion=np.tile([1.0, 9.0], (len(distortion), 1)),
+            intensity=np.array([1.0, 0.1]), size_share=np.ones(len(size_share)),
+            class_share=None if class_share is None else np.ones(len(class_share)),
         )  # fmt: skip
         return Small(problem, state, partition, np.array(weight) / np.sum(weight))
 
@@ -138,20 +140,20 @@ def assert_leaves_invariant():
     all records alone, which shows that they reach all partitions.
     """
 
-    def check(redraw, small, *, num_chains=20_000, sweeps=6, seed=0, alone=False):
+    def check(sweep, small, *, num_chains=20_000, sweeps=6, seed=0, alone=False):
         generator = np.random.default_rng(seed)
         begun = small.partition[generator.choice(len(small.partition), num_chains, p=small.probability)]
         if alone:
             begun = np.tile(small.state.cluster, (num_chains, 1))
 
-        def chain(key, cluster):
-            def sweep(number, cluster):
-                return redraw(jax.random.fold_in(key, number), small.state._replace(cluster=cluster), small.problem)
-
-            return jax.lax.fori_loop(0, sweeps, sweep, cluster)
-
-        keys = jax.random.split(jax.random.key(seed), num_chains)
-        ended = np.asarray(jax.jit(jax.vmap(chain))(keys, begun))
+        state, graph = small.state, small.problem
+        shares = (state.value_share, state.distortion, float(state.intensity), state.size_share)
+        if state.class_share is not None:
+            shares = (*shares, state.class_share)
+        given = (*shares, graph.value, graph.field, graph.source, graph.first_neighbour, graph.neighbour)
+        uniform, ended = generator.random((num_chains, sweeps, begun.shape[1])), begun.copy()
+        chains = _chains if isinstance(sweep, types.FunctionType) else numba.njit(_chains)
+        chains(sweep, uniform, ended, given)
         code = {tuple(labels): number for number, labels in enumerate(small.partition.tolist())}
         counts = np.bincount([code[tuple(labels)] for labels in ended.tolist()], minlength=len(small.partition))
         chance = generator.multinomial(num_chains, small.probability, size=500)
@@ -163,3 +165,32 @@ def assert_leaves_invariant():
         assert (ended != begun).any(axis=1).mean() > 0.3
 
     return check
+
+
+def _chains(sweep, uniform, cluster, given):
+    """Sweep chains one after another; in machine code where the sweep is."""
+    for chain in range(len(cluster)):
+        for step in range(uniform.shape[1]):
+            cluster[chain] = sweep(uniform[chain, step], cluster[chain], *given)
+
+
+@pytest.fixture
+def swept():
+    """Return a function that sweeps chains with records of their own, ``(set, …)``: links set by set, then the rest."""
+
+    def run(links, rest, state, problem, value, sweeps):
+        def one(key, cluster, state, value):
+            return rest(key, cluster, state, dataclasses.replace(jax.tree.map(jnp.asarray, problem), value=value))
+
+        links, rest_of_all = inspect.unwrap(links), jax.jit(jax.vmap(one))
+        random, graph = np.random.default_rng(0), {**vars(problem)}
+        for step in range(sweeps):
+            drawn = []
+            for number, own in enumerate(value):
+                chain = State(*(None if part is None else part[number] for part in state))
+                drawn.append(links(random, chain, types.SimpleNamespace(**graph | {"value": own})))
+            keys = jax.random.split(jax.random.key(step), len(value))
+            state = jax.tree.map(np.asarray, rest_of_all(keys, np.stack(drawn), state, value))
+        return state
+
+    return run

@@ -1,7 +1,5 @@
 """What is drawn with error classes given the links, and all of it: against explicit sums and the joint distribution."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +10,8 @@ from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.gibbs import error_classes
 from consilience.models.block_linkage.gibbs.error_classes import draw_class_counts
 from consilience.models.block_linkage.gibbs.hyperparameters import draw_given_counts
+from consilience.models.block_linkage.gibbs.links import redraw_links
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
-from consilience.models.block_linkage.gibbs.sampler import sweep
 from consilience.models.block_linkage.parameters import Parameters
 
 SHARE = np.array([0.6, 0.3, 0.1, 0.6, 0.25, 0.15])
@@ -160,7 +158,7 @@ def functions_of(state, value):
     return np.stack(columns, axis=1)
 
 
-def largest_z(one_sweep=sweep, *, num_sets=20_000, sweeps=4):
+def largest_z(swept, *, num_sets=20_000, sweeps=4):
     """Return the largest |z| of the statistics, after some sweeps against before.
 
     Parameters and records are drawn from the prior, so that sweeps of a right sampler leave all their statistics as
@@ -171,25 +169,16 @@ def largest_z(one_sweep=sweep, *, num_sets=20_000, sweeps=4):
         edges = np.array([(one, other) for one in range(NUMBER) for other in range(NUMBER) if one != other], np.int32)
         problem = LinkProblem(
             value=value[0], field=FIELD.astype(np.int32), source=np.arange(NUMBER, dtype=np.int32),
-            first_neighbour=np.arange(NUMBER + 1, dtype=np.int32) * (NUMBER - 1), neighbour=edges[:, 1], layout=None,
-            form="compiled", **PRIOR,
+            first_neighbour=np.arange(NUMBER + 1, dtype=np.int32) * (NUMBER - 1), neighbour=edges[:, 1], **PRIOR,
         )  # fmt: skip
-
-        def chain(key, state, value):
-            own = dataclasses.replace(jax.tree.map(jnp.asarray, problem), value=value)
-            return jax.lax.fori_loop(
-                0, sweeps, lambda step, state: one_sweep(jax.random.fold_in(key, step), state, own), state
-            )
-
-        after = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), num_sets), state, value)
-        moved = functions_of(jax.tree.map(np.asarray, after), value) - functions_of(state, value)
+        after = swept(redraw_links, error_classes.draw_class_hyperparameters, state, problem, value, sweeps)
+        moved = functions_of(after, value) - functions_of(state, value)
     return np.abs(moved.mean(axis=0) / (moved.std(axis=0) / np.sqrt(num_sets))).max()
 
 
-def test_the_joint_distribution():
+def test_the_joint_distribution(swept):
     """Geweke (2004), Getting it right; given the number of records."""
-    pytest.importorskip("numba")
-    assert largest_z() < 5
+    assert largest_z(swept) < 5
 
 
 def _never_again(key, other):
@@ -219,10 +208,9 @@ def _classes_by_prior(key, cluster, counts, problem):
     ids=["never again", "once more", "of the other value", "classes by prior"],
 )  # fmt: skip
 @pytest.mark.slow
-def test_the_joint_distribution_catches_mistakes(name, wrong, monkeypatch):
-    pytest.importorskip("numba")
+def test_the_joint_distribution_catches_mistakes(name, wrong, swept, monkeypatch):
     monkeypatch.setattr(error_classes, name, wrong)
-    assert largest_z() > 6
+    assert largest_z(swept) > 6
 
 
 def test_times_again_are_geometric():

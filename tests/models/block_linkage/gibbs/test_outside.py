@@ -9,7 +9,7 @@ from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, links_outside, outside_warning
 from consilience.models.block_linkage.gibbs.problem import wide_pairs
 from consilience.models.block_linkage.model import linkable, members_by_size
-from consilience.models.partition import first_members, pairs_together
+from consilience.models.truth.partitions import first_members, pairs_together
 
 
 def linked_in(records, threshold):
@@ -89,5 +89,5 @@ def test_a_warning_where_it_matters():
     """Beyond a tenth of the standard deviation."""
     assert outside_warning(LinksOutside(0.5, 0.999), 6.0, 10.0) == []
     (warned,) = outside_warning(LinksOutside(0.7, 0.999), 6.0, 8.0)
-    assert "expects 0.7 links among pairs that could not be linked" in warned
-    assert "raise the option wide, now 8" in warned
+    assert "expects 0.7 links among pairs that could not be linked" in warned.text
+    assert "raise wide=, now 8" in warned.words()

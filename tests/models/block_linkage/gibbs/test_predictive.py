@@ -6,7 +6,7 @@ from scipy import stats
 
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.predictive import predictive_check
-from consilience.models.partition import first_members
+from consilience.models.truth.partitions import first_members
 
 
 def draws_of(records, values, number=100):

@@ -13,9 +13,9 @@ import consilience as cs
 from consilience.errors import ConsilienceWarning, DiagnosticWarning, NotConjugate, UnsupportedRequest
 from consilience.models.block_linkage import MODEL, Priors, simulate
 from consilience.models.block_linkage.gibbs.hyperparameters import Counts, draw_fields, draw_hyperparameters
+from consilience.models.block_linkage.gibbs.links import redraw_links
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.sampler import prepare, start, sweep, wide_threshold
-from consilience.models.block_linkage.gibbs.scan import redraw_scan, scan_layout
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 
 
@@ -27,7 +27,7 @@ def records():
 def quietly(records, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiagnosticWarning)
-        return cs.fit("block-linkage", records, method="gibbs", **{"warmup": 100, "links": "scan"} | settings)
+        return cs.fit("block-linkage", records, method="gibbs", **{"warmup": 100} | settings)
 
 
 @pytest.fixture(scope="module")
@@ -43,29 +43,32 @@ def test_a_field_that_is_empty_in_every_record_changes_nothing(records, empty):
     size[empty] = 0
     without = records.replace(value=value, first_value=np.append(0, np.cumsum(size)), num_values=int(size.sum()))
     found = quietly(without, draws=20, warmup=20, chains=2)
-    assert all(np.isfinite(values).all() for values in found.posterior.values())
+    assert all(np.isfinite(values).all() for values in found.posterior.chains.values())
     assert found.num_entities().value > 0
 
 
-def test_without_numba_the_slower_form_is_not_taken_in_silence(monkeypatch):
+def prepared(records, priors=None, **settings):
+    return prepare(MODEL.resolve(records, priors, settings))
+
+
+def test_without_numba_links_are_not_drawn_slowly_in_silence(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for number, form in ((600, "scan"), (3100, "pairs")):
-        many = simulate(3, num_records=number, num_values=(61, 83, 40, 12))[0]
-        with pytest.warns(ConsilienceWarning, match=rf"in the form '{form}'.*pip install 'consilience\[compiled\]'"):
-            assert prepare(many, Priors()).form == form
+    many = simulate(3, num_records=600, num_values=(61, 83, 40, 12))[0]
+    with pytest.warns(ConsilienceWarning, match=r"drawn by Python.*pip install 'consilience\[compiled\]'"):
+        prepared(many)
 
 
 def test_sites_and_truth(fitted, records):
     """Sites are those of the NumPyro model and the clusters; the truth has the clusters that were drawn."""
-    sites = {site: values.shape for site, values in fitted.posterior.items()}
+    sites = {site: values.shape for site, values in fitted.posterior.chains.items()}
     assert sites == {
         "cluster": (2, 300, 120), "value_share": (2, 300, records.num_values), "distortion": (2, 300, 4),
         "intensity": (2, 300), "size_share": (2, 300, 6),
     }  # fmt: skip
-    cluster = fitted.posterior["cluster"].reshape(-1, 120)
+    cluster = fitted.posterior.cluster
     assert cluster.dtype == np.int32
     np.testing.assert_array_equal(fitted.truth.clusters(), cluster)
-    share = np.add.reduceat(fitted.posterior["value_share"], records.first_value[:-1], axis=2)
+    share = np.add.reduceat(fitted.posterior.value_share, records.first_value[:-1], axis=1)
     np.testing.assert_allclose(share, 1, rtol=1e-5)
     assert cs.score_partition(fitted, records)["pairwise-f1"] > 0.8
 
@@ -78,7 +81,7 @@ def test_diagnostics_are_about_numbers_not_labels(fitted):
     count = fitted.num_entities()
     assert table.loc["num_entities", "mean"] == pytest.approx(count.value)
     size = np.bincount(fitted.truth.clusters(slice(0, 1))[0])
-    first = MODEL.summarised(fitted.posterior, fitted.data)
+    first = MODEL.sites.summarised(fitted.samples(), fitted.resolved)
     assert first["num_pairs"][0, 0] == (size * (size - 1) // 2).sum()
     assert first["num_entities"][0, 0] == np.count_nonzero(size)
 
@@ -95,7 +98,7 @@ def test_the_interval_carries_its_label(fitted):
 
 
 def test_every_table(fitted):
-    for name in MODEL.tables:
+    for name in MODEL.table_names:
         assert len(fitted.table(name)), name
     lost = fitted.loss().set_index("quantity")["value"]
     assert lost["threshold"] == 10
@@ -106,17 +109,17 @@ def test_every_table(fitted):
 def test_a_saved_fit_is_the_same(fitted, tmp_path):
     fitted.save(tmp_path / "run")
     again = cs.load_fit(tmp_path / "run")
-    np.testing.assert_array_equal(again.posterior["cluster"], fitted.posterior["cluster"])
-    assert again.notes() == fitted.notes()
+    np.testing.assert_array_equal(again.posterior.cluster, fitted.posterior.cluster)
+    assert again.findings() == fitted.findings()
 
 
 def test_what_it_takes(records):
     with pytest.raises(UnsupportedRequest, match="error classes, which the likelihood 'dirichlet-multinomial'"):
-        prepare(records, Priors(), likelihood="dirichlet-multinomial")
+        prepared(records, likelihood="dirichlet-multinomial")
     from numpyro import distributions as dist
 
     with pytest.raises(NotConjugate, match="site 'distortion': the updates need a Beta prior"):
-        prepare(records, Priors(distortion=dist.Uniform()), links="scan")
+        prepared(records, Priors(distortion=dist.Uniform()))
 
 
 def test_the_graph(records, make_records):
@@ -126,22 +129,19 @@ def test_the_graph(records, make_records):
     value[0, 0] = -1
     assert wide_threshold(make_records(value)) == 12
     assert wide_threshold(make_records(value), 7.0) == 7
-    problem = prepare(records, Priors(), wide=5.0, links="scan")
+    problem = prepared(records, wide=5.0)
     pairs = wide_pairs(records, threshold=5.0)
     assert problem.first_neighbour[-1] == 2 * len(pairs.first) < 2 * len(wide_pairs(records, threshold=10.0).first)
     for one, other in zip(pairs.first[:20], pairs.second[:20], strict=True):
         begin, end = problem.first_neighbour[one : one + 2]
         assert other in problem.neighbour[begin:end]
-    across = prepare(records, Priors(), restriction="across", links="scan")
+    across = prepared(records, restriction="across")
     np.testing.assert_array_equal(across.source, records.source)
     assert len(np.unique(problem.source)) == records.num_records
 
 
 def test_data_of_like_size_share_a_program():
-    problems = [
-        prepare(simulate(seed, num_records=200, num_values=(40, 30, 20, 12))[0], Priors(), links="compiled")
-        for seed in (1, 2)
-    ]
+    problems = [prepared(simulate(seed, num_records=200, num_values=(40, 30, 20, 12))[0]) for seed in (1, 2)]
     assert len({int(problem.first_neighbour[-1]) for problem in problems}) == 2, "else the test would tell nothing"
     shapes = [jax.tree.map(np.shape, dataclasses.asdict(problem)) for problem in problems]
     assert shapes[0] == shapes[1]
@@ -159,18 +159,18 @@ def test_no_two_records_of_a_file(records):
 def test_priors_of_values(records):
     """None stands for the most probable concentration of each field; a number is taken as it is."""
     learned = most_probable_concentration(np.asarray(records.value), np.asarray(records.first_value))
-    found = prepare(records, Priors(), links="scan").value_concentration
+    found = prepared(records).value_concentration
     np.testing.assert_allclose(found[: len(learned)], learned, rtol=1e-6)
     assert (found > 0).all()
-    assert prepare(records, Priors(value_share=2.0), links="scan").value_concentration == 2.0
+    assert prepared(records, Priors(value_share=2.0)).value_concentration == 2.0
 
 
 @pytest.mark.parametrize("double", [False, True])
 def test_a_sweep_in_both_precisions(records, double):
     with jax.enable_x64(double):
-        problem = jax.device_put(prepare(records, Priors(), links="scan"))
-        state = start(jax.random.key(0), problem)
-        after = jax.jit(sweep)(jax.random.key(1), state, problem)
+        problem, random = prepared(records), np.random.default_rng(0)
+        state = start(random, problem)
+        after = sweep(random, state, problem)
     for values, type_ in zip(jax.tree.leaves(after), jax.tree.leaves(state), strict=True):
         assert values.dtype == type_.dtype
         assert np.isfinite(values).all()
@@ -239,7 +239,7 @@ def functions_of(state, value):
     return np.stack(columns, axis=1)
 
 
-def largest_z(one_sweep, *, num_sets=20_000, sweeps=2):
+def largest_z(swept, *, links=redraw_links, rest=draw_hyperparameters, num_sets=20_000, sweeps=2):
     """Return the largest |z| of the statistics, after some sweeps against before.
 
     Parameters and records are drawn from the prior, so that sweeps of a right sampler leave all their statistics as
@@ -249,46 +249,23 @@ def largest_z(one_sweep, *, num_sets=20_000, sweeps=2):
         state, value = drawn_from_the_prior(num_sets)
         edges = np.array([(one, other) for one in range(NUMBER) for other in range(NUMBER) if one != other])
         first = np.arange(NUMBER + 1) * (NUMBER - 1)
-        layout = scan_layout(first, edges[:, 1])
         problem = LinkProblem(
             value=value[0], field=FIELD, source=np.arange(NUMBER), first_neighbour=first, neighbour=edges[:, 1],
-            layout=layout, form="scan", **PRIOR,
+            **PRIOR,
         )  # fmt: skip
-
-        def chain(key, state, value):
-            own = dataclasses.replace(jax.tree.map(jnp.asarray, problem), value=value)
-            return jax.lax.fori_loop(
-                0, sweeps, lambda step, state: one_sweep(jax.random.fold_in(key, step), state, own), state
-            )
-
-        after = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), num_sets), state, value)
-        moved = functions_of(jax.tree.map(np.asarray, after), value) - functions_of(state, value)
+        after = swept(links, rest, state, problem, value, sweeps)
+        moved = functions_of(after, value) - functions_of(state, value)
     return np.abs(moved.mean(axis=0) / (moved.std(axis=0) / np.sqrt(num_sets))).max()
 
 
-def test_the_joint_distribution():
+def test_the_joint_distribution(swept):
     """Geweke (2004), Getting it right; given the number of records."""
-    assert largest_z(sweep) < 5
-
-
-def _with(**changed):
-    """Return a sweep of which a part is changed."""
-
-    def mutant(key, state, problem):
-        key_links, key_rest = jax.random.split(key)
-        cluster = changed.get("links", redraw_scan)(key_links, state, problem)
-        return changed.get("rest", _rest)(key_rest, cluster, state, problem)
-
-    return mutant
-
-
-def _rest(key, cluster, state, problem):
-    return draw_hyperparameters(key, cluster, state.value_share, state.distortion, problem)
+    assert largest_z(swept) < 5
 
 
 def _every_value_once(key, cluster, state, problem):
     """Count every value that a record shows for θ: what plug-in shares of the records do."""
-    drawn = _rest(key, cluster, state, problem)
+    drawn = draw_hyperparameters(key, cluster, state, problem)
     counts = Counts(jnp.zeros(7).at[problem.value].add(problem.value >= 0), jnp.zeros((2, 2)))
     share, _ = draw_fields(key, counts, problem.field, problem.value_concentration, problem.distortion)
     return drawn._replace(value_share=share)
@@ -296,7 +273,7 @@ def _every_value_once(key, cluster, state, problem):
 
 def _agreeing_is_never_distorted(key, cluster, state, problem):
     """Take every record for distorted that differs from the first one of its cluster, and no other."""
-    drawn, first = _rest(key, cluster, state, problem), problem.value[cluster]
+    drawn, first = draw_hyperparameters(key, cluster, state, problem), problem.value[cluster]
     both = (problem.value >= 0) & (first >= 0) & (cluster != np.arange(NUMBER))[:, None]
     same = problem.value == first
     counts = jnp.stack([(both & ~same).sum(axis=0), (both & same).sum(axis=0)], axis=1)
@@ -308,28 +285,28 @@ def _agreeing_is_never_distorted(key, cluster, state, problem):
 def _one_entity_fewer(key, cluster, state, problem):
     """Draw m as if there were an entity fewer."""
     rate = problem.intensity - jnp.array([1.0, 0.0])
-    return _rest(key, cluster, state, dataclasses.replace(problem, intensity=rate))
+    return draw_hyperparameters(key, cluster, state, dataclasses.replace(problem, intensity=rate))
 
 
-def _without_sizes(key, state, problem):
+def _without_sizes(random, state, problem):
     """Forget the factor n + 1 of joining."""
-    weight = state.size_share / jnp.cumprod(jnp.arange(1.0, LARGEST + 1))
-    return redraw_scan(key, state._replace(size_share=weight), problem)
+    weight = state.size_share / np.cumprod(np.arange(1.0, LARGEST + 1))
+    return redraw_links(random, state._replace(size_share=weight), problem)
 
 
-def _with_values_of_records(key, state, problem):
+def _with_values_of_records(random, state, problem):
     """Take values for equally common."""
-    return redraw_scan(key, state._replace(value_share=1 / jnp.asarray(VALUES, float)[FIELD]), problem)
+    return redraw_links(random, state._replace(value_share=1 / np.asarray(VALUES, float)[FIELD]), problem)
 
 
 @pytest.mark.parametrize(
     "mutant",
     [
-        _with(rest=_every_value_once), _with(rest=_agreeing_is_never_distorted), _with(rest=_one_entity_fewer),
-        _with(links=_without_sizes), _with(links=_with_values_of_records),
+        dict(rest=_every_value_once), dict(rest=_agreeing_is_never_distorted), dict(rest=_one_entity_fewer),
+        dict(links=_without_sizes), dict(links=_with_values_of_records),
     ],
     ids=["every-value", "agreeing", "one-fewer", "sizes", "equal-values"],
 )  # fmt: skip
 @pytest.mark.slow
-def test_the_joint_distribution_catches_mistakes(mutant):
-    assert largest_z(mutant) > 6
+def test_the_joint_distribution_catches_mistakes(mutant, swept):
+    assert largest_z(swept, **mutant) > 6

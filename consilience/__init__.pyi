@@ -1,0 +1,743 @@
+# Written by .ci/stubs from the table of names and the registry; do not edit.
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, overload
+
+import pandas
+
+from consilience._version import __version__ as __version__
+from consilience.data import Annotations as Annotations
+from consilience.data import Chains as Chains
+from consilience.data import ClassMap as ClassMap
+from consilience.data import Mentions as Mentions
+from consilience.data import Partition as Partition
+from consilience.data import Predictions as Predictions
+from consilience.data import Rankings as Rankings
+from consilience.data import Ratings as Ratings
+from consilience.data import Records as Records
+from consilience.data import load as load
+from consilience.data import read_annotations as read_annotations
+from consilience.data import read_class_map as read_class_map
+from consilience.data import read_conll as read_conll
+from consilience.data import read_constraints as read_constraints
+from consilience.data import read_mas_xml as read_mas_xml
+from consilience.data import read_mentions as read_mentions
+from consilience.data import read_partition as read_partition
+from consilience.data import read_predictions as read_predictions
+from consilience.data import read_rankings as read_rankings
+from consilience.data import read_ratings as read_ratings
+from consilience.data import read_records as read_records
+from consilience.data import write_conll as write_conll
+from consilience.data import write_mentions as write_mentions
+from consilience.data import write_records as write_records
+from consilience.inference.fitting import Fit as Fit
+from consilience.inference.saved import load_fit as load_fit
+from consilience.evaluation.adjustment import adjusted as adjusted
+from consilience.evaluation.agreement import Agreement as Agreement
+from consilience.evaluation.agreement import PosteriorAgreement as PosteriorAgreement
+from consilience.evaluation.agreement import agreement as agreement
+from consilience.evaluation.certainties import expected_risk as expected_risk
+from consilience.evaluation.comparison import Comparison as Comparison
+from consilience.evaluation.comparison import compare as compare
+from consilience.evaluation.coreference_scores import CoreferenceScores as CoreferenceScores
+from consilience.evaluation.coreference_scores import score_coreference as score_coreference
+from consilience.evaluation.classes import Metric as Metric
+from consilience.evaluation.partition_scores import PartitionScores as PartitionScores
+from consilience.evaluation.partition_scores import entity_probability as entity_probability
+from consilience.evaluation.partition_scores import expected_scores as expected_scores
+from consilience.evaluation.partition_scores import num_entities as num_entities
+from consilience.evaluation.partition_scores import score_partition as score_partition
+from consilience.evaluation.another_label import next_labels as next_labels
+from consilience.evaluation.scores import Score as Score
+from consilience.evaluation.scores import correlation as correlation
+from consilience.evaluation.silver import SilverChains as SilverChains
+from consilience.evaluation.silver import silver_chains as silver_chains
+from consilience.models.mpa.scenarios import simulate_mentions as simulate_mentions
+from consilience.models.block_linkage.simulation import simulate_records as simulate_records
+from consilience.evaluation.annotator_scores import annotator_agreement as annotator_agreement
+from consilience.evaluation.annotator_scores import annotator_overlap as annotator_overlap
+from consilience.sweeping import sweep as sweep
+from consilience.checking import Check as Check
+from consilience.checking import check as check
+from consilience.reporting import report as report
+from consilience.inference.checkpoints import Checkpoint
+from consilience.models.interface import Model
+from consilience.inference.loop import Progress
+from consilience.models.block_linkage.likelihood import Likelihood
+
+
+Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]] | pandas.DataFrame
+"""What a contract is read from: a path, columns, rows or a data frame."""
+
+class DirichletFit(Fit):
+    """A fit of `dirichlet`: plausibilities of single labels, with an exact Dirichlet posterior."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most plausible label of each item, and how sure that is."""
+
+class NormalInverseGammaFit(Fit):
+    """A fit of `normal-inverse-gamma`: ratings on a scale, on which side of a threshold the mean lies, with an exact posterior."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The side of the threshold on which each item's mean lies, and how sure that is."""
+
+    def means(self) -> pandas.DataFrame:
+        """The mean of each item, and its variance."""
+
+class MajorityVoteFit(Fit):
+    """A fit of `majority-vote`: the label that most annotators gave, ties at random, a point estimate."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The winner of each item, of tied ones the lowest code."""
+
+    def shares(self) -> pandas.DataFrame:
+        """The votes for each label of each item, most votes first."""
+
+    def annotators(self) -> pandas.DataFrame:
+        """How often each annotator gave the label that won."""
+
+    def accuracy(self) -> pandas.DataFrame:
+        """Accuracy of majority vote against gold labels, ties broken at random."""
+
+class DawidSkeneFit(Fit):
+    """A fit of `dawid-skene`: labels by annotators who each have a confusion matrix."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most probable label of each item."""
+
+    def probabilities(self) -> pandas.DataFrame:
+        """How probable each label of each item is."""
+
+    def annotators(self) -> pandas.DataFrame:
+        """How often each annotator is right on an item drawn by the prevalence."""
+
+    def confusion(self, *, annotators: Any = ...) -> pandas.DataFrame:
+        """How probably an annotator gives an item of a class a label."""
+
+    def crowd(self) -> pandas.DataFrame:
+        """How the crowd as a whole labels items of each class."""
+
+    def prevalence(self) -> pandas.DataFrame:
+        """The shares of the classes among items."""
+
+class MaceFit(Fit):
+    """A fit of `mace`: annotators who know the label or guess (MACE), by variational Bayes as published, Gibbs or EM."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most probable label of each item."""
+
+    def probabilities(self) -> pandas.DataFrame:
+        """How probable each label of each item is."""
+
+    def annotators(self) -> pandas.DataFrame:
+        """How often each annotator is right, and how often she knows the label."""
+
+    def guesses(self, *, annotators: Any = ...) -> pandas.DataFrame:
+        """What each annotator says when she guesses."""
+
+class MpaFit(Fit):
+    """A fit of `mpa`: mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The label of each item and its probability among the item's candidates."""
+
+    def candidates(self) -> pandas.DataFrame:
+        """All candidates: how probably each is true by itself, and the one."""
+
+    def annotators(self) -> pandas.DataFrame:
+        """The profile of each annotator in each class on which she decided."""
+
+    def ambiguous(self) -> pandas.DataFrame:
+        """Items with several candidates that are more probably true than not."""
+
+    def hyperparameters(self) -> pandas.DataFrame:
+        """The Beta priors of the profiles, as they were given or learned."""
+
+class IrnFit(Fit):
+    """A fit of `irn`: inverse rank normalisation of partial rankings with ties, a point estimate."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most plausible label of each item, and how sure that is."""
+
+class PrirnFit(Fit):
+    """A fit of `prirn`: plausibilities of partial rankings with ties, Dirichlet around inverse rank normalisation."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most plausible label of each item, and how sure that is."""
+
+class PlackettLuceFit(Fit):
+    """A fit of `plackett-luce`: plausibilities of partial rankings with ties and unranked classes, sampled from the exact likelihood."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most plausible label of each item, and how sure that is."""
+
+    def plausibilities(self) -> pandas.DataFrame:
+        """The plausibility of each class that somebody named."""
+
+    def others(self) -> pandas.DataFrame:
+        """The summed plausibility of the classes of an item that nobody named."""
+
+class BlockLinkageFit(Fit):
+    """A fit of `block-linkage`: records of the same entity, their true values and errors summed out."""
+
+    def entities(self) -> pandas.DataFrame:
+        """The records: the entity of each in the most probable partition, named by its first record."""
+
+    def pairs(self) -> pandas.DataFrame:
+        """The pairs of records that may be of one entity, the most probable first."""
+
+    def review(self) -> pandas.DataFrame:
+        """The records whose entity is in doubt, the most doubtful first."""
+
+    def matching_sets(self) -> pandas.DataFrame:
+        """The records: of each the set of records that is most probably exactly its entity."""
+
+    def canonical(self) -> pandas.DataFrame:
+        """The true values of all entities: of each field the most probable one and the next."""
+
+    def fields(self) -> pandas.DataFrame:
+        """The fields: how many values, how many missing, and how often they are distorted."""
+
+    def patterns(self) -> pandas.DataFrame:
+        """How many entities have records in exactly these sources."""
+
+    def clusters(self) -> pandas.DataFrame:
+        """Numbers of entities with one record, two, …: of the estimate, and over the draws."""
+
+    def loss(self) -> pandas.DataFrame:
+        """What the candidates leave out, as far as the model can tell; NaN where nobody knows."""
+
+    def num_entities(self, *arguments: Any, **choice: Any) -> Any:
+        """The number of entities, with its interval."""
+
+    def expected_scores(self, *arguments: Any, **choice: Any) -> Any:
+        """Scores that the estimate is expected to have."""
+
+    def entity_probability(self, *arguments: Any, **choice: Any) -> Any:
+        """How probably some records are exactly one entity."""
+
+class DirichletEntityFit(Fit):
+    """A fit of `dirichlet-entity`: entities with Dirichlet values behind records, by the published coordinate ascent; small data."""
+
+    def entities(self) -> pandas.DataFrame:
+        """The entity of each record."""
+
+    def pairs(self) -> pandas.DataFrame:
+        """Pairs of records that may belong together; all others have next to no probability."""
+
+    def review(self) -> pandas.DataFrame:
+        """Records whose entity is in doubt, the least certain first."""
+
+    def matching_sets(self) -> pandas.DataFrame:
+        """The records: of each the set of records that is most probably exactly its entity."""
+
+    def clusters(self) -> pandas.DataFrame:
+        """Numbers of entities with one record, two, …: of the estimate, and over the draws."""
+
+    def num_entities(self, *arguments: Any, **choice: Any) -> Any:
+        """How many entities there are, with an interval."""
+
+    def expected_scores(self, *arguments: Any, **choice: Any) -> Any:
+        """Scores of the estimate that the posterior expects."""
+
+    def entity_probability(self, *arguments: Any, **choice: Any) -> Any:
+        """How probably some records are exactly one entity."""
+
+class HitMissFit(Fit):
+    """A fit of `hit-miss`: records of the same entity, links and parameters by Gibbs sampling (SMERED)."""
+
+    def entities(self) -> pandas.DataFrame:
+        """The records: the entity of each in the most probable partition, named by its first record."""
+
+    def pairs(self) -> pandas.DataFrame:
+        """The pairs of records that may be of one entity, the most probable first."""
+
+    def review(self) -> pandas.DataFrame:
+        """The records whose entity is in doubt, the most doubtful first."""
+
+    def matching_sets(self) -> pandas.DataFrame:
+        """The records: of each the set of records that is most probably exactly its entity."""
+
+    def canonical(self) -> pandas.DataFrame:
+        """The true values of all entities: of each field the most probable one and the next."""
+
+    def fields(self) -> pandas.DataFrame:
+        """The fields: how many values, how many missing, and how often they are distorted."""
+
+    def patterns(self) -> pandas.DataFrame:
+        """How many entities have records in exactly these sources."""
+
+    def clusters(self) -> pandas.DataFrame:
+        """Numbers of entities with one record, two, …: of the estimate, and over the draws."""
+
+    def loss(self) -> pandas.DataFrame:
+        """What the candidates leave out, as far as the model can tell; NaN where nobody knows."""
+
+    def num_entities(self, *arguments: Any, **choice: Any) -> Any:
+        """The number of entities, with its interval."""
+
+    def expected_scores(self, *arguments: Any, **choice: Any) -> Any:
+        """Scores that the estimate is expected to have."""
+
+    def entity_probability(self, *arguments: Any, **choice: Any) -> Any:
+        """How probably some records are exactly one entity."""
+
+class ExpertViewsFit(Fit):
+    """A fit of `expert-views`: several clusterings of the same items, from experts who judge pairs, and from features."""
+
+    def views(self) -> pandas.DataFrame:
+        """The most probable cluster of each item in every view that is used."""
+
+    def experts(self) -> pandas.DataFrame:
+        """The view of each expert, and how accurate each is."""
+
+    def view_sizes(self) -> pandas.DataFrame:
+        """How probably each view is used, by how many experts, and its clusters."""
+
+    def same_view(self) -> pandas.DataFrame:
+        """How probably two experts have the same view."""
+
+    def contradictions(self, *, limit: Any = ...) -> pandas.DataFrame:
+        """Answers against which the posterior of their pair is."""
+
+    def questions(self, *, limit: Any = ...) -> pandas.DataFrame:
+        """Pairs that are most worth an answer, and whom to ask."""
+
+    def directions(self, *, limit: Any = ...) -> pandas.DataFrame:
+        """Features that tell the clusters of each view apart."""
+
+    def restarts(self) -> pandas.DataFrame:
+        """Restarts of coordinate ascent, the best first; none after sampling."""
+
+    def predict(self, *arguments: Any, **choice: Any) -> Any:
+        """Predict the clusters of items that the fit has not seen."""
+
+    def together(self, *arguments: Any, **choice: Any) -> Any:
+        """How probably two items are together, in a view or in that of an expert."""
+
+    def partition(self, *arguments: Any, **choice: Any) -> Any:
+        """The partition of the items in one view."""
+
+    def partition_of_expert(self, *arguments: Any, **choice: Any) -> Any:
+        """The partition of the items that an expert has in mind."""
+
+    def num_views(self, *arguments: Any, **choice: Any) -> Any:
+        """How many views have an expert, with an interval."""
+
+@overload
+def fit(
+    model: Literal['dirichlet'],
+    data: Annotations | Source,
+    priors: Any = None,
+    method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    reliability: float = ...,
+    alpha: float = ...,
+) -> DirichletFit: ...
+
+@overload
+def fit(
+    model: Literal['normal-inverse-gamma'],
+    data: Ratings | Source,
+    priors: Any = None,
+    method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    threshold: float,
+) -> NormalInverseGammaFit: ...
+
+@overload
+def fit(
+    model: Literal['majority-vote'],
+    data: Annotations | Mentions | Source,
+    priors: Any = None,
+    method: Literal['auto', 'exact'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    uncertainty: Literal['ties', 'shares'] = ...,
+) -> MajorityVoteFit: ...
+
+@overload
+def fit(
+    model: Literal['dawid-skene'],
+    data: Annotations | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    diagonal: float = ...,
+) -> DawidSkeneFit: ...
+
+@overload
+def fit(
+    model: Literal['mace'],
+    data: Annotations | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    candidates: Literal['closed', 'observed'] = ...,
+    restarts: int = ...,
+    smoothing: float = ...,
+    guess_count: float = ...,
+) -> MaceFit: ...
+
+@overload
+def fit(
+    model: Literal['mpa'],
+    data: Annotations | Mentions | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    candidates: Literal['observed', 'closed'] = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    hyperparameters: Literal['fixed', 'learned'] = ...,
+    decisions: Literal['separate', 'joint'] = ...,
+    author: Literal[0, 1] = ...,
+) -> MpaFit: ...
+
+@overload
+def fit(
+    model: Literal['irn'],
+    data: Rankings | Source,
+    priors: Any = None,
+    method: Literal['auto', 'exact'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    weights: Literal['equation-14', 'published-code'] = ...,
+) -> IrnFit: ...
+
+@overload
+def fit(
+    model: Literal['prirn'],
+    data: Rankings | Source,
+    priors: Any = None,
+    method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    reliability: float = ...,
+    weights: Literal['equation-14', 'published-code'] = ...,
+    alpha: float = ...,
+) -> PrirnFit: ...
+
+@overload
+def fit(
+    model: Literal['plackett-luce'],
+    data: Rankings | Source,
+    priors: Any = None,
+    method: Literal['auto', 'gibbs', 'nuts', 'svi', 'em'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    reliability: float = ...,
+    tempering: Literal['likelihood', 'power'] = ...,
+    alpha_split: float = ...,
+    alpha: float = ...,
+    alpha_other: float = ...,
+) -> PlackettLuceFit: ...
+
+@overload
+def fit(
+    model: Literal['block-linkage'],
+    data: Records | Source,
+    priors: Any = None,
+    method: Literal['auto', 'em', 'nuts', 'gibbs'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    restriction: Literal['none', 'across', 'within'] = ...,
+    threshold: float = ...,
+    largest: int = ...,
+    wide: float = ...,
+) -> BlockLinkageFit: ...
+
+@overload
+def fit(
+    model: Literal['dirichlet-entity'],
+    data: Records | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    support: Literal['anchored', 'dense'] = ...,
+    num_entities: int = ...,
+    start: Literal['records', 'random'] = ...,
+    agree: int = ...,
+    concentration: float = ...,
+) -> DirichletEntityFit: ...
+
+@overload
+def fit(
+    model: Literal['hit-miss'],
+    data: Records | Source,
+    priors: Any = None,
+    method: Literal['auto', 'gibbs', 'nuts'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    prior: Literal['labels', 'partitions', 'entities'] = ...,
+    moves: Literal['blocks', 'split-merge'] = ...,
+    restriction: Literal['none', 'across', 'within'] = ...,
+    threshold: float = ...,
+    largest: int = ...,
+) -> HitMissFit: ...
+
+@overload
+def fit(
+    model: Literal['expert-views'],
+    data: Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    clusters: int,
+    views: int = ...,
+    restarts: int = ...,
+    responsibilities: Literal['free', 'tied'] = ...,
+    bound: Literal['tilted', 'jensen'] = ...,
+    experts: Literal['two-coin', 'symmetric', 'per-view', 'spammer'] = ...,
+    cluster: Literal['exact', 'pair', 'enumerate'] = ...,
+    standardize: Literal[0, 1] = ...,
+    concentration: float = ...,
+    weight_scale: float = ...,
+) -> ExpertViewsFit: ...
+
+@overload
+def fit(
+    model: Model | Callable[..., Any],
+    data: Any,
+    priors: Any = None,
+    method: str = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    truth: Callable[..., Any] | None = None,
+    **settings: Any,
+) -> Fit: ...
+
+@overload
+def fit(
+    model: str,
+    data: Any,
+    priors: Any = None,
+    method: Literal['auto', 'exact', 'cavi', 'gibbs', 'em', 'svi', 'nuts'] = 'auto',
+    *,
+    draws: int = ...,
+    chains: int = ...,
+    warmup: int = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+) -> Any: ...
+
+def link(sources: 'Any', *, id: 'str | None' = None, fields: 'Sequence[str] | Mapping[str, str] | None' = None, similar: 'Mapping[str, str] | None' = None, entity: 'str | None' = None, missing_values: 'Sequence[str]' = (), pairs: 'Any' = None, priors: 'Any' = None, method: 'str' = 'auto', draws: 'int' = 1000, seed: 'int' = 0, **options: 'Any') -> BlockLinkageFit: ...
+
+@overload
+def certainty(
+    fit: Fit | Any,
+    top: int = 1,
+    *,
+    of: Any = None,
+    classes_to: ClassMap | None = None,
+    by: Literal['top', 'sum'] = 'top',
+    exact: bool | None = None,
+) -> Score: ...
+
+@overload
+def certainty(
+    fit: Fit | Any,
+    top: Sequence[int],
+    *,
+    of: Any = None,
+    classes_to: ClassMap | None = None,
+    by: Literal['top', 'sum'] = 'top',
+    exact: bool | None = None,
+) -> dict[int, Score]: ...
+
+@overload
+def evaluate(
+    fit: Fit | Any,
+    predictions: Any,
+    metric: str | Metric | None = None,
+    *,
+    by: ClassMap | None = None,
+    missing: Literal['error', 'drop'] = 'error',
+    unknown: Literal['error', 'drop'] = 'error',
+    singletons: bool = True,
+    exact: bool | None = None,
+) -> Score: ...
+
+@overload
+def evaluate(
+    fit: Fit | Any,
+    predictions: Any,
+    metric: Sequence[str | Metric],
+    *,
+    by: ClassMap | None = None,
+    missing: Literal['error', 'drop'] = 'error',
+    unknown: Literal['error', 'drop'] = 'error',
+    singletons: bool = True,
+    exact: bool | None = None,
+) -> dict[str, Score]: ...

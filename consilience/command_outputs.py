@@ -1,0 +1,54 @@
+"""What a command reads and writes, by its arguments: outputs are checked against the inputs before any work."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from consilience.errors import UnsupportedRequest
+from consilience.inference.run_folder import ARRAYS, FIT_TEXT, fit_folder, holds_fit
+from consilience.output import STANDARD_OUTPUT, check_output, standard_output_for_files
+
+# Arguments that name files to read; some may name public data in their place.
+_INPUTS = (
+    "file", "files", "folder", "predictions", "key", "response", "template", "profiles", "features", "classes", "map",
+    "pairs",
+)  # fmt: skip
+
+
+def inputs_of(arguments: argparse.Namespace) -> list[Path]:
+    """Return the files and folders that a command reads; an output must replace none of them."""
+    inputs: list[Path] = []
+    for name in _INPUTS:
+        given = getattr(arguments, name, None) or ()
+        for one in map(Path, [given] if isinstance(given, str) else given):
+            inputs += _files_of_fit(fit_folder(one)) if holds_fit(fit_folder(one)) else [one]
+    return inputs
+
+
+def _files_of_fit(folder: Path) -> list[Path]:
+    """Return the files of a fit; the pages and tables beside them are none of them."""
+    return [file for file in folder.iterdir() if file.name == FIT_TEXT or ARRAYS.fullmatch(file.name)]
+
+
+@contextlib.contextmanager
+def checked_outputs(arguments: argparse.Namespace) -> Iterator[None]:
+    """Check the files that a command is to write, before its work; let one of them go to standard output.
+
+    What may be a folder is checked by the command itself.
+
+    Raises
+    ------
+    OutputRefused : where one must not be written.
+    UnsupportedRequest : where two are the same.
+    """
+    table, other = getattr(arguments, "csv", None), getattr(arguments, "output", None)
+    given = [output for output in (table, other) if output]
+    if len(set(given)) < len(given):
+        raise UnsupportedRequest(f"{given[0]} cannot hold two outputs; give each its own path")
+    for output in given if getattr(arguments, "output_is_file", False) else filter(None, [table]):
+        check_output(output, force=arguments.force, inputs=inputs_of(arguments))
+    with standard_output_for_files() if STANDARD_OUTPUT in given else contextlib.nullcontext():
+        yield

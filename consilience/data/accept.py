@@ -1,0 +1,179 @@
+"""Anything in: what a user brings becomes the contract whose columns it has.
+
+A *source* is a path, a data frame, a dict of columns or a list of rows; see `consilience.data.tables`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from consilience.data.annotations import Annotations
+from consilience.data.conll import Chains
+from consilience.data.constraints import Constraints
+from consilience.data.contract import Contract
+from consilience.data.mentions import Mentions
+from consilience.data.partitions import Partition
+from consilience.data.predictions import Predictions
+from consilience.data.rankings import Rankings
+from consilience.data.ratings import Ratings
+from consilience.data.records import Records
+from consilience.data.tables import Problems, choose_columns, column_names, is_rows
+from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest, WrongKind
+from consilience.notes import Remedy
+
+DATA: tuple[type[Contract], ...] = (Annotations, Ratings, Rankings, Mentions, Records, Constraints)
+"""What reports of a truth come as."""
+
+
+def as_contract(source: Any, *contracts: type[Contract], whose: str = "this", **reading: Any) -> Any:
+    """Return data as one of several contracts, read where they are not one yet.
+
+    Parameters
+    ----------
+    source : such a contract, which is returned as it is; or a source of which it is read.
+    contracts : what is taken. `Contract` itself stands for all of `DATA`.
+    whose : what takes it, for the message.
+    reading : how it is read, such as ``columns``, as the reader takes it.
+
+    Raises
+    ------
+    InputError : the columns are those of several of the contracts, or of none; or what the reader finds.
+    WrongKind : it is another contract, or nothing that can be read.
+    """
+    if isinstance(source, contracts):
+        return source
+    taken = DATA if Contract in contracts else contracts
+    if not is_source(source) and not isinstance(source, list | tuple):
+        readers = " or ".join(contract.reader for contract in taken if contract.reader)
+        hint = f", as {readers} returns them" if readers else ""
+        named = " or ".join(contract.__name__ for contract in taken)
+        none = "" if isinstance(source, Contract) else ", and no path, data frame, dict of columns or list of rows"
+        raise WrongKind(f"{whose} takes {named}{hint}; this is {type(source).__name__}{none}")
+    chosen: Any = choose_contract(source, taken, reading.get("columns"))
+    return chosen.read(source, **reading)
+
+
+def is_source(source: Any) -> bool:
+    """Return whether this is a path, a data frame, a dict of columns or a list of rows."""
+    is_frame = hasattr(source, "columns") and not isinstance(source, Contract)
+    return is_frame or isinstance(source, str | os.PathLike | Mapping) or is_rows(source)
+
+
+def choose_contract(
+    source: Any, contracts: Sequence[type[Contract]], columns: Mapping[str, str] | None = None
+) -> type[Contract]:
+    """Return the one contract to which the columns of a source belong, or which alone has its form.
+
+    Where there is but one it is returned as it is: its reader knows best what is wrong.
+
+    Raises
+    ------
+    InputError : the columns belong to none of the contracts or to several, or cannot be read.
+    """
+    if len(contracts) == 1:
+        return contracts[0]
+    recognised = [contract for contract in contracts if contract.recognises(source)]
+    if len(recognised) == 1:
+        return recognised[0]
+    names = column_names(source)
+    found = [contract for contract in contracts if _has_columns(names, contract, columns)]
+    if len(found) == 1:
+        return found[0]
+    listed = "; ".join(f"{', '.join(_required(contract))} ({contract.__name__})" for contract in contracts)
+    problem = "are those of several kinds of data" if found else "are of no kind of data that is taken here"
+    raise InputError(
+        InputProblem(
+            f"the columns {', '.join(map(repr, names))} {problem}",
+            f"give the columns {listed}, or say with {{columns}} which they are",
+            file=str(source) if isinstance(source, str | os.PathLike) else None,
+            remedies=(Remedy("columns", {_required(contracts[0])[0]: ...}),),
+        )
+    )
+
+
+def _required(contract: type[Contract]) -> list[str]:
+    return [column.name for column in contract.columns if not column.optional] or [f"as {contract.reader} reads them"]
+
+
+def _has_columns(names: list[str], contract: type[Contract], columns: Mapping[str, str] | None) -> bool:
+    if not contract.columns:
+        return False
+    try:
+        choose_columns(contract.columns, columns)(names, Problems(None))
+    except (InputError, UnknownName):
+        return False
+    return True
+
+
+# ---- systems ----
+
+_SYSTEMS: dict[str, type[Contract]] = {"classes": Predictions, "partition": Partition, "chains": Chains}
+"""What a system of each kind of truth is read as."""
+
+
+def as_system(fit: Any, given: Any) -> Any:
+    """Return what a system says, read where it is not read yet; its ``kind`` says what it is.
+
+    Parameters
+    ----------
+    fit : a fit, or a truth, which says of which kinds systems may be.
+    given : a contract of a system; what can be made into chains; or a source, see `as_contract`.
+
+    Raises
+    ------
+    UnsupportedRequest : it is something else.
+    """
+    if hasattr(given, "to_chains"):
+        given = given.to_chains()
+    if is_source(given):
+        truth = getattr(fit, "truth", fit)
+        given = as_contract(given, *(_SYSTEMS[kind] for kind in truth.systems))
+    if not hasattr(given, "kind"):
+        raise UnsupportedRequest(
+            "a system is expected, as read_predictions, read_conll or read_partition return it; this is "
+            f"{type(given).__name__}"
+        )
+    return given
+
+
+def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
+    """Return systems by name, each as `as_system` returns it.
+
+    Raises
+    ------
+    UnsupportedRequest : it is no mapping of names to systems, or it is empty.
+    """
+    if not isinstance(systems, Mapping) or not systems:
+        raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
+    return {name: as_system(fit, system) for name, system in systems.items()}
+
+
+def as_partition(given: Any) -> Partition | None:
+    """Return a partition: as it is, of records whose entities are known, of a source, or of whole numbers; else None.
+
+    Raises
+    ------
+    UnsupportedRequest : the entities of the records are unknown.
+    """
+    if is_source(given):
+        given = as_contract(given, Partition)
+    if isinstance(given, Partition):
+        return given
+    if isinstance(given, Records):
+        if given.entity is None:
+            text = "the entities of these records are unknown; read them with {entity}, the column"
+            raise UnsupportedRequest(text, Remedy("entity"))
+        return Partition(
+            entity=given.entity, num_records=given.num_records, num_entities=int(np.max(given.entity)) + 1,
+            records=given.records, entities=given.entities, name="records",
+        )  # fmt: skip
+    return Partition.from_codes(given) if is_numbers(given) else None
+
+
+def is_numbers(given: Any) -> bool:
+    """Return whether whole numbers are given, in a list or an array."""
+    return not is_source(given) and (isinstance(given, Sequence) or hasattr(given, "__array__"))

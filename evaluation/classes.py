@@ -1,0 +1,377 @@
+r"""Metrics of one prediction against one draw of the truth, by name.
+
+A metric is a pure function of one item and one draw: the draw's classes from the most plausible downwards ("truth"),
+and the system's classes from its first choice downwards ("prediction"). What is lifted over items, draws and systems is
+lifted elsewhere, by `jax.vmap`, so that adding a metric means writing one small function. Notation: $Y_j$ are the $j$
+most plausible classes of the draw, $C_k$ the first $k$ classes of the prediction; a prediction may be shorter than $k$,
+and then $C_k$ is all of it. An empty prediction scores 0.
+
+One pass over the blocks of a truth scores any number of systems and metrics on the same draws. A block is items ×
+draws × depth, so that memory does not depend on the number of items or classes (Stutz et al. 2023, section 3.3).
+
+All functions here take their depths from the shapes of their arguments. Codes below 0 never match: -1 stands after the
+end of a list, -2 in a prediction is a class that the data do not know, which fills a place and is wrong.
+
+References
+----------
+D. Stutz et al. Evaluating AI systems under uncertain ground truth: a case study in dermatology. arXiv:2307.02191
+(2023), section 3.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Bool, Float, Int
+from consilience.data.classes import ClassMap
+from consilience.data.predictions import Predictions
+from consilience.errors import InputError, InputProblem, UnsupportedRequest
+from consilience.evaluation.engine import Scoring, Sums
+from consilience.evaluation.independent import Moments, hit_moments
+from consilience.evaluation.rank_distances import footrule_score, kendall_score
+from consilience.evaluation.registry import METRICS, metric, scores
+from consilience.models.truth import CLASSES, Ranked
+from consilience.models.truth.classes import ClassTruth, pad
+
+# Class codes, best first: as many as the metric needs of a draw or of a prediction.
+_Places = Int[Array, " _"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How one prediction is scored against one draw; pass your own wherever a name is accepted.
+
+    Parameters
+    ----------
+    name : what a user types, "top-3".
+    title : what tables and figures print, "top-3 accuracy".
+    truth_depth : how many of the draw's classes the score needs, best first.
+    prediction_depth : how many positions of the prediction the score needs.
+    score : function of ``truth``, int32 ``(truth_depth,)``, -1 where the data have fewer classes, and ``prediction``,
+        int32 ``(prediction_depth,)``, -1 after its end and -2 for a class unknown to the data. Returns a float scalar
+        in [0, 1]. It has to work under `jax.jit` and `jax.vmap`.
+    reference : where it is defined.
+    tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
+        int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> metric = Metric("same-pair", "both first", 2, 2, lambda truth, prediction: jnp.all(truth == prediction) * 1.0)
+    >>> float(metric.score(jnp.array([4, 1]), jnp.array([4, 1])))
+    1.0
+    """
+
+    name: str
+    title: str
+    truth_depth: int
+    prediction_depth: int
+    score: Callable[[Array, Array], Array]
+    reference: str = ""
+    tied_score: Callable[[Array, Array, Array], Array] | None = None
+
+
+def resolve(metric: str | Metric) -> Metric:
+    """Return the metric of this name; a `Metric` is returned as it is.
+
+    Parameters
+    ----------
+    metric : a name of one of the registered forms, such as "top-3", or a `Metric`.
+
+    Returns
+    -------
+    Metric : the same object for the same name, so that compiled functions can be keyed by it.
+
+    Raises
+    ------
+    UnknownName : the text lists the forms.
+
+    Examples
+    --------
+    >>> resolve("top-3").title
+    'top-3 accuracy'
+    """
+    return metric if isinstance(metric, Metric) else _named(metric)
+
+
+@functools.cache
+def _named(name: str) -> Metric:
+    form, sizes = METRICS[CLASSES.name].form_of(name)
+    found: Metric = form.function(*sizes)
+    return found
+
+
+def _target_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    """Return whether all targets are predicted; the targets are all classes where there are fewer than targets."""
+    found = jnp.any(_matches(truth, prediction), axis=1)
+    return _as_float(jnp.all(found | (truth < 0)) & found[0])
+
+
+def _set_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    return _as_float(_overlaps(truth, prediction)[-1] == 1)
+
+
+def _overlap(truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    return _overlaps(truth, prediction)[-1]
+
+
+def _average_overlap(truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    return jnp.mean(_overlaps(truth, prediction))
+
+
+def _kendall(truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    return _kendall_tied(truth, jnp.arange(truth.shape[0]), prediction)
+
+
+def _kendall_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
+    order = jnp.arange(prediction.shape[0])
+    return _unless_empty(kendall_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
+
+
+def _footrule(truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    return _footrule_tied(truth, jnp.arange(truth.shape[0]), prediction)
+
+
+def _footrule_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
+    order = jnp.arange(prediction.shape[0])
+    return _unless_empty(footrule_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
+
+
+def _unless_empty(score: Float[Array, ""], truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    return jnp.where((truth[0] != -1) & (prediction[0] != -1), score, 0)
+
+
+def _overlaps(truth: _Places, prediction: _Places) -> Float[Array, " size"]:
+    """Return size(C_k intersected with Y_c) / c, c = size of C_k, for every k from 1 to the length of both."""
+    places = jnp.arange(truth.shape[0])
+    reached = jnp.where(_matches(truth, prediction), jnp.maximum(places[:, None], places[None, :]), places.size)
+    # A class is in both sets of size c once c exceeds its worse place in the two lists.
+    sizes = jnp.cumsum(prediction != -1)
+    common = jnp.sum(jnp.min(reached, axis=1)[None, :] < sizes[:, None], axis=1)
+    return common / jnp.maximum(sizes, 1)
+
+
+def _matches(truth: _Places, prediction: _Places) -> Bool[Array, "target place"]:
+    return (truth[:, None] == prediction[None, :]) & (truth[:, None] >= 0)
+
+
+def _as_float(condition: Bool[Array, ""]) -> Float[Array, ""]:
+    return jnp.asarray(condition, dtype=float)
+
+
+_PAPER = "Stutz et al. 2023, arXiv:2307.02191"
+_FAGIN = "Fagin et al. 2003, Comparing top k lists"
+
+
+@metric("accuracy", kind=CLASSES, line="the most plausible class is the first one predicted (top-1)")
+def _accuracy() -> Metric:
+    return _named("top-1")
+
+
+@metric("top-k", kind=CLASSES, line="the most plausible class is among the first k predicted")
+def _top(k: int) -> Metric:
+    return Metric(f"top-{k}", f"top-{k} accuracy", 1, k, _target_accuracy, f"{_PAPER}, equation 8")
+
+
+@metric(
+    "top-k-target-j", kind=CLASSES, line="the j most plausible classes, j <= k, are all among the first k predicted"
+)
+def _top_targets(k: int, j: int) -> Metric:
+    title = f"top-{k} accuracy, {j} target{'s' if j > 1 else ''}"
+    return Metric(f"top-{k}-target-{j}", title, j, k, _target_accuracy, f"{_PAPER}, text before equation 7")
+
+
+@metric("set-k", kind=CLASSES, line="the first k predicted are, as a set, the k most plausible classes")
+def _set(k: int) -> Metric:
+    return Metric(f"set-{k}", f"set-{k} accuracy", k, k, _set_accuracy, f"{_PAPER}, equation 9")
+
+
+@metric(
+    "overlap-k", kind=CLASSES, line="share of the first k predicted that are among the k most plausible classes"
+)
+def _overlap_at(k: int) -> Metric:
+    return Metric(f"overlap-{k}", f"overlap@{k}", k, k, _overlap, f"{_PAPER}, equations 10 and 11")
+
+
+@metric("average-overlap-k", kind=CLASSES, line="mean of overlap-1 to overlap-k")
+def _average_overlap_at(k: int) -> Metric:
+    name = f"average-overlap-{k}"
+    return Metric(name, f"average overlap@{k}", k, k, _average_overlap, f"{_PAPER}, equation 12")
+
+
+@metric("ao-k", kind=CLASSES, line="short for average-overlap-k")
+def _short_average_overlap(k: int) -> Metric:
+    return _named(f"average-overlap-{k}")
+
+
+@metric(
+    "kendall-k", kind=CLASSES,
+    line="1 - normalised Kendall distance (penalty 1/2) between the two ordered lists of k",
+)  # fmt: skip
+def _kendall_at(k: int) -> Metric:
+    return Metric(f"kendall-{k}", f"Kendall score@{k}", k, k, _kendall, f"{_FAGIN}, K^(1/2)", _kendall_tied)
+
+
+@metric("footrule-k", kind=CLASSES, line="1 - normalised footrule distance between the two ordered lists of k")
+def _footrule_at(k: int) -> Metric:
+    reference = f"{_FAGIN}, F^(l), l = k + 1"
+    return Metric(f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, reference, _footrule_tied)
+
+
+# Scoring --------------------------------------------------------------------------------------------------------------
+
+
+@scores(CLASSES)
+def _scoring(
+    truth: ClassTruth, systems: Sequence[Predictions], metrics: Sequence[Any], *,
+    missing: str = "error", unknown: str = "error", **settings: Any,
+) -> Scoring:  # fmt: skip
+    """Score predictions against the classes of each draw, item by item.
+
+    Parameters
+    ----------
+    truth : of classes.
+    systems : predictions.
+    metrics : names or `Metric` values.
+    missing, unknown : see `consilience.evaluate`.
+
+    Raises
+    ------
+    InputError : no item has predictions of all systems.
+    """
+    chosen = [resolve(one) for one in metrics]
+    aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in systems]
+    kept = np.logical_and.reduce([mask for _, mask in aligned])
+    if not kept.any():
+        raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
+    ranked, place = [positions for positions, _ in aligned], np.flatnonzero(kept)
+    width, depth = (max(getattr(one, name) for one in chosen) for name in ("prediction_depth", "truth_depth"))
+    predicted = np.stack([_positions(one, width) for one in ranked], axis=1)
+    before = np.concatenate([[0], np.cumsum(kept)])
+
+    def blocks() -> Iterator[Sums]:
+        for block in truth.blocks(Ranked(depth)):
+            values = _scored(block.values, pad(predicted[block.units], len(block.values), -1), chosen)
+            own, units = kept[block.units], slice(int(before[block.units.start]), int(before[block.units.stop]))
+            top = np.asarray(block.values[: block.num_units, :, 0])[own]
+            yield Sums(units, block.draws, values[:, :, : block.num_units][:, :, own], top)
+
+    def standard() -> np.ndarray | None:
+        point = [[standard_scores(truth, one, each) for each in chosen] for one in ranked]
+        return None if truth.standard() is None else np.array(point, float)[:, :, place]
+
+    def exact() -> Moments | None:
+        found = truth.exact(Ranked(1)) if one_target else None
+        return None if found is None else hit_moments(found, predicted, place)
+
+    def mean(part: int) -> Callable[[np.ndarray, Any], np.ndarray]:
+        return lambda parts, number: parts[part] / number
+
+    one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
+    return Scoring(
+        blocks=blocks, values={one.name: mean(part) for part, one in enumerate(chosen)},
+        title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
+        num_draws=truth.num_draws, joint=False, standard=standard,
+        exact=exact, place=place,
+        rows=truth.num_units, ids=truth.ids.get("item"), row="item",
+    )  # fmt: skip
+
+
+def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:
+    title = next(one.title for one in metrics if one.name == name)
+    return title if system is None else f"{title} of {system}"
+
+
+def align(
+    truth: ClassTruth, predictions: Predictions, *, missing: str, unknown: str
+) -> tuple[Int[np.ndarray, "item place"], Bool[np.ndarray, " item"]]:
+    """Bring predictions into the item and class order of a truth.
+
+    Returns
+    -------
+    ranked : int32, shape ``(item, position)``; see `Predictions`.
+    kept : bool, shape ``(item,)``; the items that have a prediction.
+    """
+    classes = truth.names("class", truth.num_classes)
+    aligned, kept = predictions.align(truth.names(), classes, missing=missing, unknown=unknown)
+    return np.asarray(aligned.ranked), np.asarray(kept)
+
+
+def mapped_groups(truth: ClassTruth, groups: ClassMap) -> Int[np.ndarray, " class"]:
+    """Return the group of each class of a truth, int32 ``(class,)``; the map may list its classes in any order.
+
+    Raises
+    ------
+    UnsupportedRequest : the truth has classes without names, and the map has another number of them.
+    InputError : the map has no group for a class.
+    """
+    classes = truth.ids.get("class")
+    if classes is None:
+        if groups.num_classes != truth.num_classes:
+            raise UnsupportedRequest(
+                f"the class map has {groups.num_classes} classes and the truth {truth.num_classes}; "
+                "give one group per class"
+            )
+        return np.asarray(groups.group)
+    return np.asarray(groups.align(classes).group)
+
+
+def standard_scores(
+    truth: ClassTruth, ranked: Int[np.ndarray, "item place"], metric: Metric
+) -> Float[np.ndarray, " item"] | None:
+    """Score against the point estimate, as standard practice does, ``(item,)``; None where there is none."""
+    point = truth.standard()
+    if point is None:
+        return None
+    predicted = _positions(ranked, metric.prediction_depth)
+    if metric.tied_score is not None:
+        # Distances between rankings know ties: the point estimate keeps them, where a draw has none.
+        width = max(metric.truth_depth, int(np.diff(point.entries.first).max(initial=1)))
+        return np.asarray(_score_ties(metric.tied_score, *point.bucket_orders(width), predicted))
+    found = []
+    for block in point.blocks(Ranked(metric.truth_depth)):
+        own = pad(predicted[block.units, None], len(block.values), -1)
+        found.append(_scored(block.values, own, [metric])[0, 0, : block.num_units, 0])
+    return np.concatenate(found)
+
+
+def _scored(truth: Array, predicted: np.ndarray, metrics: Sequence[Metric]) -> np.ndarray:
+    """Return the scores of a block, ``(system, metric, padded item, draw)``."""
+    found = [
+        np.asarray(_score_block(one.score, truth[:, :, : one.truth_depth], predicted[:, :, : one.prediction_depth]))
+        for one in metrics
+    ]
+    return np.stack([np.moveaxis(values, 1, 0) for values in found], axis=1)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _score_block(
+    score: Callable[[Array, Array], Array],
+    truth: Int[Array, "item draw depth"],
+    predicted: Int[Array, "item system place"],
+) -> Float[Array, "item system draw"]:
+    """Apply one metric to ``truth`` (item, draw, depth) and ``predicted`` (item, system, position)."""
+    over_draws = jax.vmap(score, in_axes=(0, None))
+    over_systems = jax.vmap(over_draws, in_axes=(None, 0))
+    return jax.vmap(over_systems)(truth, predicted)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _score_ties(score: Callable[..., Array], classes: Array, buckets: Array, predicted: Array) -> Array:
+    """Apply one metric to point estimates with ties, item by item."""
+    return jax.vmap(score)(classes, buckets, predicted)
+
+
+def _positions(ranked: Int[np.ndarray, "item place"], depth: int) -> Int[np.ndarray, "item depth"]:
+    """Cut or lengthen lists to the positions that a metric reads."""
+    width = ranked.shape[1]
+    if width >= depth:
+        return ranked[:, :depth]
+    return np.concatenate([ranked, np.full((len(ranked), depth - width), -1, ranked.dtype)], axis=1)

@@ -1,0 +1,397 @@
+"""`Fit`: what inference found, with what was run, as a user holds it. Tables of the member are methods of it."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from consilience.data.contract import Contract
+from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
+from consilience.inference.generic import GenericRun
+from consilience.inference.keys import stream_key
+from consilience.inference.results import Result
+from consilience.inference.stored_priors import describe_priors, unknown_priors
+from consilience.models.interface import Account, Measure, Model, Table
+from consilience.models.intervals import LEVEL
+from consilience.models.posterior import Posterior
+from consilience.models.sites import Resolved
+from consilience.models.truth import Truth
+from consilience.notes import Level, Note
+
+if TYPE_CHECKING:
+    import pandas
+
+# Numbers of streams of random keys: the same seed gives inference, truth, exported draws, k-hat and the
+# start of chains their own.
+STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
+
+# Refuse to build arrays of more numbers than this in one piece: 2^28 in float32 are one GiB.
+_MOST_NUMBERS = 1 << 28
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fit:
+    """What inference found, with what was run. Tables of the member are methods: ``fit.labels()``.
+
+    Parameters
+    ----------
+    member : the model that was fitted.
+    resolved : data, settings and priors.
+    method, reason : how, and why so.
+    seed, draws : of the run; ``draws`` per chain.
+    posterior : `Closed`, `Draws` or `Estimate`; see `consilience.models.posterior`.
+    result : how the run ended.
+    run : the driver's own account, without the draws; None for an exact posterior and after loading.
+    said : what a loaded fit said when it was fitted, with priors that it may know in words only now.
+    attributes : limits of the run (chains, warm-up, …), versions, data hash, seconds, worst diagnostics.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> labels = cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"])
+    >>> fit = cs.fit("dirichlet", labels)
+    >>> fit.method, fit.draws
+    ('exact', 1000)
+    >>> fit.labels()["label"].tolist()
+    ['no', 'yes']
+    >>> fit.samples(draws=5)["plausibility"].shape  # chain, draw, item, label
+    (1, 5, 2, 2)
+    """
+
+    member: Model
+    resolved: Resolved
+    method: str
+    reason: str
+    seed: int
+    draws: int
+    posterior: Posterior
+    result: Result
+    run: GenericRun | None = None
+    said: tuple[Note, ...] | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for table in self.member.tables:
+            bound = _bound_table(self, table) if isinstance(table, Table) else _bound_measure(self, table)
+            self.__dict__[table.name] = bound
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is bound to the fit; it is bound anew."""
+        bound = {table.name for table in self.member.tables}
+        return {name: value for name, value in self.__dict__.items() if name not in bound}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+    # ---- what was fitted
+
+    @property
+    def data(self) -> Contract:
+        """The data."""
+        return self.resolved.data
+
+    @property
+    def priors(self) -> Any:
+        """The priors; None after loading where a file cannot hold them."""
+        return self.resolved.given
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The member's settings by name."""
+        return self.resolved.settings.as_dict()
+
+    @property
+    def tables(self) -> tuple[Table | Measure, ...]:
+        """What the fit answers, with columns and help."""
+        return self.member.tables
+
+    @property
+    def elbo(self) -> np.ndarray | None:
+        """The objective at every step, of methods that have one."""
+        return self.run.elbo if self.run else self.posterior.hidden.get("evidence")
+
+    @property
+    def unknown_priors(self) -> list[str]:
+        """Fields of the priors that a loaded fit knows in words only: functions and distributions of the user's own."""
+        if self.priors is not None or self.member.priors is None:
+            return []
+        return unknown_priors({}, self.attributes.get("priors", ""), self.member.priors)
+
+    # ---- the posterior
+
+    @property
+    def has_draws(self) -> bool:
+        """Whether the posterior is draws, which can be summarised: no closed form, and no estimate such as EM's."""
+        return self.posterior.form == "draws"
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Draws of what the model calls true; the same at every use.
+
+        Raises
+        ------
+        UnsupportedRequest : the run ended before its first draw.
+        """
+        self._require_draws()
+        key = stream_key(self.seed, STREAMS["truth"])
+        truth = self.member.truth(self.posterior, self.resolved, key=key, num_draws=self.draws)
+        return truth.bound_to(self.data)
+
+    @property
+    def message(self) -> str:
+        """One sentence of the driver where there is something to say of the run, else empty."""
+        return "" if self.run is None else self.run.message
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the run ended before its first draw."""
+        return self.has_draws and any(0 in np.shape(draws)[:2] for draws in self.posterior.chains.values())
+
+    def _require_draws(self) -> None:
+        if not self.is_empty:
+            return
+        if self.result is Result.nonfinite:
+            why = "the run met numbers that are not finite before its first draw; look at its priors and its data"
+        else:
+            why = "the run ended before its first draw; go on with it, or give it more time"
+        raise UnsupportedRequest(why)
+
+    def samples(self, draws: int | None = None) -> dict[str, np.ndarray]:
+        """Return draws of the model's sites, each ``(chain, draw, …)``.
+
+        Parameters
+        ----------
+        draws : how many to make of a posterior in closed form; those of the fit by default. Stored draws are all
+            returned; an estimate is one draw.
+
+        Raises
+        ------
+        TooLarge : the draws of a site would not fit.
+        UnsupportedRequest : the member has no sites to draw.
+        """
+        if self.has_draws:
+            return dict(self.posterior.chains)
+        if not self.posterior.sites:
+            raise UnsupportedRequest(f"'{self.member.name}' has no draws of its sites; use fit.posterior")
+        number = 1 if self.posterior.form == "estimate" else draws or self.draws
+        key = stream_key(self.seed, STREAMS["export"])
+        shapes = jax.eval_shape(lambda key: self.posterior.draws(number, key=key), key)
+        largest = max(int(np.prod(shape.shape)) for shape in shapes.values())
+        if largest > _MOST_NUMBERS:
+            raise TooLarge(
+                f"{number} draws of all sites would hold {largest:,} numbers; ask for fewer draws, "
+                "or use the tables and scores, which never build them"
+            )
+        return {site: np.asarray(values)[None] for site, values in self.posterior.draws(number, key=key).items()}
+
+    def summary(self, draws: int | None = None, interval: float = LEVEL) -> pandas.DataFrame:
+        """Return a data frame with mean, sd, interval, R-hat, ESS and MCSE of every scalar quantity."""
+        return self._summary.copy() if (draws, interval) == (None, LEVEL) else self._summarised(draws, interval)
+
+    @cached_property
+    def _summary(self) -> Any:
+        """The summary of many quantities takes longer than some runs, and `fit` has looked at it already."""
+        return self._summarised(None, LEVEL)
+
+    def _summarised(self, draws: int | None, interval: float) -> Any:
+        from consilience.inference import posterior
+
+        samples = self.samples(draws)
+        if self.member.sites.summarised is not None:
+            samples = self.member.sites.summarised(samples, self.resolved)
+        return posterior.summarise(samples, dims=self._dims(samples), coords=self._coords(), interval=interval)
+
+    def to_arviz(self, draws: int | None = None) -> Any:
+        """Return the posterior as ArviZ has it, with the user's own ids as coordinates."""
+        from consilience.inference import posterior
+
+        samples = self.samples(draws)
+        groups: dict[str, Any] = {"posterior": samples}
+        if self.run is not None and self.run.stats:
+            groups["sample_stats"] = self.run.stats
+        return posterior.to_arviz(groups, dims=self._dims(samples), coords=self._coords(), attrs=self.describe())
+
+    def k_hat(self) -> float | None:
+        """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.
+
+        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to.
+
+        Raises
+        ------
+        UnsupportedRequest : the fit is by another method.
+        """
+        from consilience.inference.approximation import approximation_k_hat
+
+        if self.method != "cavi":
+            raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
+        return approximation_k_hat(
+            self.member, self.posterior, self.resolved, key=stream_key(self.seed, STREAMS["weights"])
+        )
+
+    # ---- tables
+
+    def table(self, name: str, **choice: Any) -> pandas.DataFrame:
+        """Return one of the member's tables as a data frame, with the user's own ids.
+
+        Parameters
+        ----------
+        name : of the table.
+        choice : which part of it, where the member offers one, such as ``annotators`` by their codes.
+        """
+        import pandas
+
+        return pandas.DataFrame(self.table_columns(name, **choice))
+
+    def table_columns(self, name: str, *, codes: bool = False, **choice: Any) -> dict[str, np.ndarray]:
+        """Return a table as `table` does, as arrays, which takes a fraction of the time where rows are many.
+
+        Parameters
+        ----------
+        name, choice : as in `table`.
+        codes : whether the columns of ids hold codes.
+
+        Raises
+        ------
+        UnknownName : the member has no such table.
+        """
+        table = self.member.table(name)
+        columns = table.make(self.posterior, self.resolved, self.truth, **choice)
+        if codes:
+            return columns
+        ids = {column.name: self.truth.ids.get(column.codes) for column in table.columns if column.codes}
+        return {column: _named(values, ids.get(column)) for column, values in columns.items()}
+
+    def measure(self, name: str, *arguments: Any, **choice: Any) -> Any:
+        """Return what the fit answers under a name beside its tables, such as ``num_entities``.
+
+        Parameters
+        ----------
+        name : of the measure.
+        arguments, choice : what it takes.
+
+        Raises
+        ------
+        UnknownName : the member has no such measure.
+        """
+        if name not in self.member.measure_names:
+            raise UnknownName(f"'{self.member.name}' has no '{name}'; it has {', '.join(self.member.measure_names)}")
+        return getattr(self, name)(*arguments, **choice)
+
+    if not TYPE_CHECKING:  # or a checker would take any name for a table
+
+        def __getattr__(self, name: str) -> Any:
+            member = self.__dict__.get("member")
+            if member is None or name.startswith("__"):
+                raise AttributeError(name)
+            if hasattr(type(self), name):  # a property that failed itself; its own error says why
+                return object.__getattribute__(self, name)
+            known = [table.name for table in member.tables]
+            close = difflib.get_close_matches(name, [*known, *dir(type(self))], n=1)
+            hint = f"did you mean '{close[0]}'? Its" if close else "its"
+            tables = f"{hint} tables are {', '.join(known)}"
+            raise AttributeError(f"a fit of '{member.name}' has no attribute '{name}'; {tables}")
+
+    # ---- what there is to say
+
+    def findings(self) -> list[Note]:
+        """Return all that there is to say of the fit, errors first: of the run, by the member, of the approximation."""
+        return list(self._findings)
+
+    @cached_property
+    def _findings(self) -> tuple[Note, ...]:
+        if self.said is not None:
+            return self.said
+        from consilience.inference import posterior
+
+        found: list[Note] = []
+        if self.run is not None:
+            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+        if self.member.says is not None:
+            found += self.member.says(
+                Account(
+                    posterior=self.posterior, resolved=self.resolved, method=self.method,
+                    make_truth=lambda: self.truth,
+                )
+            )  # fmt: skip
+        if self.run is not None and self.method == "cavi":
+            sampler = "gibbs" if "gibbs" in self.member.methods else "nuts"
+            found += posterior.approximation_notes(self.run.k_hat, sampler)
+        return tuple(sorted(found, key=lambda note: -note.level))
+
+    def diagnostics(self) -> list[str]:
+        """Return what is poor about the fit, in words; empty when nothing is."""
+        return [note.words() for note in self._findings if note.level > Level.note]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was run: model, method and why, settings, priors, seed, result, versions, data hash, seconds."""
+        return {
+            "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
+            **{f"option_{name}": value for name, value in self.options.items()},
+            "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+            **({"notes": "; ".join(note.words() for note in said)} if (said := self.findings()) else {}),
+        }  # fmt: skip
+
+    def save(self, path: Any, *, force: bool = False) -> None:
+        """Save to a folder; see `consilience.inference.saved.save`."""
+        from consilience.inference.saved import save
+
+        save(self, path, force=force)
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
+
+    def _dims(self, samples: Mapping[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
+        """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
+        dims = self.member.sites.dims
+        return {site: dims[site] for site, own in samples.items() if site in dims and len(dims[site]) == own.ndim - 2}
+
+    def _coords(self) -> dict[str, Any]:
+        data: Any = self.data
+        coords: dict[str, Any] = {dim: np.asarray(ids).astype(str) for dim, ids in data.ids.items()}
+        if "feature" in coords:
+            coords["feature"] = np.append(coords["feature"], "offset")
+            if "item" in coords:
+                coords["judged_item"] = coords["item"][np.unique([data.item_a, data.item_b])]
+        if {"item", "class"} <= set(coords) and hasattr(data, "entry_item") and hasattr(data, "entry_class"):
+            items, classes = coords["item"][data.entry_item], coords["class"][data.entry_class]
+            coords["entry"] = np.char.add(np.char.add(items, ": "), classes)
+        return coords
+
+
+def _bound_table(fit: Fit, table: Table) -> Callable[..., Any]:
+    """Return a table as a method of a fit, with its help."""
+
+    def show(**choice: Any) -> Any:
+        return fit.table(table.name, **choice)
+
+    columns = "\n".join(f"{column.name} : {column.help}" if column.help else column.name for column in table.columns)
+    show.__name__ = show.__qualname__ = table.name
+    show.__doc__ = f"{table.help}\n\nReturns\n-------\ndata frame with the columns\n\n{columns}\n"
+    return show
+
+
+def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
+    """Return what a member names elsewhere as a method of a fit; it is imported when it is called."""
+
+    def ask(*arguments: Any, **choice: Any) -> Any:
+        # What inference may not import, a member may name.
+        module, _, name = measure.place.partition(":")
+        return getattr(importlib.import_module(module), name)(fit, *arguments, **choice)
+
+    ask.__name__ = ask.__qualname__ = measure.name
+    ask.__doc__ = measure.help
+    return ask
+
+
+def _named(values: np.ndarray, ids: Any) -> np.ndarray:
+    """Put ids in the place of codes; what is text already stays."""
+    return values if ids is None or np.asarray(values).dtype.kind not in "iu" else np.asarray(ids, object)[values]

@@ -1,0 +1,129 @@
+"""What block-linkage ends with: the partitions of every small component and their probabilities, as flat arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from consilience.arrays import Bool, Float, Int
+from consilience.models.block_linkage.enumeration import set_partitions
+from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.posterior import Estimate, Posterior
+
+_SITES = ("distortion", "size_share", "intensity", "class_share")
+
+
+class Group(NamedTuple):
+    """Components with the same number of records.
+
+    Parameters
+    ----------
+    members : int32, shape ``(component, record)``; codes of records, increasing.
+    partition : float32, shape ``(component, partition)``; probabilities, in the order of `set_partitions`.
+    """
+
+    members: Int[np.ndarray, "component record"]
+    partition: Float[np.ndarray, "component partition"]
+
+
+class Linkage(NamedTuple):
+    """Linkage given point estimates of the hyperparameters; records in no component are alone.
+
+    Parameters
+    ----------
+    num_records : int.
+    first : integers, shape ``(component + 1,)``; where the records of each component begin in `member`. Components are
+        ordered by their number of records.
+    member : int32; codes of records.
+    first_partition : integers, shape ``(component + 1,)``; where the partitions of each begin in `probability`.
+    probability : float32; of all partitions of a component, in the order of `set_partitions`.
+    value_share, distortion, intensity, size_share : the hyperparameters; see `Parameters`.
+    evidence : float64, shape ``(pass,)``; log probability of records and number of records, summed over all partitions
+        that join candidates only, a lower bound, and the log density of the priors, up to a constant. Of each pass of
+        EM on a sample, then of the last pass on everything.
+    first_phase : int; how many of these passes came before statistics were completed.
+    threshold : float; the candidates were pairs with log odds above minus this.
+    found_share : float; the share of true pairs that pass the threshold, as the model predicts it; nan where the
+        candidates were given.
+    disagreement : float; total variation between the numbers of fields in which matches were found to agree and those
+        predicted if fields err independently of each other; nan where it cannot be told.
+    completed : bool; whether the statistics were completed by the pairs that the threshold hides. Only where the
+        disagreement is small.
+    cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
+    class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
+    alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
+    """
+
+    num_records: Int[np.ndarray, ""]
+    first: Int[np.ndarray, " components_and_one"]
+    member: Int[np.ndarray, " member"]
+    first_partition: Int[np.ndarray, " components_and_one"]
+    probability: Float[np.ndarray, " partition"]
+    value_share: Float[np.ndarray, " value"]
+    distortion: Float[np.ndarray, " field"]
+    intensity: Float[np.ndarray, ""]
+    size_share: Float[np.ndarray, " size"]
+    evidence: Float[np.ndarray, " pass"]
+    first_phase: Int[np.ndarray, ""]
+    threshold: Float[np.ndarray, ""]
+    found_share: Float[np.ndarray, ""]
+    disagreement: Float[np.ndarray, ""]
+    completed: Bool[np.ndarray, ""]
+    cut: Float[np.ndarray, " 5"]
+    alike: Float[np.ndarray, " 3"]
+    class_share: Float[np.ndarray, " class"] = np.zeros(0)
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> Linkage:
+        """Return what is in the posterior of a fit by EM."""
+        names = (*posterior.sites, *posterior.hidden)
+        return cls(**{name: getattr(posterior, name) for name in cls._fields if name in names})
+
+    def estimate(self) -> Estimate:
+        """Return the posterior: the hyperparameters of the NumPyro model are its sites, all else is hidden."""
+        sites = [name for name in _SITES if np.size(getattr(self, name))]
+        rest = {name: values for name, values in self._asdict().items() if name not in sites}
+        return Estimate({name: getattr(self, name) for name in sites}, rest)
+
+    def parameters(self) -> Parameters:
+        """Return the hyperparameters."""
+        return Parameters(self.value_share, self.distortion, float(self.intensity), self.size_share, self.class_share)
+
+    def links_nothing(self) -> bool:
+        """Return whether the most probable partition leaves every record alone."""
+        for group in self.groups():
+            apart = set_partitions(group.members.shape[1]).max(axis=1) == group.members.shape[1] - 1
+            if not apart[group.partition.argmax(axis=1)].all():
+                return False
+        return True
+
+    def groups(self) -> list[Group]:
+        """Return the components by their number of records; views."""
+        size = np.diff(self.first)
+        found = []
+        for number in np.unique(size):
+            start, stop = np.searchsorted(size, [number, number + 1])
+            partitions = self.probability[self.first_partition[start] : self.first_partition[stop]]
+            found.append(
+                Group(
+                    self.member[self.first[start] : self.first[stop]].reshape(-1, number),
+                    partitions.reshape(-1, len(set_partitions(int(number)))),
+                )
+            )
+        return found
+
+
+def flatten(groups: list[Group]) -> dict[str, Any]:
+    """Return `Linkage.first`, ``member``, ``first_partition`` and ``probability`` of groups by increasing size."""
+
+    def starts(lengths: list[int]) -> np.ndarray:
+        every = np.repeat(np.array(lengths, int), [len(group.members) for group in groups])
+        return np.concatenate([np.zeros(1, int), np.cumsum(every)])
+
+    return {
+        "first": starts([group.members.shape[1] for group in groups]),
+        "member": np.concatenate([np.zeros(0, np.int32), *(group.members.ravel() for group in groups)]),
+        "first_partition": starts([group.partition.shape[1] for group in groups]),
+        "probability": np.concatenate([np.zeros(0, np.float32), *(group.partition.ravel() for group in groups)]),
+    }

@@ -1,0 +1,39 @@
+"""No fact about the house gets worse. Where one is better than its ceiling, ``python -m tests.house`` lowers that."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CEILINGS = json.loads((HERE / "ceilings.json").read_text())
+
+
+def _load():
+    specification = importlib.util.spec_from_file_location("house_facts", HERE / "house_facts.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+house_facts = _load()
+
+
+@pytest.fixture(scope="module")
+def gathered():
+    _, facts, places = house_facts.gather(HERE.parents[1])
+    return facts, places
+
+
+def test_every_fact_with_a_goal_has_a_ceiling():
+    assert list(CEILINGS) == list(house_facts.GOALS)
+
+
+@pytest.mark.parametrize("fact", house_facts.GOALS)
+def test_no_fact_gets_worse(fact, gathered):
+    facts, places = gathered
+    sign, _ = house_facts.GOALS[fact]
+    fine = facts[fact] <= CEILINGS[fact] if sign == "<=" else facts[fact] >= CEILINGS[fact]
+    listed = "\n".join(places.get(fact, [])[:40])
+    assert fine, f"{fact} is {facts[fact]}, and was {CEILINGS[fact]}; look at --places of house_facts.py\n{listed}"

@@ -1,0 +1,212 @@
+"""Laws of the models of crowds and of their hand-written ascents: one table, a row for each."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+from consilience.data import Annotations
+from consilience.errors import NotConjugate, UnsupportedRequest
+from consilience.models import dawid_skene, mace, mpa
+from consilience.models.interface import Terms
+from consilience.models.mace.cavi import State
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+
+SIZES = {"num_items": 6, "num_annotators": 4, "num_labels": 3}
+ROWS = 12
+# Priors that tell labels apart, so that every transposition shows.
+CONFUSED = dawid_skene.Priors(
+    prevalence=dist.Dirichlet(np.array([1.5, 0.7, 2.0])),
+    confusion=dist.Dirichlet(np.array([[3.0, 1.0, 0.5], [1.0, 2.5, 1.5], [0.6, 1.2, 2.0]])),
+)
+SKILLED = mace.Priors(
+    competence=mace.KnowsGuesses(1.5, 0.8), guess=lambda data: dist.Dirichlet(jnp.array([2.0, 0.7, 1.1]))
+)
+ASCENTS = {
+    "dawid-skene cavi": (dawid_skene.MODEL, CONFUSED, lambda random: random.dirichlet(np.ones(3), 6)),
+    "dawid-skene em": (dawid_skene.MODEL, None, lambda random: random.dirichlet(np.ones(3), 6)),
+    "mace cavi": (
+        mace.MODEL, SKILLED, lambda random: State(*random.gamma(2.0, size=(2, 4)), random.gamma(2.0, size=(4, 3)))
+    ),
+    "mace em": (mace.MODEL, None, None),
+}  # fmt: skip
+"""Name with its method -> member, priors where the method has any, and a start elsewhere."""
+DIMENSIONS = {
+    "responsibility": ("item", "label"), "probability": ("item", "label"), "prevalence": ("label",),
+    "confusion": ("annotator", "label", "label"), "knows": ("annotator",), "guesses": ("annotator",),
+    "competence": ("annotator",), "guess": ("annotator", "label"),
+}  # fmt: skip
+
+every_ascent = pytest.mark.parametrize("name", ASCENTS)
+
+
+@st.composite
+def tables(draw):
+    """Twelve annotations, so that one compiled program serves all; some items or annotators may have none."""
+    columns = [draw(st.lists(st.integers(0, size - 1), min_size=ROWS, max_size=ROWS)) for size in SIZES.values()]
+    weight = draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=ROWS, max_size=ROWS))
+    gold = draw(st.lists(st.integers(-1, 2), min_size=6, max_size=6))
+    return Annotations.from_codes(*columns, weight=weight, gold=gold, **SIZES)
+
+
+def random_table(seed, rows=slice(None), **more):
+    random = np.random.default_rng(seed)
+    return Annotations.from_codes(*(random.integers(0, size, ROWS)[rows] for size in SIZES.values()), **SIZES, **more)
+
+
+def engine_of(name):
+    return ASCENTS[name][0].engine(name.split()[1])
+
+
+@functools.cache
+def programs(name):
+    engine = engine_of(name)
+    return tuple(jax.jit(function) for function in (engine.start, engine.step, engine.sites))
+
+
+def ascend(name, data, priors, steps, start=None, **options):
+    """Return the outcome, the objective at every step, and the largest sum of its absolute terms."""
+    begin, step, sites = programs(name)
+    problem = engine_of(name).prepare(ASCENTS[name][0].resolve(data, priors, options))
+    state, objective, size = begin(jax.random.key(0), problem) if start is None else start, [], 0.0
+    for _ in range(steps):
+        state, terms = step(state, problem)
+        terms = np.concatenate([np.ravel(part) for part in (terms if isinstance(terms, Terms) else [terms])])
+        objective.append(terms.sum())
+        size = max(size, np.abs(terms).sum())  # terms of either sign may nearly cancel
+    return {site: np.asarray(values) for site, values in sites(state, problem).items()}, np.array(objective), size
+
+
+@every_ascent
+@settings(deadline=None, max_examples=50)
+@given(
+    data=tables(), gold=st.sampled_from(["ignore", "use"]), seed=st.one_of(st.none(), st.integers(0, 2**32 - 1)),
+    symmetric=st.booleans(), candidates=st.sampled_from(["closed", "observed"]),
+    smoothing=st.sampled_from([0.0, 0.01, 1.0]),
+)  # fmt: skip
+def test_the_objective_never_falls(name, data, gold, seed, symmetric, candidates, smoothing):
+    """Without smoothing a competence may reach 0 or 1, and an annotator without annotations has none."""
+    member, priors, elsewhere = ASCENTS[name]
+    own = {"candidates": candidates, "smoothing": smoothing} if member is mace.MODEL else {}
+    with jax.enable_x64(True):
+        start = None
+        if gold == "ignore" and seed is not None and elsewhere is not None:
+            start = jax.tree.map(jnp.asarray, elsewhere(np.random.default_rng(seed)))
+        outcome, objective, size = ascend(name, data, None if symmetric else priors, 40, start, gold=gold, **own)
+    assert np.isfinite(objective).all()
+    assert all(np.isfinite(values).all() for values in outcome.values())
+    # The logarithm of a probability that is nearly one is off by as much as the probability.
+    assert np.diff(objective).min() >= -50 * np.finfo(float).eps * max(size, 1.0)
+
+
+@every_ascent
+@settings(deadline=None, max_examples=20)
+@given(data=tables(), seed=st.integers(0, 2**16))
+def test_permutations_permute(name, data, seed):
+    random = np.random.default_rng(seed)
+    item, annotator, label, rows = (random.permutation(size) for size in (*SIZES.values(), ROWS))
+    codes = {"item": item, "annotator": annotator, "label": label}
+    permuted = Annotations.from_codes(
+        *(code[getattr(data, column)[rows]] for column, code in codes.items()), weight=data.weight[rows], **SIZES
+    )
+    with jax.enable_x64(True):
+        (plain, before, size), (other, after, _) = (ascend(name, table, None, 10) for table in (data, permuted))
+    np.testing.assert_allclose(after, before, atol=1e-12 * max(size, 1.0))
+    for site, values in plain.items():
+        place = np.ix_(*(codes[dimension] for dimension in DIMENSIONS[site]))
+        np.testing.assert_allclose(other[site][place], values, atol=1e-10, err_msg=site)
+
+
+@every_ascent
+def test_a_weight_is_so_many_annotations(name):
+    times = np.array([1, 2, 0, 1, 3, 1, 1, 2, 1, 0, 1, 1])
+    weighted, repeated = random_table(3, weight=times), random_table(3, np.repeat(np.arange(ROWS), times))
+    with jax.enable_x64(True):
+        one, other = (ascend(name, data, ASCENTS[name][1], 30)[:2] for data in (weighted, repeated))
+    np.testing.assert_allclose(one[1], other[1], atol=1e-11)
+    for site, values in one[0].items():
+        np.testing.assert_allclose(values, other[0][site], atol=1e-11, err_msg=site)
+
+
+@every_ascent
+def test_known_labels_stay_and_teach(name):
+    gold, (member, priors, _) = np.array([2, -1, 0, -1, -1, 1]), ASCENTS[name]
+    data, known = random_table(1, gold=gold), gold >= 0
+    site = "responsibility" if member is dawid_skene.MODEL else "probability"
+    used, ignored = (
+        getattr(cs.fit(member, data, priors, name.split()[1], gold=how).posterior, site) for how in ("use", "ignore")
+    )
+    np.testing.assert_array_equal(used[known], np.eye(3)[gold[known]])
+    assert np.abs(used - ignored)[~known].max() > (0.01 if member is dawid_skene.MODEL else 1e-4)
+
+
+STRETCHED = dist.TransformedDistribution(
+    dist.Normal(0, 1).expand((2,)).to_event(1), dist.transforms.StickBreakingTransform()
+)
+"""A distribution over the simplex that is no Dirichlet."""
+
+
+@pytest.mark.parametrize("method", ["cavi", "gibbs"])
+@pytest.mark.parametrize(
+    ("member", "priors", "site"),
+    [
+        (dawid_skene, {"prevalence": dist.Delta(np.ones(3) / 3, event_dim=1)}, "prevalence"),
+        (mace, {"competence": dist.Uniform()}, "competence"), (mace, {"guess": lambda data: STRETCHED}, "guess"),
+        (mpa, {"specificity": dist.Uniform()}, "specificity"),
+    ],
+)  # fmt: skip
+def test_priors_that_are_not_conjugate_are_named(member, priors, site, method):
+    with pytest.raises(NotConjugate, match=f"'{site}'"):
+        cs.fit(member.MODEL, random_table(7), member.Priors(**priors), method)
+
+
+@pytest.mark.parametrize(("member", "method", "match"), [
+    *(("dawid-skene", method, "who annotated") for method in ("cavi", "gibbs", "em", "nuts")),
+    *(("mace", method, "who gave which label") for method in ("cavi", "gibbs", "em", "nuts")),
+    *(("mpa", method, "who labelled") for method in ("cavi", "gibbs")),
+])  # fmt: skip
+def test_counts_of_nobody_are_refused(member, method, match):
+    with pytest.raises(UnsupportedRequest, match=match):
+        cs.fit(member, Annotations.from_counts([[2, 1], [0, 3]]), method=method)
+
+
+@pytest.mark.parametrize("member", ["dawid-skene", "mace"])
+def test_one_annotator_agrees_with_nobody(member):
+    fit = cs.fit(member, Annotations.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 1]))
+    with pytest.raises(UnsupportedRequest, match="how often annotators agree"):
+        cs.agreement(fit)
+
+
+@pytest.fixture(scope="module", params=["dawid-skene cavi", "dawid-skene gibbs", "dawid-skene em", "mace em"])
+def fit(request):
+    member, method = request.param.split()
+    data = dawid_skene.simulate(
+        jax.random.key(4), dawid_skene.Priors(), num_items=30, num_annotators=4, annotations_per_item=3
+    )[0]
+    return cs.fit(member, data, method=method)
+
+
+def test_a_part_of_a_table_is_that_part(fit):
+    table = "confusion" if fit.member is dawid_skene.MODEL else "guesses"
+    whole, part = fit.table(table), fit.table(table, annotators=np.array([3, 1]))
+    assert part["annotator"].unique().tolist() == ["3", "1"]
+    for name in ("3", "1"):
+        rows = [frame[frame["annotator"] == name].reset_index(drop=True) for frame in (part, whole)]
+        assert rows[0].equals(rows[1])
+
+
+def test_probabilities_list_every_label_that_may_be_true(fit):
+    table, labels = fit.probabilities(), fit.labels()
+    by_item = table.groupby("item", sort=False)["probability"]
+    np.testing.assert_allclose(by_item.sum(), 1, rtol=1e-6)
+    assert fit.method == "gibbs" or len(table) == fit.data.num_items * fit.data.num_labels
+    best = table.loc[by_item.idxmax()]
+    np.testing.assert_allclose(best["probability"], labels["probability"], rtol=1e-6)
+    assert best["label"].tolist() == labels["label"].tolist()
