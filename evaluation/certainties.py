@@ -25,7 +25,7 @@ from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold
 from consilience.evaluation.independent import mean_quantiles
 from consilience.evaluation.scores import Score
 from consilience.models.truth import CLASSES, Ranked, Truth, truth_of
-from consilience.models.truth.classes import most_frequent
+from consilience.models.truth.entries import most_frequent
 from consilience.models.truth.truth import Clusters, Mass
 
 

@@ -37,8 +37,9 @@ from consilience.evaluation.engine import Scoring, Sums
 from consilience.evaluation.independent import Moments, hit_moments
 from consilience.evaluation.rank_distances import footrule_score, kendall_score
 from consilience.evaluation.registry import METRICS, metric, scores
+from consilience.models.ranking import pad
 from consilience.models.truth import CLASSES, Ranked
-from consilience.models.truth.classes import ClassTruth, pad
+from consilience.models.truth.classes import ClassTruth
 
 # Class codes, best first: as many as the metric needs of a draw or of a prediction.
 _Places = Int[Array, " _"]

@@ -10,7 +10,7 @@ from consilience.models.interface import Column, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import leading
-from consilience.models.truth.classes import LabelTruth
+from consilience.models.truth.labels import LabelTruth
 
 
 def annotation_counts(data: Annotations) -> Float[np.ndarray, " annotator"]:

@@ -41,7 +41,8 @@ from consilience.evaluation.adjustment import require_exact
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
 from consilience.models.truth import Ranked
-from consilience.models.truth.classes import ClassTruth, Plausibilities
+from consilience.models.truth.classes import ClassTruth
+from consilience.models.truth.plausibilities import Plausibilities
 from consilience.models.truth.truth import Agreement, Block, Marginals, Shares
 
 # Numbers that a simulation holds at a time in each of its arrays.

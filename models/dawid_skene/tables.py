@@ -13,7 +13,7 @@ from consilience.models.crowds import INTERVAL, LABELS, PROBABILITIES, annotatio
 from consilience.models.interface import Column, Table
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
 from consilience.models.sites import Resolved
-from consilience.models.truth.classes import LabelTruth
+from consilience.models.truth.labels import LabelTruth
 
 
 def annotators(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:

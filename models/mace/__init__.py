@@ -64,7 +64,7 @@ from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import LabelDraws, LabelProbabilities, Truth
-from consilience.models.truth.classes import code_dtype
+from consilience.models.truth.entries import code_dtype
 
 __all__ = ["MODEL", "KnowsGuesses", "Priors", "Settings", "model", "simulate"]
 

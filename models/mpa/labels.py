@@ -32,7 +32,8 @@ from consilience.models.mpa.updates import typed
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import Entries, LabelDraws, LabelProbabilities
-from consilience.models.truth.classes import LabelTruth, Lead
+from consilience.models.truth.classes import Lead
+from consilience.models.truth.labels import LabelTruth
 
 # Draws of the parameters over which the labels of a posterior in closed form are averaged, at most: their error is then
 # a fourteenth of what the parameters leave open, and they take no longer than the ascent did.

@@ -65,7 +65,8 @@ from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, PlausibilityDraws, PointTruth
-from consilience.models.truth.classes import ClassTruth, OtherMass
+from consilience.models.truth.classes import ClassTruth
+from consilience.models.truth.plausibilities import OtherMass
 
 __all__ = ["MODEL", "OneClass", "PerUnnamedClass", "Priors", "Settings", "model", "simulate"]
 

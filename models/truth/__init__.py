@@ -3,22 +3,18 @@
 | file | what it holds |
 |---|---|
 | `truth` | kinds, questions, and what every truth can be asked |
-| `classes` | plausibilities and labels of items, and how annotators err |
+| `classes` | what plausibilities and labels of items share, and how annotators err |
+| `plausibilities`, `labels` | their draws, posteriors and point estimates |
+| `entries` | the classes that were named, item by item |
 | `partitions` | who is together |
 | `chains` | the entities of mentions, which labels of mentions make |
 | `views` | several clusterings of the same items |
 """
 
-from consilience.models.truth.classes import (
-    Crowd,
-    DirichletTruth,
-    Entries,
-    LabelDraws,
-    LabelProbabilities,
-    PlausibilityDraws,
-    PointTruth,
-    leading,
-)
+from consilience.models.truth.classes import Crowd, leading
+from consilience.models.truth.entries import Entries
+from consilience.models.truth.labels import LabelDraws, LabelProbabilities
+from consilience.models.truth.plausibilities import DirichletTruth, PlausibilityDraws, PointTruth
 from consilience.models.truth.truth import CHAINS, CLASSES, Ranked, Truth, truth_of
 
 __all__ = [

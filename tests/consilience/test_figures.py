@@ -12,7 +12,7 @@ import consilience as cs
 from consilience import figures
 from consilience.errors import UnknownName
 from consilience.models.truth import Entries, LabelDraws, PlausibilityDraws, PointTruth
-from consilience.models.truth.classes import OtherMass
+from consilience.models.truth.plausibilities import OtherMass
 
 STRANGE = ["<b>&amp;", "a$b_c$d", "_hidden", "a very long name of an item that would fill a page, one", "x\x01y"]
 

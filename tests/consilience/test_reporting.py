@@ -19,7 +19,7 @@ from consilience.inference.results import Result
 from consilience.models import dirichlet
 from consilience.models.posterior import Draws
 from consilience.models.truth import PlausibilityDraws
-from consilience.models.truth.classes import OtherMass
+from consilience.models.truth.plausibilities import OtherMass
 from consilience.pages import Code, Section, write_page
 from consilience.reporting import report
 

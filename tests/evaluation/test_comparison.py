@@ -8,7 +8,7 @@ from consilience.data import Annotations, Predictions
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.evaluation.comparison import p_best
 from consilience.models.truth import Entries, LabelDraws, PointTruth
-from consilience.models.truth import classes as truth_module
+from consilience.models.truth import entries as truth_entries
 
 CLASSES = list("012")
 
@@ -126,7 +126,7 @@ def test_the_seed_is_that_of_the_weights(board):
 
 def test_blocks_do_not_change_the_scores(board, monkeypatch):
     _, _, comparison, truth, systems = board
-    monkeypatch.setattr(truth_module, "block_numbers", lambda: 6 * 4000)
+    monkeypatch.setattr(truth_entries, "block_numbers", lambda: 6 * 4000)
     split = cs.compare(truth, systems)
     np.testing.assert_allclose(split.truth_draws, comparison.truth_draws, atol=1e-6)
     for mine, theirs in ((split.draws, comparison.draws), (split.item_draws, comparison.item_draws)):

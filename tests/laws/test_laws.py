@@ -16,7 +16,7 @@ import consilience as cs
 from consilience.data import Annotations, Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.models.truth import Ranked
-from consilience.models.truth.classes import LabelTruth
+from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Mass
 
 # Short runs are poor, and say so; what they say has tests of its own.

@@ -25,8 +25,9 @@ from consilience.models.truth import (
     Ranked,
     leading,
 )
-from consilience.models.truth import classes as truth_module
-from consilience.models.truth.classes import OtherMass, most_frequent
+from consilience.models.truth import entries as truth_entries
+from consilience.models.truth.entries import most_frequent
+from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import Agreement, Mass, Shares
 
 NUM_CLASSES = 6
@@ -163,7 +164,7 @@ def test_masses_of_groups_of_a_dirichlet():
 
 @pytest.mark.parametrize("limit", [1, 40, 200, 1 << 22])
 def test_blocks_cover_all_items_once(monkeypatch, limit):
-    monkeypatch.setattr(truth_module, "block_numbers", lambda: limit)
+    monkeypatch.setattr(truth_entries, "block_numbers", lambda: limit)
     rng = np.random.default_rng(1)
     named = rng.random((23, 9)) < 0.3
     named[5] = True
@@ -223,7 +224,7 @@ def assert_same_frequencies(codes, others, sigmas=5):
 def test_other_mass_ranks_as_complete_draws_do(monkeypatch, concentration):
     num_draws = 20_000
     log_weight, log_other = random_weights(num_draws)
-    monkeypatch.setattr(truth_module, "block_numbers", lambda: 6 * num_draws)  # two blocks
+    monkeypatch.setattr(truth_entries, "block_numbers", lambda: 6 * num_draws)  # two blocks
     ranking = values(with_other(concentration, log_weight, log_other).blocks(Ranked(3)))
     plausibility = dense_plausibility(PARTLY_NAMED, log_weight, log_other, concentration)
     order = np.moveaxis(np.argsort(-plausibility, axis=-1), 0, 1)
@@ -385,7 +386,7 @@ def test_block_boundaries_do_not_change_the_distribution(monkeypatch):
     entries = Entries.of(np.repeat(np.arange(num_items), 2), np.tile([0, 2], num_items), num_items, 4)
     truth = dirichlet_truth(0.3, num_draws, entries, np.tile([1.0, 1.4], num_items))
     whole = values(truth.blocks(Ranked(1)))[:, :, 0]
-    monkeypatch.setattr(truth_module, "block_numbers", lambda: 7 * num_draws)
+    monkeypatch.setattr(truth_entries, "block_numbers", lambda: 7 * num_draws)
     split = list(truth.blocks(Ranked(1)))
     assert len(split) > 3
     counts = [np.bincount(codes.ravel(), minlength=4) for codes in (whole, values(split))]
@@ -492,7 +493,7 @@ def dirichlet_moments(entries, concentration, unnamed):
 @pytest.mark.parametrize("unnamed", [0.05, 0.6])
 @pytest.mark.parametrize("limit", [1 << 18, 70_000])
 def test_dirichlet_plausibilities_have_their_moments(monkeypatch, unnamed, limit):
-    monkeypatch.setattr(truth_module, "block_numbers", lambda: limit)
+    monkeypatch.setattr(truth_entries, "block_numbers", lambda: limit)
     truth = dirichlet_truth(unnamed)
     named, other, agreement = dense_blocks(truth)
     expected, mean, variance = dirichlet_moments(ENTRIES, truth.concentration, unnamed)
@@ -517,7 +518,7 @@ def test_without_unnamed_classes_an_item_without_entries_is_alike_in_all_classes
 def test_no_block_of_plausibilities_repeats_another(monkeypatch):
     num_items, num_draws = 30, 100
     entries = Entries.of(np.repeat(np.arange(num_items), 2), np.tile([0, 2], num_items), num_items, 4)
-    monkeypatch.setattr(truth_module, "block_numbers", lambda: 7 * num_draws)
+    monkeypatch.setattr(truth_entries, "block_numbers", lambda: 7 * num_draws)
     truth = dirichlet_truth(0.3, num_draws, entries, np.tile([1.0, 1.4], num_items))
     assert len(list(truth.blocks(Shares()))) > 3
     named, other, _ = dense_blocks(truth)
@@ -612,7 +613,7 @@ def test_label_probabilities_are_drawn_as_they_are():
 def test_label_probabilities_in_many_blocks_are_those_of_one(monkeypatch):
     probability = np.random.default_rng(0).dirichlet(np.ones(3), 500)
     truth = LabelProbabilities.dense(probability, key=jax.random.key(1), num_draws=400)
-    monkeypatch.setattr("consilience.models.truth.classes.block_numbers", lambda: 1 << 12)
+    monkeypatch.setattr("consilience.models.truth.entries.block_numbers", lambda: 1 << 12)
     labels = np.concatenate([block.real for block in truth.labels()])
     share = (labels[:, :, None] == np.arange(3)).mean(1)
     z = (share - probability) / np.sqrt(probability * (1 - probability) / 400)

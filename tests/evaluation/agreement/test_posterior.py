@@ -19,7 +19,7 @@ from consilience.evaluation.agreement.sparse_probability import sparse_agreement
 from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
 from consilience.models.normal_inverse_gamma import SampledSides
 from consilience.models.truth import Crowd, DirichletTruth, Entries, LabelDraws, PlausibilityDraws
-from consilience.models.truth.classes import OtherMass
+from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import Agreement, Block
 
 RANKINGS = Rankings.from_nested(
