@@ -56,6 +56,9 @@ _KINDS_OF_TEXT = {
     "model": str, "method": str, "reason": str, "options": dict, "attributes": dict, "seed": int, "draws": int,
 }  # fmt: skip
 
+# Options of format 2 that told how a result is computed, not which.
+_GONE = ("links",)
+
 # What reading a file raises where parts are missing, or are of another kind.
 _TORN = (KeyError, TypeError, ValueError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
 
@@ -133,6 +136,7 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
             arrays = {name: stored[name] for name in stored.files}
         if text["format"] == 2:
             arrays = _from_format_2(arrays)
+            text["options"] = {name: value for name, value in text["options"].items() if name not in _GONE}
         data = _data(text, arrays)
         if problem := data.problem() or _problem_of_text(text):
             raise InvalidFit(f"{folder}: the saved fit cannot be right, because {problem}; fit again")

@@ -591,9 +591,12 @@ def test_an_earlier_posterior_that_cannot_be_told_is_refused_by_name(annotations
         earlier_posterior(exact, "exact", {}, exact.resolve(annotations).replace(given=unknown.given))
 
 
-def test_a_fit_of_records_from_before_some_fields_is_loaded(tmp_path):
+@pytest.mark.parametrize("options", [{}, {"wide": 0.0, "links": "auto"}], ids=["at first", "with an option now gone"])
+def test_a_fit_of_records_from_before_some_fields_is_loaded(tmp_path, options):
     """It was saved when records had no fields that are compared by similarity."""
-    loaded = cs.load_fit(Path(__file__).with_name("fit_before_similar_fields"))
+    folder = shutil.copytree(Path(__file__).with_name("fit_before_similar_fields"), tmp_path / "fit")
+    forge(folder, lambda text, arrays: text["options"].update(options))
+    loaded = cs.load_fit(folder)
     assert loaded.data.similar is None
     assert loaded.entities()["entity"].tolist() == ["c1", "c2", "c3", "c4", "c1", "c4", "r3", "c2"]
     assert loaded.num_entities().interval == (5, 6)
