@@ -152,6 +152,15 @@ class Constraints(Contract):
             features=object_array(feature_names),
         )
 
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Return the names of what numbers lie along: features with an offset, and the items that were judged."""
+        names = super().coordinates()
+        if "feature" in names:
+            names["feature"] = np.append(names["feature"], "offset")
+        if "item" in names:
+            names["judged_item"] = names["item"][np.unique([self.item_a, self.item_b])]
+        return names
+
     def _settled(self) -> Self:
         """Return the pairs with their lower code first."""
         pair = np.sort(np.stack([self.item_a, self.item_b]), axis=0)

@@ -120,13 +120,15 @@ class Contract:
     """Base of the data contracts.
 
     A contract names the columns of its tables in ``columns``, says in ``other_columns`` what those hold that may have
-    any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order.
+    any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order,
+    and ``unit`` that of the things whose truth is asked.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
     other_columns: ClassVar[str] = ""
     reader: ClassVar[str] = ""
     rows: ClassVar[str] = ""
+    unit: ClassVar[str] = "item"
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:
@@ -168,6 +170,15 @@ class Contract:
             }
         )
 
+    @property
+    def gold(self) -> Any:
+        """The known class of each unit, -1 where it is unknown; ``None`` where no class of any is known."""
+        return None
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Return the names of what numbers about these data lie along, as texts, by dimension."""
+        return {dimension: np.asarray(names).astype(str) for dimension, names in self.ids.items()}
+
     @classmethod
     def recognises(cls, source: Any) -> bool:
         """Return whether a source, which need not be a table, is in a form that this contract alone has."""
@@ -190,7 +201,7 @@ class Contract:
         """
         dimension = self._declared(dimension)
         order = np.asarray(permutation)
-        size = self._size_of(dimension)
+        size = self.size_of(dimension) or 0
         if order.shape != (size,) or not np.array_equal(np.sort(order), np.arange(size)):
             raise UnsupportedRequest(f"the whole numbers from 0 to {size - 1} are expected, each once, for {dimension}")
         return self._moved(dimension, order)._settled()
@@ -201,7 +212,7 @@ class Contract:
 
     def repeated(self, number: int) -> Self:
         """Return the data with every row so many times."""
-        changes: dict[str, Any] = {f"num_{self.rows}s": number * self._size_of(self.rows)}
+        changes: dict[str, Any] = {f"num_{self.rows}s": number * (self.size_of(self.rows) or 0)}
         for name, (dimensions, _) in self._axes().items():
             if self.rows in dimensions and getattr(self, name) is not None:
                 repeats = [number if dimension == self.rows else 1 for dimension in dimensions]
@@ -247,23 +258,25 @@ class Contract:
 
     # ---- sizes and shapes ----
 
-    def _size_of(self, named: str | int) -> int:
+    def size_of(self, named: str | int) -> int | None:
         """Return how much there is of a dimension, or of a size by its name; a number stands for itself.
 
-        It is -1 of a dimension that has no size, and no ids now.
+        It is ``None`` where the data do not say: of what they do not have, or what has no size and no ids now.
         """
         if isinstance(named, int):
             return named
         for field in dataclasses.fields(self):
             if field.metadata.get("kind") == "ids" and named in field.metadata["dimensions"]:
                 names = getattr(self, field.name)
-                return int(getattr(self, f"num_{field.name}", -1 if names is None else len(names)))
-        return int(getattr(self, named if named in self.names("size") else f"num_{named}s"))
+                return getattr(self, f"num_{field.name}", None if names is None else len(names))
+        sizes = {named, f"num_{named}s", f"num_{named[:-1]}ies"}.intersection(self.names("size"))
+        return getattr(self, sizes.pop()) if sizes else None
 
     def _shape(self, field: dataclasses.Field) -> list[int]:
         """Return the declared shape of an array; -1 for an axis, or one of a shape that is not said, of any length."""
         shape = field.metadata["shape"]
-        return [-1] if shape is None else [self._size_of(one or self.rows) for one in shape]
+        sizes = [None] if shape is None else [self.size_of(one or self.rows) for one in shape]
+        return [-1 if size is None else size for size in sizes]
 
     def problem(self) -> str | None:
         """Return in words what no reader makes: sizes, shapes or codes that do not fit each other; None where all do.
@@ -290,8 +303,8 @@ class Contract:
         shape = values.shape if about["shape"] is None else self._shape(field)
         if values.ndim != len(shape) or any(a not in (b, -1) for a, b in zip(shape, values.shape, strict=True)):
             return f"has the shape {values.shape}"
-        past = -1 if about["codes"] == "" else self._size_of(about["codes"])
-        if past < 0 or not values.size:
+        past = None if about["codes"] == "" else self.size_of(about["codes"])
+        if past is None or not values.size:
             return None if values.dtype.kind in "biuf" else f"holds {values.dtype}"
         first = -int(about["missing"])
         if values.dtype.kind not in "iu" or values.min() < first or values.max() >= past:

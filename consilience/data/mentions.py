@@ -75,6 +75,7 @@ class Mentions(Contract):
     )
     reader = "read_mentions"
     rows = "annotation"
+    unit = "mention"
     mention: Any = codes("mention")
     annotator: Any = codes("annotator")
     type: Any = values(codes=len(MENTION_TYPES))
@@ -96,6 +97,11 @@ class Mentions(Contract):
     def classes(self) -> np.ndarray:
         """The names of the types, in code order."""
         return object_array(MENTION_TYPES)
+
+    @property
+    def gold(self) -> Any:
+        """The known type of each mention, -1 where it is unknown; ``None`` where the input has no such column."""
+        return self.gold_type
 
     @property
     def ids(self) -> Ids:

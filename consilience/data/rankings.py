@@ -266,6 +266,14 @@ class Rankings(Contract):
         """Return whether a source is a JSON file of nested lists."""
         return _nested_content(source) is not None
 
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Return the names of what numbers lie along; an entry is called by its item and its class."""
+        names = super().coordinates()
+        if {"item", "class"} <= names.keys():
+            items, classes = names["item"][self.entry_item], names["class"][self.entry_class]
+            names["entry"] = np.char.add(np.char.add(items, ": "), classes)
+        return names
+
     def _moved(self, dimension: str, permutation: np.ndarray) -> Self:
         """Make the rows anew, on whose order and codes all other arrays depend."""
         axes = self._axes()

@@ -63,6 +63,7 @@ class Records(Contract):
     other_columns = "fields, in columns of any name"
     reader = "read_records"
     rows = "record"
+    unit = "record"
     value: Any = per("field", "record", codes="num_values", missing=True)
     source: Any = per("record", codes="file")
     first_value: Any = array(shape=(-1,))

@@ -99,10 +99,10 @@ def test_what_readers_make_fits_its_declaration(contract):
         longer = np.repeat(getattr(data, name), 2, axis=0)
         assert data.replace(**{name: longer}).problem().startswith(f"'{name}' has the shape")
         if codes:
-            past = np.full_like(getattr(data, name), data._size_of(codes))
+            past = np.full_like(getattr(data, name), data.size_of(codes))
             found = data.replace(**{name: past}).problem()
-            assert re.fullmatch(f"'{name}' has codes outside (0|-1) to {data._size_of(codes) - 1}", found)
-        assert -1 not in map(data._size_of, dimensions)
+            assert re.fullmatch(f"'{name}' has codes outside (0|-1) to {data.size_of(codes) - 1}", found)
+        assert None not in map(data.size_of, dimensions)
 
 
 def test_an_empty_contract_has_its_sizes_and_no_row(contract):
@@ -113,7 +113,7 @@ def test_an_empty_contract_has_its_sizes_and_no_row(contract):
     assert getattr(empty, f"num_{contract.rows}s") == 0
     for name, (dimensions, _) in contract._axes().items():
         if (array := getattr(empty, name)) is not None:
-            assert np.shape(array) == tuple(map(empty._size_of, dimensions))
+            assert np.shape(array) == tuple(map(empty.size_of, dimensions))
     assert contract.empty().counts == dict.fromkeys(data.counts, 0)
 
 
@@ -213,7 +213,7 @@ def test_things_keep_their_ids_and_all_that_is_said_of_them_when_they_are_rename
 
 def test_rows_in_another_order_say_the_same(contract):
     data = DATA[contract]()
-    number = data._size_of(data.rows)
+    number = data.size_of(data.rows)
     order = np.roll(np.arange(number), 1)
     other = data.reordered(order)
     assert statement(other) == statement(data)
@@ -228,7 +228,7 @@ def test_every_row_so_many_times(contract):
     data = DATA[contract]()
     more = data.repeated(3)
     assert_is_as_read(more)
-    assert more._size_of(more.rows) == 3 * data._size_of(data.rows) == getattr(more, f"num_{contract.rows}s")
+    assert more.size_of(more.rows) == 3 * data.size_of(data.rows) == getattr(more, f"num_{contract.rows}s")
     if contract is Records:
         assert len(set(more.records)) == 9
         assert sorted(more.column("name")) == sorted(3 * data.column("name").tolist())
