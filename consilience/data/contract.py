@@ -29,7 +29,7 @@ _ROWS = ("",)  # stands for the dimension of the contract's rows
 
 def array(
     *, shape: tuple[str | int, ...] | None = None, codes: str | int = "", missing: bool = False, later: bool = False,
-    moves: bool = False, **options: Any,
+    moves: bool = False, default: Any = dataclasses.MISSING,
 ) -> Any:  # fmt: skip
     """Declare a field that JAX sees as a leaf.
 
@@ -43,31 +43,36 @@ def array(
         and have its fingerprint.
     moves : whether axes and codes are dimensions, along which entries move when data are renamed or reordered; see
         `per`.
+    default : ``None`` where the data may lack it.
     """
     metadata = {"kind": "array", "shape": shape, "codes": codes, "missing": missing, "later": later, "moves": moves}
-    return dataclasses.field(metadata=metadata, **options)
+    return dataclasses.field(metadata=metadata, default=default)
 
 
-def codes(dimension: str, **options: Any) -> Any:
+def codes(dimension: str, *, missing: bool = False) -> Any:
     """Declare an array with one code into a dimension for each row."""
-    return per(*_ROWS, codes=dimension, **options)
+    return per(*_ROWS, codes=dimension, missing=missing)
 
 
-def values(**options: Any) -> Any:
+def values(*, codes: str | int = "") -> Any:
     """Declare an array with one number for each row."""
-    return per(*_ROWS, **options)
+    return per(*_ROWS, codes=codes)
 
 
-def per(*dimensions: str | int, **options: Any) -> Any:
+def per(
+    *dimensions: str | int, codes: str | int = "", missing: bool = False, later: bool = False,
+    default: Any = dataclasses.MISSING,
+) -> Any:  # fmt: skip
     """Declare an array by its dimensions; its entries move with them.
 
     Parameters
     ----------
     dimensions : one for each axis, such as ``item``; or a number, as of the shape of `array`.
-    options : of `array`. ``codes`` names the dimension into which the entries are codes, too; those into what has no
-        dimension stay when data are renamed.
+    codes : the dimension into which the entries are codes, too; those into what has no dimension stay when data are
+        renamed.
+    missing, later, default : as of `array`.
     """
-    return array(shape=dimensions, moves=True, **options)
+    return array(shape=dimensions, codes=codes, missing=missing, later=later, moves=True, default=default)
 
 
 def size(*, derived: bool = False) -> Any:

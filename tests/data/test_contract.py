@@ -175,9 +175,9 @@ def statement(data):
 def assert_is_as_read(data):
     """Check the orders that readers leave, on which models rely."""
     if isinstance(data, Rankings):
-        again = data._of(
+        again = Rankings.from_codes(
             data.report_item, data.report_annotator, data.report, data.block, data.entry_class[data.entry],
-            {"items": data.items, "annotators": data.annotators, "classes": data.classes},
+            items=data.items, annotators=data.annotators, classes=data.classes,
         )  # fmt: skip
         assert again.fingerprint() == data.fingerprint()
     if isinstance(data, Records):

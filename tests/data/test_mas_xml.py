@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.cli import main
-from consilience.data.mas_xml import read_mas_xml
+from consilience.data.mentions import read_mas_xml
 from consilience.data.mentions import MENTION_TYPES, Mentions, read_mentions
 from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
 
