@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.cli import main
-from consilience.data.mentions import read_mas_xml
-from consilience.data.mentions import MENTION_TYPES, Mentions, read_mentions
+from consilience.data.mentions import MENTION_TYPES, Mentions, read_mas_xml, read_mentions
 from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
 
 HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE gnomedoc SYSTEM "dtd/masxmlpd.dtd">\n'
