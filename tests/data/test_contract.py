@@ -1,5 +1,7 @@
 """What all contracts share: columns, ids by dimension, and the symmetries that follow from their declarations."""
 
+import copy
+import pickle
 import re
 from pathlib import Path
 
@@ -69,8 +71,16 @@ def test_ids_by_dimension(contract):
     assert repr(ids).startswith("Ids(")
 
 
+def test_copies_and_pickles_are_the_same_data(contract):
+    data = DATA[contract]()
+    assert copy.deepcopy(data).fingerprint() == data.fingerprint()
+    assert pickle.loads(pickle.dumps(data)).fingerprint() == data.fingerprint()
+
+
 def test_a_copy_that_went_through_jax_has_no_ids(contract):
-    moved = jax.tree.map(np.asarray, DATA[contract]())
+    data = DATA[contract]()
+    moved = jax.tree.map(np.asarray, data)
+    assert jax.jit(lambda one: one)(data).counts == moved.counts == data.counts
     assert set(moved.ids) <= {"class"}  # the types of mentions are nobody's ids
     with pytest.raises(KeyError):
         moved.ids["item"]

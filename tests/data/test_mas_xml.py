@@ -105,7 +105,7 @@ def test_a_document_is_read_as_the_players_answered(corpus):
     assert gold_of(mentions) == ["DN", None, "NR", None, None]
 
 
-def test_what_is_left_out_is_counted(corpus):
+def test_what_mentions_cannot_hold_is_counted(corpus):
     with pytest.warns(InputWarning) as caught:
         read_mas_xml(corpus / "b-ferry-game.xml")
     (warning,) = caught
