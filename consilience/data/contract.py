@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -96,30 +95,6 @@ def ids(*dimensions: str) -> Any:
     return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions}, default=None)
 
 
-class Ids(Mapping[str, np.ndarray]):
-    """The user's ids, in code order, by the dimension that they name; a dimension that has none is not in it.
-
-    Parameters
-    ----------
-    names : dimension, such as ``item``, to an object array of ids.
-    """
-
-    def __init__(self, names: Mapping[str, np.ndarray]) -> None:
-        self._names = dict(names)
-
-    def __getitem__(self, dimension: str) -> np.ndarray:
-        return self._names[dimension]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __repr__(self) -> str:
-        return f"Ids({', '.join(f'{dimension}={len(names):,}' for dimension, names in self._names.items())})"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Contract:
     """Base of the data contracts.
@@ -145,9 +120,14 @@ class Contract:
         _register(type(self))
 
     @classmethod
+    def _fields(cls, kind: str) -> list[dataclasses.Field]:
+        """Return the fields of one kind: array, size or ids."""
+        return [field for field in dataclasses.fields(cls) if field.metadata.get("kind") == kind]
+
+    @classmethod
     def names(cls, kind: str) -> tuple[str, ...]:
         """Return the names of the fields of one kind: array, size or ids."""
-        return tuple(f.name for f in dataclasses.fields(cls) if f.metadata.get("kind") == kind)
+        return tuple(field.name for field in cls._fields(kind))
 
     @classmethod
     def empty(cls, **sizes: int) -> Self:
@@ -157,23 +137,22 @@ class Contract:
         ----------
         sizes : such as ``num_items``; those that are left out are zero.
         """
-        required = [f for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
-        arrays = [f for f in required if f.metadata.get("kind") == "array"]
+        arrays = [field for field in cls._fields("array") if field.default is dataclasses.MISSING]
         given = {name: sizes.get(name, 0) for name in cls.names("size")}
         blank = cls(**{field.name: None for field in arrays}, **given)
         return blank.replace(**{field.name: np.zeros(np.maximum(blank._shape(field), 0), np.int32) for field in arrays})
 
     @property
-    def ids(self) -> Ids:
-        """The user's ids by dimension; those that are ``None``, as in a copy that went through JAX, are left out."""
-        return Ids(
-            {
-                dimension: getattr(self, field.name)
-                for field in dataclasses.fields(self)
-                if field.metadata.get("kind") == "ids" and getattr(self, field.name) is not None
-                for dimension in field.metadata["dimensions"]
-            }
-        )
+    def ids(self) -> dict[str, np.ndarray]:
+        """The user's ids, in code order, by the dimension that they name, such as ``item``.
+
+        Those that are ``None``, as in a copy that went through JAX, are left out.
+        """
+        return {
+            dimension: getattr(self, field.name)
+            for field in self._fields("ids") if getattr(self, field.name) is not None
+            for dimension in field.metadata["dimensions"]
+        }  # fmt: skip
 
     @property
     def gold(self) -> Any:
@@ -231,10 +210,9 @@ class Contract:
             for name, (dimensions, codes) in self._axes().items()
             if getattr(self, name) is not None
         }
-        for field in dataclasses.fields(self):
-            if field.metadata.get("kind") == "ids" and dimension in field.metadata["dimensions"]:
-                names = getattr(self, field.name)
-                changes[field.name] = None if names is None else names[np.argsort(permutation)]
+        own = next((field.name for field in self._fields("ids") if dimension in field.metadata["dimensions"]), None)
+        if own is not None and (names := getattr(self, own)) is not None:
+            changes[own] = names[np.argsort(permutation)]
         return self.replace(**changes)
 
     def _settled(self) -> Self:
@@ -253,8 +231,8 @@ class Contract:
     @classmethod
     def _declared(cls, dimension: str) -> str:
         """Return the name under which arrays are declared: labels are true classes too."""
-        for field in dataclasses.fields(cls):
-            if field.metadata.get("kind") == "ids" and dimension in field.metadata["dimensions"]:
+        for field in cls._fields("ids"):
+            if dimension in field.metadata["dimensions"]:
                 return field.metadata["dimensions"][0]
         known = {_dimension(one) for dimensions, codes in cls._axes().values() for one in (*dimensions, codes)} - {""}
         if dimension not in known:
@@ -270,8 +248,8 @@ class Contract:
         """
         if isinstance(named, int):
             return named
-        for field in dataclasses.fields(self):
-            if field.metadata.get("kind") == "ids" and named in field.metadata["dimensions"]:
+        for field in self._fields("ids"):
+            if named in field.metadata["dimensions"]:
                 names = getattr(self, field.name)
                 return getattr(self, f"num_{field.name}", None if names is None else len(names))
         sizes = {named, f"num_{named}s", f"num_{named[:-1]}ies"}.intersection(self.names("size"))
@@ -295,8 +273,8 @@ class Contract:
             ids = getattr(self, name)
             if ids is not None and len(ids) != (size := getattr(self, f"num_{name}", len(ids))):
                 return f"there are {len(ids):,} {name}, and 'num_{name}' is {size:,}"
-        for field in dataclasses.fields(self):
-            if field.metadata.get("kind") == "array" and (found := self._problem_of_array(field)):
+        for field in self._fields("array"):
+            if found := self._problem_of_array(field):
                 return f"'{field.name}' {found}"
         return None
 
@@ -340,7 +318,7 @@ class Contract:
     @property
     def counts(self) -> dict[str, int]:
         """How many items, annotators and other things there are, by what they are."""
-        shown = [f.name for f in dataclasses.fields(self) if f.metadata.get("derived") is False]
+        shown = [field.name for field in self._fields("size") if not field.metadata["derived"]]
         return {name.removeprefix("num_"): int(getattr(self, name)) for name in shown}
 
     def replace(self, **changes: Any) -> Self:

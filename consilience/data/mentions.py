@@ -23,7 +23,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.cells import Table
 from consilience.data.codes import compact, object_array, repeated
 from consilience.data.columns import Column, choose_columns
-from consilience.data.contract import Contract, Ids, codes, ids, per, size, values
+from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.mas_xml import mas_xml_table
 from consilience.data.policies import filled_rows, flag_or_warn, keep_repeated, require_rows, said_first
 from consilience.data.problems import check_option, warn_input
@@ -108,9 +108,9 @@ class Mentions(Contract):
         return self.gold_type
 
     @property
-    def ids(self) -> Ids:
+    def ids(self) -> dict[str, np.ndarray]:
         """The user's ids by dimension; the classes are the types of mentions."""
-        return Ids({**super().ids, "class": self.classes})
+        return {**super().ids, "class": self.classes}
 
     def label_codes(self) -> MentionLabels:
         """Return the distinct labels, sorted by type and antecedent, and which of them each annotation is."""
