@@ -1,7 +1,5 @@
 """What all contracts share: columns, ids by dimension, and the symmetries that follow from their declarations."""
 
-import copy
-import pickle
 import re
 from pathlib import Path
 
@@ -68,12 +66,6 @@ def contract(request) -> type[Contract]:
 def test_ids_by_dimension(contract):
     ids = DATA[contract]().ids
     assert {dimension: names.tolist() for dimension, names in ids.items()} == IDS[contract]
-
-
-def test_copies_and_pickles_are_the_same_data(contract):
-    data = DATA[contract]()
-    assert copy.deepcopy(data).fingerprint() == data.fingerprint()
-    assert pickle.loads(pickle.dumps(data)).fingerprint() == data.fingerprint()
 
 
 def test_a_copy_that_went_through_jax_has_no_ids(contract):
