@@ -240,7 +240,8 @@ def score(arguments: argparse.Namespace) -> None:
 
 def _own_columns(source: str, columns: dict[str, str] | None) -> dict[str, str] | None:
     """Return the names of columns if the file has them: of two files one may need no names."""
-    from consilience.data.tables import all_columns, read_table
+    from consilience.data.columns import all_columns
+    from consilience.data.tables import read_table
 
     if not columns:
         return None

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.comparison import FIELD_TYPES, Compared, as_compared
+from consilience.data.problems import warn_input
 from consilience.data.records import Records, records_and_ids
-from consilience.data.tables import warn_input
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
 from consilience.inference.fitting import Fit, fit
 from consilience.models.block_linkage import MODEL

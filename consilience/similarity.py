@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from consilience.comparison import date_of, number_of
+from consilience.data.problems import warn_input
 from consilience.data.records import Records
-from consilience.data.tables import warn_input
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage.similar import ONLY_NEAR
 from consilience.models.rows import equal_pairs

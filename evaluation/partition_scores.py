@@ -14,7 +14,7 @@ import numpy as np
 
 from consilience.data.accept import as_partition, is_numbers
 from consilience.data.partitions import Partition
-from consilience.data.tables import Problems
+from consilience.data.problems import Problems
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.partitions import contingency, form_of, names, score
 from consilience.evaluation.scores import Count, by_method

@@ -76,7 +76,7 @@ def approximation_k_hat(
     if not has_all_factors(member, posterior):
         return None
     numbers = sum(int(np.prod(factor.shape())) for factor in posterior.factors.values())
-    size = max(getattr(resolved.data, "num_annotations", 0), numbers, 1)
+    size = max(resolved.data.size_of("annotation") or 0, numbers, 1)
     if most_numbers is not None and size > most_numbers:
         return None
     num_draws = int(np.clip(_MOST_WORK // size, _FEWEST_DRAWS, _MOST_DRAWS))

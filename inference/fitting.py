@@ -476,7 +476,7 @@ def _checkpoint(checkpoint: str | os.PathLike | Checkpoint | None, resume: bool)
 
 
 def _check_items(data: Contract) -> None:
-    if 0 in (getattr(data, f"num_{units}", 1) for units in ("items", "mentions", "records")):
+    if data.size_of(data.unit) == 0:
         raise InputError(InputProblem("the data have no items", "give at least one row"))
 
 
@@ -542,8 +542,8 @@ def _own_truth(name: str, truth: Callable | None) -> Callable[..., Truth]:
         if values.ndim == 3 and values.dtype.kind == "f":
             return PlausibilityDraws.dense(values)
         if values.ndim == 2 and values.dtype.kind in "iu":
-            classes = getattr(data, "num_labels", getattr(data, "num_classes", int(values.max()) + 1))
-            return LabelDraws(values, classes)
+            classes = data.size_of("class")
+            return LabelDraws(values, int(values.max()) + 1 if classes is None else classes)
         raise UnsupportedRequest(
             f"truth returned {values.dtype} of shape {values.shape[1:]} for one draw; return integer codes (item,) for "
             "labels or floats (item, class) for plausibilities"

@@ -207,7 +207,7 @@ class Fit:
         samples = self.samples(draws)
         if self.member.sites.summarised is not None:
             samples = self.member.sites.summarised(samples, self.resolved)
-        return posterior.summarise(samples, dims=self._dims(samples), coords=self._coords(), interval=interval)
+        return posterior.summarise(samples, dims=self._dims(samples), coords=self.data.coordinates(), interval=interval)
 
     def to_arviz(self, draws: int | None = None) -> Any:
         """Return the posterior as ArviZ has it, with the user's own ids as coordinates."""
@@ -217,7 +217,8 @@ class Fit:
         groups: dict[str, Any] = {"posterior": samples}
         if self.run is not None and self.run.stats:
             groups["sample_stats"] = self.run.stats
-        return posterior.to_arviz(groups, dims=self._dims(samples), coords=self._coords(), attrs=self.describe())
+        coords = self.data.coordinates()
+        return posterior.to_arviz(groups, dims=self._dims(samples), coords=coords, attrs=self.describe())
 
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.
@@ -353,18 +354,6 @@ class Fit:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
         dims = self.member.sites.dims
         return {site: dims[site] for site, own in samples.items() if site in dims and len(dims[site]) == own.ndim - 2}
-
-    def _coords(self) -> dict[str, Any]:
-        data: Any = self.data
-        coords: dict[str, Any] = {dim: np.asarray(ids).astype(str) for dim, ids in data.ids.items()}
-        if "feature" in coords:
-            coords["feature"] = np.append(coords["feature"], "offset")
-            if "item" in coords:
-                coords["judged_item"] = coords["item"][np.unique([data.item_a, data.item_b])]
-        if {"item", "class"} <= set(coords) and hasattr(data, "entry_item") and hasattr(data, "entry_class"):
-            items, classes = coords["item"][data.entry_item], coords["class"][data.entry_class]
-            coords["entry"] = np.char.add(np.char.add(items, ": "), classes)
-        return coords
 
 
 def _bound_table(fit: Fit, table: Table) -> Callable[..., Any]:

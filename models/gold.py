@@ -24,8 +24,7 @@ def uses_gold(data: Any, gold: str) -> bool:
     ------
     UnsupportedRequest : they are asked for, and the data have none.
     """
-    known = data.gold_type if hasattr(data, "gold_type") else data.gold
-    if gold == "use" and known is None:
+    if gold == "use" and data.gold is None:
         text = "{gold} needs data with gold labels, and these have none; use {gold}"
         raise UnsupportedRequest(text, Remedy("gold", "use"), Remedy("gold", "ignore"))
     return gold == "use"

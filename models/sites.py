@@ -199,9 +199,8 @@ class Resolved:
         for name in (dimension, *({"class": ("label",)}.get(dimension, ()))):
             if name in sizes:
                 return int(sizes[name])
-            for plural in (f"{name}s", f"{name}es", f"{name[:-1]}ies"):
-                if hasattr(self.data, f"num_{plural}"):
-                    return int(getattr(self.data, f"num_{plural}"))
+        if (known := self.data.size_of(dimension)) is not None:
+            return int(known)
         raise KeyError(f"nothing says how many units of '{dimension}' there are")
 
     def replace(self, **changes: Any) -> Resolved:

@@ -10,8 +10,7 @@ from consilience.data.classes import ClassMap, read_class_map
 from consilience.data.conll import Chains, read_conll
 from consilience.data.conll_writer import write_conll
 from consilience.data.constraints import Constraints, read_constraints
-from consilience.data.mas_xml import read_mas_xml
-from consilience.data.mentions import Mentions, read_mentions, write_mentions
+from consilience.data.mentions import Mentions, read_mas_xml, read_mentions, write_mentions
 from consilience.data.partitions import Partition, read_partition
 from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
@@ -19,32 +18,8 @@ from consilience.data.ratings import Ratings, read_ratings
 from consilience.data.records import Records, read_records, write_records
 
 __all__ = [
-    "Annotations",
-    "Chains",
-    "ClassMap",
-    "Constraints",
-    "Mentions",
-    "Partition",
-    "Predictions",
-    "Rankings",
-    "Ratings",
-    "Records",
-    "describe",
-    "get",
-    "load",
-    "names",
-    "read_annotations",
-    "read_class_map",
-    "read_conll",
-    "read_constraints",
-    "read_mas_xml",
-    "read_mentions",
-    "read_partition",
-    "read_predictions",
-    "read_rankings",
-    "read_ratings",
-    "read_records",
-    "write_conll",
-    "write_mentions",
-    "write_records",
-]
+    "Annotations", "Chains", "ClassMap", "Constraints", "Mentions", "Partition", "Predictions", "Rankings", "Ratings",
+    "Records", "describe", "get", "load", "names", "read_annotations", "read_class_map", "read_conll",
+    "read_constraints", "read_mas_xml", "read_mentions", "read_partition", "read_predictions", "read_rankings",
+    "read_ratings", "read_records", "write_conll", "write_mentions", "write_records",
+]  # fmt: skip

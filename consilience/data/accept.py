@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.data.columns import choose_columns
 from consilience.data.conll import Chains
 from consilience.data.constraints import Constraints
 from consilience.data.contract import Contract
 from consilience.data.mentions import Mentions
 from consilience.data.partitions import Partition
 from consilience.data.predictions import Predictions
+from consilience.data.problems import Problems
 from consilience.data.rankings import Rankings
 from consilience.data.ratings import Ratings
 from consilience.data.records import Records
-from consilience.data.tables import Problems, choose_columns, column_names, is_rows
+from consilience.data.tables import column_names, is_rows
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest, WrongKind
 from consilience.notes import Remedy
 

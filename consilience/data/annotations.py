@@ -14,24 +14,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consilience.data.cells import Table
 from consilience.data.codes import (
     Names,
     as_array,
     as_names,
     as_numbers,
     check_codes,
+    check_lengths,
     compact,
-    keep_repeated,
     names_or_codes,
     recode,
     repeated,
-    require_rows,
     sized,
     sorted_names,
-)
-from consilience.data.columns import ANNOTATOR, ITEM, Column
+)  # fmt: skip
+from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
-from consilience.data.tables import Problems, Table, check_option, choose_columns, read_table, warn_input
+from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
+from consilience.data.problems import Problems, check_option, warn_input
+from consilience.data.tables import read_table
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -89,20 +91,11 @@ class Annotations(Contract):
 
     @classmethod
     def from_codes(
-        cls,
-        item: ArrayLike,
-        annotator: ArrayLike | None,
-        label: ArrayLike,
-        *,
-        weight: ArrayLike | None = None,
-        gold: ArrayLike | None = None,
-        items: Names | None = None,
-        annotators: Names | None = None,
-        labels: Names | None = None,
-        num_items: int | None = None,
-        num_annotators: int | None = None,
-        num_labels: int | None = None,
-    ) -> Self:
+        cls, item: ArrayLike, annotator: ArrayLike | None, label: ArrayLike, *,
+        weight: ArrayLike | None = None, gold: ArrayLike | None = None,
+        items: Names | None = None, annotators: Names | None = None, labels: Names | None = None,
+        num_items: int | None = None, num_annotators: int | None = None, num_labels: int | None = None,
+    ) -> Self:  # fmt: skip
         """Make annotations from integer codes.
 
         Parameters
@@ -123,8 +116,11 @@ class Annotations(Contract):
         else:
             annotator, num_annotators = sized(problems, "annotator", annotator, annotators, num_annotators)
         weight = np.ones(len(item)) if weight is None else as_numbers(problems, weight, "weight")
-        _same_length(problems, item=item, annotator=annotator, label=label, weight=weight)
-        _check_weights(problems, weight)
+        remedy = "give one entry per annotation"
+        check_lengths(problems, remedy, item=item, annotator=annotator, label=label, weight=weight)
+        refused = ~(np.isfinite(weight) & (weight >= 0))
+        message, remedy = "a weight has to be finite and not negative", "correct or leave out the row"
+        problems.add_each(refused, message, remedy, column="weight", values=weight)
         if gold is not None:
             gold = check_codes(problems, "gold", gold, num_labels, lowest=-1)
             if len(gold) != num_items:
@@ -134,29 +130,18 @@ class Annotations(Contract):
             problems.add("there are no annotations", "check where the codes come from")
         problems.raise_any()
         return cls(
-            item=item,
-            annotator=annotator,
-            label=label,
-            weight=weight,
-            gold=gold,
-            num_annotations=len(item),
-            num_items=num_items,
-            num_annotators=num_annotators,
-            num_labels=num_labels,
+            item=item, annotator=annotator, label=label, weight=weight, gold=gold,
+            num_annotations=len(item), num_items=num_items, num_annotators=num_annotators, num_labels=num_labels,
             items=names_or_codes(items, num_items, "items"),
             annotators=names_or_codes(annotators, num_annotators, "annotators"),
             labels=names_or_codes(labels, num_labels, "labels"),
-        )
+        )  # fmt: skip
 
     @classmethod
     def from_counts(
-        cls,
-        counts: ArrayLike,
-        *,
-        items: Names | None = None,
-        labels: Names | None = None,
+        cls, counts: ArrayLike, *, items: Names | None = None, labels: Names | None = None,
         gold: ArrayLike | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Make annotations from how often each item got each label; the annotators stay unknown.
 
         Parameters
@@ -178,29 +163,15 @@ class Annotations(Contract):
         problems.raise_any()
         item_codes, label_codes = np.nonzero(counts)
         return cls.from_codes(
-            item_codes,
-            None,
-            label_codes,
-            weight=counts[item_codes, label_codes],
-            gold=gold,
-            items=items,
-            labels=labels,
-            num_items=counts.shape[0],
-            num_labels=counts.shape[1],
-        )
+            item_codes, None, label_codes, weight=counts[item_codes, label_codes], gold=gold,
+            items=items, labels=labels, num_items=counts.shape[0], num_labels=counts.shape[1],
+        )  # fmt: skip
 
     @classmethod
     def read(
-        cls,
-        source: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        labels: Names | None = None,
-        missing: str = "error",
-        duplicates: str = "keep",
-        unknown: str = "error",
-        layout: str = "long",
-    ) -> Annotations:
+        cls, source: Any, *, columns: Mapping[str, str] | None = None, labels: Names | None = None,
+        missing: str = "error", duplicates: str = "keep", unknown: str = "error", layout: str = "long",
+    ) -> Annotations:  # fmt: skip
         """Read labels from a crowd.
 
         Parameters
@@ -258,31 +229,14 @@ class Annotations(Contract):
 read_annotations = Annotations.read
 
 
-def _same_length(problems: Problems, **columns: np.ndarray) -> None:
-    if len({column.shape for column in columns.values()}) > 1:
-        shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
-        raise problems.fail(f"columns of equal length are expected, not {shapes}", "give one entry per annotation")
-
-
-def _check_weights(problems: Problems, weight: np.ndarray) -> None:
-    for position in np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))[:1000].tolist():
-        place = {"row": f"position {position}", "column": "weight", "value": weight[position]}
-        problems.add("a weight has to be finite and not negative", "correct or leave out the row", **place)
-
-
 # ---- files and data frames ----
 
 
 def _read_long(
-    source: Any,
-    columns: Mapping[str, str] | None,
-    closed: list[str] | None,
-    missing: str,
-    duplicates: str,
+    source: Any, columns: Mapping[str, str] | None, closed: list[str] | None, missing: str, duplicates: str,
     unknown: str,
-) -> Annotations:
-    choose = choose_columns(Annotations.columns, columns)
-    table = read_table(source, choose)
+) -> Annotations:  # fmt: skip
+    table = read_table(source, choose_columns(Annotations.columns, columns))
     item, items = table.texts("item", required=True)
     annotator, annotators = table.texts("annotator", required=True)
     label, labels = table.texts("label")
@@ -291,23 +245,18 @@ def _read_long(
     label = recode(label, labels, order)
     weight = _read_weights(table)
     gold = None if gold is None else _gold_of_items(table, item, len(items), recode(gold, golds, order))
-    keep = _apply_policies(table, label, missing, unknown)
+    keep = filled_rows(table, "label", missing) & known_rows(table, "label", label, unknown, "labels")
     keep &= keep_repeated(table, keep, (item, annotator), duplicates, "item and annotator")
     table.problems.raise_any()
     require_rows(table, keep)
     rows = slice(None) if keep.all() else keep
     item, item_ids = compact(item[rows], items)
     annotator, annotator_ids = compact(annotator[rows], annotators)
+    gold = None if gold is None else gold[recode(np.arange(len(item_ids)), item_ids, items)]
     return Annotations.from_codes(
-        item,
-        annotator,
-        label[rows],
-        weight=weight[rows],
-        gold=None if gold is None else gold[recode(np.arange(len(item_ids)), item_ids, items)],
-        items=item_ids,
-        annotators=annotator_ids,
-        labels=order,
-    )
+        item, annotator, label[rows], weight=weight[rows], gold=gold,
+        items=item_ids, annotators=annotator_ids, labels=order,
+    )  # fmt: skip
 
 
 def _read_weights(table: Table) -> np.ndarray:
@@ -323,31 +272,10 @@ def _gold_of_items(table: Table, item: np.ndarray, num_items: int, gold: np.ndar
     """Return the gold label of each item; rows may repeat it or leave it empty, but not contradict each other."""
     remedy = "correct it or add it to the list"
     table.flag(gold == -2, "gold", "this gold label is not in {labels}", remedy, Remedy("labels"))
-    known = np.flatnonzero((gold >= 0) & (item >= 0))
-    result = np.full(num_items, -1, np.int32)
-    # Written backwards, so that the first row of an item has the last word.
-    result[item[known[::-1]]] = gold[known[::-1]]
-    conflict = np.zeros(len(gold), bool)
-    conflict[known] = result[item[known]] != gold[known]
+    of_item, conflict = said_first(gold, (gold >= 0) & (item >= 0), item, num_items)
     message = "this gold label contradicts an earlier row of the same item"
     table.flag(conflict, "gold", message, "keep one gold label per item")
-    return result
-
-
-def _apply_policies(table: Table, label: np.ndarray, missing: str, unknown: str) -> np.ndarray:
-    """Return which rows have a usable label, after flagging or dropping those that have not."""
-    empty, foreign = table.empty("label"), label == -2
-    if missing == "error":
-        remedy = "fill it in, or pass {missing} to leave such rows out"
-        table.flag(empty, "label", "the label is empty", remedy, Remedy("missing", "drop"))
-    elif empty.any():
-        warn_input(f"{empty.sum():,} rows without a label were left out ({{missing}})", Remedy("missing", "drop"))
-    if unknown == "error":
-        remedy = "correct it, add it to the list, or pass {unknown} to leave such rows out"
-        table.flag(foreign, "label", "this label is not in {labels}", remedy, *_UNKNOWN)
-    elif foreign.any():
-        warn_input(f"{foreign.sum():,} rows with a label outside {{labels}} were left out ({{unknown}})", *_UNKNOWN)
-    return label >= 0
+    return of_item
 
 
 def _read_grid(source: Any, columns: Mapping[str, str] | None) -> tuple[Table, np.ndarray, list[str], list[str]]:

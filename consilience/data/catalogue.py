@@ -123,14 +123,9 @@ def _snow_reader(stem: str) -> Callable[[Path], Annotations]:
         item, annotator = np.nonzero(cells != "")
         labels, codes = np.unique(np.concatenate([cells[item, annotator], gold]).astype(str), return_inverse=True)
         return Annotations.from_codes(
-            item,
-            annotator,
-            codes[: len(item)],
-            gold=codes[len(item) :],
-            labels=labels.tolist(),
-            num_items=cells.shape[0],
-            num_annotators=cells.shape[1],
-        )
+            item, annotator, codes[: len(item)], gold=codes[len(item) :], labels=labels.tolist(),
+            num_items=cells.shape[0], num_annotators=cells.shape[1],
+        )  # fmt: skip
 
     return read
 
@@ -190,212 +185,168 @@ def _read_stutz_predictions(folder: Path) -> dict[str, Predictions]:
 # ---- the catalogue ----
 
 _DERMATOLOGY = ("google-deepmind/uncertain_ground_truth", "98349d8fefc5b45f0a2fa5f28fed98ded4225368")
-_CONDITIONS = PublicFile(
-    "dermatology/dermatology_conditions.txt",
-    *_DERMATOLOGY,
-    "data/dermatology_conditions.txt",
-    "54552e734d025c17de2df2a030583a10f356b8ffc73ad9cbadd2219da31ff035",
-)
-_STUTZ = (
+_SNOW = ("dirkhovy/MACE", "10f231ee2d43d6e38c777cbbed299f9ecd1c2d07")
+_CROWD = ("orchidproject/active-crowd-toolkit", "2c0c194e85ca126545bd830d811ec39151bdd448")
+_LITBANK = ("dbamman/litbank", "3e50db0ffc033d7ccbb94f4d88f6b99210328ed8")
+_RLDATA = ("cleanzr/dblink", "dc3dd0daf55f8a303863423817a0f0042b3c275a")
+_CIFAR10H = ("jcpeterson/cifar-10h", "48da312b193b82e6939ec20f23d1f09cbdd849c8")
+_CIFAR10_LABELS = ("cleanlab/label-errors", "6d5d6b31a13216290afc40e5c6319399c4d15c06")
+"""Repositories, each at the commit at which its files were checked."""
+
+_OF_STUTZ = (
     "Stutz and others: Evaluating AI systems under uncertain ground truth: a case study in dermatology, 2023, "
     "arXiv:2307.02191"
 )
-_SNOW = "Snow, O'Connor, Jurafsky, Ng: Cheap and fast – but is it good?, EMNLP 2008"
-_CROWD = "Venanzi, Parson, Rogers, Jennings: The ActiveCrowdToolkit, HCOMP 2015"
+_OF_SNOW = "Snow, O'Connor, Jurafsky, Ng: Cheap and fast – but is it good?, EMNLP 2008"
+_OF_CROWD = "Venanzi, Parson, Rogers, Jennings: The ActiveCrowdToolkit, HCOMP 2015"
+
+
+def _dermatology(file: str, sha256: str) -> PublicFile:
+    return PublicFile(f"dermatology/{file}", *_DERMATOLOGY, f"data/{file}", sha256)
+
+
+_CONDITIONS = _dermatology(
+    "dermatology_conditions.txt", "54552e734d025c17de2df2a030583a10f356b8ffc73ad9cbadd2219da31ff035"
+)
 
 
 def _snow(task: str, title: str, csv_sha256: str, key_sha256: str) -> DataSet:
-    repository, commit = "dirkhovy/MACE", "10f231ee2d43d6e38c777cbbed299f9ecd1c2d07"
     files = tuple(
-        PublicFile(f"snow2008/{task}.{ending}", repository, commit, f"data/test/{task}.{ending}", sha256)
+        PublicFile(f"snow2008/{task}.{ending}", *_SNOW, f"data/test/{task}.{ending}", sha256)
         for ending, sha256 in (("csv", csv_sha256), ("key", key_sha256))
     )
-    return DataSet(f"snow2008-{task}", title, "Annotations", "see the source", _SNOW, _snow_reader(task), files)
+    return DataSet(f"snow2008-{task}", title, "Annotations", "see the source", _OF_SNOW, _snow_reader(task), files)
 
 
 def _crowd(name: str, title: str, file: str, sha256: str) -> DataSet:
-    repository, commit = "orchidproject/active-crowd-toolkit", "2c0c194e85ca126545bd830d811ec39151bdd448"
-    files = (PublicFile(f"crowd/{file}", repository, commit, f"Data/{file}", sha256),)
-    return DataSet(name, title, "Annotations", "Apache-2.0", _CROWD, _crowd_reader(file), files)
+    files = (PublicFile(f"crowd/{file}", *_CROWD, f"Data/{file}", sha256),)
+    return DataSet(name, title, "Annotations", "Apache-2.0", _OF_CROWD, _crowd_reader(file), files)
 
 
 def _litbank_files() -> tuple[PublicFile, ...]:
     """Return the files that litbank.txt lists, each with its checksum."""
     listed = (importlib.resources.files("consilience.data") / "litbank.txt").read_text(encoding="utf-8")
-    repository, commit = "dbamman/litbank", "3e50db0ffc033d7ccbb94f4d88f6b99210328ed8"
     return tuple(
-        PublicFile(f"litbank/{name}", repository, commit, f"coref/conll/{name}", sha256)
+        PublicFile(f"litbank/{name}", *_LITBANK, f"coref/conll/{name}", sha256)
         for name, sha256 in map(str.split, listed.splitlines())
     )
 
 
 DATA_SETS: tuple[DataSet, ...] = (
     DataSet(
-        "dawid-skene-1979",
-        "45 patients, 5 anaesthetists (the first rated three times), 4 classes; shipped",
-        "Annotations",
-        "facts of a published table",
+        "dawid-skene-1979", "45 patients, 5 anaesthetists (the first rated three times), 4 classes; shipped",
+        "Annotations", "facts of a published table",
         "Dawid, Skene: Maximum likelihood estimation of observer error-rates using the EM algorithm, "
         "Applied Statistics 28(1), 1979, doi:10.2307/2346806",
         _read_dawid_skene,
     ),
     DataSet(
-        "stutz-2023-cases",
-        "the three differential diagnoses that the paper prints (Figures 5 and 15); shipped",
-        "Rankings",
-        "facts of printed figures",
-        _STUTZ,
-        _read_stutz_cases,
+        "stutz-2023-cases", "the three differential diagnoses that the paper prints (Figures 5 and 15); shipped",
+        "Rankings", "facts of printed figures", _OF_STUTZ, _read_stutz_cases,
     ),
     DataSet(
         "stutz-2023-predictions",
         "top-3 predictions that the paper prints for these cases, in alphabetical order, by system; shipped",
-        "dict[str, Predictions]",
-        "facts of printed figures",
-        _STUTZ,
-        _read_stutz_predictions,
+        "dict[str, Predictions]", "facts of printed figures", _OF_STUTZ, _read_stutz_predictions,
     ),
     DataSet(
-        "dermatology-ddx",
-        "differential diagnoses of 1,947 cases: partial rankings with ties over 419 conditions",
-        "Rankings",
-        "CC BY 4.0",
-        _STUTZ,
-        _read_dermatology,
+        "dermatology-ddx", "differential diagnoses of 1,947 cases: partial rankings with ties over 419 conditions",
+        "Rankings", "CC BY 4.0", _OF_STUTZ, _read_dermatology,
         (
-            PublicFile(
-                "dermatology/dermatology_selectors.json",
-                *_DERMATOLOGY,
-                "data/dermatology_selectors.json",
-                "0e267eaa92ec005bdfc19cb7a9d8f3227c2a515d380088003f77db80d4c73050",
+            _dermatology(
+                "dermatology_selectors.json", "0e267eaa92ec005bdfc19cb7a9d8f3227c2a515d380088003f77db80d4c73050"
             ),
             _CONDITIONS,
         ),
     ),
     DataSet(
-        "dermatology-ddx-risk",
-        "the risk of each of the 419 conditions: 0 low, 1 medium, 2 high",
-        "ClassMap",
-        "CC BY 4.0",
-        _STUTZ,
-        _read_dermatology_risk,
+        "dermatology-ddx-risk", "the risk of each of the 419 conditions: 0 low, 1 medium, 2 high",
+        "ClassMap", "CC BY 4.0", _OF_STUTZ, _read_dermatology_risk,
         (
-            PublicFile(
-                "dermatology/dermatology_risks.txt",
-                *_DERMATOLOGY,
-                "data/dermatology_risks.txt",
-                "9fa83c4c7311da5bbd91bfa0b552ef47a80bb22daca93ff13aa9e4b681f22b3a",
-            ),
+            _dermatology("dermatology_risks.txt", "9fa83c4c7311da5bbd91bfa0b552ef47a80bb22daca93ff13aa9e4b681f22b3a"),
             _CONDITIONS,
         ),
     ),
     DataSet(
         "cifar10h",
         "how often people gave each of the 10 labels to the 10,000 CIFAR-10 test images; gold is the original label",
-        "Annotations",
-        "CC BY-NC-SA 4.0 (counts); see the source (labels)",
+        "Annotations", "CC BY-NC-SA 4.0 (counts); see the source (labels)",
         "Peterson, Battleday, Griffiths, Russakovsky: Human uncertainty makes classification more robust, ICCV 2019; "
         "original labels: Krizhevsky: Learning multiple layers of features from tiny images, 2009",
         _read_cifar10h,
         (
             PublicFile(
-                "cifar10h/cifar10h-counts.npy",
-                "jcpeterson/cifar-10h",
-                "48da312b193b82e6939ec20f23d1f09cbdd849c8",
-                "data/cifar10h-counts.npy",
+                "cifar10h/cifar10h-counts.npy", *_CIFAR10H, "data/cifar10h-counts.npy",
                 "9b36b4550349af56c79083356312eb4af856cc5fd3caf1f669d40b9d0bbb69ff",
             ),
             PublicFile(
-                "cifar10h/cifar10_test_labels.npy",
-                "cleanlab/label-errors",
-                "6d5d6b31a13216290afc40e5c6319399c4d15c06",
+                "cifar10h/cifar10_test_labels.npy", *_CIFAR10_LABELS,
                 "original_test_labels/cifar10_test_set_original_labels.npy",
                 "8fba587d5b11011df52b2a20eb4a272eeaf20c2d162554059f714d4b78d23aed",
             ),
         ),
     ),
     _snow(
-        "rte",
-        "recognising textual entailment: 800 items, 164 annotators, 2 labels",
+        "rte", "recognising textual entailment: 800 items, 164 annotators, 2 labels",
         "2b8767c19a5e0e79cdfb31ffbf61d7dd3dedb0eeaa71eb8230dba6ac80efdc2c",
         "2d158af98a589ae2e0d746b1a5aed1f20f1683090f844bd41ff5392333f1e45d",
     ),
     _snow(
-        "temporal",
-        "order of events: 462 items, 76 annotators, 2 labels",
+        "temporal", "order of events: 462 items, 76 annotators, 2 labels",
         "8522a03615ec59baa56edae210db745426886c1f8a29f83fc48e6367e72875f5",
         "10771e02de6ba6a3b80cb7b2fbc06c62b610bffd55a7422d497e5e0659cb7bdc",
     ),
     _snow(
-        "wsd",
-        "word senses: 177 items, 34 annotators, 3 labels",
+        "wsd", "word senses: 177 items, 34 annotators, 3 labels",
         "1f88aa1a3024562d708aa8aaa38f742817b0e2219ebd4fbda0fc2c56630d58f3",
         "a7a75f4cd46200b7c95369a0ee60674d466cddb6c3d213dcb0d73d6da7b912e9",
     ),
     _crowd(
-        "crowd-cf",
-        "sentiment of tweets about the weather, 5 labels",
-        "CF.csv",
+        "crowd-cf", "sentiment of tweets about the weather, 5 labels", "CF.csv",
         "18bc4dc1780ce1f2b2f9ffedc493f4b8f9a4590a3fde8dce2e5d3367bcc8686e",
     ),
     _crowd(
-        "crowd-cf-amt",
-        "the same tweets, annotated on another platform",
-        "CF_amt.csv",
+        "crowd-cf-amt", "the same tweets, annotated on another platform", "CF_amt.csv",
         "c44d4bf3cbf08f343072d86a10e9085ab91885a2b4bbb1d0d03eb2cd461f6c5b",
     ),
     _crowd(
-        "crowd-ms",
-        "genre of pieces of music, 10 labels",
-        "MS.csv",
+        "crowd-ms", "genre of pieces of music, 10 labels", "MS.csv",
         "fb9e0b146723c93dac71d1ed601a736cf94fed3b444f4921d6c4e57b4505c06a",
     ),
     _crowd(
-        "crowd-sp",
-        "sentiment of sentences of film reviews, 2 labels",
-        "SP.csv",
+        "crowd-sp", "sentiment of sentences of film reviews, 2 labels", "SP.csv",
         "a83cf48092dc61bbb8986fdb0c1a17f658ba8555bddffc9e9ca26b95d514236f",
     ),
     _crowd(
-        "crowd-sp-amt",
-        "a part of these sentences, annotated on another platform",
-        "SP_amt.csv",
+        "crowd-sp-amt", "a part of these sentences, annotated on another platform", "SP_amt.csv",
         "fec6f3027202d33016b8b06083c83118d6d237e671b8bd4c22d0aa979e41ba0a",
     ),
     _crowd(
         "crowd-zencrowd-in",
         "whether a link from a name to an entity is right, 2 labels; 710 rows repeat an item and annotator",
-        "ZenCrowd_in.csv",
-        "c5eabf0b145ce04122a77e28e3d765045ba65c3b16edee2dc0c5106418e92f5a",
+        "ZenCrowd_in.csv", "c5eabf0b145ce04122a77e28e3d765045ba65c3b16edee2dc0c5106418e92f5a",
     ),
     DataSet(
         "litbank",
         "coreference in 100 works of English fiction: 29,103 mentions of 7,927 entities, singletons included",
-        "Chains",
-        "CC BY 4.0",
+        "Chains", "CC BY 4.0",
         "Bamman, Lewke, Mansoor: An annotated dataset of coreference in English literature, LREC 2020, "
         "arXiv:1912.01140",
-        _read_litbank,
-        _litbank_files(),
+        _read_litbank, _litbank_files(),
     ),
     DataSet(
-        "rldata500",
-        "500 synthetic persons, some of them twice, with their true entity",
-        "Records",
-        "GPL (data of the R package RecordLinkage)",
+        "rldata500", "500 synthetic persons, some of them twice, with their true entity",
+        "Records", "GPL (data of the R package RecordLinkage)",
         "Sariyar, Borg: The RecordLinkage package: detecting errors in data, The R Journal 2(2), 2010",
         _read_rldata,
         (
             PublicFile(
-                "rldata/RLdata500.csv",
-                "cleanzr/dblink",
-                "dc3dd0daf55f8a303863423817a0f0042b3c275a",
-                "examples/RLdata500.csv",
+                "rldata/RLdata500.csv", *_RLDATA, "examples/RLdata500.csv",
                 "95072149a782e0f15d3fab6494fa19f9235fa1bac70fbf490f595181d930e1a0",
             ),
         ),
     ),
-)
+)  # fmt: skip
 
 
 def names() -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Mapping
 from typing import Any, Self
@@ -10,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consilience.data.cells import number
 from consilience.data.codes import (
     Names,
     as_names,
@@ -20,9 +22,12 @@ from consilience.data.codes import (
     sized,
     sorted_names,
 )
-from consilience.data.columns import CLASS, Column
+from consilience.data.columns import CLASS, Column, choose_columns
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import Problems, choose_columns, number, read_lines, read_table
+from consilience.data.files import read_lines
+from consilience.data.policies import said_first
+from consilience.data.problems import Problems
+from consilience.data.tables import read_table
 from consilience.notes import Remedy
 
 
@@ -58,13 +63,9 @@ class ClassMap(Contract):
 
     @classmethod
     def from_codes(
-        cls,
-        group: ArrayLike,
-        *,
-        classes: Names | None = None,
-        groups: Names | None = None,
+        cls, group: ArrayLike, *, classes: Names | None = None, groups: Names | None = None,
         score: ArrayLike | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Make a class map from the group code of each class.
 
         Parameters
@@ -90,13 +91,9 @@ class ClassMap(Contract):
             if score.shape != (num_groups,) or not np.isfinite(score).all():
                 raise problems.fail(f"{num_groups} finite scores are expected", "give one per group")
         return cls(
-            group=group,
-            score=score,
-            num_classes=len(group),
-            num_groups=num_groups,
-            classes=names_or_codes(classes, len(group), "classes"),
-            groups=names,
-        )
+            group=group, score=score, num_classes=len(group), num_groups=num_groups,
+            classes=names_or_codes(classes, len(group), "classes"), groups=names,
+        )  # fmt: skip
 
     def align(self, classes: Names) -> ClassMap:
         """Return the map for the classes of a data set, in their order.
@@ -106,19 +103,16 @@ class ClassMap(Contract):
         names = as_names(classes, "classes")
         position = recode(np.arange(len(names)), names, self.classes)
         problems = Problems("the class map")
-        for name in [name for name, code in zip(names, position, strict=True) if code < 0]:
-            problems.add("the map has no group for this class", "add the class to the map", column="class", value=name)
+        message, remedy = "the map has no group for this class", "add the class to the map"
+        for name in itertools.compress(names, position < 0):
+            problems.add(message, remedy, column="class", value=name)
         problems.raise_any()
         group = np.asarray(self.group)[position]
         return self.replace(group=group, num_classes=len(names), classes=object_array(names))
 
     @classmethod
     def read(
-        cls,
-        source: Any,
-        *,
-        classes: Names | str | os.PathLike | None = None,
-        columns: Mapping[str, str] | None = None,
+        cls, source: Any, *, classes: Names | str | os.PathLike | None = None, columns: Mapping[str, str] | None = None
     ) -> ClassMap:
         """Read which group each class belongs to.
 
@@ -151,16 +145,11 @@ class ClassMap(Contract):
         group, found = table.texts("group", required=True)
         order = sorted_names(found)
         group = recode(group, found, order)
-        group_of_class = np.full(len(names) + 1, -1, np.int32)
-        group_of_class[code[::-1]] = group[::-1]
-        table.flag(
-            (code >= 0) & (group_of_class[code] != group),
-            "group",
-            "an earlier row puts the same class into another group",
-            "keep one group per class",
-        )
+        group_of_class, differs = said_first(group, code >= 0, code, len(names))
+        message = "an earlier row puts the same class into another group"
+        table.flag(differs, "group", message, "keep one group per class")
         table.problems.raise_any()
-        result = ClassMap.from_codes(group_of_class[:-1], classes=names, groups=order)
+        result = ClassMap.from_codes(group_of_class, classes=names, groups=order)
         return result if closed is None else result.align(closed)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.data.tables import KEPT_PER_KIND, Problems, Table, cell_texts, read_lines, warn_input
-from consilience.notes import Remedy
+from consilience.data.cells import cell_texts
+from consilience.data.files import read_lines
+from consilience.data.problems import Problems
 
 Names = Sequence[Any] | np.ndarray
 
@@ -136,12 +137,17 @@ def check_codes(problems: Problems, name: str, codes: Any, size: int | None, *, 
         message = f"a one-dimensional integer array is expected, not {values.dtype} of shape {values.shape}"
         raise problems.fail(message, "pass integer codes", column=name)
     upper = np.iinfo(np.int32).max if size is None else size
-    offending = np.flatnonzero((values < lowest) | (values >= upper))
-    for position in offending[:KEPT_PER_KIND].tolist():
-        message = f"codes from {lowest} to {upper - 1} are expected"
-        remedy = f"correct the {len(offending):,} codes outside, or pass larger sizes"
-        problems.add(message, remedy, row=f"position {position}", column=name, value=values[position])
+    outside = (values < lowest) | (values >= upper)
+    remedy = f"correct the {outside.sum():,} codes outside, or pass larger sizes"
+    problems.add_each(outside, f"codes from {lowest} to {upper - 1} are expected", remedy, column=name, values=values)
     return values.astype(np.int32)
+
+
+def check_lengths(problems: Problems, remedy: str, **columns: np.ndarray) -> None:
+    """Raise unless all columns have the same shape."""
+    if len({column.shape for column in columns.values()}) > 1:
+        shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise problems.fail(f"columns of equal length are expected, not {shapes}", remedy)
 
 
 def sized(
@@ -161,37 +167,3 @@ def names_or_codes(names: Names | None, size: int, what: str) -> np.ndarray:
     if names is None:
         return object_array(map(str, range(size)))
     return object_array(as_names(names, what) if len(names) else [])
-
-
-def keep_repeated(
-    table: Table, usable: np.ndarray, codes: tuple[np.ndarray, ...], duplicates: str, what: str
-) -> np.ndarray:
-    """Apply the policy for repeated rows and return which rows stay.
-
-    Parameters
-    ----------
-    table : for messages.
-    usable : bool, shape ``(row,)``; only these rows are looked at.
-    codes : what must not repeat together, each of shape ``(row,)``.
-    duplicates : "keep" (warn), "first" (warn and drop) or "error".
-    what : what ``codes`` stand for, for the message.
-    """
-    for column in codes:
-        usable = usable & (column >= 0)
-    again = np.zeros(table.num_rows, bool)
-    again[usable] = repeated(*(column if usable.all() else column[usable] for column in codes))
-    if duplicates == "error":
-        remedy, message = "delete all but one row, or pass {duplicates}", f"an earlier row has the same {what}"
-        table.flag(again, next(iter(table.columns)), message, remedy, Remedy("duplicates", "first"))
-    elif again.any() and not table.problems.found:
-        done = "all were counted" if duplicates == "keep" else "the first of each was kept"
-        text = f"{again.sum():,} rows have the same {what} as an earlier row; {done} ({{duplicates}})"
-        warn_input(text, Remedy("duplicates", duplicates))
-    return np.ones(table.num_rows, bool) if duplicates == "keep" else ~again
-
-
-def require_rows(table: Table, keep: np.ndarray) -> None:
-    """Raise unless a row is left."""
-    if not keep.any():
-        remedy = "check the file and the policies for missing and unknown values"
-        raise table.problems.fail("no usable row is left", remedy)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from consilience.data.cells import is_missing
+from consilience.data.problems import Problems, first_of, shorten
+from consilience.errors import UnknownName
+from consilience.notes import Remedy
+
+Choose = Callable[[list[str], Problems], dict[str, int]]
+"""Finds the wanted columns among the names of a table: role to position."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,3 +41,77 @@ ANNOTATOR = Column(
     "annotator", ("worker", "rater", "reader", "coder", "user", "performer"), "annotator", "who judged it"
 )
 CLASS = Column("class", ("condition", "diagnosis", "label", "agg_label"), "class", "the class")
+
+
+def choose_columns(declared: Sequence[Column], columns: Mapping[str, str] | None = None) -> Choose:
+    """Return a function that finds the columns of a contract among the names of a table.
+
+    Parameters
+    ----------
+    declared : the columns; their names are the roles.
+    columns : role to column name, for tables with other names than are declared.
+
+    Raises
+    ------
+    UnknownName : a role is not among the columns.
+    InputError : of the function that is returned, where a column is absent or several could be it.
+    """
+    given = {} if columns is None else dict(columns)
+    known = {column.name: column for column in declared}
+    required = [column.name for column in declared if not column.optional]
+    unknown = [role for role in given if role not in known]
+    if unknown:
+        listed = ", ".join(map(repr, unknown))
+        raise UnknownName(
+            f"{{columns}} names {listed}; what can be named are the columns for {', '.join(known)}", Remedy("columns")
+        )
+
+    def choose(names: list[str], problems: Problems) -> dict[str, int]:
+        chosen: dict[str, int] = {}
+        for role in sorted(known, key=lambda role: role not in given):
+            free = {position: name for position, name in enumerate(names) if position not in chosen.values()}
+            found = _find(known[role], given.get(role), free)
+            if len(found) == 1:
+                chosen[role] = found[0]
+            elif found:
+                listed = ", ".join(repr(names[position]) for position in found)
+                named = Remedy("columns", {role: ...})
+                problems.add(f"several columns could be '{role}': {listed}", "pass {columns}", named, column=role)
+            elif role in required or role in given:
+                absent = _absent(role, given.get(role), names, required)
+                problems.add(*absent, Remedy("columns", {role: ...}), column=given.get(role, role))
+        problems.raise_any()
+        return chosen
+
+    return choose
+
+
+def _find(column: Column, given: str | None, names: dict[int, str]) -> list[int]:
+    """Return the positions that fit best: the given name, the column's own name, or its aliases."""
+    if given is not None:
+        exact = [position for position, name in names.items() if name == str(given).strip()]
+        return exact or [p for p, name in names.items() if name.casefold() == str(given).strip().casefold()]
+    own = [position for position, name in names.items() if name.casefold() == column.name]
+    return own or [position for position, name in names.items() if name.casefold() in column.aliases]
+
+
+def _absent(role: str, given: str | None, names: list[str], required: Sequence[str]) -> tuple[str, str]:
+    listed = first_of((repr(shorten(name)) for name in names), 12)
+    wanted = f"'{role}'" if given is None else f"'{given}' (given for '{role}')"
+    remedy = f"pass {{columns}}, or begin the file with a header line {','.join(required)}"
+    return f"there is no column {wanted}; the table has {listed or 'no columns'}", remedy
+
+
+def all_columns(names: list[str], problems: Problems) -> dict[str, int]:
+    """Choose every column that has a name, under its own name."""
+    return {name: position for position, name in enumerate(names) if name}
+
+
+def check_names(names: Iterable[Any], problems: Problems) -> list[str]:
+    """Return the names of columns as texts without white space around them; raise where two are the same."""
+    stripped = ["" if is_missing(name) else str(name).strip() for name in names]
+    for name, count in collections.Counter(stripped).items():
+        if name and count > 1:
+            problems.add(f"{count} columns have the same name", "rename or delete all but one", column=name)
+    problems.raise_any()
+    return stripped

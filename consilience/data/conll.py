@@ -34,7 +34,8 @@ from consilience.data.conll_text import (
 )
 from consilience.data.conll_ua import COLUMNS_LINE, parse_conll_ua
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import Problems, read_text, warn_input
+from consilience.data.files import read_text
+from consilience.data.problems import Problems, warn_input
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 
 NOTHING = ("-", "_", "*")

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from consilience.data.tables import Problems, find_file
+from consilience.data.files import find_file
+from consilience.data.problems import Problems
 
 ENDINGS = (
     ".conll", ".key", ".response", ".txt", ".v4_gold_conll", ".v4_auto_conll", ".conllua", ".conllup", ".conllu",

@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from consilience.data.conll_text import Cell, ConllText, Document, Mention
-from consilience.data.tables import Problems
+from consilience.data.problems import Problems
 
 COLUMNS_LINE = re.compile(r"#\s*global\.columns\s*=(.*)")
 NON_REFERRING = "-Pseudo"

@@ -21,7 +21,8 @@ import numpy as np
 from consilience.data.conll import BRACKET, NOTHING, Chains, as_chains, parse_conll
 from consilience.data.conll_text import ENDINGS, ConllText, ending_of, find_conll_files, match_documents
 from consilience.data.conll_ua import NON_REFERRING
-from consilience.data.tables import Problems, check_option, read_text, warn_input
+from consilience.data.files import read_text
+from consilience.data.problems import Problems, check_option, warn_input
 from consilience.errors import InputError, InputProblem
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output, write_folder, write_output
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
-from consilience.data.codes import object_array, recode, repeated, require_rows
-from consilience.data.columns import ITEM, Column
+from consilience.data.cells import Table
+from consilience.data.codes import object_array, recode, repeated
+from consilience.data.columns import ITEM, Column, all_columns, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
-from consilience.data.tables import (
-    Table,
-    all_columns,
-    check_option,
-    choose_columns,
-    read_table,
-    warn_input,
-)
+from consilience.data.policies import require_rows
+from consilience.data.problems import check_option, first_of, warn_input
+from consilience.data.tables import read_table
 from consilience.errors import InputError, InputProblem
 from consilience.notes import Remedy
 
-_FEW, _SHOWN = 10, 10
+_FEW = 10
 
 _ANSWERS = {
     **dict.fromkeys(("together", "must", "must-link", "ml", "same", "1"), 1),
@@ -138,19 +134,20 @@ class Constraints(Contract):
         _warn_of_few(expert[keep], together[keep], experts)
         _warn_of_constant(values, feature_names)
         return Constraints(
-            expert=expert[keep],
-            item_a=a[keep],
-            item_b=b[keep],
-            together=together[keep],
-            feature=values,
-            num_constraints=int(keep.sum()),
-            num_experts=len(experts),
-            num_items=len(items),
+            expert=expert[keep], item_a=a[keep], item_b=b[keep], together=together[keep], feature=values,
+            num_constraints=int(keep.sum()), num_experts=len(experts), num_items=len(items),
             num_features=len(feature_names),
-            experts=object_array(experts),
-            items=object_array(items),
-            features=object_array(feature_names),
-        )
+            experts=object_array(experts), items=object_array(items), features=object_array(feature_names),
+        )  # fmt: skip
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Return the names of what numbers lie along: features with an offset, and the items that were judged."""
+        names = super().coordinates()
+        if "feature" in names:
+            names["feature"] = np.append(names["feature"], "offset")
+        if "item" in names:
+            names["judged_item"] = names["item"][np.unique([self.item_a, self.item_b])]
+        return names
 
     def _settled(self) -> Self:
         """Return the pairs with their lower code first."""
@@ -192,22 +189,21 @@ def _warn_of_constant(values: np.ndarray, names: list[str]) -> None:
 
 
 def _listed(names: list[str], what: str) -> str:
-    return f"{_counted(len(names), what)} ({_first_of(map(repr, names[: _SHOWN + 1]))})"
+    return f"{_counted(len(names), what)} ({first_of(map(repr, names))})"
 
 
 def _places(table: Table, chosen: np.ndarray) -> str:
     """Return which rows are chosen, the first of them by name."""
-    return _first_of(map(table.place, np.flatnonzero(chosen)[: _SHOWN + 1].tolist()))
-
-
-def _first_of(texts: Iterable[str]) -> str:
-    """Return the first few texts in a line, and whether there are more."""
-    whole = list(texts)
-    return ", ".join(whole[:_SHOWN]) + (", …" if len(whole) > _SHOWN else "")
+    return first_of(map(table.place, np.flatnonzero(chosen).tolist()))
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _rows_that(verb: str, chosen: np.ndarray) -> str:
+    number = int(chosen.sum())
+    return f"{_counted(number, 'row')} {verb}{'s' if number == 1 else ''}"
 
 
 def _answers(table: Table) -> np.ndarray:
@@ -229,16 +225,11 @@ def _keep_repeated(
         table.flag(same_again, "answer", message, remedy, Remedy("duplicates", "first"))
     elif same_again.any() and not table.problems.found:
         done = "counted once" if duplicates == "first" else "all counted"
-        number = int(same_again.sum())
-        repeat = f"{_counted(number, 'row')} repeat{'s' if number == 1 else ''}"
-        where = _places(table, same_again)
-        text = f"{repeat} an expert's answer to a pair; {done} ({{duplicates}}): {where}"
-        warn_input(text, Remedy("duplicates", duplicates))
+        text = f"{_rows_that('repeat', same_again)} an expert's answer to a pair; {done} ({{duplicates}})"
+        warn_input(f"{text}: {_places(table, same_again)}", Remedy("duplicates", duplicates))
     if contradictory.any() and not table.problems.found:
-        number = int(contradictory.sum())
-        contradict = f"{_counted(number, 'row')} contradict{'s' if number == 1 else ''}"
-        where = _places(table, contradictory)
-        warn_input(f"{contradict} an expert's earlier answer to the same pair; both were kept: {where}")
+        text = f"{_rows_that('contradict', contradictory)} an expert's earlier answer to the same pair; both were kept"
+        warn_input(f"{text}: {_places(table, contradictory)}")
     return ~same_again if duplicates == "first" else np.ones(table.num_rows, bool)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,7 +28,7 @@ _ROWS = ("",)  # stands for the dimension of the contract's rows
 
 def array(
     *, shape: tuple[str | int, ...] | None = None, codes: str | int = "", missing: bool = False, later: bool = False,
-    moves: bool = False, **options: Any,
+    moves: bool = False, default: Any = dataclasses.MISSING,
 ) -> Any:  # fmt: skip
     """Declare a field that JAX sees as a leaf.
 
@@ -43,31 +42,36 @@ def array(
         and have its fingerprint.
     moves : whether axes and codes are dimensions, along which entries move when data are renamed or reordered; see
         `per`.
+    default : ``None`` where the data may lack it.
     """
     metadata = {"kind": "array", "shape": shape, "codes": codes, "missing": missing, "later": later, "moves": moves}
-    return dataclasses.field(metadata=metadata, **options)
+    return dataclasses.field(metadata=metadata, default=default)
 
 
-def codes(dimension: str, **options: Any) -> Any:
+def codes(dimension: str, *, missing: bool = False) -> Any:
     """Declare an array with one code into a dimension for each row."""
-    return per(*_ROWS, codes=dimension, **options)
+    return per(*_ROWS, codes=dimension, missing=missing)
 
 
-def values(**options: Any) -> Any:
+def values(*, codes: str | int = "") -> Any:
     """Declare an array with one number for each row."""
-    return per(*_ROWS, **options)
+    return per(*_ROWS, codes=codes)
 
 
-def per(*dimensions: str | int, **options: Any) -> Any:
+def per(
+    *dimensions: str | int, codes: str | int = "", missing: bool = False, later: bool = False,
+    default: Any = dataclasses.MISSING,
+) -> Any:  # fmt: skip
     """Declare an array by its dimensions; its entries move with them.
 
     Parameters
     ----------
     dimensions : one for each axis, such as ``item``; or a number, as of the shape of `array`.
-    options : of `array`. ``codes`` names the dimension into which the entries are codes, too; those into what has no
-        dimension stay when data are renamed.
+    codes : the dimension into which the entries are codes, too; those into what has no dimension stay when data are
+        renamed.
+    missing, later, default : as of `array`.
     """
-    return array(shape=dimensions, moves=True, **options)
+    return array(shape=dimensions, codes=codes, missing=missing, later=later, moves=True, default=default)
 
 
 def size(*, derived: bool = False) -> Any:
@@ -91,42 +95,20 @@ def ids(*dimensions: str) -> Any:
     return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions}, default=None)
 
 
-class Ids(Mapping[str, np.ndarray]):
-    """The user's ids, in code order, by the dimension that they name; a dimension that has none is not in it.
-
-    Parameters
-    ----------
-    names : dimension, such as ``item``, to an object array of ids.
-    """
-
-    def __init__(self, names: Mapping[str, np.ndarray]) -> None:
-        self._names = dict(names)
-
-    def __getitem__(self, dimension: str) -> np.ndarray:
-        return self._names[dimension]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __repr__(self) -> str:
-        return f"Ids({', '.join(f'{dimension}={len(names):,}' for dimension, names in self._names.items())})"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Contract:
     """Base of the data contracts.
 
     A contract names the columns of its tables in ``columns``, says in ``other_columns`` what those hold that may have
-    any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order.
+    any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order,
+    and ``unit`` that of the things whose truth is asked.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
     other_columns: ClassVar[str] = ""
     reader: ClassVar[str] = ""
     rows: ClassVar[str] = ""
+    unit: ClassVar[str] = "item"
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:
@@ -138,9 +120,14 @@ class Contract:
         _register(type(self))
 
     @classmethod
+    def _fields(cls, kind: str) -> list[dataclasses.Field]:
+        """Return the fields of one kind: array, size or ids."""
+        return [field for field in dataclasses.fields(cls) if field.metadata.get("kind") == kind]
+
+    @classmethod
     def names(cls, kind: str) -> tuple[str, ...]:
         """Return the names of the fields of one kind: array, size or ids."""
-        return tuple(f.name for f in dataclasses.fields(cls) if f.metadata.get("kind") == kind)
+        return tuple(field.name for field in cls._fields(kind))
 
     @classmethod
     def empty(cls, **sizes: int) -> Self:
@@ -150,23 +137,31 @@ class Contract:
         ----------
         sizes : such as ``num_items``; those that are left out are zero.
         """
-        required = [f for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING]
-        arrays = [f for f in required if f.metadata.get("kind") == "array"]
+        arrays = [field for field in cls._fields("array") if field.default is dataclasses.MISSING]
         given = {name: sizes.get(name, 0) for name in cls.names("size")}
         blank = cls(**{field.name: None for field in arrays}, **given)
         return blank.replace(**{field.name: np.zeros(np.maximum(blank._shape(field), 0), np.int32) for field in arrays})
 
     @property
-    def ids(self) -> Ids:
-        """The user's ids by dimension; those that are ``None``, as in a copy that went through JAX, are left out."""
-        return Ids(
-            {
-                dimension: getattr(self, field.name)
-                for field in dataclasses.fields(self)
-                if field.metadata.get("kind") == "ids" and getattr(self, field.name) is not None
-                for dimension in field.metadata["dimensions"]
-            }
-        )
+    def ids(self) -> dict[str, np.ndarray]:
+        """The user's ids, in code order, by the dimension that they name, such as ``item``.
+
+        Those that are ``None``, as in a copy that went through JAX, are left out.
+        """
+        return {
+            dimension: getattr(self, field.name)
+            for field in self._fields("ids") if getattr(self, field.name) is not None
+            for dimension in field.metadata["dimensions"]
+        }  # fmt: skip
+
+    @property
+    def gold(self) -> Any:
+        """The known class of each unit, -1 where it is unknown; ``None`` where no class of any is known."""
+        return None
+
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Return the names of what numbers about these data lie along, as texts, by dimension."""
+        return {dimension: np.asarray(names).astype(str) for dimension, names in self.ids.items()}
 
     @classmethod
     def recognises(cls, source: Any) -> bool:
@@ -190,7 +185,7 @@ class Contract:
         """
         dimension = self._declared(dimension)
         order = np.asarray(permutation)
-        size = self._size_of(dimension)
+        size = self.size_of(dimension) or 0
         if order.shape != (size,) or not np.array_equal(np.sort(order), np.arange(size)):
             raise UnsupportedRequest(f"the whole numbers from 0 to {size - 1} are expected, each once, for {dimension}")
         return self._moved(dimension, order)._settled()
@@ -201,7 +196,7 @@ class Contract:
 
     def repeated(self, number: int) -> Self:
         """Return the data with every row so many times."""
-        changes: dict[str, Any] = {f"num_{self.rows}s": number * self._size_of(self.rows)}
+        changes: dict[str, Any] = {f"num_{self.rows}s": number * (self.size_of(self.rows) or 0)}
         for name, (dimensions, _) in self._axes().items():
             if self.rows in dimensions and getattr(self, name) is not None:
                 repeats = [number if dimension == self.rows else 1 for dimension in dimensions]
@@ -215,10 +210,9 @@ class Contract:
             for name, (dimensions, codes) in self._axes().items()
             if getattr(self, name) is not None
         }
-        for field in dataclasses.fields(self):
-            if field.metadata.get("kind") == "ids" and dimension in field.metadata["dimensions"]:
-                names = getattr(self, field.name)
-                changes[field.name] = None if names is None else names[np.argsort(permutation)]
+        own = next((field.name for field in self._fields("ids") if dimension in field.metadata["dimensions"]), None)
+        if own is not None and (names := getattr(self, own)) is not None:
+            changes[own] = names[np.argsort(permutation)]
         return self.replace(**changes)
 
     def _settled(self) -> Self:
@@ -237,8 +231,8 @@ class Contract:
     @classmethod
     def _declared(cls, dimension: str) -> str:
         """Return the name under which arrays are declared: labels are true classes too."""
-        for field in dataclasses.fields(cls):
-            if field.metadata.get("kind") == "ids" and dimension in field.metadata["dimensions"]:
+        for field in cls._fields("ids"):
+            if dimension in field.metadata["dimensions"]:
                 return field.metadata["dimensions"][0]
         known = {_dimension(one) for dimensions, codes in cls._axes().values() for one in (*dimensions, codes)} - {""}
         if dimension not in known:
@@ -247,23 +241,25 @@ class Contract:
 
     # ---- sizes and shapes ----
 
-    def _size_of(self, named: str | int) -> int:
+    def size_of(self, named: str | int) -> int | None:
         """Return how much there is of a dimension, or of a size by its name; a number stands for itself.
 
-        It is -1 of a dimension that has no size, and no ids now.
+        It is ``None`` where the data do not say: of what they do not have, or what has no size and no ids now.
         """
         if isinstance(named, int):
             return named
-        for field in dataclasses.fields(self):
-            if field.metadata.get("kind") == "ids" and named in field.metadata["dimensions"]:
+        for field in self._fields("ids"):
+            if named in field.metadata["dimensions"]:
                 names = getattr(self, field.name)
-                return int(getattr(self, f"num_{field.name}", -1 if names is None else len(names)))
-        return int(getattr(self, named if named in self.names("size") else f"num_{named}s"))
+                return getattr(self, f"num_{field.name}", None if names is None else len(names))
+        sizes = {named, f"num_{named}s", f"num_{named[:-1]}ies"}.intersection(self.names("size"))
+        return getattr(self, sizes.pop()) if sizes else None
 
     def _shape(self, field: dataclasses.Field) -> list[int]:
         """Return the declared shape of an array; -1 for an axis, or one of a shape that is not said, of any length."""
         shape = field.metadata["shape"]
-        return [-1] if shape is None else [self._size_of(one or self.rows) for one in shape]
+        sizes = [None] if shape is None else [self.size_of(one or self.rows) for one in shape]
+        return [-1 if size is None else size for size in sizes]
 
     def problem(self) -> str | None:
         """Return in words what no reader makes: sizes, shapes or codes that do not fit each other; None where all do.
@@ -277,8 +273,8 @@ class Contract:
             ids = getattr(self, name)
             if ids is not None and len(ids) != (size := getattr(self, f"num_{name}", len(ids))):
                 return f"there are {len(ids):,} {name}, and 'num_{name}' is {size:,}"
-        for field in dataclasses.fields(self):
-            if field.metadata.get("kind") == "array" and (found := self._problem_of_array(field)):
+        for field in self._fields("array"):
+            if found := self._problem_of_array(field):
                 return f"'{field.name}' {found}"
         return None
 
@@ -290,8 +286,8 @@ class Contract:
         shape = values.shape if about["shape"] is None else self._shape(field)
         if values.ndim != len(shape) or any(a not in (b, -1) for a, b in zip(shape, values.shape, strict=True)):
             return f"has the shape {values.shape}"
-        past = -1 if about["codes"] == "" else self._size_of(about["codes"])
-        if past < 0 or not values.size:
+        past = None if about["codes"] == "" else self.size_of(about["codes"])
+        if past is None or not values.size:
             return None if values.dtype.kind in "biuf" else f"holds {values.dtype}"
         first = -int(about["missing"])
         if values.dtype.kind not in "iu" or values.min() < first or values.max() >= past:
@@ -322,7 +318,7 @@ class Contract:
     @property
     def counts(self) -> dict[str, int]:
         """How many items, annotators and other things there are, by what they are."""
-        shown = [f.name for f in dataclasses.fields(self) if f.metadata.get("derived") is False]
+        shown = [field.name for field in self._fields("size") if not field.metadata["derived"]]
         return {name.removeprefix("num_"): int(getattr(self, name)) for name in shown}
 
     def replace(self, **changes: Any) -> Self:

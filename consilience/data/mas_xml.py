@@ -34,18 +34,14 @@ from xml.parsers import expat
 
 import numpy as np
 
-from consilience.data.mentions import MENTION_TYPES, Mentions, mentions_of_table
-from consilience.data.tables import (
-    Problems,
-    Table,
-    check_option,
-    choose_columns,
-    find_file,
-    read_table,
-    warn_input,
-)
+from consilience.data.cells import Table
+from consilience.data.columns import all_columns
+from consilience.data.files import find_file
+from consilience.data.problems import Problems, warn_input
+from consilience.data.tables import read_table
 from consilience.errors import InputError
 
+_KINDS = ("DN", "DO", "NR", "PR", "SE")
 _TEXTS = ("mention_id", "annotator_id", "annotation", "gold", "document_id")
 _ENCODINGS = ("utf-8", "utf-16", "utf-16le", "utf-16be", "iso-8859-1", "us-ascii", "ascii", "windows-1252")
 _ANSWERS = {"y": True, "1": True, "true": True, "n": False, "0": False, "false": False}
@@ -58,68 +54,17 @@ _NOBODY = "nobody"
 """Annotator of the rows that only make a mention known; names of annotators that no annotation uses are left out."""
 
 
-def read_mas_xml(
-    source: Any, *, validations: str = "ignore", duplicates: str = "keep", antecedents: str = "error"
-) -> Mentions:
-    """Read what players and experts said about the mentions of documents in MAS-XML.
+def mas_xml_table(source: Any, *, validations: str) -> Table:
+    """Return files in MAS-XML as a table with the columns of `read_mentions`, a row for each markable and each answer.
 
     Parameters
     ----------
-    source : path of an ``.xml`` file; of a folder, of which all ``.xml`` files are read, those in its subfolders too,
-        sorted by path; or a list of files. Each is a document, called by the ``id`` of its outermost element, or else
-        by the name of the file without ``.xml`` and ``-game``.
-    validations : what to do with players' validations of somebody else's label: "ignore" leaves them out; with "rows"
-        a player who agrees counts as one more annotator who gave that label, and who does not agree is left out.
-    duplicates : what to do when a player annotates a mention again, as `read_mentions` does.
-    antecedents : what to do with labels that point to their own mention or to none of the document, likewise.
-
-    Returns
-    -------
-    mentions : those of players' annotations. The gold label of a mention is the one that the experts favour, or else
-        the only one that they gave; it is unknown where experts differ. ``start`` and ``end`` count the ``<W>`` of the
-        document from 0; where a document has none, words between white space or tags. All markables are mentions,
-        also those that nobody annotated, except hidden ones.
+    source, validations : as of `read_mas_xml`.
 
     Raises
     ------
     InputError : with file and line of everything that is not as the head of this file says.
-
-    Notes
-    -----
-    A warning counts what was left out: hidden markables, labels that point to them, labels with several antecedents
-    (a mention has one), answers of type ``SE``, and gold labels on which experts differ. It also counts the markables
-    of which an administrator corrected the span by characters (``start_chr``, ``end_chr``); they keep the tokens that
-    the text shows.
-
-    Single decisions, such as validations are, have no place in `Mentions`, where every row names a label of its own.
-
-    References
-    ----------
-    Poesio et al. (2019), "A Crowdsourced Corpus of Multiple Judgments and Disagreement on Anaphoric Interpretation".
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import consilience as cs
-    >>> text = '''<text id="news">
-    ... <ne id="ne1"><W>Mary</W></ne> <W>and</W> <ne id="ne2"><W>she</W></ne>
-    ... <PDante id="ne2"><interpretation>
-    ... <anchor mode="a" type="DO" ante="ne1" user_id="u1" />
-    ... </interpretation></PDante>
-    ... </text>'''
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "news.xml")
-    ...     _ = path.write_text(text)
-    ...     mentions = cs.read_mas_xml(path)
-    >>> mentions
-    Mentions(annotations=1, mentions=2, annotators=1, documents=1)
-    >>> mentions.start.tolist()
-    [0, 2]
     """
-    check_option("validations", validations, ("ignore", "rows"))
-    check_option("duplicates", duplicates, ("keep", "first", "error"))
-    check_option("antecedents", antecedents, ("error", "drop", "strict"))
     several, paths = _files(source)
     problems = Problems(None if several else str(paths[0]))
     rows = _Rows([str(path) for path in paths])
@@ -137,8 +82,10 @@ def read_mas_xml(
     problems.raise_any()
     if not any(rows.columns["annotation"]):
         raise problems.fail("no player annotated anything", "give files with anchors of mode a")
-    _report(left_out)
-    return mentions_of_table(rows.table(problems), duplicates=duplicates, antecedents=antecedents)
+    # Validations alone, which are left out on request, are not worth a warning.
+    if any(left_out[what] for what in left_out if what != _VALIDATIONS):
+        warn_input("of the MAS-XML: " + "; ".join(f"{count:,} {what}" for what, count in left_out.items()))
+    return rows.table(problems)
 
 
 def _files(source: Any) -> tuple[bool, list[Path]]:
@@ -161,12 +108,6 @@ def _file(source: Any) -> Path:
     if path.suffix.lower() == ".gz":
         raise Problems(str(path)).fail("compressed XML is not read", "decompress it first")
     return path
-
-
-def _report(left_out: Counter[str]) -> None:
-    """Count in one warning what was left out; validations alone, which are left out on request, are not worth one."""
-    if any(left_out[what] for what in left_out if what != _VALIDATIONS):
-        warn_input("of the MAS-XML: " + "; ".join(f"{count:,} {what}" for what, count in left_out.items()))
 
 
 _HIDDEN = "hidden markables were left out"
@@ -199,11 +140,10 @@ class _Rows:
         columns = {**self.columns, "start": self.numbers["start"], "end": self.numbers["end"]}
         if not any(self.columns["gold"]):
             del columns["gold"]
-        table = read_table(columns, choose_columns(Mentions.columns))
+        table = read_table(columns, all_columns)
         lines = np.asarray(self.numbers["line"])
-        return _PlacedTable(
-            table.columns, table.num_rows, problems, "line {}", lines, self.files, self.numbers["file"]
-        )  # fmt: skip
+        files = self.numbers["file"]
+        return _PlacedTable(table.columns, table.num_rows, problems, "line {}", lines, self.files, files)
 
 
 @dataclass
@@ -411,7 +351,7 @@ class _Document:
         if mode not in ("a", "v", "e"):
             message = "the mode of an anchor is a (annotation), v (validation) or e (expert), written as an attribute"
             return self._problem(message, "correct it", line, mode)
-        if kind not in (*MENTION_TYPES, "SE"):
+        if kind not in _KINDS:
             message = "the type of an anchor is DN, DO, NR, PR or SE, written as an attribute"
             return self._problem(message, "correct it", line, kind)
         if kind == "SE":

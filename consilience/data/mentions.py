@@ -20,10 +20,14 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from consilience.data.annotations import Annotations
-from consilience.data.codes import compact, keep_repeated, object_array, repeated, require_rows
-from consilience.data.columns import Column
-from consilience.data.contract import Contract, Ids, codes, ids, per, size, values
-from consilience.data.tables import Table, check_option, choose_columns, read_table, warn_input
+from consilience.data.cells import Table
+from consilience.data.codes import compact, object_array, repeated
+from consilience.data.columns import Column, choose_columns
+from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.mas_xml import mas_xml_table
+from consilience.data.policies import filled_rows, flag_or_warn, keep_repeated, require_rows, said_first
+from consilience.data.problems import check_option, warn_input
+from consilience.data.tables import read_table
 from consilience.errors import UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, text_stream, write_output
@@ -75,6 +79,7 @@ class Mentions(Contract):
     )
     reader = "read_mentions"
     rows = "annotation"
+    unit = "mention"
     mention: Any = codes("mention")
     annotator: Any = codes("annotator")
     type: Any = values(codes=len(MENTION_TYPES))
@@ -98,9 +103,14 @@ class Mentions(Contract):
         return object_array(MENTION_TYPES)
 
     @property
-    def ids(self) -> Ids:
+    def gold(self) -> Any:
+        """The known type of each mention, -1 where it is unknown; ``None`` where the input has no such column."""
+        return self.gold_type
+
+    @property
+    def ids(self) -> dict[str, np.ndarray]:
         """The user's ids by dimension; the classes are the types of mentions."""
-        return Ids({**super().ids, "class": self.classes})
+        return {**super().ids, "class": self.classes}
 
     def label_codes(self) -> MentionLabels:
         """Return the distinct labels, sorted by type and antecedent, and which of them each annotation is."""
@@ -126,27 +136,16 @@ class Mentions(Contract):
         """Return the same as annotations, where a label with its antecedent is a label like any other."""
         labels = self.label_codes()
         return Annotations.from_codes(
-            self.mention,
-            self.annotator,
-            labels.label,
-            gold=None if self.gold_type is None else labels.gold,
-            items=self.mentions,
-            annotators=self.annotators,
-            labels=labels.names,
-            num_items=self.num_mentions,
-            num_annotators=self.num_annotators,
-        )
+            self.mention, self.annotator, labels.label, gold=None if self.gold_type is None else labels.gold,
+            items=self.mentions, annotators=self.annotators, labels=labels.names,
+            num_items=self.num_mentions, num_annotators=self.num_annotators,
+        )  # fmt: skip
 
     @classmethod
     def read(
-        cls,
-        source: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        missing: str = "error",
-        duplicates: str = "keep",
-        antecedents: str = "error",
-    ) -> Mentions:
+        cls, source: Any, *, columns: Mapping[str, str] | None = None, missing: str = "error",
+        duplicates: str = "keep", antecedents: str = "error",
+    ) -> Mentions:  # fmt: skip
         """Read annotated mentions.
 
         Parameters
@@ -188,18 +187,10 @@ class Mentions(Contract):
             if columns is not None or missing != "error":
                 text = "{columns} and {missing} are for tables, and XML is none; leave them out"
                 raise UnsupportedRequest(text, Remedy("columns"), Remedy("missing"))
-            from consilience.data.mas_xml import read_mas_xml
-
             return read_mas_xml(source, duplicates=duplicates, antecedents=antecedents)
         table = read_table(source, choose_columns(Mentions.columns, columns))
-        empty = table.empty("annotation")
-        if missing == "error":
-            remedy = "fill it in, or pass {missing} to leave such rows out"
-            table.flag(empty, "annotation", "the annotation is empty", remedy, Remedy("missing", "drop"))
-        elif empty.any():
-            text = f"{empty.sum():,} rows without an annotation were left out ({{missing}})"
-            warn_input(text, Remedy("missing", "drop"))
-        return mentions_of_table(table, duplicates=duplicates, antecedents=antecedents)
+        filled_rows(table, "annotation", missing)
+        return _of_table(table, duplicates=duplicates, antecedents=antecedents)
 
     @classmethod
     def recognises(cls, source: Any) -> bool:
@@ -242,7 +233,73 @@ def is_mas_xml(source: Any) -> bool:
     return is_path and (Path(source).suffix.lower() == ".xml" or os.path.isdir(source))
 
 
-def mentions_of_table(table: Table, *, duplicates: str, antecedents: str) -> Mentions:
+def read_mas_xml(
+    source: Any, *, validations: str = "ignore", duplicates: str = "keep", antecedents: str = "error"
+) -> Mentions:
+    """Read what players and experts said about the mentions of documents in MAS-XML.
+
+    Parameters
+    ----------
+    source : path of an ``.xml`` file; of a folder, of which all ``.xml`` files are read, those in its subfolders too,
+        sorted by path; or a list of files. Each is a document, called by the ``id`` of its outermost element, or else
+        by the name of the file without ``.xml`` and ``-game``.
+    validations : what to do with players' validations of somebody else's label: "ignore" leaves them out; with "rows"
+        a player who agrees counts as one more annotator who gave that label, and who does not agree is left out.
+    duplicates : what to do when a player annotates a mention again, as `read_mentions` does.
+    antecedents : what to do with labels that point to their own mention or to none of the document, likewise.
+
+    Returns
+    -------
+    mentions : those of players' annotations. The gold label of a mention is the one that the experts favour, or else
+        the only one that they gave; it is unknown where experts differ. ``start`` and ``end`` count the ``<W>`` of the
+        document from 0; where a document has none, words between white space or tags. All markables are mentions,
+        also those that nobody annotated, except hidden ones.
+
+    Raises
+    ------
+    InputError : with file and line of everything that is not as `consilience.data.mas_xml` says.
+
+    Notes
+    -----
+    A warning counts what was left out: hidden markables, labels that point to them, labels with several antecedents
+    (a mention has one), answers of type ``SE``, and gold labels on which experts differ. It also counts the markables
+    of which an administrator corrected the span by characters (``start_chr``, ``end_chr``); they keep the tokens that
+    the text shows.
+
+    Single decisions, such as validations are, have no place in `Mentions`, where every row names a label of its own.
+
+    References
+    ----------
+    Poesio et al. (2019), "A Crowdsourced Corpus of Multiple Judgments and Disagreement on Anaphoric Interpretation".
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> text = '''<text id="news">
+    ... <ne id="ne1"><W>Mary</W></ne> <W>and</W> <ne id="ne2"><W>she</W></ne>
+    ... <PDante id="ne2"><interpretation>
+    ... <anchor mode="a" type="DO" ante="ne1" user_id="u1" />
+    ... </interpretation></PDante>
+    ... </text>'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "news.xml")
+    ...     _ = path.write_text(text)
+    ...     mentions = cs.read_mas_xml(path)
+    >>> mentions
+    Mentions(annotations=1, mentions=2, annotators=1, documents=1)
+    >>> mentions.start.tolist()
+    [0, 2]
+    """
+    check_option("validations", validations, ("ignore", "rows"))
+    check_option("duplicates", duplicates, ("keep", "first", "error"))
+    check_option("antecedents", antecedents, ("error", "drop", "strict"))
+    table = mas_xml_table(source, validations=validations)
+    return _of_table(table, duplicates=duplicates, antecedents=antecedents)
+
+
+def _of_table(table: Table, *, duplicates: str, antecedents: str) -> Mentions:
     """Return the mentions of a table with the columns of `read_mentions`, whose other options these are.
 
     A row without an annotation makes its mention known, and may hold its gold label.
@@ -266,23 +323,12 @@ def mentions_of_table(table: Table, *, duplicates: str, antecedents: str) -> Men
     require_rows(table, keep)
     annotator, annotator_ids = compact(annotator[keep], annotators)
     return Mentions(
-        mention=mention[keep],
-        annotator=annotator,
-        type=kind[keep],
-        antecedent=antecedent[keep],
-        gold_type=gold_type,
-        gold_antecedent=gold_antecedent,
-        document=document_of_mention,
-        start=start,
-        end=end,
-        num_annotations=int(keep.sum()),
-        num_mentions=len(mentions),
-        num_annotators=len(annotator_ids),
-        num_documents=len(documents),
-        mentions=_mention_ids(mentions, documents),
-        annotators=annotator_ids,
+        mention=mention[keep], annotator=annotator, type=kind[keep], antecedent=antecedent[keep],
+        gold_type=gold_type, gold_antecedent=gold_antecedent, document=document_of_mention, start=start, end=end,
+        num_annotations=int(keep.sum()), num_mentions=len(mentions), num_annotators=len(annotator_ids),
+        num_documents=len(documents), mentions=_mention_ids(mentions, documents), annotators=annotator_ids,
         documents=object_array(documents),
-    )
+    )  # fmt: skip
 
 
 _Mention = tuple[int, str]      # document code and the id within the document
@@ -334,13 +380,12 @@ def _parse(
 
 
 def _report_dangling(table: Table, role: str, dangling: np.ndarray, antecedents: str) -> None:
-    if antecedents != "drop":
-        message = "the antecedent is the mention itself or no mention of the document"
-        remedy = "correct it, or pass {antecedents} to leave such labels out"
-        table.flag(dangling, role, message, remedy, Remedy("antecedents", "drop"))
-    elif dangling.any():
-        text = f"{dangling.sum():,} labels in the column {role} point to no other mention ({{antecedents}})"
-        warn_input(text, Remedy("antecedents", "drop"))
+    flag_or_warn(
+        table, dangling, role, "drop" if antecedents == "drop" else "error",
+        "the antecedent is the mention itself or no mention of the document",
+        "correct it, or pass {antecedents} to leave such labels out",
+        f"labels in the column {role} point to no other mention ({{antecedents}})", Remedy("antecedents", "drop"),
+    )  # fmt: skip
 
 
 class _Links(NamedTuple):
@@ -406,12 +451,7 @@ def _gold(
     kind, antecedent = _parse(table, "gold", mention, mentions, document_of_mention)
     dangling = (kind >= 0) & (antecedent == -2)
     _report_dangling(table, "gold", dangling, antecedents)
-    known = np.flatnonzero((kind >= 0) & ~dangling)
-    gold = np.full((2, len(mentions)), -1, np.int32)
-    # Written backwards, so that the first row of a mention has the last word.
-    gold[:, mention[known[::-1]]] = kind[known[::-1]], antecedent[known[::-1]]
-    conflict = np.zeros(table.num_rows, bool)
-    conflict[known] = (gold[:, mention[known]] != (kind[known], antecedent[known])).any(axis=0)
+    gold, conflict = said_first(np.stack([kind, antecedent]), (kind >= 0) & ~dangling, mention, len(mentions))
     message = "this gold label contradicts an earlier row of the same mention"
     table.flag(conflict, "gold", message, "keep one gold label per mention")
     return gold[0], gold[1]

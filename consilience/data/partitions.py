@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consilience.data.codes import Names, as_names, check_codes, names_or_codes, object_array, recode, repeated
-from consilience.data.columns import Column
+from consilience.data.columns import Column, choose_columns
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import Problems, check_option, choose_columns, read_table, warn_input
+from consilience.data.files import name_of
+from consilience.data.problems import Problems, check_option, counted, warn_input
+from consilience.data.tables import read_table
 from consilience.notes import Remedy
 
 
@@ -110,15 +110,15 @@ class Partition(Contract):
         absent = names[entity < 0].tolist()
         if missing == "error" and absent:
             remedy = "pass {missing} to leave them out"
-            problems.add(_listed("records of the data have no entity", absent), remedy, Remedy("missing", "drop"))
+            problems.add(counted("records of the data have no entity", absent), remedy, Remedy("missing", "drop"))
         if unknown == "error" and foreign:
             remedy = "correct them, or pass {unknown} to leave them out"
-            problems.add(_listed("records are not in the data", foreign), remedy, Remedy("unknown", "keep"))
+            problems.add(counted("records are not in the data", foreign), remedy, Remedy("unknown", "keep"))
         if len(absent) == len(names):
             problems.add("no record of the data has an entity", "check that the ids of the records agree")
         problems.raise_any()
         if foreign:
-            warn_input(_listed("records are not in the data and were left out", foreign))
+            warn_input(counted("records are not in the data and were left out", foreign))
         return entity
 
     @classmethod
@@ -163,16 +163,11 @@ class Partition(Contract):
         if empty.any():
             text = f"{empty.sum():,} rows without an entity were taken for unknown ({{missing}})"
             warn_input(text, Remedy("missing", "drop"))
-        if name is None and isinstance(source, str | os.PathLike):
-            name = Path(source).name.split(".")[0]
+        name = name_of(source) if name is None else name
         return Partition(
-            entity=entity,
-            num_records=len(records),
-            num_entities=len(entities),
-            records=object_array(records),
-            entities=object_array(entities),
-            name="partition" if name is None else str(name),
-        )
+            entity=entity, num_records=len(records), num_entities=len(entities), records=object_array(records),
+            entities=object_array(entities), name="partition" if name is None else str(name),
+        )  # fmt: skip
 
 
 read_partition = Partition.read
@@ -187,8 +182,3 @@ def _ranked(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     occurs = np.bincount(codes + 1, minlength=1)[1:] > 0
     rank = np.append(np.cumsum(occurs, dtype=np.int32) - 1, np.int32(-1))
     return rank[codes], np.flatnonzero(occurs)
-
-
-def _listed(what: str, names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
-    return f"{len(names):,} {what}: {shown}"

@@ -5,27 +5,28 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consilience.data.cells import Table
 from consilience.data.codes import (
     Names,
     as_array,
     as_names,
     compact,
-    keep_repeated,
     names_or_codes,
     recode,
     repeated,
-    require_rows,
     sorted_names,
-)
-from consilience.data.columns import CLASS, ITEM, Column
+)  # fmt: skip
+from consilience.data.columns import CLASS, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, array, ids, size
-from consilience.data.tables import Problems, Table, check_option, choose_columns, read_table, warn_input
+from consilience.data.files import name_of
+from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows
+from consilience.data.problems import Problems, check_option, counted, warn_input
+from consilience.data.tables import read_table
 from consilience.notes import Remedy
 
 
@@ -70,14 +71,9 @@ class Predictions(Contract):
 
     @classmethod
     def from_scores(
-        cls,
-        scores: ArrayLike,
-        *,
-        items: Names | None = None,
-        classes: Names | None = None,
-        name: str | None = None,
+        cls, scores: ArrayLike, *, items: Names | None = None, classes: Names | None = None, name: str | None = None,
         depth: int | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Order the classes of each item by their scores.
 
         Parameters
@@ -103,13 +99,9 @@ class Predictions(Contract):
 
     @classmethod
     def from_lists(
-        cls,
-        lists: Sequence[Sequence[Any]],
-        *,
-        items: Names | None = None,
-        classes: Names | None = None,
+        cls, lists: Sequence[Sequence[Any]], *, items: Names | None = None, classes: Names | None = None,
         name: str | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Take ordered lists of class ids, one per item.
 
         Parameters
@@ -127,12 +119,14 @@ class Predictions(Contract):
         order = as_names(classes, "classes") if classes is not None else sorted_names(set(named))
         code = recode(np.arange(len(named)), named, order)
         item = np.repeat(np.arange(len(lists)), lengths)
-        for row in np.flatnonzero(code < 0)[:1000].tolist():
-            remedy = "correct it or add it to the list"
-            where = {"row": f"item {item[row]}", "value": named[row]}
-            problems.add("this class is not in {classes}", remedy, Remedy("classes"), **where)
-        for row in np.flatnonzero(repeated(item, code) & (code >= 0))[:1000].tolist():
-            problems.add("the class occurs twice", "list it once", row=f"item {item[row]}", value=named[row])
+
+        def place(row: int) -> str:
+            return f"item {item[row]}"
+
+        message, remedy = "this class is not in {classes}", "correct it or add it to the list"
+        problems.add_each(code < 0, message, remedy, Remedy("classes"), place=place, values=named)
+        twice = repeated(item, code) & (code >= 0)
+        problems.add_each(twice, "the class occurs twice", "list it once", place=place, values=named)
         if not named:
             problems.add("nothing is predicted", "check where the lists come from")
         problems.raise_any()
@@ -141,12 +135,7 @@ class Predictions(Contract):
 
     @classmethod
     def _from_ranked(
-        cls,
-        ranked: np.ndarray,
-        num_classes: int,
-        items: Names | None,
-        classes: Names | None,
-        name: str | None,
+        cls, ranked: np.ndarray, num_classes: int, items: Names | None, classes: Names | None, name: str | None
     ) -> Self:
         problems = Problems("the predictions")
         for what, names, expected in (("items", items, len(ranked)), ("classes", classes, num_classes)):
@@ -155,13 +144,11 @@ class Predictions(Contract):
         problems.raise_any()
         return cls(
             ranked=np.ascontiguousarray(ranked, dtype=np.int32),
-            num_items=ranked.shape[0],
-            num_positions=ranked.shape[1],
-            num_classes=num_classes,
+            num_items=ranked.shape[0], num_positions=ranked.shape[1], num_classes=num_classes,
             items=names_or_codes(items, len(ranked), "items"),
             classes=names_or_codes(classes, num_classes, "classes"),
             name="predictions" if name is None else str(name),
-        )
+        )  # fmt: skip
 
     def align(
         self, items: Names, classes: Names, *, missing: str = "error", unknown: str = "error"
@@ -195,35 +182,28 @@ class Predictions(Contract):
         absent = [name for name, found in zip(items, kept, strict=True) if not found]
         if missing == "error" and absent:
             remedy = "pass {missing} to leave them out"
-            problems.add(_listed("items of the data have no prediction", absent), remedy, Remedy("missing", "drop"))
+            problems.add(counted("items of the data have no prediction", absent), remedy, Remedy("missing", "drop"))
         if unknown == "error" and foreign:
             remedy = "correct them, or pass {unknown} to leave them out"
-            problems.add(_listed("predicted items are not in the data", foreign), remedy, Remedy("unknown", "keep"))
+            problems.add(counted("predicted items are not in the data", foreign), remedy, Remedy("unknown", "keep"))
         if unknown == "error" and unknown_classes:
-            message = _listed("predicted classes are not in the data", unknown_classes)
+            message = counted("predicted classes are not in the data", unknown_classes)
             remedy = "correct them, or pass {unknown} to count them as wrong"
             problems.add(message, remedy, Remedy("unknown", "keep"))
         if not kept.any():
             problems.add("no item of the data has a prediction", "check that the ids of the items agree")
         problems.raise_any()
         if foreign:
-            warn_input(_listed("predicted items are not in the data and were left out", foreign))
+            warn_input(counted("predicted items are not in the data and were left out", foreign))
         ranked = np.full((len(items), self.num_positions), -1, np.int32)
         ranked[kept] = np.append(class_code, [-2, -1]).astype(np.int32)[np.asarray(self.ranked)[source[kept]]]
         return self._from_ranked(ranked, len(classes), items, classes, self.name), kept
 
     @classmethod
     def read(
-        cls,
-        source: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        classes: Names | str | os.PathLike | None = None,
-        name: str | None = None,
-        missing: str = "error",
-        duplicates: str = "error",
-        unknown: str = "error",
-    ) -> Predictions:
+        cls, source: Any, *, columns: Mapping[str, str] | None = None, classes: Names | str | os.PathLike | None = None,
+        name: str | None = None, missing: str = "error", duplicates: str = "error", unknown: str = "error",
+    ) -> Predictions:  # fmt: skip
         """Read what a system says of each item.
 
         Parameters
@@ -265,7 +245,10 @@ class Predictions(Contract):
         code, named = table.texts("class")
         order = closed or sorted_names(named)
         code = recode(code, named, order)
-        keep = _apply_policies(table, order_column, code, missing, unknown)
+        keep = filled_rows(table, "class", missing)
+        if order_column is not None:
+            keep &= filled_rows(table, order_column, missing)
+        keep &= known_rows(table, "class", code, unknown, "classes")
         what = "item" if order_column is None else "item and class"
         keep &= keep_repeated(table, keep, (item,) if order_column is None else (item, code), duplicates, what)
         value = np.zeros(table.num_rows) if order_column is None else table.numbers(order_column)
@@ -277,17 +260,10 @@ class Predictions(Contract):
         item, code = item[sequence], code[sequence]
         first = np.searchsorted(item, np.arange(len(item_ids)))
         ranked = _grid(item, np.arange(len(item)) - first[item], code, len(item_ids))
-        if name is None and isinstance(source, str | os.PathLike):
-            name = Path(source).name.split(".")[0]
-        return Predictions._from_ranked(ranked, len(order), item_ids, order, name)
+        return Predictions._from_ranked(ranked, len(order), item_ids, order, name_of(source) if name is None else name)
 
 
 read_predictions = Predictions.read
-
-
-def _listed(what: str, names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
-    return f"{len(names):,} {what}: {shown}"
 
 
 def _grid(item: np.ndarray, position: np.ndarray, code: np.ndarray, num_items: int) -> np.ndarray:
@@ -306,25 +282,3 @@ def _order_column(table: Table, columns: Mapping[str, str]) -> str | None:
         remedies = (Remedy("columns", {"score": ...}), Remedy("columns", {"rank": ...}))
         raise table.problems.fail("there is a score and a rank", remedy, *remedies)
     return next(iter(given or found), None)
-
-
-def _apply_policies(table: Table, order_column: str | None, code: np.ndarray, missing: str, unknown: str) -> np.ndarray:
-    """Return the usable rows, after flagging or dropping the others."""
-    usable = code >= 0
-    for role in ("class",) if order_column is None else ("class", order_column):
-        empty = table.empty(role)
-        usable &= ~empty
-        if missing == "error":
-            remedy = "fill it in, or pass {missing} to leave such rows out"
-            table.flag(empty, role, f"the {role} is empty", remedy, Remedy("missing", "drop"))
-        elif empty.any():
-            text = f"{empty.sum():,} rows without a {role} were left out ({{missing}})"
-            warn_input(text, Remedy("missing", "drop"))
-    if unknown == "error":
-        remedy = "correct it, add it to the list, or pass {unknown} to leave such rows out"
-        remedies = (Remedy("classes"), Remedy("unknown", "drop"))
-        table.flag(code == -2, "class", "this class is not in {classes}", remedy, *remedies)
-    elif (code == -2).any():
-        text = f"{(code == -2).sum():,} rows with a class outside {{classes}} were left out ({{unknown}})"
-        warn_input(text, Remedy("classes"), Remedy("unknown", "drop"))
-    return usable

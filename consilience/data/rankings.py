@@ -16,31 +16,25 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consilience.data.cells import Table, cell_text
 from consilience.data.codes import (
     Names,
     as_names,
     as_numbers,
     check_codes,
-    keep_repeated,
+    check_lengths,
     names_or_codes,
     recode,
     repeated,
     sized,
     sorted_names,
-)
-from consilience.data.columns import ANNOTATOR, CLASS, ITEM, Column
+)  # fmt: skip
+from consilience.data.columns import ANNOTATOR, CLASS, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, array, codes, ids, moved, size
-from consilience.data.tables import (
-    Problems,
-    Table,
-    cell_text,
-    check_option,
-    choose_columns,
-    find_file,
-    read_json,
-    read_table,
-    warn_input,
-)
+from consilience.data.files import find_file, read_json
+from consilience.data.policies import flag_or_warn, keep_repeated, known_rows
+from consilience.data.problems import KEPT_PER_KIND, Problems, check_option
+from consilience.data.tables import read_table
 from consilience.notes import Remedy
 
 
@@ -108,20 +102,11 @@ class Rankings(Contract):
 
     @classmethod
     def from_codes(
-        cls,
-        report_item: ArrayLike,
-        report_annotator: ArrayLike,
-        report: ArrayLike,
-        block: ArrayLike,
-        class_: ArrayLike,
-        *,
-        num_items: int | None = None,
-        num_annotators: int | None = None,
-        num_classes: int | None = None,
-        items: Names | None = None,
-        annotators: Names | None = None,
-        classes: Names | None = None,
-    ) -> Self:
+        cls, report_item: ArrayLike, report_annotator: ArrayLike, report: ArrayLike, block: ArrayLike,
+        class_: ArrayLike, *,
+        num_items: int | None = None, num_annotators: int | None = None, num_classes: int | None = None,
+        items: Names | None = None, annotators: Names | None = None, classes: Names | None = None,
+    ) -> Self:  # fmt: skip
         """Make rankings from integer codes, in any order of the rows and reports.
 
         Parameters
@@ -140,62 +125,55 @@ class Rankings(Contract):
         class_code, num_classes = sized(problems, "class", class_, classes, num_classes)
         row_report = check_codes(problems, "report", report, len(report_item))
         position = as_numbers(problems, block, "block")
-        if report_item.shape != report_annotator.shape or not row_report.shape == position.shape == class_code.shape:
-            shapes = f"report_item {report_item.shape}, report_annotator {report_annotator.shape}, "
-            shapes += f"report {row_report.shape}, block {position.shape}, class {class_code.shape}"
-            remedy = "give one entry per report and row"
-            raise problems.fail(f"columns of equal length are expected, not {shapes}", remedy)
+        remedy = "give one entry per report and row"
+        check_lengths(problems, remedy, report_item=report_item, report_annotator=report_annotator)
+        check_lengths(problems, remedy, report=row_report, block=position, **{"class": class_code})
         if not np.isfinite(position).all():
             remedy = "number the blocks of a report from 0"
             problems.add("the blocks are not all finite numbers", remedy, column="block")
         if not len(report_item):
             problems.add("there are no reports", "check where the codes come from")
         problems.raise_any()
-        for row in np.flatnonzero(repeated(row_report, class_code))[:1000].tolist():
+        for row in np.flatnonzero(repeated(row_report, class_code))[:KEPT_PER_KIND].tolist():
             place = {"row": f"position {row}", "column": "class", "value": class_code[row]}
             problems.add(f"report {row_report[row]} names this class twice", "name each class once per report", **place)
         problems.raise_any()
+        return cls._of_checked(
+            report_item, report_annotator, row_report, position, class_code,
+            num_items=num_items, num_annotators=num_annotators, num_classes=num_classes,
+            items=names_or_codes(items, num_items, "items"),
+            annotators=names_or_codes(annotators, num_annotators, "annotators"),
+            classes=names_or_codes(classes, num_classes, "classes"),
+        )  # fmt: skip
+
+    @classmethod
+    def _of_checked(
+        cls, report_item: np.ndarray, report_annotator: np.ndarray, row_report: np.ndarray, position: np.ndarray,
+        class_code: np.ndarray, *, num_classes: int, **named: Any,
+    ) -> Self:  # fmt: skip
+        """Sort reports and rows, and find the entries, of codes that fit each other."""
         by_item = np.argsort(report_item, kind="stable")
         report_item, report_annotator = report_item[by_item], report_annotator[by_item]
         row_report = np.argsort(by_item)[row_report].astype(np.int32)
         order = np.lexsort((class_code, position, row_report))
         row_report, class_code = row_report[order], class_code[order]
         block, block_size = _dense_blocks(row_report, position[order])
-        named = report_item[row_report].astype(np.int64) * num_classes + class_code
-        entries, entry = np.unique(named, return_inverse=True)
-        entry_item = entries // max(num_classes, 1)
+        pairs = report_item[row_report].astype(np.int64) * num_classes + class_code
+        entries, entry = np.unique(pairs, return_inverse=True)
+        entry_item, entry_class = np.divmod(entries, max(num_classes, 1))
         unlisted_report, unlisted_entry = _unlisted(report_item, row_report, entry, entry_item)
         return cls(
-            report_item=report_item,
-            report_annotator=report_annotator,
-            report=row_report,
-            block=block,
-            block_size=block_size,
-            entry=entry.astype(np.int32),
-            entry_item=entry_item.astype(np.int32),
-            entry_class=(entries % max(num_classes, 1)).astype(np.int32),
-            unlisted_report=unlisted_report,
-            unlisted_entry=unlisted_entry,
-            num_rows=len(row_report),
-            num_tied=int(np.count_nonzero(block_size > 1)),
-            num_reports=len(report_item),
-            num_entries=len(entries),
-            num_unlisted=len(unlisted_report),
-            num_items=num_items,
-            num_annotators=num_annotators,
-            num_classes=num_classes,
-            items=names_or_codes(items, num_items, "items"),
-            annotators=names_or_codes(annotators, num_annotators, "annotators"),
-            classes=names_or_codes(classes, num_classes, "classes"),
-        )
+            report_item=report_item, report_annotator=report_annotator,
+            report=row_report, block=block, block_size=block_size, entry=entry.astype(np.int32),
+            entry_item=entry_item.astype(np.int32), entry_class=entry_class.astype(np.int32),
+            unlisted_report=unlisted_report, unlisted_entry=unlisted_entry,
+            num_rows=len(row_report), num_tied=int(np.count_nonzero(block_size > 1)), num_reports=len(report_item),
+            num_entries=len(entries), num_unlisted=len(unlisted_report), num_classes=num_classes, **named,
+        )  # fmt: skip
 
     @classmethod
     def from_nested(
-        cls,
-        nested: Any,
-        *,
-        classes: Names | str | os.PathLike | None = None,
-        items: Names | None = None,
+        cls, nested: Any, *, classes: Names | str | os.PathLike | None = None, items: Names | None = None
     ) -> Rankings:
         """Make rankings from nested lists: case > annotator > block > class.
 
@@ -212,15 +190,9 @@ class Rankings(Contract):
 
     @classmethod
     def read(
-        cls,
-        source: Any,
-        *,
-        columns: Mapping[str, str] | None = None,
-        classes: Names | str | os.PathLike | None = None,
-        missing: str = "error",
-        duplicates: str = "error",
-        unknown: str = "error",
-    ) -> Rankings:
+        cls, source: Any, *, columns: Mapping[str, str] | None = None, classes: Names | str | os.PathLike | None = None,
+        missing: str = "error", duplicates: str = "error", unknown: str = "error",
+    ) -> Rankings:  # fmt: skip
         """Read partial rankings with ties.
 
         Parameters
@@ -266,37 +238,34 @@ class Rankings(Contract):
         """Return whether a source is a JSON file of nested lists."""
         return _nested_content(source) is not None
 
+    def coordinates(self) -> dict[str, np.ndarray]:
+        """Return the names of what numbers lie along; an entry is called by its item and its class."""
+        names = super().coordinates()
+        if {"item", "class"} <= names.keys():
+            items, classes = names["item"][self.entry_item], names["class"][self.entry_class]
+            names["entry"] = np.char.add(np.char.add(items, ": "), classes)
+        return names
+
     def _moved(self, dimension: str, permutation: np.ndarray) -> Self:
         """Make the rows anew, on whose order and codes all other arrays depend."""
-        axes = self._axes()
-        items, annotators = (
-            moved(np.asarray(getattr(self, name)), *axes[name], dimension, permutation)
-            for name in ("report_item", "report_annotator")
-        )
-        row = np.asarray(self.report)
+        own = super()._moved(dimension, permutation)
+        report = moved(np.asarray(self.report), (), "report", dimension, permutation)
         classes = moved(np.asarray(self.entry_class)[self.entry], (), "class", dimension, permutation)
-        named = {
-            field: names if names is None or dimension != own else names[np.argsort(permutation)]
-            for field, own, names in (
-                ("items", "item", self.items), ("annotators", "annotator", self.annotators),
-                ("classes", "class", self.classes),
-            )
-        }  # fmt: skip
-        return self._of(items, annotators, moved(row, (), "report", dimension, permutation), self.block, classes, named)
+        return own._of_rows(own.report_item, own.report_annotator, report, self.block, classes)
 
     def repeated(self, number: int) -> Self:
         """Return the rankings with every report so many times."""
         report = np.arange(number)[:, None] * self.num_reports + np.asarray(self.report)
-        tiled = (np.tile(array, number) for array in (self.report_item, self.report_annotator))
-        block, classes = (np.tile(array, number) for array in (self.block, np.asarray(self.entry_class)[self.entry]))
-        named = {"items": self.items, "annotators": self.annotators, "classes": self.classes}
-        return self._of(*tiled, report.ravel(), block, classes, named)
+        items, annotators, block, classes = (
+            np.tile(array, number)
+            for array in (self.report_item, self.report_annotator, self.block, np.asarray(self.entry_class)[self.entry])
+        )
+        return self._of_rows(items, annotators, report.ravel(), block, classes)
 
-    def _of(self, *parts: Any) -> Self:
-        """Make rankings of codes, as many things as here, and ids, which may be ``None``."""
-        *codes, names = parts
-        sizes = {name: getattr(self, name) for name in ("num_items", "num_annotators", "num_classes")}
-        return self.from_codes(*codes, **sizes).replace(**names)
+    def _of_rows(self, *rows: Any) -> Self:
+        """Make rankings of other reports and rows, of the same things and with their ids."""
+        kept = ("num_items", "num_annotators", "num_classes", "items", "annotators", "classes")
+        return self._of_checked(*map(np.asarray, rows), **{name: getattr(self, name) for name in kept})
 
 
 read_rankings = Rankings.read
@@ -336,7 +305,10 @@ def _from_nested(nested: Any, problems: Problems, classes: Any, items: Names | N
     closed = None if classes is None else as_names(classes, "classes")
     case_ids, cases = _level([nested], ["the whole"], "case", problems)
     if items is not None:
-        case_ids = _ids_of_cases(as_names(items, "items"), len(cases), problems)
+        case_ids = as_names(items, "items")
+        if len(case_ids) != len(cases):
+            message = f"there are {len(cases)} cases but {len(case_ids)} items"
+            raise problems.fail(message, "give one id per case")
     annotator_ids, reports = _level(cases, [f"case {name}" for name in case_ids], "annotator", problems)
     problems.raise_any()
     report_item = np.repeat(np.arange(len(cases), dtype=np.int32), [len(case) for case in cases])
@@ -351,36 +323,27 @@ def _from_nested(nested: Any, problems: Problems, classes: Any, items: Names | N
         first = int(np.searchsorted(block_report, block_report[index]))
         return f"{report_place(block_report[index])}, block {index - first}"
 
+    def row_place(row: int) -> str:
+        return block_place(row_block[row])
+
     named, row_block = _open_lists(blocks, block_place, "a block has to be a list of classes", problems)
-    for index in np.flatnonzero(np.bincount(row_block, minlength=len(blocks)) == 0)[:1000].tolist():
-        remedy = "delete it; an annotator who ranks nothing is an empty list"
-        problems.add("the block is empty", remedy, row=block_place(index))
+    is_empty = np.bincount(row_block, minlength=len(blocks)) == 0
+    remedy = "delete it; an annotator who ranks nothing is an empty list"
+    problems.add_each(is_empty, "the block is empty", remedy, place=block_place)
     problems.raise_any()
-    code, order = _class_codes(named, closed, lambda row: block_place(row_block[row]), problems)
+    code, order = _class_codes(named, closed, row_place, problems)
     report = block_report[row_block]
-    for row in np.flatnonzero(repeated(report, code) & (code >= 0))[:1000].tolist():
-        place = {"row": block_place(row_block[row]), "column": "class", "value": named[row]}
-        problems.add("this annotator has ranked the class already", "name each class once per annotator", **place)
+    again, remedy = repeated(report, code) & (code >= 0), "name each class once per annotator"
+    message = "this annotator has ranked the class already"
+    problems.add_each(again, message, remedy, place=row_place, column="class", values=named)
     if not reports:
         problems.add("no annotator ranks anything", "check that this is the file you meant")
     problems.raise_any()
+    annotator = recode(np.arange(len(annotator_ids)), annotator_ids, annotators)
     return Rankings.from_codes(
-        report_item,
-        recode(np.arange(len(annotator_ids)), annotator_ids, annotators),
-        report,
-        row_block,
-        code,
-        items=case_ids,
-        annotators=annotators,
-        classes=order,
+        report_item, annotator, report, row_block, code, items=case_ids, annotators=annotators, classes=order,
         num_items=len(cases),
-    )
-
-
-def _ids_of_cases(items: list[str], num_cases: int, problems: Problems) -> list[str]:
-    if len(items) != num_cases:
-        raise problems.fail(f"there are {num_cases} cases but {len(items)} items", "give one id per case")
-    return items
+    )  # fmt: skip
 
 
 def _level(parents: list[Any], places: list[str], what: str, problems: Problems) -> tuple[list[str], list[Any]]:
@@ -419,35 +382,30 @@ def _class_codes(
     named: list[Any], closed: list[str] | None, place: Callable[[int], str], problems: Problems
 ) -> tuple[np.ndarray, list[str]]:
     """Return codes and ids of classes that are all texts or all codes."""
+
+    def report(rows: np.ndarray, message: str, remedy: str, *remedies: Remedy) -> None:
+        problems.add_each(rows, message, remedy, *remedies, place=place, column="class", values=named)
+
     kinds = set(map(type, named))
     if kinds <= {int}:
         # Python integers may exceed any dtype; out-of-range ones become -1 and are reported.
         limit = np.iinfo(np.int32).max if closed is None else len(closed)
         codes = np.array([code if 0 <= code < limit else -1 for code in named], np.int32)
         remedy = "correct the code or pass more classes"
-        _report_rows(codes < 0, named, f"class codes from 0 to {limit - 1} are expected", remedy, place, problems)
+        report(codes < 0, f"class codes from 0 to {limit - 1} are expected", remedy)
         return codes, closed or [str(code) for code in range(int(codes.max(initial=-1)) + 1)]
     if kinds != {str}:
         odd = np.array([type(value) is not str for value in named])
         remedy = "write every class as a text, or every class as its code"
-        _report_rows(odd, named, "a class is neither a text nor, as all others, a code", remedy, place, problems)
+        report(odd, "a class is neither a text nor, as all others, a code", remedy)
         return np.full(len(named), -1, np.int32), []
     texts = [cell_text(value)[0] for value in named]
     order = closed or sorted_names(set(texts) - {""})
     codes = recode(np.arange(len(texts)), texts, order)
     codes[[not text for text in texts]] = -1
-    _report_rows(codes == -1, named, "the class is empty or no text", "name the class", place, problems)
-    remedy = "correct it or add it to the list"
-    _report_rows(codes == -2, named, "this class is not in {classes}", remedy, place, problems, Remedy("classes"))
+    report(codes == -1, "the class is empty or no text", "name the class")
+    report(codes == -2, "this class is not in {classes}", "correct it or add it to the list", Remedy("classes"))
     return codes, order
-
-
-def _report_rows(
-    rows: np.ndarray, named: list[Any], message: str, remedy: str, place: Callable[[int], str], problems: Problems,
-    *remedies: Remedy,
-) -> None:  # fmt: skip
-    for row in np.flatnonzero(rows)[:1000].tolist():
-        problems.add(message, remedy, *remedies, row=place(row), column="class", value=named[row])
 
 
 # ---- files and data frames ----
@@ -465,9 +423,7 @@ def _nested_content(source: Any) -> tuple[Any, Problems] | None:
     return None if is_table else (content, problems)
 
 
-def _from_table(
-    table: Table, closed: list[str] | None, missing: str, duplicates: str, unknown: str
-) -> Rankings:
+def _from_table(table: Table, closed: list[str] | None, missing: str, duplicates: str, unknown: str) -> Rankings:
     item, items = table.texts("item", required=True)
     annotator, annotators = table.texts("annotator", required=True)
     code, named = table.texts("class")
@@ -484,34 +440,18 @@ def _from_table(
     table.problems.raise_any()
     pairs, report = np.unique(item.astype(np.int64) * len(annotators) + annotator, return_inverse=True)
     return Rankings.from_codes(
-        pairs // len(annotators),
-        pairs % len(annotators),
-        report[ranked],
-        rank[ranked],
-        code[ranked],
-        items=items,
-        annotators=annotators,
-        classes=order,
-        num_classes=len(order),
-    )
+        pairs // len(annotators), pairs % len(annotators), report[ranked], rank[ranked], code[ranked],
+        items=items, annotators=annotators, classes=order, num_classes=len(order),
+    )  # fmt: skip
 
 
 def _apply_policies(table: Table, code: np.ndarray, missing: str, unknown: str) -> np.ndarray:
     """Return which rows rank a class, after flagging or dropping those that should and do not."""
-    no_class, no_rank, foreign = table.empty("class"), table.empty("rank"), code == -2
+    no_class, no_rank = table.empty("class"), table.empty("rank")
     table.flag(no_class & ~no_rank, "rank", "there is a rank but no class", "name the class or delete the row")
-    unranked = no_rank & ~no_class
-    if missing == "error":
-        remedy = "fill it in, or pass {missing} to take the class for unranked"
-        table.flag(unranked, "class", "the rank of this class is empty", remedy, Remedy("missing", "drop"))
-    elif unranked.any():
-        text = f"{unranked.sum():,} classes with an empty rank were taken for unranked ({{missing}})"
-        warn_input(text, Remedy("missing", "drop"))
-    if unknown == "error":
-        remedy = "correct it, add it to the list, or pass {unknown} to leave such rows out"
-        remedies = (Remedy("classes"), Remedy("unknown", "drop"))
-        table.flag(foreign, "class", "this class is not in {classes}", remedy, *remedies)
-    elif foreign.any():
-        text = f"{foreign.sum():,} rows with a class outside {{classes}} were left out ({{unknown}})"
-        warn_input(text, Remedy("classes"), Remedy("unknown", "drop"))
-    return (code >= 0) & ~no_rank
+    flag_or_warn(
+        table, no_rank & ~no_class, "class", missing, "the rank of this class is empty",
+        "fill it in, or pass {missing} to take the class for unranked",
+        "classes with an empty rank were taken for unranked ({missing})", Remedy("missing", "drop"),
+    )  # fmt: skip
+    return known_rows(table, "class", code, unknown, "classes") & ~no_rank

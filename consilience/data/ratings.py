@@ -9,11 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.data.codes import Names, as_numbers, compact, keep_repeated, names_or_codes, require_rows, sized
-from consilience.data.columns import ANNOTATOR, ITEM, Column
+from consilience.data.codes import Names, as_numbers, check_lengths, compact, names_or_codes, sized
+from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, size, values
-from consilience.data.tables import Problems, check_option, choose_columns, read_table, warn_input
-from consilience.notes import Remedy
+from consilience.data.policies import filled_rows, keep_repeated, require_rows
+from consilience.data.problems import Problems, check_option
+from consilience.data.tables import read_table
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -48,16 +49,9 @@ class Ratings(Contract):
 
     @classmethod
     def from_codes(
-        cls,
-        item: ArrayLike,
-        annotator: ArrayLike,
-        rating: ArrayLike,
-        *,
-        items: Names | None = None,
-        annotators: Names | None = None,
-        num_items: int | None = None,
-        num_annotators: int | None = None,
-    ) -> Self:
+        cls, item: ArrayLike, annotator: ArrayLike, rating: ArrayLike, *, items: Names | None = None,
+        annotators: Names | None = None, num_items: int | None = None, num_annotators: int | None = None,
+    ) -> Self:  # fmt: skip
         """Make ratings from integer codes and finite numbers, each of shape ``(rating,)``.
 
         Parameters
@@ -71,25 +65,18 @@ class Ratings(Contract):
         item, num_items = sized(problems, "item", item, items, num_items)
         annotator, num_annotators = sized(problems, "annotator", annotator, annotators, num_annotators)
         rating = as_numbers(problems, rating, "rating")
-        if not item.shape == annotator.shape == rating.shape:
-            shapes = f"item {item.shape}, annotator {annotator.shape}, rating {rating.shape}"
-            raise problems.fail(f"columns of equal length are expected, not {shapes}", "give one entry per rating")
-        for position in np.flatnonzero(~np.isfinite(rating))[:1000].tolist():
-            place = {"row": f"position {position}", "column": "rating", "value": rating[position]}
-            problems.add("a rating has to be finite", "correct or leave out the row", **place)
+        check_lengths(problems, "give one entry per rating", item=item, annotator=annotator, rating=rating)
+        message, remedy = "a rating has to be finite", "correct or leave out the row"
+        problems.add_each(~np.isfinite(rating), message, remedy, column="rating", values=rating)
         if not len(item):
             problems.add("there are no ratings", "check where the codes come from")
         problems.raise_any()
         return cls(
-            item=item,
-            annotator=annotator,
-            rating=rating,
-            num_ratings=len(item),
-            num_items=num_items,
-            num_annotators=num_annotators,
+            item=item, annotator=annotator, rating=rating,
+            num_ratings=len(item), num_items=num_items, num_annotators=num_annotators,
             items=names_or_codes(items, num_items, "items"),
             annotators=names_or_codes(annotators, num_annotators, "annotators"),
-        )
+        )  # fmt: skip
 
     @classmethod
     def read(
@@ -126,13 +113,8 @@ class Ratings(Contract):
         table = read_table(source, choose_columns(Ratings.columns, columns))
         item, items = table.texts("item", required=True)
         annotator, annotators = table.texts("annotator", required=True)
-        rating, empty = table.numbers("rating"), table.empty("rating")
-        if missing == "error":
-            remedy = "fill it in, or pass {missing} to leave such rows out"
-            table.flag(empty, "rating", "the rating is empty", remedy, Remedy("missing", "drop"))
-        elif empty.any():
-            warn_input(f"{empty.sum():,} rows without a rating were left out ({{missing}})", Remedy("missing", "drop"))
-        keep = ~empty & keep_repeated(table, ~empty, (item, annotator), duplicates, "item and annotator")
+        rating, keep = table.numbers("rating"), filled_rows(table, "rating", missing)
+        keep &= keep_repeated(table, keep, (item, annotator), duplicates, "item and annotator")
         table.problems.raise_any()
         require_rows(table, keep)
         item, item_ids = compact(item[keep], items)

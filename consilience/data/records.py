@@ -15,10 +15,13 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
+from consilience.data.cells import Table
 from consilience.data.codes import object_array, recode, repeated
-from consilience.data.columns import Column
+from consilience.data.columns import Column, all_columns
 from consilience.data.contract import Contract, array, ids, per, size
-from consilience.data.tables import Problems, Table, all_columns, is_rows, read_table, warn_input
+from consilience.data.files import name_of
+from consilience.data.problems import Problems, warn_input
+from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, text_stream, write_folder, write_output
@@ -63,6 +66,7 @@ class Records(Contract):
     other_columns = "fields, in columns of any name"
     reader = "read_records"
     rows = "record"
+    unit = "record"
     value: Any = per("field", "record", codes="num_values", missing=True)
     source: Any = per("record", codes="file")
     first_value: Any = array(shape=(-1,))
@@ -108,13 +112,9 @@ class Records(Contract):
         positions = [self._position(field) for field in fields]
         vocabularies = [self.vocabulary(field) for field in fields]
         return self.replace(
-            value=self.value[positions],
-            first_value=np.cumsum([0, *map(len, vocabularies)]).astype(np.int32),
-            num_fields=len(positions),
-            num_values=sum(map(len, vocabularies)),
-            fields=object_array(fields),
-            values=object_array(text for own in vocabularies for text in own),
-        )
+            value=self.value[positions], num_fields=len(positions), fields=object_array(fields),
+            **_joined_vocabularies(vocabularies),
+        )  # fmt: skip
 
     def with_candidates(self, pairs: Any) -> Self:
         """Return the records with the pairs that may be linked, in the place of those that a model finds.
@@ -218,14 +218,9 @@ class Records(Contract):
 
     @classmethod
     def read(
-        cls,
-        sources: Any,
-        *,
-        id: str | None = None,
-        entity: str | None = None,
-        fields: Sequence[str] | None = None,
+        cls, sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
         missing_values: Sequence[str] = (),
-    ) -> Records:
+    ) -> Records:  # fmt: skip
         """Read records that are to be linked.
 
         Parameters
@@ -269,13 +264,9 @@ read_records = Records.read
 
 
 def records_and_ids(
-    sources: Any,
-    *,
-    id: str | None = None,
-    entity: str | None = None,
-    fields: Sequence[str] | None = None,
+    sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
     missing_values: Sequence[str] = (),
-) -> tuple[Records, dict[str, str]]:
+) -> tuple[Records, dict[str, str]]:  # fmt: skip
     """Read records as `read_records` does; return also the column of each source that named them."""
     named = _named_sources(sources)
     tables = {name: read_table(source, all_columns) for name, source in named.items()}
@@ -290,23 +281,26 @@ def records_and_ids(
     _raise_any(tables)
     _check_values(tables, fields, columns)
     lengths = [table.num_rows for table in tables.values()]
-    vocabulary = [names for _, names in columns]
     read = Records(
         value=np.stack([codes for codes, _ in columns]),
         source=np.repeat(np.arange(len(tables), dtype=np.int32), lengths),
-        first_value=np.concatenate([[0], np.cumsum([len(names) for names in vocabulary])]).astype(np.int32),
         entity=None if entities is None else entities[0],
-        num_records=sum(lengths),
-        num_fields=len(columns),
-        num_sources=len(tables),
-        num_values=sum(map(len, vocabulary)),
+        num_records=sum(lengths), num_fields=len(columns), num_sources=len(tables),
         records=object_array(_across_sources(records, list(tables))),
-        fields=object_array(fields),
-        sources=object_array(tables),
-        values=object_array(itertools.chain.from_iterable(vocabulary)),
+        fields=object_array(fields), sources=object_array(tables),
         entities=None if entities is None else object_array(entities[1]),
-    )
+        **_joined_vocabularies([names for _, names in columns]),
+    )  # fmt: skip
     return read, id_columns
+
+
+def _joined_vocabularies(vocabularies: Sequence[Any]) -> dict[str, Any]:
+    """Return the texts of all fields in a row, and where those of each begin."""
+    return {
+        "first_value": np.cumsum([0, *map(len, vocabularies)]).astype(np.int32),
+        "num_values": sum(map(len, vocabularies)),
+        "values": object_array(itertools.chain.from_iterable(vocabularies)),
+    }
 
 
 def _columns_of_pairs(names: list[str], problems: Problems) -> dict[str, int]:
@@ -330,7 +324,7 @@ def _named_sources(sources: Any) -> dict[str, Any]:
         named = {str(name): source for name, source in sources.items()}
     else:
         listed = list(sources) if isinstance(sources, list | tuple) else [sources]
-        stems = [Path(one).name.split(".")[0] if isinstance(one, str | os.PathLike) else "" for one in listed]
+        stems = [name_of(one) or "" for one in listed]
         distinct = len(set(stems)) == len(stems) and all(stems)
         named = dict(zip(stems if distinct else map(str, range(len(listed))), listed, strict=True))
     if not named:
@@ -399,7 +393,7 @@ def _check_values(
         if len(names) < 2:
             only = f"has no other value than {names[0]!r}" if names else "is empty in every record"
             text = f"the field '{field}' {only}: it carries nothing, and may be left out of {{fields}}"
-            warn_input(text, _FIELDS, stacklevel=5)
+            warn_input(text, _FIELDS)
 
 
 def _record_ids(table: Table, id_column: str) -> list[str]:

@@ -28,9 +28,9 @@ import numpy as np
 from consilience.data.accept import as_contract, is_source
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
+from consilience.data.problems import check_option
 from consilience.data.rankings import Rankings
 from consilience.data.ratings import Ratings
-from consilience.data.tables import check_option
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.posterior import PosteriorAgreement, posterior_agreement

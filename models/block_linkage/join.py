@@ -23,9 +23,10 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.codes import check_codes, recode
-from consilience.data.columns import Column
+from consilience.data.columns import Column, choose_columns
+from consilience.data.problems import Problems
 from consilience.data.records import Records
-from consilience.data.tables import Problems, choose_columns, read_table
+from consilience.data.tables import read_table
 from consilience.errors import TooLarge
 from consilience.models.block_linkage.hash_ranges import JoinRule, Search, find_pairs, pairs_of_pile
 from consilience.models.block_linkage.likelihood import Likelihood

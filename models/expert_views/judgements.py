@@ -62,6 +62,10 @@ class Judgements(NamedTuple):
         """Number of experts, which a prior that is a function of the data may ask for."""
         return len(self.num_together)
 
+    def size_of(self, dimension: str) -> int | None:
+        """Return how many experts there are, as `Contract.size_of` does; None of what settings decide."""
+        return self.num_experts if dimension == "expert" else None
+
 
 class Standard(NamedTuple):
     """Mean and standard deviation by which features are standardised, shape ``(feature,)``; 0 of a constant one."""

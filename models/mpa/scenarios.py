@@ -28,7 +28,8 @@ import numpy as np
 from consilience.data.codes import as_numbers, compact, object_array
 from consilience.data.conll import Chains, as_chains
 from consilience.data.mentions import MENTION_TYPES, Mentions
-from consilience.data.tables import Problems, check_option, read_table, warn_input
+from consilience.data.problems import Problems, check_option, warn_input
+from consilience.data.tables import read_table
 from consilience.errors import UnsupportedRequest
 
 SCENARIOS = ("synthetic-uniform", "synthetic-sparse", "profiles-uniform", "profiles-sparse")

@@ -8,7 +8,7 @@ from consilience.errors import InputError
 TABLE = {"condition": ["wart", "mole", "melanoma"], "risk": [0, 1, 10]}
 
 
-def test_reading():
+def test_groups_that_are_numbers_are_scores():
     risk = read_class_map(TABLE)
     assert risk.classes.tolist() == ["wart", "mole", "melanoma"]
     assert risk.groups.tolist() == ["0", "1", "10"]
@@ -55,7 +55,7 @@ def test_a_class_may_repeat_but_not_contradict_itself():
         ({"group": [0], "score": [float("nan")]}, "1 finite scores"),
     ],
 )
-def test_from_codes_refuses(options, match):
+def test_codes_that_are_no_class_maps_are_refused(options, match):
     with pytest.raises(InputError, match=match):
         ClassMap.from_codes(**options)
 

@@ -75,7 +75,7 @@ def test_compressed_files(tmp_path):
         ("# newdoc id = d\n# global.Entity = eid-etype\n1\tIt\t_\n", "line 2", "CorefUD"),
     ],
 )
-def test_bad_files_are_refused_with_their_lines(tmp_path, text, line, words):
+def test_bad_conll_2012_is_refused_with_its_line(tmp_path, text, line, words):
     with pytest.raises(InputError, match=words) as refused:
         read_conll(written(tmp_path, text))
     assert line is None or line in str(refused.value)

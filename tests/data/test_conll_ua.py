@@ -40,7 +40,7 @@ def spans(chains):
     return list(zip(chains.start.tolist(), chains.end.tolist(), chains.entity.tolist(), strict=True))
 
 
-def test_mentions_entities_and_documents(tmp_path):
+def test_mentions_of_conll_ua(tmp_path):
     chains = read_conll(written(tmp_path, GOOD))
     assert chains.documents.tolist() == ["one", "two"]
     assert chains.document.tolist() == [0, 0, 0, 0, 1]
@@ -118,7 +118,7 @@ def test_what_chains_cannot_hold_is_counted(tmp_path, text, left_out, kept):
         ("# global.columns = ID FORM IDENTITY\n", None, "no line '# newdoc id"),
     ],
 )
-def test_bad_files_are_refused_with_their_lines(tmp_path, text, line, words):
+def test_bad_conll_ua_is_refused_with_its_line(tmp_path, text, line, words):
     with pytest.raises(InputError, match=words) as refused:
         read_conll(written(tmp_path, text))
     assert line is None or line in str(refused.value)

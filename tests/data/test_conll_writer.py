@@ -182,7 +182,7 @@ def test_conll_ua_keeps_ids_and_minimal_spans_of_the_template(tmp_path):
 # ---- warnings and errors ----
 
 
-def test_what_is_left_out_is_counted(tmp_path):
+def test_what_cannot_be_written_is_counted(tmp_path):
     template = written(tmp_path / "key.conll", TEMPLATE)
     with pytest.warns(InputWarning, match="1 of 2 documents of the template"):
         write_conll(chains_of([], ["one; part 0"]), tmp_path / "out.conll", template=template)

@@ -16,7 +16,7 @@ PAIRS = {"expert": [1, 1, 2], "item_a": ["x", "z", "y"], "item_b": ["y", "x", "x
 FEATURES = {"sample": ["z", "y", "x", "w"], "height": [1, 2, 3, 4], "width": [0.5, "1e-1", 2, 0]}
 
 
-def test_reading():
+def test_items_are_those_of_the_features_and_pairs_are_ordered():
     constraints = read_constraints(PAIRS, features=FEATURES)
     assert constraints.items.tolist() == ["z", "y", "x", "w"]
     assert constraints.features.tolist() == ["height", "width"]
@@ -68,7 +68,7 @@ def test_repeated_pairs():
         ({}, {"sample": ["z", "y", "y", "x"]}, "row 2 .*column 'sample': this item has a row already"),
     ],
 )
-def test_malformed_rows_are_refused(changes, feature_changes, match):
+def test_malformed_constraints_and_features_are_refused(changes, feature_changes, match):
     with pytest.raises(InputError, match=match):
         read_constraints(PAIRS | changes, features=FEATURES | feature_changes)
 

@@ -66,11 +66,12 @@ def contract(request) -> type[Contract]:
 def test_ids_by_dimension(contract):
     ids = DATA[contract]().ids
     assert {dimension: names.tolist() for dimension, names in ids.items()} == IDS[contract]
-    assert repr(ids).startswith("Ids(")
 
 
 def test_a_copy_that_went_through_jax_has_no_ids(contract):
-    moved = jax.tree.map(np.asarray, DATA[contract]())
+    data = DATA[contract]()
+    moved = jax.tree.map(np.asarray, data)
+    assert jax.jit(lambda one: one)(data).counts == moved.counts == data.counts
     assert set(moved.ids) <= {"class"}  # the types of mentions are nobody's ids
     with pytest.raises(KeyError):
         moved.ids["item"]
@@ -99,10 +100,10 @@ def test_what_readers_make_fits_its_declaration(contract):
         longer = np.repeat(getattr(data, name), 2, axis=0)
         assert data.replace(**{name: longer}).problem().startswith(f"'{name}' has the shape")
         if codes:
-            past = np.full_like(getattr(data, name), data._size_of(codes))
+            past = np.full_like(getattr(data, name), data.size_of(codes))
             found = data.replace(**{name: past}).problem()
-            assert re.fullmatch(f"'{name}' has codes outside (0|-1) to {data._size_of(codes) - 1}", found)
-        assert -1 not in map(data._size_of, dimensions)
+            assert re.fullmatch(f"'{name}' has codes outside (0|-1) to {data.size_of(codes) - 1}", found)
+        assert None not in map(data.size_of, dimensions)
 
 
 def test_an_empty_contract_has_its_sizes_and_no_row(contract):
@@ -113,7 +114,7 @@ def test_an_empty_contract_has_its_sizes_and_no_row(contract):
     assert getattr(empty, f"num_{contract.rows}s") == 0
     for name, (dimensions, _) in contract._axes().items():
         if (array := getattr(empty, name)) is not None:
-            assert np.shape(array) == tuple(map(empty._size_of, dimensions))
+            assert np.shape(array) == tuple(map(empty.size_of, dimensions))
     assert contract.empty().counts == dict.fromkeys(data.counts, 0)
 
 
@@ -175,9 +176,9 @@ def statement(data):
 def assert_is_as_read(data):
     """Check the orders that readers leave, on which models rely."""
     if isinstance(data, Rankings):
-        again = data._of(
+        again = Rankings.from_codes(
             data.report_item, data.report_annotator, data.report, data.block, data.entry_class[data.entry],
-            {"items": data.items, "annotators": data.annotators, "classes": data.classes},
+            items=data.items, annotators=data.annotators, classes=data.classes,
         )  # fmt: skip
         assert again.fingerprint() == data.fingerprint()
     if isinstance(data, Records):
@@ -213,7 +214,7 @@ def test_things_keep_their_ids_and_all_that_is_said_of_them_when_they_are_rename
 
 def test_rows_in_another_order_say_the_same(contract):
     data = DATA[contract]()
-    number = data._size_of(data.rows)
+    number = data.size_of(data.rows)
     order = np.roll(np.arange(number), 1)
     other = data.reordered(order)
     assert statement(other) == statement(data)
@@ -228,7 +229,7 @@ def test_every_row_so_many_times(contract):
     data = DATA[contract]()
     more = data.repeated(3)
     assert_is_as_read(more)
-    assert more._size_of(more.rows) == 3 * data._size_of(data.rows) == getattr(more, f"num_{contract.rows}s")
+    assert more.size_of(more.rows) == 3 * data.size_of(data.rows) == getattr(more, f"num_{contract.rows}s")
     if contract is Records:
         assert len(set(more.records)) == 9
         assert sorted(more.column("name")) == sorted(3 * data.column("name").tolist())

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.cli import main
-from consilience.data.mas_xml import read_mas_xml
-from consilience.data.mentions import MENTION_TYPES, Mentions, read_mentions
+from consilience.data.mentions import MENTION_TYPES, Mentions, read_mas_xml, read_mentions
 from consilience.errors import InputError, InputWarning, UnknownName, UnsupportedRequest
 
 HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE gnomedoc SYSTEM "dtd/masxmlpd.dtd">\n'
@@ -106,7 +105,7 @@ def test_a_document_is_read_as_the_players_answered(corpus):
     assert gold_of(mentions) == ["DN", None, "NR", None, None]
 
 
-def test_what_is_left_out_is_counted(corpus):
+def test_what_mentions_cannot_hold_is_counted(corpus):
     with pytest.warns(InputWarning) as caught:
         read_mas_xml(corpus / "b-ferry-game.xml")
     (warning,) = caught

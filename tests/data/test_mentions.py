@@ -17,7 +17,7 @@ TABLE = {
 }
 
 
-def test_reading():
+def test_annotations_are_parsed():
     mentions = read_mentions(TABLE)
     assert [MENTION_TYPES[code] for code in mentions.type] == ["DN", "DO", "PR", "NR"]
     assert mentions.mention.tolist() == [0, 1, 1, 2]
@@ -78,7 +78,7 @@ def test_an_antecedent_is_another_mention(annotation):
         ({"mention_id": ["m1", "", "m2", "m3"]}, "the mention_id is empty"),
     ],
 )
-def test_malformed_rows_are_refused(changes, match):
+def test_malformed_annotations_are_refused(changes, match):
     with pytest.raises(InputError, match=match):
         read_mentions(TABLE | changes)
 
@@ -87,17 +87,6 @@ def test_start_needs_end():
     table = {name: values for name, values in TABLE.items() if name != "end"}
     with pytest.raises(InputError, match="start and end are expected together"):
         read_mentions(table)
-
-
-def test_policies():
-    gap = TABLE | {"annotation": ["DN", "", "PR(m1)", "NR"]}
-    with pytest.warns(InputWarning, match="1 rows without an annotation"):
-        assert read_mentions(gap, missing="drop").mention.tolist() == [0, 1, 2]
-    again = TABLE | {"annotator_id": ["a1", "a1", "a1", "a1"]}
-    with pytest.warns(InputWarning, match="same mention and annotator"):
-        assert read_mentions(again, duplicates="first").type.tolist() == [0, 1, 2]
-    with pytest.raises(InputError, match="same mention and annotator"):
-        read_mentions(again, duplicates="error")
 
 
 # ---- links ----

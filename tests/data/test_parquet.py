@@ -10,8 +10,8 @@ import pytest
 
 from consilience.data import read_annotations
 from consilience.data.codes import repeated
-from consilience.data.columns import Column
-from consilience.data.tables import all_columns, choose_columns, read_table
+from consilience.data.columns import Column, all_columns, choose_columns
+from consilience.data.tables import read_table
 from consilience.errors import InputError
 
 DAY = datetime.date(2020, 2, 29)

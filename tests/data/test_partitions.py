@@ -9,7 +9,7 @@ from consilience.errors import InputError, InputWarning
 TABLE = {"record": ["a", "b", "c"], "entity": ["x", "y", "x"]}
 
 
-def test_reading(tmp_path):
+def test_a_partition_of_a_file_is_called_by_its_name(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("rec_id,Cluster\na,x\nb,y\nc,x\n")
     partition = read_partition(path)
@@ -50,14 +50,6 @@ def test_matching_by_id():
 def test_refused_matches(records, match):
     with pytest.raises(InputError, match=match):
         read_partition(TABLE).align(records)
-
-
-def test_rows_without_an_entity():
-    table = TABLE | {"entity": ["x", "", "x"]}
-    with pytest.raises(InputError, match=r"row 1 .*column 'entity': the entity is empty .*; fill it in"):
-        read_partition(table)
-    with pytest.warns(InputWarning, match="1 rows without an entity"):
-        assert read_partition(table, missing="drop").entity.tolist() == [0, -1, 0]
 
 
 @pytest.mark.parametrize(

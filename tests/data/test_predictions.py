@@ -38,23 +38,6 @@ def test_one_label_per_item(tmp_path):
     path.write_text("task,label\nx,b\nx,a\n")
     with pytest.raises(InputError, match="line 3, column 'task': an earlier row has the same item"):
         read_predictions(path)
-    with pytest.warns(InputWarning, match="first of each"):
-        assert read_predictions(path, duplicates="first", classes=CLASSES).ranked.tolist() == [[1]]
-
-
-def test_policies():
-    with pytest.raises(InputError, match="row 1 .*the score is empty"):
-        read_predictions(SCORES | {"score": [1, "", 1, 1]})
-    with pytest.warns(InputWarning, match="1 rows without a score"):
-        dropped = read_predictions(SCORES | {"score": [1, 2, "", 1]}, missing="drop", classes=CLASSES)
-    assert dropped.items.tolist() == ["y"]
-    assert dropped.ranked.tolist() == [[0, 1, 2]]
-    with pytest.raises(InputError, match=r"not in classes=.*'c'"):
-        read_predictions(SCORES, classes=["a", "b"])
-    with pytest.warns(InputWarning, match="2 rows with a class outside"):
-        assert read_predictions(SCORES, classes=["a", "b"], unknown="drop").ranked.tolist() == [[0, 1]]
-    with pytest.raises(InputError, match="same item and class"):
-        read_predictions(SCORES | {"class": ["b", "b", "c", "a"]})
 
 
 def test_score_and_rank_together_need_a_word():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.data import Rankings, read_rankings
-from consilience.errors import InputError, InputWarning
+from consilience.errors import InputError
 
 CLASSES = ["a", "b", "c", "d"]
 NESTED = [[[["c"], ["a", "b"]], []], [[["b"]]], [[["a", "c"]], [["c"], ["b"]]]]
@@ -81,18 +81,6 @@ def test_table_in_json(tmp_path):
     assert read_rankings(path).fingerprint() == read_rankings(TABLE).fingerprint()
 
 
-def test_policies_of_tables():
-    row = {"item": ["x", "x"], "annotator": ["r", "r"], "class": ["a", "b"], "rank": [1, ""]}
-    with pytest.warns(InputWarning, match="1 classes with an empty rank"):
-        assert unpack(read_rankings(row, missing="drop")) == [[[{"a"}]]]
-    row["rank"] = [1, 2]
-    with pytest.warns(InputWarning, match="1 rows with a class outside"):
-        assert unpack(read_rankings(row, classes=["b"], unknown="drop")) == [[[{"b"}]]]
-    row["class"] = ["a", "a"]
-    with pytest.warns(InputWarning, match="same item, annotator and class"):
-        assert unpack(read_rankings(row, duplicates="first")) == [[[{"a"}]]]
-
-
 @pytest.mark.parametrize(
     ("nested", "match"),
     [
@@ -137,7 +125,7 @@ def test_wrong_number_of_items():
         (([0], [0, 1], [0], [0], [0]), "equal length"),
     ],
 )
-def test_from_codes_refuses(arguments, match):
+def test_codes_that_are_no_rankings_are_refused(arguments, match):
     with pytest.raises(InputError, match=match):
         Rankings.from_codes(*arguments)
 

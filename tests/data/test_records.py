@@ -1,8 +1,6 @@
 """Records: one vocabulary per field over all sources, missing values, ids; what is refused; files written and read."""
 
-import gzip
 import os
-import re
 
 import numpy as np
 import pandas as pd
@@ -17,10 +15,11 @@ from consilience.models.block_linkage.simulation import simulate
 LEFT = {"id": [1, 2, 3], "name": ["Ann", "Bob", ""], "born": [1990, "NA", 1970], "truth": ["p", "q", "r"]}
 LEFT_FRAME = pd.DataFrame({"id": [1, 2], "x": ["a", "b"]})
 RIGHT_FRAME = pd.DataFrame({"id": [1, 9], "x": ["a", "c"]})
+KEYED = {"key": ["a", "b"], "name": ["x", "y"], "entity": ["1", "1"]}
 RIGHT = {"born": ["1990", ""], "name": ["Cy", "Ann"], "rec_id": ["1", "9"], "truth": ["q", "p"]}
 
 
-def test_reading(tmp_path):
+def test_fields_of_several_sources_share_a_vocabulary(tmp_path):
     path = tmp_path / "left.csv"
     path.write_text("\n".join([",".join(LEFT), *(",".join(map(str, row)) for row in zip(*LEFT.values(), strict=True))]))
     records = read_records([path, RIGHT], entity="truth", missing_values=("NA",))
@@ -73,9 +72,13 @@ def test_fields_choose_and_order():
         ([], {}, "there is no source"),
         ({"id": [1]}, {}, "at least one field"),
         ({"id": [[1]], "x": [2]}, {}, "one value is expected"),
+        (KEYED, {"id": "key", "fields": ["nmae"]}, r"'nmae': no source has this column; .*; did you mean 'name'\?"),
+        (KEYED, {"id": "key", "entity": "enttiy"}, r"'enttiy': .*; did you mean 'entity'\?"),
+        (KEYED, {"id": "key_"}, r"'key_': there is no column 'key_'; .*; did you mean 'key'\?"),
+        (KEYED, {"id": "zzz"}, r"'zzz': .*; say which column names the records"),
     ],
 )
-def test_refusals(sources, options, match):
+def test_sources_that_are_no_records_are_refused(sources, options, match):
     with pytest.raises(InputError, match=match):
         read_records(sources, **options)
 
@@ -83,42 +86,6 @@ def test_refusals(sources, options, match):
 def test_an_unknown_field_lists_the_known_ones():
     with pytest.raises(InputError, match="the records have name, born, truth"):
         read_records(LEFT).column("age")
-
-
-# Files that are wrong in one way each: what is in them, the line, and what the message says of it.
-WRONG = {
-    "a long row": (
-        b"id,name\n1,Ann\n2,Bob,x\n",
-        "line 3: the row has 3 cells where the header has 2 .*'2,Bob,x'.*quote",
-    ),
-    "a short row": (b"id,name\n1\n2,Bob\n", "line 2: the row has 1 cells where the header has 2 .*'1'"),
-    "a repeated id": (b"id,name\n1,Ann\n\n1,Bob\n", "line 4, column 'id': an earlier record .* has the same id .*'1'"),
-    "an empty id": (b"id,name\n1,Ann\n ,Bob\n", "line 3, column 'id': the id is empty.*fill it in or delete the row"),
-    "Latin-1": (
-        "id,name\n1,José\n".encode("latin-1"),
-        "line 2: byte 6 of the line is not UTF-8 .*'0xe9'.*save the file",
-    ),
-    "UTF-16": ("id,name\n1,Ann\n".encode("utf-16"), "line 1: byte 1 of the line is not UTF-8 .*'0xff'.*save the file"),
-    "a NUL": (b"id,name\n1,A\0n\n", "line 2, column 'name': the text holds a NUL character"),
-    "no rows": (b"id,name\n", "the table has no rows; check that this is the file"),
-    "no bytes": (b"", "the file is empty; check that this is the file"),
-    "no id": (
-        b"name,born\nAnn,1990\n",
-        "column 'id': there is no column 'id' .*the table has 'name', 'born'; say which",
-    ),
-    "one name twice": (b"id,name,name\n1,a,b\n", "column 'name': 2 columns have the same name; rename or delete"),
-    "an open quote": (b'id,name\n1,"Ann\n2,Bob\n', "line 2: the row that begins here cannot be split .*close every"),
-    "no values": (b"id,name,born\n1,,\n2,,\n", "every value of name, born is missing; name other columns"),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_files(tmp_path, wrong):
-    content, message = WRONG[wrong]
-    path = tmp_path / "people.csv"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"{re.escape(str(path))}.*{message}"):
-        read_records(path)
 
 
 def test_problems_of_all_sources_are_told_together(tmp_path):
@@ -130,14 +97,6 @@ def test_problems_of_all_sources_are_told_together(tmp_path):
         ("a.csv", "line 3"),
         ("b.csv", "line 3"),
     ]
-
-
-def test_encodings_that_are_read(tmp_path):
-    text = "id;name\r\n1;José\r\n2;Zoë\r\n"
-    (tmp_path / "mark.csv").write_bytes(text.encode("utf-8-sig"))
-    (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(text.encode()))
-    for name in ("mark.csv", "packed.csv.gz"):
-        assert read_records(tmp_path / name).column("name").tolist() == ["José", "Zoë"]
 
 
 def test_fields_that_carry_nothing():
@@ -262,21 +221,6 @@ def test_ids_of_a_frame_that_all_differ_are_encoded_as_others():
     frame["id"] = [*ids[:-1], None]
     with pytest.raises(InputError, match="the id is empty"):
         read_records(frame)
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"fields": ["nmae"]}, r"'nmae': no source has this column; .*; did you mean 'name'\?"),
-        ({"entity": "enttiy"}, r"'enttiy': .*; did you mean 'entity'\?"),
-        ({"id": "key_"}, r"'key_': there is no column 'key_'; .*; did you mean 'key'\?"),
-        ({"id": "zzz"}, r"'zzz': .*; say which column names the records"),
-    ],
-)
-def test_the_nearest_name_is_suggested(options, match):
-    table = {"key": ["a", "b"], "name": ["x", "y"], "entity": ["1", "1"]}
-    with pytest.raises(InputError, match=match):
-        read_records(table, **{"id": "key", **options})
 
 
 def test_ids_that_differ_in_type_between_sources():

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from consilience.data import read_annotations
-from consilience.data.columns import ITEM
-from consilience.data.tables import all_columns, choose_columns, read_table
+from consilience.data.columns import ITEM, all_columns, choose_columns
+from consilience.data.tables import read_table
 from consilience.errors import InputError, UnknownName
 
 ROWS = [("01", "w1", "yes"), ("1", "w2", "NA"), ("ünï, \"x\"", "w1", "null"), ("01", "w3", "None")]

@@ -162,7 +162,7 @@ def rename_all(data):
         # The classes of mentions are fixed, and those of annotations are their labels.
         if dimension != "class" or isinstance(data, Rankings):
             data = data.renamed(dimension, random.permutation(len(names)))
-    return data.reordered(random.permutation(data._size_of(data.rows)))
+    return data.reordered(random.permutation(data.size_of(data.rows)))
 
 
 def with_wrong_ids(found):
