@@ -35,7 +35,7 @@ from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.evaluation.engine import Scoring, Sums
 from consilience.evaluation.independent import Moments, hit_moments
-from consilience.evaluation.rank_distances import footrule_score, kendall_score
+from consilience.evaluation.rank_distances import BucketOrder, footrule_score, kendall_score
 from consilience.evaluation.registry import METRICS, metric, scores
 from consilience.models.truth import CLASSES, Ranked
 from consilience.models.truth.classes import ClassTruth, pad
@@ -131,8 +131,7 @@ def _kendall(truth: _Places, prediction: _Places) -> Float[Array, ""]:
 
 
 def _kendall_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
-    order = jnp.arange(prediction.shape[0])
-    return _unless_empty(kendall_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
+    return _compared(kendall_score, truth, buckets, prediction)
 
 
 def _footrule(truth: _Places, prediction: _Places) -> Float[Array, ""]:
@@ -140,12 +139,14 @@ def _footrule(truth: _Places, prediction: _Places) -> Float[Array, ""]:
 
 
 def _footrule_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
+    return _compared(footrule_score, truth, buckets, prediction)
+
+
+def _compared(score: Callable, truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
+    """Return the score of two rankings; 0 where one is empty."""
     order = jnp.arange(prediction.shape[0])
-    return _unless_empty(footrule_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
-
-
-def _unless_empty(score: Float[Array, ""], truth: _Places, prediction: _Places) -> Float[Array, ""]:
-    return jnp.where((truth[0] != -1) & (prediction[0] != -1), score, 0)
+    value = score(BucketOrder(truth, buckets), BucketOrder(prediction, order), order.size)
+    return jnp.where((truth[0] != -1) & (prediction[0] != -1), value, 0)
 
 
 def _overlaps(truth: _Places, prediction: _Places) -> Float[Array, " size"]:

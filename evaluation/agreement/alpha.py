@@ -38,6 +38,7 @@ from consilience.arrays import Array, Float
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.chance import Coefficient, with_jackknife
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
+from consilience.evaluation.agreement.jackknife import ratio
 from consilience.evaluation.agreement.weighting import WeightFunction
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
@@ -134,7 +135,8 @@ def _alpha(metric: str, disagreement: _Disagreement, size: np.ndarray, level: fl
     total = size.sum()
     observed, expected = _means(disagreement.observed, disagreement.expected, total)
     left_observed, left_expected = _means(disagreement.left_observed, disagreement.left_expected, total - size)
-    value, left_out = _one_minus_ratio(observed, expected), _one_minus_ratio(left_observed, left_expected)
+    value = 1 - ratio(observed, expected, _LEAST_DISAGREEMENT)
+    left_out = 1 - ratio(left_observed, left_expected, _LEAST_DISAGREEMENT)
     name = "Krippendorff's alpha"
     return with_jackknife(name, metric, float(value), left_out, float(1 - observed), float(1 - expected), level)
 
@@ -143,15 +145,7 @@ def _means(
     observed: float | np.ndarray, expected: float | np.ndarray, total: float | np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Divide by the number of annotations and by that of their ordered pairs; NaN where there are none."""
-    number = np.asarray(total, float)
-    some, nowhere = number > 1, np.full(number.shape, np.nan)
-    mean = np.divide(observed, number, out=nowhere.copy(), where=some)
-    return mean, np.divide(expected, number * (number - 1), out=nowhere.copy(), where=some)
-
-
-def _one_minus_ratio(observed: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    nowhere = np.full(np.shape(expected), np.nan)
-    return np.asarray(1 - np.divide(observed, expected, out=nowhere, where=expected > _LEAST_DISAGREEMENT))
+    return ratio(observed, total, 1), ratio(expected, total * (total - 1))
 
 
 # ---- the metrics ----
