@@ -72,12 +72,12 @@ def certainty(
     1    1     yes      0.741
     """
     of = None if of is None else as_system(fit, of)
-    truth = truth_of(fit)
-    if truth.answers(Clusters()):
+    given = truth_of(fit)
+    if given.answers(Clusters()):
         if top != 1 or of is not None or classes_to is not None:
             raise UnsupportedRequest("certainty of clusters is that of each whole cluster; leave out the other options")
-        return _of_clusters(truth, exact)
-    truth = _classes_of(truth)
+        return _of_clusters(given, exact)
+    truth: Any = given.read_as(CLASSES.name)
     sizes = list(top) if isinstance(top, Sequence) else [top]
     for size in sizes:
         if size != int(size) or not 1 <= size <= truth.num_classes:
@@ -103,11 +103,6 @@ def certainty(
     if rest:
         found |= _drawn(truth, rest, classes_to, by)
     return {size: found[size] for size in sizes} if isinstance(top, Sequence) else found[sizes[0]]
-
-
-def _classes_of(truth: Truth) -> Any:
-    """Return the truth as one about classes."""
-    return truth.read_as(CLASSES.name)
 
 
 def _drawn(truth: Any, sizes: Sequence[int], classes_to: ClassMap | None, by: str) -> dict[int, Score]:
@@ -203,7 +198,7 @@ def expected_risk(fit: Any, risk: ClassMap) -> Score:
             f"the groups of the class map are {', '.join(map(str, risk.groups[:5]))}; "
             "expected risk needs numbers as groups"
         )
-    truth = _classes_of(truth_of(fit))
+    truth: Any = truth_of(fit).read_as(CLASSES.name)
     score = np.asarray(risk.score, float)
     question, point = Mass(mapped_groups(truth, risk), len(score)), truth.standard()
 

@@ -138,7 +138,7 @@ def quantities(values, reports):
     }  # fmt: skip
 
 
-# Chains that run at once, and as many as show a bug that is not weak (z is 21 and more); rounds of sweep and new reports.
+# Chains that run at once, and as many as show a bug that is not weak (z is 21 and more); rounds of sweep and reports.
 NUM_CHAINS, ENOUGH, ROUNDS = 8000, 2000, 4
 
 

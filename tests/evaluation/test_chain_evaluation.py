@@ -442,7 +442,7 @@ def test_systems_that_are_the_same_are_even():
         assert comparison.pairs[column].tolist() == [0.5]
 
 
-def test_the_seed_is_that_of_the_weights():
+def test_the_seed_is_that_of_the_weights_of_documents():
     systems = {"A": system(), "B": other_system()}
     first, again, other = (cs.compare(with_draws(), systems, seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.draws, again.draws)

@@ -117,14 +117,6 @@ def test_edge_pools_the_pairs_and_annotations_are_krippendorffs():
     assert spa(table, "annotations").value == pytest.approx((agreeing / (size - 1)).sum() / size.sum())
 
 
-def test_means_of_subsets_are_the_whole():
-    # Any two annotations of an item estimate its agreement: averaged over all pairs, they give P.
-    row = np.array([5, 3, 2, 1])
-    labels = np.repeat(np.arange(4), row)
-    first, second = np.triu_indices(len(labels), 1)
-    assert np.mean(labels[first] == labels[second]) == pytest.approx(14 / 55)
-
-
 def test_what_cannot_be_estimated_is_not_a_number():
     for scheme in SCHEMES:
         assert np.isnan(spa([[1, 0], [0, 1]], scheme)).all()
