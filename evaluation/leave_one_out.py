@@ -18,7 +18,8 @@ D. Stutz et al. Evaluating AI systems under uncertain ground truth: a case study
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-1
     """
     if weights not in ("equation-14", "published-code"):
         raise UnknownName(f"no weights are called {weights!r}; choose 'equation-14' or 'published-code'")
-    votes = _of_annotations(data) if isinstance(data, Annotations) else _of_rankings(data, weights)
+    votes = _VOTES[type(data)](data, weights)
     copies = np.bincount(votes.report_item, votes.copies, minlength=votes.num_items)
     hits = np.bincount(votes.report_item, votes.copies * _hits(votes), minlength=votes.num_items)
     several = np.bincount(votes.report_item, minlength=votes.num_items) > 1
@@ -96,7 +97,8 @@ def _of_rankings(rankings: Rankings, weights: str) -> _Votes:
     )
 
 
-def _of_annotations(annotations: Annotations) -> _Votes:
+def _of_annotations(annotations: Annotations, weights: str) -> _Votes:
+    """Return votes: of reports of one class all weights are the same."""
     counted = np.asarray(annotations.weight) > 0
     item, label = np.asarray(annotations.item)[counted], np.asarray(annotations.label)[counted]
     order = np.argsort(item, kind="stable")
@@ -113,6 +115,9 @@ def _of_annotations(annotations: Annotations) -> _Votes:
         own=np.minimum(copies, 1.0),
         num_items=annotations.num_items,
     )
+
+
+_VOTES: dict[type, Callable[[Any, str], _Votes]] = {Annotations: _of_annotations, Rankings: _of_rankings}
 
 
 def _hits(votes: _Votes) -> np.ndarray:

@@ -118,7 +118,7 @@ def _conger_chance(annotations: Annotations) -> WithoutEach:
 
     squares = (whose.pairs + whose.size).astype(float)
     own = np.divide(squares, whose.size.astype(float) ** 2, out=np.zeros(len(squares)), where=whose.size > 0)
-    meets = np.bincount(entry_cell, number * _look_up(whose, cell_annotator[entry_cell], entry_label), len(said))
+    meets = np.bincount(entry_cell, number * whose.at(cell_annotator[entry_cell], entry_label), len(said))
     left_squares = squares[cell_annotator] - 2 * meets + np.bincount(entry_cell, number**2, len(said))
     left_own = own.sum() + np.bincount(cell_item, left_squares * inverse**2 - own[cell_annotator], num_items)
 
@@ -153,10 +153,3 @@ def _rows(counts: LabelCounts, scale: np.ndarray) -> sparse.csr_array:
     """Return counts as a sparse matrix, each row times its scale."""
     row, label, number = counts.entries
     return sparse.csr_array((number * scale[row], (row, label)), (counts.num_items, counts.num_labels))
-
-
-def _look_up(counts: LabelCounts, row: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Return the counts of cells that are not empty."""
-    entries = counts.entries
-    keys = entries.item * counts.num_labels + entries.label
-    return entries.number[np.searchsorted(keys, row * counts.num_labels + label)]

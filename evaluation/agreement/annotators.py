@@ -74,13 +74,6 @@ def count_cells(annotations: Annotations) -> Cells:
     return Cells(item[first], annotator[first], np.cumsum(first) - 1, said.indices % num_labels, said.data)
 
 
-def _label_totals(counts: LabelCounts, item: np.ndarray, label: np.ndarray) -> Float[np.ndarray, " entry"]:
-    """Return how many annotations an item has of a label, by anybody."""
-    entries = counts.entries
-    place = np.searchsorted(entries.item * counts.num_labels + entries.label, item * counts.num_labels + label)
-    return entries.number[place]
-
-
 # ---- annotators as a second source of randomness ----
 
 
@@ -136,7 +129,7 @@ def _left_out_annotators(
 ) -> Float[np.ndarray, " annotator"]:
     """Return SPA without each annotator who counts. Only the items of an annotator change."""
     item, annotator, cell, label, number = count_cells(annotations)
-    total = _label_totals(counts, item[cell], label)
+    total = counts.at(item[cell], label)
     size, pairs = counts.size[item].astype(float), counts.pairs[item].astype(float)
     left_size = size - np.bincount(cell, number, len(item))
     # (n - q)(n - q - 1) = n (n - 1) + q (q + 1 - 2 n), for q of the n annotations of a label.
@@ -195,7 +188,7 @@ def annotator_table(counts: LabelCounts, annotations: Annotations, level: float 
     item, annotator, cell, label, number = count_cells(annotations)
     num_annotators = annotations.num_annotators
     own = np.bincount(cell, number, len(item))
-    agreeing = np.bincount(cell, number * (_label_totals(counts, item[cell], label) - number), len(item))
+    agreeing = np.bincount(cell, number * (counts.at(item[cell], label) - number), len(item))
     pairs = own * (counts.size[item] - own)
     total, squares = (np.bincount(annotator, column, num_annotators) for column in (pairs, pairs**2))
     met = pairs > 0

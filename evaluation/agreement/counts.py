@@ -177,6 +177,12 @@ class LabelCounts:
         """The counts that are not zero."""
         return _count_entries(*self.columns, self.num_labels)
 
+    def at(self, item: Int[np.ndarray, " cell"], label: Int[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
+        """Return the counts of cells that are not empty."""
+        entries = self.entries
+        place = np.searchsorted(entries.item * self.num_labels + entries.label, item * self.num_labels + label)
+        return entries.number[place]
+
     def entries_of(self, chosen: Bool[np.ndarray, " item"]) -> Entries:
         """Return the entries of some items, without sorting the rows of all others."""
         item, label, count = self.columns
