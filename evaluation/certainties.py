@@ -21,7 +21,7 @@ from consilience.data.codes import object_array
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate, require_exact
 from consilience.evaluation.classes import mapped_groups
-from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold
+from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold, mean_of
 from consilience.evaluation.independent import mean_quantiles
 from consilience.evaluation.scores import Score
 from consilience.models.truth import CLASSES, Ranked, Truth, truth_of
@@ -134,12 +134,8 @@ def _drawn(truth: Any, sizes: Sequence[int], classes_to: ClassMap | None, by: st
 
 def _scoring(truth: Any, blocks: Callable[[], Iterator[Sums]], num_parts: int, row: str) -> Scoring:
     """Return a scoring whose parts are shares of units, each a metric by its number."""
-
-    def mean(part: int) -> Callable[[np.ndarray, Any], np.ndarray]:
-        return lambda parts, number: parts[part] / number
-
     return Scoring(
-        blocks=blocks, values={str(part): mean(part) for part in range(num_parts)},
+        blocks=blocks, values={str(part): mean_of(part) for part in range(num_parts)},
         title=lambda name, system=None, draws=None: name, unit=row, num_units=truth.num_units,
         num_draws=truth.num_draws, joint=False, standard=lambda: None, place=np.arange(truth.num_units),
         rows=truth.num_units, ids=truth.ids.get(row), row=row,

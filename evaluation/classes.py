@@ -33,7 +33,7 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
 from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
-from consilience.evaluation.engine import Scoring, Sums
+from consilience.evaluation.engine import Scoring, Sums, mean_of
 from consilience.evaluation.independent import Moments, hit_moments
 from consilience.evaluation.rank_distances import BucketOrder, footrule_score, kendall_score
 from consilience.evaluation.registry import METRICS, metric, scores
@@ -272,12 +272,9 @@ def _scoring(
         found = truth.exact(Ranked(1)) if one_target else None
         return None if found is None else hit_moments(found, predicted, place)
 
-    def mean(part: int) -> Callable[[np.ndarray, Any], np.ndarray]:
-        return lambda parts, number: parts[part] / number
-
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
-        blocks=blocks, values={one.name: mean(part) for part, one in enumerate(chosen)},
+        blocks=blocks, values={one.name: mean_of(part) for part, one in enumerate(chosen)},
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place,

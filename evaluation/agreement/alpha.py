@@ -29,7 +29,7 @@ K. Krippendorff. Content analysis: an introduction to its methodology, chapter 1
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -282,11 +282,25 @@ def _checked_values(metric: str, values: Array | None, num_labels: int) -> np.nd
         raise UnsupportedRequest(f"the {metric} metric needs numbers; give values, one for each label")
     if values is None:
         return np.arange(num_labels, dtype=float)
-    numbers = np.asarray(values, float)
-    if numbers.shape != (num_labels,) or not np.isfinite(numbers).all():
-        raise UnsupportedRequest(f"values have shape {numbers.shape}; give {num_labels} finite numbers, one a label")
+    numbers = finite_numbers(values, num_labels)
     if metric == "ratio" and (numbers < 0).any():
         raise UnsupportedRequest(f"the ratio metric has no place for {numbers.min():g}; give values from 0 up")
+    return numbers
+
+
+def finite_numbers(values: Any, num_labels: int) -> Float[np.ndarray, " label"]:
+    """Return what labels stand for as numbers.
+
+    Raises
+    ------
+    UnsupportedRequest : they are not one finite number for each label.
+    """
+    try:
+        numbers = np.asarray(values, float)
+    except ValueError:
+        numbers = np.full(1, np.nan)
+    if numbers.shape != (num_labels,) or not np.isfinite(numbers).all():
+        raise UnsupportedRequest(f"values needs {num_labels} finite numbers, one a label in their order")
     return numbers
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from consilience.data.annotations import Annotations
 from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.evaluation.agreement.alpha import finite_numbers
 from consilience.evaluation.agreement.annotators import TwoWay, annotator_table, pair_table, sharing_most, two_way_sd
 from consilience.evaluation.agreement.coefficients import coefficients
 from consilience.evaluation.agreement.counts import LabelCounts, rows_of
@@ -313,13 +314,7 @@ def _checked_values(values: Any, counts: LabelCounts) -> np.ndarray | None:
         if values != "labels":
             raise UnsupportedRequest(f"values is {values!r}; give 'labels', or one number for each label")
         values = _numbers(counts)
-    try:
-        numbers = np.asarray(values, float)
-    except ValueError:
-        numbers = np.full(1, np.nan)
-    if numbers.shape != (counts.num_labels,) or not np.isfinite(numbers).all():
-        raise UnsupportedRequest(f"values needs {counts.num_labels} finite numbers, one a label in their order")
-    return numbers
+    return finite_numbers(values, counts.num_labels)
 
 
 def _of_labels(values: Mapping[Any, float], counts: LabelCounts) -> list[float]:

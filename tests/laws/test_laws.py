@@ -84,9 +84,6 @@ def test_what_is_declared_is_consistent(any_subject):
     assert any_subject.tables <= set(member.table_names)
     assert member.paper.lstrip().startswith("@")
     assert all(field.help for field in member.settings.fields())
-    for name, values in fitted.samples(5).items():
-        assert name in member.sites, f"site '{name}' has no named dimensions"
-        assert values.ndim >= 2
     for name in member.table_names:
         assert len(fitted.table(name).columns) > 1
 
@@ -326,5 +323,9 @@ def test_simulated_data_can_be_fitted(subject):
             assert fitted.samples(10)[site].shape[2:] == np.shape(value)
 
 
-def test_hidden_values_are_declared(subject):
-    assert set(subject.fit().posterior.hidden) == set(subject.member.sites.hidden)
+def test_sites_and_hidden_values_are_declared(subject):
+    fitted, sites = subject.fit(), subject.member.sites
+    for name, values in fitted.samples(5).items():
+        assert name in sites, f"site '{name}' has no named dimensions"
+        assert values.ndim >= 2
+    assert set(fitted.posterior.hidden) == set(sites.hidden)

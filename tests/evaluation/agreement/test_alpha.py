@@ -183,9 +183,9 @@ def test_metrics_and_values_that_alpha_refuses():
         krippendorff_alpha(counts, "circular")
     with pytest.raises(UnsupportedRequest, match="give values"):
         krippendorff_alpha(counts, "interval")
-    with pytest.raises(UnsupportedRequest, match="give 3 finite numbers"):
+    with pytest.raises(UnsupportedRequest, match="needs 3 finite numbers"):
         krippendorff_alpha(counts, "interval", np.arange(2.0))
-    with pytest.raises(UnsupportedRequest, match="give 3 finite numbers"):
+    with pytest.raises(UnsupportedRequest, match="needs 3 finite numbers"):
         krippendorff_alpha(counts, "ordinal", np.array([1.0, np.nan, 2.0]))
     with pytest.raises(UnsupportedRequest, match="from 0 up"):
         krippendorff_alpha(counts, "ratio", np.array([-1.0, 0.0, 1.0]))
