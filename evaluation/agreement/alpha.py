@@ -39,7 +39,6 @@ from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.chance import Coefficient, with_jackknife
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
 from consilience.evaluation.agreement.jackknife import ratio
-from consilience.evaluation.agreement.weighting import WeightFunction
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
 """Names of the distances between classes."""
@@ -51,18 +50,17 @@ _MOST_LABELS = 4096
 _LEAST_DISAGREEMENT = 1e-12
 
 
-def coincidences(counts: LabelCounts, weight: WeightFunction | None = None) -> Float[np.ndarray, "label label"]:
-    r"""Return how often classes meet within an item: :math:`\sum_i k_i n_{ic} (n_{ik} - [c = k]) / (n_i (n_i - 1))`.
+def coincidences(counts: LabelCounts) -> Float[np.ndarray, "label label"]:
+    """Return Krippendorff's matrix o: how often classes meet within an item.
 
     Parameters
     ----------
     counts : only items with two annotations or more count.
-    weight : k(n). By default n, which gives Krippendorff's matrix.
 
     Returns
     -------
-    Symmetric, shape ``(label, label)``. The share of its trace is SPA with those weights; of a row, the diagonal's
-    share is the specific agreement of that class.
+    Symmetric, shape ``(label, label)``. The share of its trace is SPA with the weights `annotations`; of a row, the
+    diagonal's share is the specific agreement of that class.
 
     Raises
     ------
@@ -71,8 +69,7 @@ def coincidences(counts: LabelCounts, weight: WeightFunction | None = None) -> F
     _require_few_labels(counts.num_labels)
     (item, label, number), size = _pairable(counts)
     shape = (len(size), counts.num_labels)
-    k = size if weight is None else weight(size)
-    scaled = number * (k / (size * (size - 1)))[item]
+    scaled = number / (size - 1)[item]
     rows, scaled_rows = (sparse.csr_array((values, (item, label)), shape) for values in (number, scaled))
     matrix = (scaled_rows.T @ rows).toarray()
     # An annotation does not meet itself.

@@ -55,13 +55,10 @@ def jackknife_sd(left_out: Float[Array, " unit"], multiplicity: Float[Array, " u
     return float(np.sqrt((number - 1) / number * (count * deviation**2).sum()))
 
 
-def jackknife_value(
-    value: float, left_out: Float[Array, " unit"], multiplicity: Float[Array, " unit"] | None = None
-) -> float:
+def jackknife_value(value: float, left_out: Float[Array, " unit"]) -> float:
     """Return the estimate with the jackknife's correction of its bias: I value - (I - 1) mean of the left-out ones."""
-    count = np.ones(len(left_out)) if multiplicity is None else multiplicity
-    number = count.sum()
-    return float(number * value - (number - 1) * (count * left_out).sum() / number) if number >= 2 else float("nan")
+    number = len(left_out)
+    return float(number * value - (number - 1) * left_out.mean()) if number >= 2 else float("nan")
 
 
 def jackknife_of_ratios(

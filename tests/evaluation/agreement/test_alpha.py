@@ -13,7 +13,7 @@ from consilience.evaluation.agreement.alpha import METRICS, coincidences, krippe
 from consilience.evaluation.agreement.chance import fleiss_kappa, kappa
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement, specific_agreement
-from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
+from consilience.evaluation.agreement.weighting import weight_function
 from tests.evaluation.agreement.tables import TABLE, counts_of, scatter, tables
 
 some_tables = tables(3, num_labels=4, num_items=(3, 7))
@@ -39,16 +39,15 @@ def distances(metric, margins, values):
     return distance
 
 
-def met(table, k):
+def met(table):
     matrix = np.zeros((table.shape[1], table.shape[1]))
     for row in table[table.sum(1) >= 2]:
-        size = row.sum()
-        matrix += k(size) * (np.outer(row, row) - np.diag(row)) / (size * (size - 1))
+        matrix += (np.outer(row, row) - np.diag(row)) / (row.sum() - 1)
     return matrix
 
 
 def alpha(table, metric, values):
-    matrix = met(table, lambda size: size)
+    matrix = met(table)
     margins = matrix.sum(1)
     total = margins.sum()
     distance = distances(metric, margins, values)
@@ -70,19 +69,18 @@ def test_alpha_as_when_items_are_deleted(table, metric, values):
     assert (result.name, result.convention) == ("Krippendorff's alpha", metric)
 
 
-@given(some_tables, st.sampled_from(SCHEMES))
-def test_coincidences(table, scheme):
+@given(some_tables)
+def test_coincidences(table):
     counts = counts_of(table)
     assume(len(counts.patterns.size))
-    weight = weight_function(scheme, counts)
-    matrix = coincidences(counts, weight)
-    np.testing.assert_allclose(matrix, met(table, lambda size: float(weight(np.array([float(size)]))[0])), atol=1e-12)
+    weight = weight_function("annotations", counts)
+    matrix = coincidences(counts)
+    np.testing.assert_allclose(matrix, met(table), atol=1e-12)
     value = sparse_agreement(counts.patterns, weight).value
     assert np.trace(matrix) / matrix.sum() == pytest.approx(value)
     specific = specific_agreement(counts, weight)
     used = matrix.sum(1) > 0
     np.testing.assert_allclose((np.diag(matrix) / np.where(used, matrix.sum(1), 1))[used], specific["agreement"][used])
-    np.testing.assert_allclose(coincidences(counts), met(table, lambda size: size), atol=1e-12)
 
 
 def test_nominal_alpha_as_fractions():
