@@ -54,8 +54,8 @@ from consilience.evaluation.silver import SilverChains as SilverChains
 from consilience.evaluation.silver import silver_chains as silver_chains
 from consilience.models.mpa.scenarios import simulate_mentions as simulate_mentions
 from consilience.models.block_linkage.simulation import simulate_records as simulate_records
-from consilience.evaluation.annotator_scores import annotator_agreement as annotator_agreement
-from consilience.evaluation.annotator_scores import annotator_overlap as annotator_overlap
+from consilience.evaluation.leave_one_out import annotator_agreement as annotator_agreement
+from consilience.evaluation.rank_overlap import annotator_overlap as annotator_overlap
 from consilience.sweeping import sweep as sweep
 from consilience.checking import Check as Check
 from consilience.checking import check as check

@@ -23,10 +23,10 @@ from consilience.data.accept import as_system, as_systems
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import Agreement, agreement
-from consilience.evaluation.annotator_scores import annotator_agreement
 from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import Comparison, compare
+from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.inference.results import Result

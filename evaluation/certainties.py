@@ -21,7 +21,7 @@ from consilience.data.codes import object_array
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate, require_exact
 from consilience.evaluation.classes import mapped_groups
-from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold
+from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold, mean_of
 from consilience.evaluation.independent import mean_quantiles
 from consilience.evaluation.scores import Score
 from consilience.models.truth import CLASSES, Ranked, Truth, truth_of
@@ -72,12 +72,12 @@ def certainty(
     1    1     yes      0.741
     """
     of = None if of is None else as_system(fit, of)
-    truth = truth_of(fit)
-    if truth.answers(Clusters()):
+    given = truth_of(fit)
+    if given.answers(Clusters()):
         if top != 1 or of is not None or classes_to is not None:
             raise UnsupportedRequest("certainty of clusters is that of each whole cluster; leave out the other options")
-        return _of_clusters(truth, exact)
-    truth = _classes_of(truth)
+        return _of_clusters(given, exact)
+    truth: Any = given.read_as(CLASSES.name)
     sizes = list(top) if isinstance(top, Sequence) else [top]
     for size in sizes:
         if size != int(size) or not 1 <= size <= truth.num_classes:
@@ -103,11 +103,6 @@ def certainty(
     if rest:
         found |= _drawn(truth, rest, classes_to, by)
     return {size: found[size] for size in sizes} if isinstance(top, Sequence) else found[sizes[0]]
-
-
-def _classes_of(truth: Truth) -> Any:
-    """Return the truth as one about classes."""
-    return truth.read_as(CLASSES.name)
 
 
 def _drawn(truth: Any, sizes: Sequence[int], classes_to: ClassMap | None, by: str) -> dict[int, Score]:
@@ -139,12 +134,8 @@ def _drawn(truth: Any, sizes: Sequence[int], classes_to: ClassMap | None, by: st
 
 def _scoring(truth: Any, blocks: Callable[[], Iterator[Sums]], num_parts: int, row: str) -> Scoring:
     """Return a scoring whose parts are shares of units, each a metric by its number."""
-
-    def mean(part: int) -> Callable[[np.ndarray, Any], np.ndarray]:
-        return lambda parts, number: parts[part] / number
-
     return Scoring(
-        blocks=blocks, values={str(part): mean(part) for part in range(num_parts)},
+        blocks=blocks, values={str(part): mean_of(part) for part in range(num_parts)},
         title=lambda name, system=None, draws=None: name, unit=row, num_units=truth.num_units,
         num_draws=truth.num_draws, joint=False, standard=lambda: None, place=np.arange(truth.num_units),
         rows=truth.num_units, ids=truth.ids.get(row), row=row,
@@ -203,7 +194,7 @@ def expected_risk(fit: Any, risk: ClassMap) -> Score:
             f"the groups of the class map are {', '.join(map(str, risk.groups[:5]))}; "
             "expected risk needs numbers as groups"
         )
-    truth = _classes_of(truth_of(fit))
+    truth: Any = truth_of(fit).read_as(CLASSES.name)
     score = np.asarray(risk.score, float)
     question, point = Mass(mapped_groups(truth, risk), len(score)), truth.standard()
 

@@ -33,9 +33,9 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
 from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
-from consilience.evaluation.engine import Scoring, Sums
+from consilience.evaluation.engine import Scoring, Sums, mean_of
 from consilience.evaluation.independent import Moments, hit_moments
-from consilience.evaluation.rank_distances import footrule_score, kendall_score
+from consilience.evaluation.rank_distances import BucketOrder, footrule_score, kendall_score
 from consilience.evaluation.registry import METRICS, metric, scores
 from consilience.models.ranking import pad
 from consilience.models.truth import CLASSES, Ranked
@@ -132,8 +132,7 @@ def _kendall(truth: _Places, prediction: _Places) -> Float[Array, ""]:
 
 
 def _kendall_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
-    order = jnp.arange(prediction.shape[0])
-    return _unless_empty(kendall_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
+    return _compared(kendall_score, truth, buckets, prediction)
 
 
 def _footrule(truth: _Places, prediction: _Places) -> Float[Array, ""]:
@@ -141,12 +140,14 @@ def _footrule(truth: _Places, prediction: _Places) -> Float[Array, ""]:
 
 
 def _footrule_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
+    return _compared(footrule_score, truth, buckets, prediction)
+
+
+def _compared(score: Callable, truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
+    """Return the score of two rankings; 0 where one is empty."""
     order = jnp.arange(prediction.shape[0])
-    return _unless_empty(footrule_score(truth, buckets, prediction, order, at=order.size), truth, prediction)
-
-
-def _unless_empty(score: Float[Array, ""], truth: _Places, prediction: _Places) -> Float[Array, ""]:
-    return jnp.where((truth[0] != -1) & (prediction[0] != -1), score, 0)
+    value = score(BucketOrder(truth, buckets), BucketOrder(prediction, order), order.size)
+    return jnp.where((truth[0] != -1) & (prediction[0] != -1), value, 0)
 
 
 def _overlaps(truth: _Places, prediction: _Places) -> Float[Array, " size"]:
@@ -272,12 +273,9 @@ def _scoring(
         found = truth.exact(Ranked(1)) if one_target else None
         return None if found is None else hit_moments(found, predicted, place)
 
-    def mean(part: int) -> Callable[[np.ndarray, Any], np.ndarray]:
-        return lambda parts, number: parts[part] / number
-
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
-        blocks=blocks, values={one.name: mean(part) for part, one in enumerate(chosen)},
+        blocks=blocks, values={one.name: mean_of(part) for part, one in enumerate(chosen)},
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place,

@@ -149,7 +149,7 @@ class Comparison:
 
         order = self.order
         difference = self.draws[order][:, None] - self.draws[order][None]
-        wins = (difference > 0).mean(axis=-1) + 0.5 * (difference == 0).mean(axis=-1)
+        wins = np.asarray(_wins(difference))
         np.fill_diagonal(wins, np.nan)
         names = [self.systems[place] for place in order]
         return pandas.DataFrame(wins, index=names, columns=names)
@@ -294,8 +294,9 @@ def p_best(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, " syste
     return (best / best.sum(axis=0)).mean(axis=1)
 
 
-def _wins(difference: np.ndarray) -> float:
-    return float((difference > 0).mean() + 0.5 * (difference == 0).mean())
+def _wins(difference: Float[np.ndarray, "*pair draw"]) -> Any:
+    """Return the share of draws in which the first one is better, a tie counting half."""
+    return (difference > 0).mean(axis=-1) + 0.5 * (difference == 0).mean(axis=-1)
 
 
 def _sd(draws: np.ndarray) -> np.ndarray:

@@ -95,6 +95,11 @@ class Scoring:
         return None if sums is None else self.value(name, sums.sum(axis=2, dtype=float))
 
 
+def mean_of(part: int) -> Callable[[np.ndarray, Any], np.ndarray]:
+    """Return the value of a metric that is the mean over units of one part of the sums."""
+    return lambda parts, number: parts[part] / number
+
+
 class Fold(ABC):
     """What keeps something of a pass."""
 

@@ -18,14 +18,15 @@ D. Stutz et al. Evaluating AI systems under uncertain ground truth: a case study
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Float
 from consilience.data.annotations import Annotations
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
+from consilience.evaluation.scores import Score
 
 # Equal sums of reciprocals differ in their last digits by the order of the terms; real differences are far larger.
 _TIE = 1e-9
@@ -44,33 +45,41 @@ class _Votes(NamedTuple):
     num_items: int
 
 
-def leave_one_out_agreement(
-    reports: Rankings | Annotations, weights: str = "equation-14"
-) -> Float[np.ndarray, " item"]:
-    """Return the share of each item's reports that list a class which the other reports together put first.
+def annotator_agreement(data: Rankings | Annotations, weights: str = "equation-14") -> Score:
+    """Measure how often an annotator names the class that the others put first (Stutz et al. 2023, Appendix D).
 
     Parameters
     ----------
-    reports : rankings, or annotations: then every annotation is a report of one class, and one with weight $w$ stands
+    data : rankings, or annotations: then every annotation is a report of one class, and one with weight $w$ stands
         for $w$ of them. A report that ranks nothing counts in $R$ and lists no class; where all others rank nothing, no
         class is first.
     weights : "equation-14", 1 / (i size of block i), or "published-code", 1 / i, which the published numbers use.
 
     Returns
     -------
-    float64, shape ``(item,)``, in [0, 1]; NaN for items with fewer than two reports.
+    Score
+        NaN for items with a single annotator. There is no spread over draws: the truth has no part in it.
 
     Raises
     ------
     UnknownName : for other `weights`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> rankings = cs.Rankings.from_nested([[[["flu"], ["cold"]], [["flu"], ["cold"]]], [[["cold"]], [["flu"]]]])
+    >>> cs.annotator_agreement(rankings).items.tolist()  # they agree on the first item alone
+    [1.0, 0.0]
     """
     if weights not in ("equation-14", "published-code"):
         raise UnknownName(f"no weights are called {weights!r}; choose 'equation-14' or 'published-code'")
-    votes = _of_annotations(reports) if isinstance(reports, Annotations) else _of_rankings(reports, weights)
+    votes = _VOTES[type(data)](data, weights)
     copies = np.bincount(votes.report_item, votes.copies, minlength=votes.num_items)
     hits = np.bincount(votes.report_item, votes.copies * _hits(votes), minlength=votes.num_items)
     several = np.bincount(votes.report_item, minlength=votes.num_items) > 1
-    return np.divide(hits, copies, out=np.full(votes.num_items, np.nan), where=several | (copies > 1))
+    items = np.divide(hits, copies, out=np.full(votes.num_items, np.nan), where=several | (copies > 1))
+    title = "leave-one-out annotator agreement"
+    return Score(title=title, items=items, draws=np.empty(0), ids=data.items, label="agreement")
 
 
 def _of_rankings(rankings: Rankings, weights: str) -> _Votes:
@@ -88,7 +97,8 @@ def _of_rankings(rankings: Rankings, weights: str) -> _Votes:
     )
 
 
-def _of_annotations(annotations: Annotations) -> _Votes:
+def _of_annotations(annotations: Annotations, weights: str) -> _Votes:
+    """Return votes: of reports of one class all weights are the same."""
     counted = np.asarray(annotations.weight) > 0
     item, label = np.asarray(annotations.item)[counted], np.asarray(annotations.label)[counted]
     order = np.argsort(item, kind="stable")
@@ -105,6 +115,9 @@ def _of_annotations(annotations: Annotations) -> _Votes:
         own=np.minimum(copies, 1.0),
         num_items=annotations.num_items,
     )
+
+
+_VOTES: dict[type, Callable[[Any, str], _Votes]] = {Annotations: _of_annotations, Rankings: _of_rankings}
 
 
 def _hits(votes: _Votes) -> np.ndarray:

@@ -160,9 +160,9 @@ def _size_log_size(size: Any) -> Any:
 def _exact(found: Overlap) -> Sums:
     """Count clusters, and of the intersections those that are a predicted and a true cluster."""
     equal = (found.common == found.response_size[found.response]) & (found.common == found.key_size[found.key])
-    ones = np.ones(len(found.response_size)), np.ones(len(found.key_size))
+    predicted, true = (np.ones(len(size)) for size in (found.response_size, found.key_size))
     return Sums(
-        of_cells(found, found.common), of_cells(found, equal), of_response(found, ones[0]), of_key(found, ones[1])
+        of_cells(found, found.common), of_cells(found, equal), of_response(found, predicted), of_key(found, true)
     )
 
 
@@ -236,36 +236,26 @@ def _b3_f1(sums: Sums) -> np.ndarray:
     precision, recall = _b3_precision(sums), _b3_recall(sums)
     return 2 * precision * recall / (precision + recall)
 
-# Each score once: its name, what it counts, and its value from the sums.
-metric("pairwise-f1", kind=PARTITION, line="F1 of pairs that belong together", parts=_IN_PAIRS)(_f1)
-metric(
-    "pairwise-precision", kind=PARTITION, line="share of the predicted pairs that are true",
-    parts=_IN_PAIRS,
-)(_precision)  # fmt: skip
-metric("pairwise-recall", kind=PARTITION, line="share of the true pairs that are predicted", parts=_IN_PAIRS)(_recall)
-metric("cluster-f1", kind=PARTITION, line="F1 of clusters that are exactly right", parts=_exact)(_f1)
-metric(
-    "cluster-precision", kind=PARTITION, line="share of the predicted clusters that are exactly right",
-    parts=_exact,
-)(_precision)  # fmt: skip
-metric(
-    "cluster-recall", kind=PARTITION, line="share of the true clusters that are found exactly",
-    parts=_exact,
-)(_recall)  # fmt: skip
-metric("b3-f1", kind=PARTITION, line="F1 of B³", parts=_b3_parts)(_b3_f1)
-metric(
-    "b3-precision", kind=PARTITION, line="mean share of a record's predicted cluster that belongs with it",
-    parts=_b3_parts,
-)(_b3_precision)  # fmt: skip
-metric(
-    "b3-recall", kind=PARTITION, line="mean share of a record's true cluster that is with it",
-    parts=_b3_parts,
-)(_b3_recall)  # fmt: skip
-metric("ari", kind=PARTITION, line="adjusted Rand index", parts=_IN_PAIRS)(_ari)
-metric("nmi", kind=PARTITION, line="mutual information over mean entropy", parts=_IN_NATS)(_nmi)
-metric("merge-moves", kind=PARTITION, line="splits and merges to the true clusters", parts=_IN_CLUSTERS)(_moves)
-metric("merge-pairs", kind=PARTITION, line="pairs wrongly joined or parted", parts=_IN_PAIRS)(_wrong_pairs)
-metric("variation-of-information", kind=PARTITION, line="variation of information, in nats", parts=_IN_NATS)(_variation)
+
+# Each score once: its name, its value from the sums, what it counts, and what it is in words.
+_SCORES = (
+    ("pairwise-f1", _f1, _IN_PAIRS, "F1 of pairs that belong together"),
+    ("pairwise-precision", _precision, _IN_PAIRS, "share of the predicted pairs that are true"),
+    ("pairwise-recall", _recall, _IN_PAIRS, "share of the true pairs that are predicted"),
+    ("cluster-f1", _f1, _exact, "F1 of clusters that are exactly right"),
+    ("cluster-precision", _precision, _exact, "share of the predicted clusters that are exactly right"),
+    ("cluster-recall", _recall, _exact, "share of the true clusters that are found exactly"),
+    ("b3-f1", _b3_f1, _b3_parts, "F1 of B³"),
+    ("b3-precision", _b3_precision, _b3_parts, "mean share of a record's predicted cluster that belongs with it"),
+    ("b3-recall", _b3_recall, _b3_parts, "mean share of a record's true cluster that is with it"),
+    ("ari", _ari, _IN_PAIRS, "adjusted Rand index"),
+    ("nmi", _nmi, _IN_NATS, "mutual information over mean entropy"),
+    ("merge-moves", _moves, _IN_CLUSTERS, "splits and merges to the true clusters"),
+    ("merge-pairs", _wrong_pairs, _IN_PAIRS, "pairs wrongly joined or parted"),
+    ("variation-of-information", _variation, _IN_NATS, "variation of information, in nats"),
+)
+for _name, _value_of, _parts, _line in _SCORES:
+    metric(_name, kind=PARTITION, line=_line, parts=_parts)(_value_of)
 
 
 # Scoring --------------------------------------------------------------------------------------------------------------

@@ -31,11 +31,12 @@ from consilience.data.mentions import Mentions
 from consilience.data.problems import check_option
 from consilience.data.rankings import Rankings
 from consilience.data.ratings import Ratings
-from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement.counts import LabelCounts, rows_of
+from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.agreement.posterior import PosteriorAgreement, posterior_agreement
 from consilience.evaluation.agreement.result import TABLES, Agreement
-from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
+from consilience.evaluation.agreement.weighting import SCHEMES, check_scheme, weight_function
 from consilience.models.truth import CLASSES, Truth, truth_of
 from consilience.notes import Remedy
 
@@ -108,10 +109,9 @@ def agreement(
         return Agreement(source, **settings)
     if is_source(source):
         source = as_contract(source, Annotations, Mentions, duplicates=duplicates)
-    if isinstance(source, Mentions):
-        source = source.to_annotations()
-    if isinstance(source, Annotations):
-        kept = _first_annotations(_without_repeats(source, duplicates), first)
+    annotations = _annotations_of(source)
+    if annotations is not None:
+        kept = _first_annotations(_without_repeats(annotations, duplicates), first)
         return Agreement(LabelCounts.of_annotations(kept), kept, **settings)
     if isinstance(source, Rankings | Ratings):
         raise UnsupportedRequest(
@@ -127,12 +127,10 @@ def agreement(
         weights, level, annotators=annotators != "fixed", values=values is not None, ordinal=ordinal,
         first=first is not None, duplicates=duplicates != "error",
     )  # fmt: skip
-    data = getattr(source, "data", None)
-    data = data.to_annotations() if isinstance(data, Mentions) else data
+    annotations = _annotations_of(getattr(source, "data", None))
     # Weights that are no numbers of annotations cannot be annotated again: nothing is checked.
-    counts = None
-    if isinstance(data, Annotations) and not (np.asarray(data.weight) % 1).any():
-        counts = LabelCounts.of_annotations(data)
+    checked = annotations is not None and not (np.asarray(annotations.weight) % 1).any()
+    counts = LabelCounts.of_annotations(annotations) if checked else None
     weight = None if counts is None else weight_function(weights, counts, shares)
     truth: Any = truth_of(source).read_as(CLASSES.name)
     return posterior_agreement(
@@ -141,12 +139,16 @@ def agreement(
     )  # fmt: skip
 
 
+def _annotations_of(given: Any) -> Any:
+    """Return annotations, those of mentions with a label's antecedent as part of it; None of anything else."""
+    given = given.to_annotations() if isinstance(given, Mentions) else given
+    return given if isinstance(given, Annotations) else None
+
+
 def _refuse_for_fit(weights: str, level: float, **given: bool) -> None:
     """Refuse what makes no sense of a fit; ``given`` says which options of annotations were."""
-    if weights not in SCHEMES:
-        raise UnknownName(f"no weights are called {weights!r}; choose one of {', '.join(SCHEMES)}")
-    if not 0 < level < 1:
-        raise UnsupportedRequest(f"level is {level}; give a number between 0 and 1, such as 0.95")
+    check_scheme(weights)
+    check_level(level)
     if meaningless := [name for name, is_given in given.items() if is_given]:
         raise UnsupportedRequest(f"no meaning for a fit: {', '.join(meaningless)}; give the annotations instead")
 
@@ -174,7 +176,7 @@ def _without_repeats(annotations: Annotations, duplicates: str) -> Annotations:
             "with herself; pass {duplicates} to keep the first of each, or {duplicates} to count every row",
             Remedy("duplicates", "first"), Remedy("duplicates", "keep"),
         )  # fmt: skip
-    kept = _rows(annotations, np.sort(first))
+    kept = rows_of(annotations, np.sort(first))
     return kept.replace(weight=np.minimum(kept.weight, 1.0))
 
 
@@ -189,9 +191,4 @@ def _first_annotations(annotations: Annotations, first: int | None) -> Annotatio
     item = np.asarray(annotations.item)
     order = np.argsort(item, kind="stable")
     place = np.arange(len(item)) - np.searchsorted(item[order], item[order])
-    return _rows(annotations, np.sort(order[place < first]))
-
-
-def _rows(annotations: Annotations, kept: np.ndarray) -> Annotations:
-    columns = {name: np.asarray(getattr(annotations, name))[kept] for name in ("item", "annotator", "label", "weight")}
-    return annotations.replace(**columns, num_annotations=len(kept))
+    return rows_of(annotations, np.sort(order[place < first]))

@@ -29,7 +29,7 @@ K. Krippendorff. Content analysis: an introduction to its methodology, chapter 1
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -38,7 +38,7 @@ from consilience.arrays import Array, Float
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.evaluation.agreement.chance import Coefficient, with_jackknife
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
-from consilience.evaluation.agreement.weighting import WeightFunction
+from consilience.evaluation.agreement.jackknife import ratio
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
 """Names of the distances between classes."""
@@ -50,18 +50,17 @@ _MOST_LABELS = 4096
 _LEAST_DISAGREEMENT = 1e-12
 
 
-def coincidences(counts: LabelCounts, weight: WeightFunction | None = None) -> Float[np.ndarray, "label label"]:
-    r"""Return how often classes meet within an item: :math:`\sum_i k_i n_{ic} (n_{ik} - [c = k]) / (n_i (n_i - 1))`.
+def coincidences(counts: LabelCounts) -> Float[np.ndarray, "label label"]:
+    """Return Krippendorff's matrix o: how often classes meet within an item.
 
     Parameters
     ----------
     counts : only items with two annotations or more count.
-    weight : k(n). By default n, which gives Krippendorff's matrix.
 
     Returns
     -------
-    Symmetric, shape ``(label, label)``. The share of its trace is SPA with those weights; of a row, the diagonal's
-    share is the specific agreement of that class.
+    Symmetric, shape ``(label, label)``. The share of its trace is SPA with the weights `annotations`; of a row, the
+    diagonal's share is the specific agreement of that class.
 
     Raises
     ------
@@ -70,8 +69,7 @@ def coincidences(counts: LabelCounts, weight: WeightFunction | None = None) -> F
     _require_few_labels(counts.num_labels)
     (item, label, number), size = _pairable(counts)
     shape = (len(size), counts.num_labels)
-    k = size if weight is None else weight(size)
-    scaled = number * (k / (size * (size - 1)))[item]
+    scaled = number / (size - 1)[item]
     rows, scaled_rows = (sparse.csr_array((values, (item, label)), shape) for values in (number, scaled))
     matrix = (scaled_rows.T @ rows).toarray()
     # An annotation does not meet itself.
@@ -134,7 +132,8 @@ def _alpha(metric: str, disagreement: _Disagreement, size: np.ndarray, level: fl
     total = size.sum()
     observed, expected = _means(disagreement.observed, disagreement.expected, total)
     left_observed, left_expected = _means(disagreement.left_observed, disagreement.left_expected, total - size)
-    value, left_out = _one_minus_ratio(observed, expected), _one_minus_ratio(left_observed, left_expected)
+    value = 1 - ratio(observed, expected, _LEAST_DISAGREEMENT)
+    left_out = 1 - ratio(left_observed, left_expected, _LEAST_DISAGREEMENT)
     name = "Krippendorff's alpha"
     return with_jackknife(name, metric, float(value), left_out, float(1 - observed), float(1 - expected), level)
 
@@ -143,15 +142,7 @@ def _means(
     observed: float | np.ndarray, expected: float | np.ndarray, total: float | np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Divide by the number of annotations and by that of their ordered pairs; NaN where there are none."""
-    number = np.asarray(total, float)
-    some, nowhere = number > 1, np.full(number.shape, np.nan)
-    mean = np.divide(observed, number, out=nowhere.copy(), where=some)
-    return mean, np.divide(expected, number * (number - 1), out=nowhere.copy(), where=some)
-
-
-def _one_minus_ratio(observed: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    nowhere = np.full(np.shape(expected), np.nan)
-    return np.asarray(1 - np.divide(observed, expected, out=nowhere, where=expected > _LEAST_DISAGREEMENT))
+    return ratio(observed, total, 1), ratio(expected, total * (total - 1))
 
 
 # ---- the metrics ----
@@ -288,11 +279,25 @@ def _checked_values(metric: str, values: Array | None, num_labels: int) -> np.nd
         raise UnsupportedRequest(f"the {metric} metric needs numbers; give values, one for each label")
     if values is None:
         return np.arange(num_labels, dtype=float)
-    numbers = np.asarray(values, float)
-    if numbers.shape != (num_labels,) or not np.isfinite(numbers).all():
-        raise UnsupportedRequest(f"values have shape {numbers.shape}; give {num_labels} finite numbers, one a label")
+    numbers = finite_numbers(values, num_labels)
     if metric == "ratio" and (numbers < 0).any():
         raise UnsupportedRequest(f"the ratio metric has no place for {numbers.min():g}; give values from 0 up")
+    return numbers
+
+
+def finite_numbers(values: Any, num_labels: int) -> Float[np.ndarray, " label"]:
+    """Return what labels stand for as numbers.
+
+    Raises
+    ------
+    UnsupportedRequest : they are not one finite number for each label.
+    """
+    try:
+        numbers = np.asarray(values, float)
+    except ValueError:
+        numbers = np.full(1, np.nan)
+    if numbers.shape != (num_labels,) or not np.isfinite(numbers).all():
+        raise UnsupportedRequest(f"values needs {num_labels} finite numbers, one a label in their order")
     return numbers
 
 

@@ -26,9 +26,15 @@ from consilience.arrays import Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.annotators import count_cells
-from consilience.evaluation.agreement.chance import Coefficient, beyond_chance, left_out_agreement, with_jackknife
+from consilience.evaluation.agreement.chance import (
+    Coefficient,
+    WithoutEach,
+    against_flat,
+    beyond_chance,
+    with_jackknife,
+)
 from consilience.evaluation.agreement.counts import LabelCounts
-from consilience.evaluation.agreement.weighting import weight_function
+from consilience.evaluation.agreement.jackknife import ratio
 
 
 def present_annotators(annotations: Annotations) -> Int[np.ndarray, " present"]:
@@ -50,12 +56,7 @@ def conger_kappa(annotations: Annotations, level: float = 0.95) -> Coefficient:
     if not len(present_annotators(annotations)):
         raise UnsupportedRequest("these data do not say who annotated; read a table with an annotator column")
     counts = LabelCounts.of_annotations(annotations)
-    annotated = counts.size > 0
-    observed, left_observed = left_out_agreement(counts, weight_function("flat", counts), annotated)
-    expected, left_expected = _conger_chance(annotations)
-    value = float(beyond_chance(observed, expected))
-    left_out = beyond_chance(left_observed, left_expected[annotated])
-    return with_jackknife("Conger's kappa", "", value, left_out, observed, expected, level)
+    return against_flat(counts, "Conger's kappa", "", _conger_chance(annotations), counts.size > 0, level)
 
 
 def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coefficient]:
@@ -77,22 +78,22 @@ def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coeffi
     agreeing = first.multiply(second).sum(axis=1)
     one, two = first.sum(axis=0), second.sum(axis=0)
     number = int(both.sum())
-    observed, left_observed = _mean(agreeing.sum(), number), _mean(agreeing.sum() - agreeing, number - 1)
+    observed, left_observed = ratio(agreeing.sum(), number), ratio(agreeing.sum() - agreeing, number - 1)
     coefficients = []
     for name, a, b, total_a, total_b in (
         ("Cohen's kappa", first, second, one, two),
         ("Scott's pi", (first + second) / 2, (first + second) / 2, (one + two) / 2, (one + two) / 2),
     ):
         own = a.multiply(b).sum(axis=1)
-        expected = _mean(total_a @ total_b, number**2)
-        left_expected = _mean(total_a @ total_b - a @ total_b - b @ total_a + own, (number - 1) ** 2)
+        expected = ratio(total_a @ total_b, number**2)
+        left_expected = ratio(total_a @ total_b - a @ total_b - b @ total_a + own, (number - 1) ** 2)
         value = float(beyond_chance(observed, expected))
         left_out = beyond_chance(left_observed, left_expected)
         coefficients.append(with_jackknife(name, "", value, left_out, float(observed), float(expected), level))
     return coefficients
 
 
-def _conger_chance(annotations: Annotations) -> tuple[float, np.ndarray]:
+def _conger_chance(annotations: Annotations) -> WithoutEach:
     """Return P_e, and P_e without each item."""
     _, annotator, label, weight = _columns(annotations)
     num_items, num_labels = annotations.num_items, annotations.num_labels
@@ -117,14 +118,14 @@ def _conger_chance(annotations: Annotations) -> tuple[float, np.ndarray]:
 
     squares = (whose.pairs + whose.size).astype(float)
     own = np.divide(squares, whose.size.astype(float) ** 2, out=np.zeros(len(squares)), where=whose.size > 0)
-    meets = np.bincount(entry_cell, number * _look_up(whose, cell_annotator[entry_cell], entry_label), len(said))
+    meets = np.bincount(entry_cell, number * whose.at(cell_annotator[entry_cell], entry_label), len(said))
     left_squares = squares[cell_annotator] - 2 * meets + np.bincount(entry_cell, number**2, len(said))
     left_own = own.sum() + np.bincount(cell_item, left_squares * inverse**2 - own[cell_annotator], num_items)
 
     present = int((whose.size > 0).sum())
     left_present = present - np.bincount(cell_item[~stays], minlength=num_items)
-    expected = _mean(sums @ sums - own.sum(), present * (present - 1))
-    return float(expected), _mean(left_total - left_own, left_present * (left_present - 1))
+    expected = ratio(sums @ sums - own.sum(), present * (present - 1))
+    return float(expected), ratio(left_total - left_own, left_present * (left_present - 1))
 
 
 def _columns(annotations: Annotations) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
@@ -152,16 +153,3 @@ def _rows(counts: LabelCounts, scale: np.ndarray) -> sparse.csr_array:
     """Return counts as a sparse matrix, each row times its scale."""
     row, label, number = counts.entries
     return sparse.csr_array((number * scale[row], (row, label)), (counts.num_items, counts.num_labels))
-
-
-def _look_up(counts: LabelCounts, row: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Return the counts of cells that are not empty."""
-    entries = counts.entries
-    keys = entries.item * counts.num_labels + entries.label
-    return entries.number[np.searchsorted(keys, row * counts.num_labels + label)]
-
-
-def _mean(total: float | np.ndarray, number: int | np.ndarray) -> np.ndarray:
-    """Divide; NaN where there is nothing to take the mean of."""
-    total, divisor = np.broadcast_arrays(np.asarray(total, float), np.asarray(number, float))
-    return np.divide(total, divisor, out=np.full(total.shape, np.nan), where=divisor > 0)

@@ -17,12 +17,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse, special
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.evaluation.agreement.chance import beyond_chance
 from consilience.evaluation.agreement.counts import LabelCounts
-from consilience.evaluation.agreement.jackknife import jackknife_sd
-from consilience.evaluation.agreement.sparse_probability import left_out_items
+from consilience.evaluation.agreement.jackknife import (
+    jackknife_of_ratios,
+    jackknife_sd,
+    ratio,
+    wilson,
+    wilson_interval,
+)
+from consilience.evaluation.agreement.sparse_probability import left_out, left_out_items, terms
 from consilience.evaluation.agreement.weighting import WeightFunction
 
 # Pairs of annotators that a table may have; at its largest it needs about a gigabyte.
@@ -65,13 +72,6 @@ def count_cells(annotations: Annotations) -> Cells:
     first[1:] = (item[1:] != item[:-1]) | (annotator[1:] != annotator[:-1])
     annotator = annotator.astype(np.int64)
     return Cells(item[first], annotator[first], np.cumsum(first) - 1, said.indices % num_labels, said.data)
-
-
-def _label_totals(counts: LabelCounts, item: np.ndarray, label: np.ndarray) -> Float[np.ndarray, " entry"]:
-    """Return how many annotations an item has of a label, by anybody."""
-    entries = counts.entries
-    place = np.searchsorted(entries.item * counts.num_labels + entries.label, item * counts.num_labels + label)
-    return entries.number[place]
 
 
 # ---- annotators as a second source of randomness ----
@@ -117,27 +117,11 @@ def two_way_sd(counts: LabelCounts, annotations: Annotations, weight: WeightFunc
     ------
     UnsupportedRequest : where annotators are unknown.
     """
-    left_out = _left_out_annotators(counts, annotations, weight)
+    without = _left_out_annotators(counts, annotations, weight)
     item_sd = jackknife_sd(left_out_items(counts.patterns, weight), counts.patterns.multiplicity)
-    annotator_sd, cell_sd = jackknife_sd(left_out), _cell_sd(counts, weight)
+    annotator_sd, cell_sd = jackknife_sd(without), _cell_sd(counts, weight)
     variance = item_sd**2 + annotator_sd**2 - cell_sd**2
-    return TwoWay(float(np.sqrt(np.maximum(variance, item_sd**2))), item_sd, annotator_sd, cell_sd, len(left_out))
-
-
-def _terms(size: np.ndarray, pairs: np.ndarray, weight: WeightFunction) -> tuple[np.ndarray, np.ndarray]:
-    """Return what items add to Σk and to ΣkP."""
-    k = weight(size)
-    return k, k * pairs / np.maximum(size * (size - 1), 1)
-
-
-def _left_out(
-    change: tuple[np.ndarray, np.ndarray], counts: LabelCounts, weight: WeightFunction
-) -> Float[np.ndarray, " unit"]:
-    """Return SPA after changes of Σk and of ΣkP; NaN where nothing is left."""
-    patterns = counts.patterns
-    k, agreeing = (patterns.multiplicity @ term for term in _terms(patterns.size, patterns.pairs, weight))
-    rest = k + change[0]
-    return np.divide(agreeing + change[1], rest, out=np.full(len(rest), np.nan), where=rest > 1e-12 * k)
+    return TwoWay(float(np.sqrt(np.maximum(variance, item_sd**2))), item_sd, annotator_sd, cell_sd, len(without))
 
 
 def _left_out_annotators(
@@ -145,17 +129,15 @@ def _left_out_annotators(
 ) -> Float[np.ndarray, " annotator"]:
     """Return SPA without each annotator who counts. Only the items of an annotator change."""
     item, annotator, cell, label, number = count_cells(annotations)
-    total = _label_totals(counts, item[cell], label)
+    total = counts.at(item[cell], label)
     size, pairs = counts.size[item].astype(float), counts.pairs[item].astype(float)
     left_size = size - np.bincount(cell, number, len(item))
     # (n - q)(n - q - 1) = n (n - 1) + q (q + 1 - 2 n), for q of the n annotations of a label.
     left_pairs = pairs + np.bincount(cell, number * (number + 1 - 2 * total), len(item))
-    before, after = _terms(size, pairs, weight), _terms(left_size, left_pairs, weight)
-    k, agreeing = (
-        np.bincount(annotator, new - old, annotations.num_annotators) for old, new in zip(before, after, strict=True)
-    )
+    gone = _gone((size, pairs), (left_size, left_pairs), weight)
+    k, agreeing = (np.bincount(annotator, part, annotations.num_annotators) for part in gone)
     counted = np.bincount(annotator, size >= 2, annotations.num_annotators) > 0
-    return _left_out((k[counted], agreeing[counted]), counts, weight)
+    return left_out(counts.patterns, weight, k[counted], agreeing[counted])
 
 
 def _cell_sd(counts: LabelCounts, weight: WeightFunction) -> float:
@@ -164,8 +146,15 @@ def _cell_sd(counts: LabelCounts, weight: WeightFunction) -> float:
     usable = counts.size[item] >= 2
     item, number = item[usable], number[usable]
     size, pairs = counts.size[item].astype(float), counts.pairs[item].astype(float)
-    before, after = _terms(size, pairs, weight), _terms(size - 1, pairs - 2 * (number - 1), weight)
-    return jackknife_sd(_left_out((after[0] - before[0], after[1] - before[1]), counts, weight), number)
+    gone = _gone((size, pairs), (size - 1, pairs - 2 * (number - 1)), weight)
+    return jackknife_sd(left_out(counts.patterns, weight, *gone), number)
+
+
+def _gone(
+    before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray], weight: WeightFunction
+) -> list[np.ndarray]:
+    """Return by how much Σk and ΣkP go down where items of such sizes and pairs become others."""
+    return [old - new for old, new in zip(terms(*before, weight), terms(*after, weight), strict=True)]
 
 
 # ---- tables ----
@@ -199,50 +188,17 @@ def annotator_table(counts: LabelCounts, annotations: Annotations, level: float 
     item, annotator, cell, label, number = count_cells(annotations)
     num_annotators = annotations.num_annotators
     own = np.bincount(cell, number, len(item))
-    agreeing = np.bincount(cell, number * (_label_totals(counts, item[cell], label) - number), len(item))
+    agreeing = np.bincount(cell, number * (counts.at(item[cell], label) - number), len(item))
     pairs = own * (counts.size[item] - own)
-    total, agreed, squares = (np.bincount(annotator, column, num_annotators) for column in (pairs, agreeing, pairs**2))
-    value = _ratio(agreed, total)
+    total, squares = (np.bincount(annotator, column, num_annotators) for column in (pairs, pairs**2))
     met = pairs > 0
-    sd = _ratio_sd(value, total, annotator[met], agreeing[met], pairs[met])
-    effective = _ratio(total**2, squares)
-    number_of_items = np.where(sd > 0, _ratio(value * (1 - value), sd**2), effective)
-    lower, upper = _wilson(value, number_of_items, special.stdtrit(effective - 1, (1 + level) / 2))
-    unknown = np.isnan(sd)
+    value, sd = jackknife_of_ratios(annotator[met], agreeing[met], pairs[met], num_annotators)
+    lower, upper = wilson_interval(value, sd, ratio(total**2, squares), level)
     return {
         "annotator": np.arange(num_annotators),
         "annotations": np.rint(np.bincount(annotator, own, num_annotators)).astype(np.int64),
-        "pairs": np.rint(total).astype(np.int64), "agreement": value, "sd": sd,
-        "lower": np.where(unknown, np.nan, lower), "upper": np.where(unknown, np.nan, upper),
+        "pairs": np.rint(total).astype(np.int64), "agreement": value, "sd": sd, "lower": lower, "upper": upper,
     }  # fmt: skip
-
-
-def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    return np.divide(numerator, denominator, out=np.full(np.shape(denominator), np.nan), where=denominator > 0)
-
-
-def _ratio_sd(
-    value: np.ndarray, total: np.ndarray, group: np.ndarray, numerator: np.ndarray, denominator: np.ndarray
-) -> Float[np.ndarray, " group"]:
-    """Return the jackknife standard error of Σ numerator / Σ denominator in each group."""
-    units = np.bincount(group, minlength=len(total))
-    rest = total[group] - denominator
-    # The estimate without a unit, less the estimate.
-    deviation = _ratio(value[group] * denominator - numerator, rest)
-    mean = _ratio(np.bincount(group, deviation, len(total)), units)
-    scatter = np.bincount(group, (deviation - mean[group]) ** 2, len(total))
-    sd = np.sqrt(scatter * _ratio(units - 1.0, units))
-    # What rounding leaves of a standard error of zero would make an interval without width.
-    return np.where(units > 1, np.where(sd > 1e-12, sd, 0.0), np.nan)
-
-
-def _wilson(value: np.ndarray, number: np.ndarray, quantile: Array | float) -> tuple[np.ndarray, np.ndarray]:
-    """Return Wilson intervals of shares among so many units; NaN where there are none."""
-    number = np.where(number > 0, number, np.nan)
-    square = quantile**2 / number
-    centre = (value + square / 2) / (1 + square)
-    half = np.sqrt(square * value * (1 - value) + square**2 / 4) / (1 + square)
-    return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
 
 
 def pair_table(annotations: Annotations, level: float = 0.95) -> dict[str, np.ndarray]:
@@ -285,11 +241,12 @@ def pair_table(annotations: Annotations, level: float = 0.95) -> dict[str, np.nd
         first, second = _values_at(keys, margin), _values_at(keys, margin.T)
         cohen += first * second
         scott += ((first + second) / 2) ** 2
-    lower, upper = _wilson(agreement, items, special.ndtri((1 + level) / 2))
+    lower, upper = wilson(agreement, items, special.ndtri((1 + level) / 2))
     return {
         "annotator_a": keys // max(1, shape[0]), "annotator_b": keys % max(1, shape[0]),
         "items": np.rint(items).astype(np.int64), "agreement": agreement, "lower": lower, "upper": upper,
-        "cohen_kappa": _corrected(agreement, cohen / items**2), "scott_pi": _corrected(agreement, scott / items**2),
+        "cohen_kappa": beyond_chance(agreement, cohen / items**2),
+        "scott_pi": beyond_chance(agreement, scott / items**2),
     }  # fmt: skip
 
 
@@ -351,8 +308,3 @@ def _values_at(keys: np.ndarray, product: sparse.sparray) -> Float[np.ndarray, "
     values = np.zeros(len(keys))
     values[np.searchsorted(keys, place)] = data
     return values
-
-
-def _corrected(agreement: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    rest = 1 - expected
-    return np.divide(agreement - expected, rest, out=np.full(len(rest), np.nan), where=rest > 1e-12)

@@ -36,7 +36,8 @@ import numpy as np
 from consilience.arrays import Array, Bool, Float
 from consilience.errors import UnknownName
 from consilience.evaluation.agreement.counts import LabelCounts
-from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, t_interval
+from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, ratio, t_interval
+from consilience.evaluation.agreement.sparse_probability import left_out, sparse_agreement, terms
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
 
 FLEISS_CONVENTIONS = ("pooled", "item-mean", "pairable")
@@ -44,6 +45,12 @@ FLEISS_CONVENTIONS = ("pooled", "item-mean", "pairable")
 
 # Below this a chance of disagreement is rounding: one annotation in M of another class gives about 2 / M.
 _LEAST_DISAGREEMENT = 1e-12
+
+# What counts annotations or items, up to rounding, is none below this.
+_NONE = 0.5
+
+WithoutEach = tuple[float, np.ndarray]
+"""A number, and the same without each item, shape ``(item,)``."""
 
 
 class Coefficient(NamedTuple):
@@ -70,34 +77,7 @@ class Coefficient(NamedTuple):
     expected: float
 
 
-class Kappa(NamedTuple):
-    """SPA beyond chance.
-
-    Parameters
-    ----------
-    value : (SPA - P_e) / (1 - P_e).
-    bias_reduced : the same with the jackknife's correction of its bias. A ratio of unbiased estimates is biased by
-        order 1 / items; what is left is smaller, not zero.
-    sd : jackknife standard error over items.
-    lower, upper : t interval around ``bias_reduced``.
-    observed, expected : SPA and P_e.
-    """
-
-    value: float
-    bias_reduced: float
-    sd: float
-    lower: float
-    upper: float
-    observed: float
-    expected: float
-
-
-def expected_agreement(counts: LabelCounts) -> float:
-    """Return P_e from pairs of annotations of different items; NaN where there is only one item."""
-    return _different_items(counts)[0]
-
-
-def kappa(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> Kappa:
+def kappa(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> tuple[Coefficient, Coefficient]:
     """Estimate SPA beyond chance, with chance from pairs of annotations of different items.
 
     Parameters
@@ -109,16 +89,16 @@ def kappa(counts: LabelCounts, weight: WeightFunction, level: float = 0.95) -> K
 
     Returns
     -------
-    NaN with one item or one class; the standard error also where leaving out some item would leave one class.
+    The plain ratio, and the same with the jackknife's correction of its bias: a ratio of unbiased estimates is biased
+    by order 1 / items, and what is left is smaller, not zero. NaN with one item or one class; the standard error also
+    where leaving out some item would leave one class.
     """
     annotated = counts.size > 0
-    observed, left_observed = left_out_agreement(counts, weight, annotated)
-    expected, left_expected = _different_items(counts)
-    value = float(beyond_chance(observed, expected))
-    left_out = beyond_chance(left_observed, left_expected[annotated])
-    bias_reduced, sd = jackknife_value(value, left_out), jackknife_sd(left_out)
-    interval = t_interval(bias_reduced, sd, float(len(left_out)), level)
-    return Kappa(value, bias_reduced, sd, *interval, observed, expected)
+    expected = _different_items(counts)
+    plain, left = _against_chance(counts, weight, "kappa", "different items", expected, annotated, level)
+    value = jackknife_value(plain.value, left)
+    lower, upper = t_interval(value, plain.sd, float(len(left)), level)
+    return plain, plain._replace(convention="different items, bias-reduced", value=value, lower=lower, upper=upper)
 
 
 def fleiss_kappa(counts: LabelCounts, convention: str = "pooled", level: float = 0.95) -> Coefficient:
@@ -144,8 +124,7 @@ def fleiss_kappa(counts: LabelCounts, convention: str = "pooled", level: float =
     else:
         raise UnknownName(f"no convention is called {convention!r}; choose one of {', '.join(FLEISS_CONVENTIONS)}")
     taking_part = counts.size >= (2 if convention == "pairable" else 1)
-    expected, left_expected = _squared_shares(counts, amount)
-    return _against_flat(counts, "Fleiss' kappa", convention, expected, left_expected, taking_part, level)
+    return against_flat(counts, "Fleiss' kappa", convention, _squared_shares(counts, amount), taking_part, level)
 
 
 def gwet_ac1(counts: LabelCounts, level: float = 0.95) -> Coefficient:
@@ -156,8 +135,8 @@ def gwet_ac1(counts: LabelCounts, level: float = 0.95) -> Coefficient:
     item, _, number = counts.entries
     squares, left_squares = _squared_shares(counts, number / counts.size[item])
     others = counts.num_labels - 1 if counts.num_labels > 1 else float("nan")
-    expected, left_expected = (1 - squares) / others, (1 - left_squares) / others
-    return _against_flat(counts, "Gwet's AC1", "", expected, left_expected, counts.size > 0, level)
+    expected = (1 - squares) / others, (1 - left_squares) / others
+    return against_flat(counts, "Gwet's AC1", "", expected, counts.size > 0, level)
 
 
 # ---- parts ----
@@ -165,8 +144,7 @@ def gwet_ac1(counts: LabelCounts, level: float = 0.95) -> Coefficient:
 
 def beyond_chance(observed: float | Float[Array, " *unit"], expected: float | Float[Array, " *unit"]) -> np.ndarray:
     """Return (P_a - P_e) / (1 - P_e), elementwise; NaN where P_e = 1."""
-    rest = 1 - np.asarray(expected, float)
-    return np.divide(observed - expected, rest, out=np.full(rest.shape, np.nan), where=rest > _LEAST_DISAGREEMENT)
+    return ratio(observed - expected, 1 - expected, _LEAST_DISAGREEMENT)
 
 
 def with_jackknife(
@@ -184,34 +162,34 @@ def with_jackknife(
     return Coefficient(name, convention, float(value), sd, *interval, float(observed), float(expected))
 
 
-def left_out_agreement(
-    counts: LabelCounts, weight: WeightFunction, taking_part: Bool[Array, " item"]
-) -> tuple[float, Float[np.ndarray, " unit"]]:
-    """Return SPA, and SPA without each of the items that take part."""
-    size = counts.size.astype(float)
-    k = weight(size)
-    agreeing = k * np.divide(counts.pairs, size * (size - 1), out=np.zeros(len(size)), where=size >= 2)
-    rest = k.sum() - k
-    left_out = np.divide(agreeing.sum() - agreeing, rest, out=np.full(len(k), np.nan), where=rest > 1e-12 * k)
-    return _divide(agreeing.sum(), k.sum()), left_out[taking_part]
-
-
-def _against_flat(
-    counts: LabelCounts,
-    name: str,
-    convention: str,
-    expected: float,
-    left_expected: np.ndarray,
-    taking_part: np.ndarray,
+def against_flat(
+    counts: LabelCounts, name: str, convention: str, expected: WithoutEach, taking_part: Bool[np.ndarray, " item"],
     level: float,
-) -> Coefficient:
-    observed, left_observed = left_out_agreement(counts, weight_function("flat", counts), taking_part)
-    left_out = beyond_chance(left_observed, left_expected[taking_part])
-    value = float(beyond_chance(observed, expected))
-    return with_jackknife(name, convention, value, left_out, observed, expected, level)
+) -> Coefficient:  # fmt: skip
+    """Return a coefficient that sets SPA with flat weights against chance.
+
+    Parameters
+    ----------
+    expected : P_e, and P_e without each item.
+    taking_part : shape ``(item,)``; the items that the jackknife leaves out.
+    """
+    flat = weight_function("flat", counts)
+    return _against_chance(counts, flat, name, convention, expected, taking_part, level)[0]
 
 
-def _different_items(counts: LabelCounts) -> tuple[float, np.ndarray]:
+def _against_chance(
+    counts: LabelCounts, weight: WeightFunction, name: str, convention: str, expected: WithoutEach,
+    taking_part: np.ndarray, level: float,
+) -> tuple[Coefficient, np.ndarray]:  # fmt: skip
+    """Return a coefficient, and its values without each of the items that take part."""
+    observed = sparse_agreement(counts.patterns, weight).value
+    left_observed = left_out(counts.patterns, weight, *terms(counts.size, counts.pairs, weight))[taking_part]
+    left = beyond_chance(left_observed, expected[1][taking_part])
+    value = float(beyond_chance(observed, expected[0]))
+    return with_jackknife(name, convention, value, left, observed, expected[0], level), left
+
+
+def _different_items(counts: LabelCounts) -> WithoutEach:
     """Return P_e from pairs of different items, and that without each item."""
     item, label, number = counts.entries
     size, totals = counts.size.astype(float), counts.label_totals.astype(float)
@@ -222,10 +200,10 @@ def _different_items(counts: LabelCounts) -> tuple[float, np.ndarray]:
     # Without item i the totals are N_c - n_ic; what it had in common with the others goes, once for either order.
     left_agreeing = agreeing - 2 * (shared - squares)
     left_possible = possible - 2 * size * (size.sum() - size)
-    return _divide(agreeing, possible), _ratio(left_agreeing, left_possible)
+    return float(ratio(agreeing, possible)), ratio(left_agreeing, left_possible, _NONE)
 
 
-def _squared_shares(counts: LabelCounts, amount: np.ndarray) -> tuple[float, np.ndarray]:
+def _squared_shares(counts: LabelCounts, amount: np.ndarray) -> WithoutEach:
     """Return the sum of the squared class shares where an entry counts by an amount, and that without each item."""
     item, label, _ = counts.entries
     # Of no entries at all, `bincount` makes whole numbers.
@@ -234,13 +212,4 @@ def _squared_shares(counts: LabelCounts, amount: np.ndarray) -> tuple[float, np.
         np.bincount(item, values, counts.num_items) for values in (amount, totals[label] * amount, amount**2)
     )
     total, agreeing = totals.sum(), (totals**2).sum()
-    return _divide(agreeing, total**2), _ratio(agreeing - 2 * shared + squares, (total - own) ** 2)
-
-
-def _divide(numerator: float, denominator: float) -> float:
-    return float(numerator / denominator) if denominator > 0 else float("nan")
-
-
-def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    # The denominators count annotations or items, up to rounding: below one half there are none.
-    return np.divide(numerator, denominator, out=np.full(len(denominator), np.nan), where=denominator > 0.5)
+    return float(ratio(agreeing, total**2)), ratio(agreeing - 2 * shared + squares, (total - own) ** 2, _NONE)

@@ -54,7 +54,7 @@ def coefficients(
     -------
     In the order of the table at the top of this module.
     """
-    estimates = [percent_agreement(counts, level), *_kappas(counts, level)]
+    estimates = [percent_agreement(counts, level), *kappa(counts, weight_function("flat", counts), level)]
     estimates += [fleiss_kappa(counts, convention, level) for convention in FLEISS_CONVENTIONS]
     present = 0 if annotations is None else len(present_annotators(annotations))
     if annotations is not None and present:
@@ -64,18 +64,6 @@ def coefficients(
     estimates.append(gwet_ac1(counts, level))
     estimates += [krippendorff_alpha(counts, metric, values, level) for metric in _metrics(values, ordinal)]
     return estimates
-
-
-def _kappas(counts: LabelCounts, level: float) -> list[Coefficient]:
-    estimate = kappa(counts, weight_function("flat", counts), level)
-    chance = (estimate.observed, estimate.expected)
-    half = estimate.bias_reduced - estimate.lower
-    plain = (estimate.value - half, float(np.minimum(1.0, estimate.value + half)))
-    reduced = (estimate.lower, estimate.upper)
-    return [
-        Coefficient("kappa", "different items", estimate.value, estimate.sd, *plain, *chance),
-        Coefficient("kappa", "different items, bias-reduced", estimate.bias_reduced, estimate.sd, *reduced, *chance),
-    ]
 
 
 def _metrics(values: Float[Array, " label"] | None, ordinal: bool) -> list[str]:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement.jackknife import ratio
 
 # Rows and cells that are looked at together: what they need as 64-bit numbers stays in the processor's cache.
 _ROWS, _CELLS = 1 << 20, 1 << 19
@@ -154,8 +155,7 @@ class LabelCounts:
     @cached_property
     def agreement(self) -> Float[np.ndarray, " item"]:
         """P of each item, float64, shape ``(item,)``; NaN for items with fewer than two annotations."""
-        possible = self.size * (self.size - 1)
-        return np.divide(self.pairs, possible, out=np.full(self.num_items, np.nan), where=possible > 0)
+        return ratio(self.pairs, self.size * (self.size - 1))
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -177,6 +177,12 @@ class LabelCounts:
         """The counts that are not zero."""
         return _count_entries(*self.columns, self.num_labels)
 
+    def at(self, item: Int[np.ndarray, " cell"], label: Int[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
+        """Return the counts of cells that are not empty."""
+        entries = self.entries
+        place = np.searchsorted(entries.item * self.num_labels + entries.label, item * self.num_labels + label)
+        return entries.number[place]
+
     def entries_of(self, chosen: Bool[np.ndarray, " item"]) -> Entries:
         """Return the entries of some items, without sorting the rows of all others."""
         item, label, count = self.columns
@@ -184,6 +190,12 @@ class LabelCounts:
         kept = [start + np.flatnonzero(chosen[item[start : start + _ROWS]]) for start in starts]
         rows = np.concatenate([np.zeros(0, np.int64), *kept])
         return _count_entries(item[rows], label[rows], None if count is None else count[rows], self.num_labels)
+
+
+def rows_of(annotations: Annotations, kept: Int[np.ndarray, " row"]) -> Annotations:
+    """Return some rows of annotations, of the same items, annotators and labels."""
+    columns = {name: np.asarray(getattr(annotations, name))[kept] for name in ("item", "annotator", "label", "weight")}
+    return annotations.replace(**columns, num_annotations=len(kept))
 
 
 def _codes(name: str, values: ArrayLike) -> np.ndarray:

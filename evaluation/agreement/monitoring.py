@@ -26,6 +26,7 @@ from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.jackknife import ratio
 from consilience.evaluation.agreement.weighting import WeightFunction
 
 # No band before so many items, nor before so many pairs that agree and so many that do not: it is asymptotic, and has
@@ -81,8 +82,7 @@ def learning_curve(
     columns = {"num_annotations": arrived.astype(np.int64), "num_items": curve(size >= 2).astype(np.int64)}
     for scheme, weight in weights.items():
         k = weight(size)
-        total = curve(k)
-        columns[scheme] = np.divide(curve(k * agreement), total, out=np.full(len(grid), np.nan), where=total > 0)
+        columns[scheme] = ratio(curve(k * agreement), curve(k))
     return columns
 
 
@@ -186,8 +186,7 @@ def _running_estimate(k: np.ndarray, agreement: np.ndarray) -> tuple[np.ndarray,
     value = (k * agreement).cumsum() / total
     scatter = (square * agreement**2).cumsum() - 2 * value * (square * agreement).cumsum() + value**2 * square.cumsum()
     others = np.arange(len(k), dtype=float)
-    correction = np.divide(others + 1, others, out=np.full(len(k), np.nan), where=others > 0)
-    return value, np.sqrt(correction * np.maximum(scatter, 0)) / total
+    return value, np.sqrt(ratio(others + 1, others) * np.maximum(scatter, 0)) / total
 
 
 def _band_factor(items: np.ndarray, level: float, tightest_at: int) -> Float[np.ndarray, " point"]:

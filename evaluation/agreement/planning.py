@@ -20,7 +20,7 @@ import numpy as np
 
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.counts import LabelCounts
-from consilience.evaluation.agreement.jackknife import wilson_interval
+from consilience.evaluation.agreement.jackknife import check_level, wilson_interval
 from consilience.evaluation.agreement.sparse_probability import sparse_agreement
 from consilience.evaluation.agreement.weighting import (
     Moments,
@@ -199,8 +199,7 @@ def _check(budget: int | None, width: float | None, per_item: int | None, level:
         raise UnsupportedRequest(f"an interval {width:g} wide makes no sense; give a full width between 0 and 1")
     if per_item is not None and per_item < 2:
         raise UnsupportedRequest(f"{per_item} annotations per item show no agreement; give two at least")
-    if not 0 < level < 1:
-        raise UnsupportedRequest(f"level={level:g} is no level of an interval; give a number between 0 and 1")
+    check_level(level)
 
 
 def _variance(number: int, moments: Moments, most_seen: int) -> float:

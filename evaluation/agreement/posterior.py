@@ -40,6 +40,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import require_exact
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
+from consilience.models.intervals import ends
 from consilience.models.truth import Ranked
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.plausibilities import Plausibilities
@@ -204,7 +205,7 @@ class PosteriorAgreement:
 def _interval(draws: np.ndarray, level: float) -> tuple[float, float]:
     if len(draws) < 2:
         return float("nan"), float("nan")
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(draws, ends(level))
     return float(low), float(high)
 
 
@@ -361,8 +362,7 @@ class _Implied:
         self.total += agreement[self.counted[items]].sum(axis=0)
         self.items[items] = agreement.mean(axis=1)
         if agreement.shape[1] > 1:
-            ends = [(1 - self.level) / 2, (1 + self.level) / 2]
-            self.lower[items], self.upper[items] = np.quantile(agreement, ends, axis=1)
+            self.lower[items], self.upper[items] = np.quantile(agreement, ends(self.level), axis=1)
 
     def result(self, ids: Any, **check: Any) -> PosteriorAgreement:
         """Return what was found."""
@@ -433,7 +433,7 @@ class _ExactlyImplied(_Implied):
         ordered = np.sort(self.crowd.agreement, axis=0)
         used, place = np.unique(self.column, return_inverse=True)
         found = []
-        for level in ((1 - self.level) / 2, (1 + self.level) / 2):
+        for level in ends(self.level):
             low, high = np.full(len(self.counted), ordered.min()), np.full(len(self.counted), ordered.max())
             for _ in range(_BISECTIONS):
                 middle = (low + high) / 2

@@ -10,10 +10,11 @@ import numpy as np
 
 from consilience.data.annotations import Annotations
 from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.evaluation.agreement.alpha import finite_numbers
 from consilience.evaluation.agreement.annotators import TwoWay, annotator_table, pair_table, sharing_most, two_way_sd
 from consilience.evaluation.agreement.coefficients import coefficients
-from consilience.evaluation.agreement.counts import LabelCounts
-from consilience.evaluation.agreement.jackknife import wilson_interval
+from consilience.evaluation.agreement.counts import LabelCounts, rows_of
+from consilience.evaluation.agreement.jackknife import check_level, wilson_interval
 from consilience.evaluation.agreement.monitoring import confidence_sequence, learning_curve
 from consilience.evaluation.agreement.planning import Plan, plan
 from consilience.evaluation.agreement.sparse_probability import (
@@ -23,7 +24,13 @@ from consilience.evaluation.agreement.sparse_probability import (
     sparse_agreement,
     specific_agreement,
 )
-from consilience.evaluation.agreement.weighting import PAPER_SCHEMES, SCHEMES, WeightFunction, weight_function
+from consilience.evaluation.agreement.weighting import (
+    PAPER_SCHEMES,
+    SCHEMES,
+    WeightFunction,
+    check_scheme,
+    weight_function,
+)
 from consilience.notes import Remedy
 
 TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
@@ -43,13 +50,7 @@ class Agreement:
     ----------
     counts : label counts of the items.
     annotations : one row per annotation, in order of arrival; ``None`` where only counts are at hand.
-    weights : one of `SCHEMES`.
-    annotators : ``fixed``, these annotators; or ``random``, annotators like these.
-    shares : class distribution of the scheme `inv_var_class`, shape ``(label,)``.
-    values : numbers that the labels stand for, shape ``(label,)``, or ``labels`` where they are numbers themselves; for
-        alpha on an ordinal, interval or ratio scale. A mapping gives them by label.
-    ordinal : whether the labels have an order, that in which they are listed; for alpha on an ordinal scale.
-    level : of the intervals.
+    weights, annotators, shares, values, ordinal, level : see `consilience.agreement`.
 
     Examples
     --------
@@ -71,12 +72,10 @@ class Agreement:
         ordinal: bool = False,
         level: float = 0.95,
     ) -> None:
-        if weights not in SCHEMES:
-            raise UnknownName(f"no weights are called {weights!r}; choose one of {', '.join(SCHEMES)}")
+        check_scheme(weights)
         if annotators not in ("fixed", "random"):
             raise UnsupportedRequest(f"annotators is {annotators!r}; give 'fixed' or 'random'")
-        if not 0 < level < 1:
-            raise UnsupportedRequest(f"level is {level}; give a number between 0 and 1, such as 0.95")
+        check_level(level)
         self.counts, self.annotations, self.weights, self.level = counts, annotations, weights, level
         self.annotators_random = annotators == "random"
         self._shares, self._values, self._ordinal = shares, _checked_values(values, counts), ordinal
@@ -166,18 +165,15 @@ class Agreement:
         most : of so many annotators alone, who share most items with others; ``attrs["annotators"]`` then says how many
             share any.
         """
-        annotations = self._identified("the table of pairs of annotators")
-        names = annotations.annotators
+        annotations, number = self._identified("the table of pairs of annotators"), None
         if most is not None:
             chosen, number = sharing_most(annotations, most)
-            place = np.flatnonzero(np.isin(np.asarray(annotations.annotator), chosen))
-            fields = ("item", "annotator", "label", "weight")
-            columns = {name: np.asarray(getattr(annotations, name))[place] for name in fields}
-            kept = annotations.replace(**columns, num_annotations=len(place))
-            table = self._named(pair_table(kept, self.level), annotator_a=names, annotator_b=names)
+            annotations = rows_of(annotations, np.flatnonzero(np.isin(np.asarray(annotations.annotator), chosen)))
+        names = annotations.annotators
+        table = self._named(pair_table(annotations, self.level), annotator_a=names, annotator_b=names)
+        if number is not None:
             table.attrs["annotators"] = number
-            return table
-        return self._named(pair_table(annotations, self.level), annotator_a=names, annotator_b=names)
+        return table
 
     def items(self) -> Any:
         """Return the table of items; see ``table``."""
@@ -318,13 +314,7 @@ def _checked_values(values: Any, counts: LabelCounts) -> np.ndarray | None:
         if values != "labels":
             raise UnsupportedRequest(f"values is {values!r}; give 'labels', or one number for each label")
         values = _numbers(counts)
-    try:
-        numbers = np.asarray(values, float)
-    except ValueError:
-        numbers = np.full(1, np.nan)
-    if numbers.shape != (counts.num_labels,) or not np.isfinite(numbers).all():
-        raise UnsupportedRequest(f"values needs {counts.num_labels} finite numbers, one a label in their order")
-    return numbers
+    return finite_numbers(values, counts.num_labels)
 
 
 def _of_labels(values: Mapping[Any, float], counts: LabelCounts) -> list[float]:

@@ -23,7 +23,7 @@ from scipy import sparse, special
 
 from consilience.arrays import Bool, Float
 from consilience.evaluation.agreement.counts import LabelCounts, Patterns
-from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson_interval
+from consilience.evaluation.agreement.jackknife import jackknife_of_ratios, jackknife_sd, ratio, wilson_interval
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
 
 # Fewest and most items of either kind for the test of items with one annotation: more tell no more.
@@ -76,12 +76,23 @@ def sparse_agreement(patterns: Patterns, weight: WeightFunction, level: float = 
     return SparseAgreement(value, sd, *wilson_interval(value, sd, effective, level), effective)
 
 
+def terms(size: np.ndarray, pairs: np.ndarray, weight: WeightFunction) -> tuple[np.ndarray, np.ndarray]:
+    """Return what items of these sizes and agreeing pairs add to Σk and to ΣkP."""
+    k = weight(size)
+    return k, k * pairs / np.maximum(size * (size - 1.0), 1)
+
+
+def left_out(
+    patterns: Patterns, weight: WeightFunction, k: Float[np.ndarray, " unit"], agreeing: Float[np.ndarray, " unit"]
+) -> Float[np.ndarray, " unit"]:
+    """Return SPA without so much of Σk and of ΣkP; NaN where nothing is left."""
+    total, total_agreeing = (patterns.multiplicity @ term for term in terms(patterns.size, patterns.pairs, weight))
+    return ratio(total_agreeing - agreeing, total - k, 1e-12 * total)
+
+
 def left_out_items(patterns: Patterns, weight: WeightFunction) -> Float[np.ndarray, " pattern"]:
     """Return SPA without one item of each pattern; NaN where no other item is left."""
-    k, count = weight(patterns.size), patterns.multiplicity
-    rest = (count * k).sum() - k
-    total = (count * k * patterns.agreement).sum() - k * patterns.agreement
-    return np.divide(total, rest, out=np.full(len(k), np.nan), where=rest > 1e-12 * k)
+    return left_out(patterns, weight, *terms(patterns.size, patterns.pairs, weight))
 
 
 class Dependence(NamedTuple):
@@ -206,22 +217,11 @@ def specific_agreement(counts: LabelCounts, weight: WeightFunction, level: float
     base = weight(size) * number / size
     agreeing = base * (number - 1) / (size - 1)
     num_labels = counts.num_labels
-    total, agreed, squares = (np.bincount(label, values, num_labels) for values in (base, agreeing, base**2))
-    value = np.divide(agreed, total, out=np.full(num_labels, np.nan), where=total > 0)
-    rest = total[label] - base
-    left_out = np.divide(agreed[label] - agreeing, rest, out=np.full(len(rest), np.nan), where=rest > 1e-12 * base)
-    num_items = counts.patterns.num_items
-    # Items without the label leave the estimate as it is: their deviations all equal minus the mean of the others'.
-    deviation = left_out - value[label]
-    mean = np.bincount(label, deviation, num_labels) / max(num_items, 1)
-    scatter = np.bincount(label, deviation**2, num_labels) - num_items * mean**2
-    sd = np.sqrt(np.maximum(scatter, 0) * (num_items - 1) / num_items) if num_items > 1 else np.full(num_labels, np.nan)
-    effective = np.divide(total**2, squares, out=np.zeros(num_labels), where=squares > 0)
-    ends = [wilson_interval(*row, level) for row in zip(value, sd, effective, strict=True)]
-    k_total = (counts.patterns.multiplicity * weight(counts.patterns.size)).sum()
+    value, sd = jackknife_of_ratios(label, agreeing, base, num_labels, int(counts.patterns.num_items))
+    total, squares = (np.bincount(label, values, num_labels) for values in (base, base**2))
+    lower, upper = wilson_interval(value, sd, ratio(total**2, squares), level)
+    k_total = counts.patterns.multiplicity @ weight(counts.patterns.size)
     return {
-        "label": np.arange(num_labels), "annotations": counts.label_totals,
-        "share": total / k_total if k_total > 0 else np.full(num_labels, np.nan), "agreement": value,
-        "sd": np.where(np.isnan(value), np.nan, sd), "lower": np.array([low for low, _ in ends]),
-        "upper": np.array([high for _, high in ends]),
+        "label": np.arange(num_labels), "annotations": counts.label_totals, "share": ratio(total, k_total),
+        "agreement": value, "sd": sd, "lower": lower, "upper": upper,
     }  # fmt: skip

@@ -59,6 +59,17 @@ class Moments(NamedTuple):
     disjoint: float
 
 
+def check_scheme(scheme: str) -> None:
+    """Refuse what is no name of weights.
+
+    Raises
+    ------
+    UnknownName : it is not one of `SCHEMES`.
+    """
+    if scheme not in SCHEMES:
+        raise UnknownName(f"no weights are called {scheme!r}; choose one of {', '.join(SCHEMES)}")
+
+
 def weight_function(scheme: str, counts: LabelCounts, shares: ArrayLike | None = None) -> WeightFunction:
     """Return the weights of a scheme as a function of the number of annotations.
 
@@ -72,6 +83,7 @@ def weight_function(scheme: str, counts: LabelCounts, shares: ArrayLike | None =
     ------
     UnknownName : for another scheme.
     """
+    check_scheme(scheme)
     if scheme == "exch":
         moments = exchangeable_moments(counts.patterns)
         return lambda size: _inverse(size, exchangeable_variance(np.maximum(size, 2), moments))
@@ -86,8 +98,6 @@ def weight_function(scheme: str, counts: LabelCounts, shares: ArrayLike | None =
         # 1 / Var = C² N / (C - 1), with C equally likely classes.
         "inv_var": lambda size: _pairs(size) * counts.num_labels**2 / max(1, counts.num_labels - 1),
     }
-    if scheme not in simple:
-        raise UnknownName(f"no weights are called {scheme!r}; choose one of {', '.join(SCHEMES)}")
     return simple[scheme]
 
 
@@ -121,13 +131,6 @@ def rho(shares: ArrayLike) -> float:
     second, third = (shares**2).sum(), (shares**3).sum()
     # Rounding can put s₃ below s₂², which it never is, or s₂ above one.
     return float(np.clip(2 * (third - second**2) / (second - second**2), 0, 1)) if second < 1 - 1e-12 else 1.0
-
-
-def agreement_variance(size: ArrayLike, shares: ArrayLike) -> Float[np.ndarray, " size"]:
-    """Return the variance of an item's agreement with n ≥ 2 annotations drawn from one class distribution."""
-    size, shares = np.asarray(size, float), np.asarray(shares, float)
-    second, third = (shares**2).sum(), (shares**3).sum()
-    return (2 * (second - second**2) + 4 * (size - 2) * (third - second**2)) / (size * (size - 1))
 
 
 def exchangeable_variance(size: ArrayLike, moments: Moments) -> Float[np.ndarray, " size"]:

@@ -31,7 +31,7 @@ def random_predictions(seed, num_items=6, num_classes=4):
     ("metric", "value"),
     [("top-1", 1 / 2), ("top-2", 1), ("set-2", 1 / 2), ("ao-2", 5 / 8), ("ao-3", 3 / 4), ("top-2-target-2", 1 / 2)],
 )
-def test_worked_values(metric, value):
+def test_worked_scores_of_two_draws(metric, value):
     score = cs.evaluate(WORKED, ORDER, metric)
     assert score.value == pytest.approx(value, abs=1e-7)
     assert score.draws.shape == (2,)
@@ -142,7 +142,7 @@ def test_by_group_of_the_point_estimate():
     np.testing.assert_allclose(table["value_by_point_estimate"], [score.items[0], score.items[1:].mean()])
 
 
-def test_missing_and_unknown_predictions():
+def test_evaluating_missing_and_unknown_predictions():
     annotations = Annotations.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 1], items=["a", "b", "c"], labels=["x", "y"])
     fit = cs.fit("dirichlet", annotations, draws=100)
     some = Predictions.from_lists([["y"], ["x"]], items=["c", "a"])

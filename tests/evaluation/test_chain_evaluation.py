@@ -272,12 +272,6 @@ def test_names_of_other_scores_are_refused():
             cs.evaluate(with_draws(), system(), metric=metric)
 
 
-def test_groups_of_classes_are_refused():
-    groups = cs.read_class_map(pandas.DataFrame({"class": ["DN", "NR"], "group": ["x", "y"]}))
-    with pytest.raises(UnsupportedRequest, match="by= groups the classes of items"):
-        cs.evaluate(with_draws(), system(), by=groups)
-
-
 def test_a_document_that_the_response_lacks_has_no_right_mention():
     fit, part = with_draws(), chains([(0, 0, 1, 0), (0, 3, 3, 0)], ["one"])
     with pytest.warns(InputWarning, match="1 documents of the key are not in the response"):
@@ -436,35 +430,12 @@ def test_the_leaderboard_ranks_by_conll_and_prints_documents(fit):
     assert len(comparison.pairs) == 1
 
 
-def test_systems_that_are_the_same_are_even():
-    comparison = cs.compare(with_draws(), {"A": system(), "B": system()})
-    for column in ("p_a_beats_b", "p_a_beats_b_truth", "p_a_beats_b_items"):
-        assert comparison.pairs[column].tolist() == [0.5]
-
-
-def test_the_seed_is_that_of_the_weights():
-    systems = {"A": system(), "B": other_system()}
-    first, again, other = (cs.compare(with_draws(), systems, seed=seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.draws, again.draws)
-    np.testing.assert_array_equal(first.truth_draws, other.truth_draws)
-    assert np.all(first.item_draws != other.item_draws)
-
-
 def test_of_a_single_document_the_weights_do_not_matter():
     fit = with_draws(["DN DO(a) NR DN", "DN DN NR DO(b)"], annotated("\n".join(TEXT.strip().splitlines()[:4])))
     comparison = cs.compare(fit, {"A": chains([(0, 0, 1, 0), (0, 3, 3, 0), (0, 7, 9, 0)], ["one"])})
     np.testing.assert_allclose(comparison.draws, comparison.truth_draws)
     assert np.ptp(comparison.item_draws) < 1e-12
     assert ", 1 document\n" in repr(comparison)
-
-
-def test_one_draw_has_uncertain_documents_only():
-    comparison = cs.compare(with_draws(DRAWS[:1]), {"A": system(), "B": other_system()})
-    assert comparison.truth_draws.shape == (2, 1)
-    assert comparison.draws.shape == comparison.item_draws.shape == (2, 1000)
-    np.testing.assert_allclose(comparison.draws, comparison.item_draws)
-    assert comparison.table["sd_truth"].tolist() == [0, 0]
-    assert comparison.table["sd_items"].min() > 0
 
 
 def test_document_weights_are_those_of_the_bayesian_bootstrap():

@@ -33,7 +33,7 @@ def board():
     return labels, tops, cs.compare(truth, systems), truth, systems
 
 
-def test_values_and_truth_draws_are_those_of_evaluate(board):
+def test_scores_of_classes_are_those_of_evaluate(board):
     labels, tops, comparison, truth, systems = board
     hits = np.stack([labels == top for top in tops.values()])
     np.testing.assert_allclose(comparison.values, hits.mean((1, 2)))
@@ -116,7 +116,7 @@ def test_a_point_truth_has_uncertain_items_only():
     assert comparison.pairs.iloc[0]["p_a_beats_b"] == 1
 
 
-def test_the_seed_is_that_of_the_weights(board):
+def test_the_seed_is_that_of_the_weights_of_items(board):
     _, _, comparison, truth, systems = board
     again, other = cs.compare(truth, systems), cs.compare(truth, systems, seed=1)
     np.testing.assert_array_equal(again.draws, comparison.draws)
@@ -134,7 +134,7 @@ def test_blocks_do_not_change_the_scores(board, monkeypatch):
         assert np.abs(ratio - 1).max() < 5 / np.sqrt(4000)
 
 
-def test_missing_and_unknown_predictions():
+def test_comparing_missing_and_unknown_predictions():
     data = Annotations.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 1], items=["a", "b", "c"], labels=["x", "y"])
     fit = cs.fit("dirichlet", data, draws=100)
     full = Predictions.from_lists([["x"], ["y"], ["x"]], items=["a", "b", "c"])

@@ -104,7 +104,17 @@ def truths():
 
 @pytest.fixture(scope="module", params=["labels", "dirichlet"])
 def truth(request):
-    return truths()[request.param]
+    """Return a truth that keeps its draws: every pass would make the same ones again."""
+    found, kept = truths()[request.param], {}
+    make = found.blocks
+
+    def blocks(question):
+        if question not in kept:
+            kept[question] = list(make(question))
+        return iter(kept[question])
+
+    found.blocks = blocks
+    return found
 
 
 def near(exact, drawn, sd):

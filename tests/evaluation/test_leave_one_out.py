@@ -1,10 +1,7 @@
 """Leave-one-out agreement: values by hand, a brute force with fractions, ties, blank reports and weighted labels."""
 
-import json
-import os
 from collections import defaultdict
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.data.annotations import Annotations
-from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
 from consilience.evaluation import leave_one_out as module
-from consilience.evaluation.leave_one_out import leave_one_out_agreement
+from consilience.evaluation.leave_one_out import annotator_agreement
+from tests.evaluation.rankings import dermatology, make, rankings
 
 WEIGHTS = ("equation-14", "published-code")
 
 
-def make(nested, num_classes):
-    return Rankings.from_nested(nested, classes=[f"class {code}" for code in range(num_classes)])
+def leave_one_out_agreement(*given):
+    return annotator_agreement(*given).items
 
 
 def brute_force(reports, weights):
@@ -41,7 +38,7 @@ def brute_force(reports, weights):
     return hits / len(reports)
 
 
-def test_by_hand():
+def test_leave_one_out_agreement_by_hand():
     nested = [[[[0], [1, 2]], [[1]]], [[[0], [1]], [[1]], [[2]]]]
     # Item 0. Without {0} > {1, 2}, class 1 leads and is listed. Without {1}, class 0 leads: a miss.
     # Item 1. Without {0} > {1}, classes 1 and 2 tie and 1 is listed. Without {1}, 0 and 2 tie; without {2}, 1 leads.
@@ -73,20 +70,8 @@ def test_unknown_weights_are_named():
         leave_one_out_agreement(make([[[[0]]]], 1), "code")
 
 
-@st.composite
-def reports(draw, num_classes=5):
-    order = draw(st.permutations(range(num_classes)))[: draw(st.integers(0, 4))]
-    starts = [True, *draw(st.lists(st.booleans(), min_size=num_classes, max_size=num_classes))]
-    blocks = []
-    for label, new in zip(order, starts, strict=False):
-        if new:
-            blocks.append([])
-        blocks[-1].append(label)
-    return blocks
-
-
 @given(
-    nested=st.lists(st.lists(reports(), max_size=6), min_size=1, max_size=6).filter(any),
+    nested=st.lists(st.lists(rankings(5, 4), max_size=6), min_size=1, max_size=6).filter(any),
     weights=st.sampled_from(WEIGHTS),
 )
 @settings(max_examples=200, deadline=None)
@@ -114,11 +99,9 @@ def test_labels_are_rankings_of_one_class(labels, data):
 
 
 @pytest.mark.public_data
-@pytest.mark.skipif("CONSILIENCE_DATA" not in os.environ, reason="CONSILIENCE_DATA is not set")
 @pytest.mark.parametrize(("weights", "mean"), [("equation-14", 0.697161), ("published-code", 0.703792)])
-def test_dermatologists(weights, mean, record_property):
-    path = Path(os.environ["CONSILIENCE_DATA"]) / "dermatology" / "dermatology_selectors.json"
-    nested = json.loads(path.read_text())
+def test_leave_one_out_agreement_of_dermatologists(weights, mean, record_property):
+    nested = dermatology()
     values = leave_one_out_agreement(make(nested, 419), weights)
     record_property("mean agreement", float(np.nanmean(values)))
     np.testing.assert_array_equal(values, [brute_force(case, weights) for case in nested])

@@ -58,7 +58,7 @@ def simulated(num_groups=60, num_draws=3_000, seed=0):
     return draws.reshape(num_draws, -1), together, partitions(half=linked, every=every)
 
 
-def test_values_and_truth_draws_are_those_of_evaluate():
+def test_scores_of_partitions_are_those_of_evaluate():
     draws, _, systems = simulated(num_draws=200)
     comparison = cs.compare(drawn(draws), systems)
     assert comparison.title.startswith("pairwise-f1")
@@ -101,7 +101,7 @@ def test_the_same_groups_for_all_systems():
 
 
 @pytest.mark.parametrize("rows", [1, 7, 50])
-def test_blocks_of_draws_make_no_difference(rows, monkeypatch):
+def test_blocks_of_draws_do_not_change_a_leaderboard(rows, monkeypatch):
     draws, _, systems = simulated(num_groups=20, num_draws=50)
     expected = cs.compare(drawn(draws), systems)
     monkeypatch.setattr(partition, "_MOST_ROWS", rows * draws.shape[1])

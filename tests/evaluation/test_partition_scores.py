@@ -158,7 +158,7 @@ def test_draws_are_scored_one_by_one(rows):
         np.testing.assert_allclose(scores[metric].draws, own, atol=1e-12, err_msg=metric)
 
 
-def test_blocks_of_draws_make_no_difference(monkeypatch):
+def test_blocks_of_draws_do_not_change_scores_and_counts(monkeypatch):
     draws = np.random.default_rng(0).integers(0, 4, (20, 7))
     system, metrics = Partition.from_codes(draws[0]), list(names())
     whole, entities = evaluate(drawn(draws), system, metrics), cs.num_entities(drawn(draws))

@@ -23,7 +23,7 @@ def one_score(predicted, truth, metric):
     return score(contingency(np.array([predicted]), np.array([truth])), metric).item()
 
 
-def test_by_hand():
+def test_scores_of_partitions_by_hand():
     # Predicted {0, 1, 2}, {3}, {4, 5}; true {0, 1}, {2, 3}, {4, 5}.
     predicted, truth = [0, 0, 0, 3, 4, 4], [7, 7, 1, 1, 0, 0]
     found = contingency(np.array([predicted]), np.array([truth]))

@@ -10,22 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.evaluation.rank_distances import footrule_distance, footrule_score, kendall_distance, kendall_score
+from consilience.evaluation.rank_distances import (
+    BucketOrder,
+    footrule_distance,
+    footrule_score,
+    kendall_distance,
+    kendall_score,
+)
+from tests.evaluation.rankings import padded, rankings
 
 DISTANCES = {"kendall": kendall_distance, "footrule": footrule_distance}
 SCORES = {"kendall": kendall_score, "footrule": footrule_score}
 
 
-def pad(ranking, width):
-    """Return the classes and blocks of nested blocks, padded; junk stands in the padding of the blocks on purpose."""
-    classes = [label for block in ranking for label in block]
-    blocks = [number for number, block in enumerate(ranking) for _ in block]
-    tail = width - len(classes)
-    return np.array(classes + [-1] * tail, np.int32), np.array(blocks + [0] * tail, np.int32)
-
-
 def compute(function, first, second, at, width=6):
-    result = function(*pad(first, width), *pad(second, width), at)
+    result = function(padded(first, width), padded(second, width), at)
     return [float(value) for value in result] if isinstance(result, tuple) else float(result)
 
 
@@ -85,7 +84,7 @@ WORKED = [
 
 
 @pytest.mark.parametrize(("first", "second", "at", "kendall", "footrule", "kendall_ratio", "footrule_ratio"), WORKED)
-def test_worked_values(first, second, at, kendall, footrule, kendall_ratio, footrule_ratio):
+def test_worked_distances(first, second, at, kendall, footrule, kendall_ratio, footrule_ratio):
     with jax.enable_x64():
         assert compute(kendall_distance, first, second, at)[0] == kendall
         assert compute(footrule_distance, first, second, at)[0] == footrule
@@ -116,8 +115,11 @@ def test_against_brute_force_and_no_ratio_exceeds_one():
     ]
     pairs = list(itertools.product(first, second))
     assert len(pairs) == 18 * 312
-    batch = [np.stack(part) for part in zip(*[(*pad(a, 3), *pad(b, 3)) for a, b in pairs], strict=True)]
-    over_pairs = {name: jax.jit(jax.vmap(function, in_axes=(0, 0, 0, 0, None))) for name, function in DISTANCES.items()}
+    batch = [
+        BucketOrder(*map(np.stack, zip(*(padded(one, 3) for one in side), strict=True)))
+        for side in zip(*pairs, strict=True)
+    ]
+    over_pairs = {name: jax.jit(jax.vmap(function, in_axes=(0, 0, None))) for name, function in DISTANCES.items()}
     for at in (1, 2, 3):
         expected = np.array([brute_force(a, b, at) for a, b in pairs], dtype=float)
         for column, name in enumerate(DISTANCES):
@@ -130,7 +132,9 @@ def test_no_ratio_of_untied_lists_of_four_exceeds_one():
     fixed = np.arange(4, dtype=np.int32)
     lists = np.array(list(itertools.permutations(range(8), 4)), dtype=np.int32)
     for function in DISTANCES.values():
-        distance, maximum = jax.vmap(lambda other, f=function: f(fixed, fixed, other, fixed, 4))(lists)
+        distance, maximum = jax.vmap(
+            lambda other, f=function: f(BucketOrder(fixed, fixed), BucketOrder(other, fixed), 4)
+        )(lists)
         assert (distance <= maximum).all()
         assert distance.max() == maximum.max()
 
@@ -151,22 +155,10 @@ def test_empty_rankings():
     assert compute(footrule_score, [[0]], [], 1) == 0
 
 
-@st.composite
-def rankings(draw, num_classes=7):
-    order = draw(st.permutations(range(num_classes)))[: draw(st.integers(0, 5))]
-    starts = [True, *draw(st.lists(st.booleans(), min_size=6, max_size=6))]
-    blocks = []
-    for label, new in zip(order, starts, strict=False):
-        if new:
-            blocks.append([])
-        blocks[-1].append(label)
-    return blocks
-
-
 @pytest.mark.parametrize("name", SCORES)
-@given(first=rankings(), second=rankings(), at=st.integers(1, 6))
+@given(first=rankings(7, 5), second=rankings(7, 5), at=st.integers(1, 6))
 @settings(max_examples=60, deadline=None)
-def test_symmetric_in_the_unit_interval_and_one_on_itself(name, first, second, at):
+def test_rank_scores_are_symmetric_in_the_unit_interval_and_one_on_itself(name, first, second, at):
     score = jax.jit(SCORES[name])
     value = compute(score, first, second, at)
     assert value == compute(score, second, first, at)
@@ -175,7 +167,7 @@ def test_symmetric_in_the_unit_interval_and_one_on_itself(name, first, second, a
 
 
 @pytest.mark.parametrize("name", SCORES)
-@given(first=rankings(), second=rankings(), at=st.integers(1, 6), names=st.permutations(range(7)))
+@given(first=rankings(7, 5), second=rankings(7, 5), at=st.integers(1, 6), names=st.permutations(range(7)))
 @settings(max_examples=30, deadline=None)
 def test_names_of_classes_and_order_within_blocks_do_not_matter(name, first, second, at, names):
     score = jax.jit(SCORES[name])
@@ -184,7 +176,7 @@ def test_names_of_classes_and_order_within_blocks_do_not_matter(name, first, sec
 
 
 def test_result_has_the_default_float_type():
-    lists = jnp.arange(3), jnp.arange(3), jnp.arange(3), jnp.arange(3), 3
+    lists = BucketOrder(jnp.arange(3), jnp.arange(3)), BucketOrder(jnp.arange(3), jnp.arange(3)), 3
     assert kendall_score(*lists).dtype == footrule_score(*lists).dtype == np.float32
     with jax.enable_x64():
         assert kendall_score(*lists).dtype == footrule_score(*lists).dtype == np.float64

@@ -1,9 +1,6 @@
 """Average overlap of partial rankings: worked values, the dense soft permutation as reference, means over pairs."""
 
 import itertools
-import json
-import os
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -11,22 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation import rank_overlap as module
-from consilience.evaluation.rank_overlap import annotator_average_overlap, average_overlap, mean_average_overlap
-
-
-def pad(ranking, width):
-    classes = [label for block in ranking for label in block]
-    blocks = [number for number, block in enumerate(ranking) for _ in block]
-    tail = width - len(classes)
-    return np.array(classes + [-1] * tail, np.int32), np.array(blocks + [0] * tail, np.int32)
+from consilience.evaluation.rank_overlap import annotator_overlap, average_overlap, mean_average_overlap
+from tests.evaluation.rankings import dermatology, make, padded, rankings
 
 
 def compute(function, first, second, num_classes, at, width=6):
     with jax.enable_x64():
-        return float(function(*pad(first, width), *pad(second, width), num_classes, at))
+        return float(function(padded(first, width), padded(second, width), num_classes, at))
 
 
 def soft_permutation(ranking, num_classes):
@@ -67,33 +57,21 @@ WORKED = [
 
 
 @pytest.mark.parametrize(("function", "first", "second", "num_classes", "at", "expected"), WORKED)
-def test_worked_values(function, first, second, num_classes, at, expected):
+def test_worked_overlaps(function, first, second, num_classes, at, expected):
     assert compute(function, first, second, num_classes, at) == pytest.approx(expected, abs=1e-15)
 
 
-@st.composite
-def rankings(draw, num_classes=6, least=0):
-    order = draw(st.permutations(range(num_classes)))[: draw(st.integers(least, num_classes))]
-    starts = [True, *draw(st.lists(st.booleans(), min_size=num_classes, max_size=num_classes))]
-    blocks = []
-    for label, new in zip(order, starts, strict=False):
-        if new:
-            blocks.append([])
-        blocks[-1].append(label)
-    return blocks
-
-
-@given(first=rankings(), second=rankings(), at=st.sampled_from([1, 3, 6]))
+@given(first=rankings(6), second=rankings(6), at=st.sampled_from([1, 3, 6]))
 @settings(max_examples=60, deadline=None)
 def test_sparse_sum_is_the_dense_one(first, second, at):
-    function = jax.jit(average_overlap, static_argnums=5)
+    function = jax.jit(average_overlap, static_argnums=3)
     assert compute(function, first, second, 6, at) == pytest.approx(dense(first, second, 6, at), abs=1e-14)
 
 
-@given(first=rankings(), second=rankings(), at=st.sampled_from([1, 3, 6]))
+@given(first=rankings(6), second=rankings(6), at=st.sampled_from([1, 3, 6]))
 @settings(max_examples=60, deadline=None)
-def test_symmetric_in_the_unit_interval_and_one_on_itself(first, second, at):
-    function = jax.jit(mean_average_overlap, static_argnums=5)
+def test_mean_overlap_is_symmetric_in_the_unit_interval_and_one_on_itself(first, second, at):
+    function = jax.jit(mean_average_overlap, static_argnums=3)
     value = compute(function, first, second, 6, at)
     assert 0 <= value <= 1
     assert value == pytest.approx(compute(function, second, first, 6, at), abs=1e-14)
@@ -103,7 +81,7 @@ def test_symmetric_in_the_unit_interval_and_one_on_itself(first, second, at):
 @given(order=st.permutations(range(5)), other=st.permutations(range(5)))
 @settings(max_examples=30, deadline=None)
 def test_full_rankings_reach_one_only_when_equal(order, other):
-    function = jax.jit(average_overlap, static_argnums=5)
+    function = jax.jit(average_overlap, static_argnums=3)
     value = compute(function, [[c] for c in order], [[c] for c in other], 5, 5)
     assert (value > 1 - 1e-12) == (order == other)
 
@@ -117,12 +95,8 @@ def test_a_million_classes_cost_nothing_and_lose_nothing():
     fourth = 1 + 2 * four_b + four_a + (num_classes - 4) * four_a * four_b
     expected = np.mean([0, (1 / 2) / 2, (1 + 2 * three_b) / 3, fourth / 4])
     assert compute(average_overlap, first, second, num_classes, at) == pytest.approx(expected, rel=1e-12)
-    single = float(average_overlap(*pad(first, 3), *pad(second, 3), num_classes, at))
+    single = float(average_overlap(padded(first, 3), padded(second, 3), num_classes, at))
     assert single == pytest.approx(expected, rel=1e-6)
-
-
-def make(nested, num_classes):
-    return Rankings.from_nested(nested, classes=[f"class {code}" for code in range(num_classes)])
 
 
 def mean_over_pairs(reports, num_classes, at):
@@ -149,35 +123,33 @@ ITEMS = [
 @pytest.mark.parametrize("chunk", [1, 4, 5, 100])
 def test_items_are_means_over_pairs_whatever_the_chunks(chunk, monkeypatch):
     monkeypatch.setattr(module, "_PAIRS_PER_CHUNK", chunk)
-    values = annotator_average_overlap(make(ITEMS, 5), at=3)
+    values = annotator_overlap(make(ITEMS, 5), at=3).items
     assert values.dtype == np.float64
     np.testing.assert_allclose(values, [mean_over_pairs(reports, 5, 3) for reports in ITEMS], rtol=1e-12)
     assert np.isnan(values).tolist() == [False, True, True, False, False]
 
 
 def test_reports_that_rank_nothing_agree_fully():
-    np.testing.assert_array_equal(annotator_average_overlap(make([[[], []]], 5), at=2), [1])
+    np.testing.assert_array_equal(annotator_overlap(make([[[], []]], 5), at=2).items, [1])
 
 
 def test_second_data_set_of_other_lengths_compiles_nothing():
-    annotator_average_overlap(make(ITEMS, 5), at=2)
+    annotator_overlap(make(ITEMS, 5), at=2)
     compiled = module._mean_average_overlaps._cache_size()
-    annotator_average_overlap(make([*ITEMS, *ITEMS, [[[0, 3, 2, 1]], [[2]]]], 5), at=2)
+    annotator_overlap(make([*ITEMS, *ITEMS, [[[0, 3, 2, 1]], [[2]]]], 5), at=2)
     assert module._mean_average_overlaps._cache_size() == compiled
 
 
 @pytest.mark.parametrize("at", [0, 6])
 def test_position_beyond_the_classes_is_refused(at):
     with pytest.raises(UnsupportedRequest, match="pass `at` from 1 to 5"):
-        annotator_average_overlap(make(ITEMS, 5), at=at)
+        annotator_overlap(make(ITEMS, 5), at=at)
 
 
 @pytest.mark.public_data
-@pytest.mark.skipif("CONSILIENCE_DATA" not in os.environ, reason="CONSILIENCE_DATA is not set")
-def test_dermatologists():
-    path = Path(os.environ["CONSILIENCE_DATA"]) / "dermatology" / "dermatology_selectors.json"
-    nested = json.loads(path.read_text())
-    values = annotator_average_overlap(make(nested, 419), at=3)
+def test_average_overlap_of_dermatologists():
+    nested = dermatology()
+    values = annotator_overlap(make(nested, 419)).items
     assert np.isnan(values).sum() == 25
     np.testing.assert_array_equal(np.isnan(values), [len(case) == 1 for case in nested])
     some = [1026, 1057, 357]

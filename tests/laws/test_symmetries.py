@@ -1,6 +1,9 @@
 """The symmetries that every member has over every contract that it takes, from what the contracts declare."""
 
 import itertools
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -208,6 +211,13 @@ def test_one_report_can_be_fitted(subject):
     assert all(0 <= value <= 1 + 1e-6 for value in answers(fitted).values())
     for name in fitted.member.table_names:
         fitted.table(name)
+
+
+@pytest.mark.parametrize("contract", DATA)
+def test_pickled_data_are_a_pytree_in_another_process(contract, tmp_path):
+    (tmp_path / "data.pickle").write_bytes(pickle.dumps(DATA[contract]()))
+    text = "import pickle, jax; data = pickle.load(open('data.pickle', 'rb')); assert len(jax.tree.leaves(data)) > 2"
+    subprocess.run([sys.executable, "-c", text], check=True, cwd=tmp_path)
 
 
 def test_data_of_another_contract_are_refused(subject):

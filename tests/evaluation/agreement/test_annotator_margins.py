@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.annotator_margins import conger_kappa, present_annotators, two_annotators
+from tests.evaluation.agreement.tables import corrected, scatter
 
 
 @st.composite
@@ -25,14 +26,6 @@ def of(table, **sizes):
 
 def shares(labels):
     return np.bincount(labels, minlength=3) / len(labels)
-
-
-def corrected(observed, expected):
-    return (observed - expected) / (1 - expected) if expected < 1 - 1e-12 else np.nan
-
-
-def scatter(values):
-    return np.sqrt((len(values) - 1) * np.var(values)) if len(values) >= 2 else np.nan
 
 
 def left_out(estimate, table, items):
@@ -86,7 +79,7 @@ def test_cohen_and_scott_as_when_items_are_deleted(table):
         np.testing.assert_allclose(result.sd, scatter(left_out(estimate, table, items)), atol=1e-11)
 
 
-def test_by_hand():
+def test_kappas_of_two_annotators_by_hand():
     # 20 both yes, 5 yes and no, 10 no and yes, 15 both no.
     first, second = np.repeat([[0, 0, 1, 1], [0, 1, 0, 1]], [20, 5, 10, 15], axis=1)
     data = Annotations.from_codes(np.tile(np.arange(50), 2), np.repeat([0, 1], 50), np.concatenate([first, second]))
@@ -123,7 +116,7 @@ def test_without_items_in_common():
         assert np.isnan([estimate.value, estimate.sd, estimate.lower]).all()
 
 
-def test_what_is_refused():
+def test_annotators_who_are_unknown_or_not_two_are_refused():
     unknown = Annotations.from_counts(np.array([[2, 1], [0, 3]]))
     assert len(present_annotators(unknown)) == 0
     with pytest.raises(UnsupportedRequest, match="do not say who"):

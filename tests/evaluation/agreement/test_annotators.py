@@ -24,6 +24,11 @@ def make(rows, weight=None):
     return Annotations.from_codes(item, annotator, label, weight=weight)
 
 
+def two_way(annotations, scheme="flat"):
+    counts = LabelCounts.of_annotations(annotations)
+    return two_way_sd(counts, annotations, weight_function(scheme, counts))
+
+
 def spa(rows, weight):
     """Return SPA of (item, annotator, label) rows, from the definition."""
     total = agreeing = 0.0
@@ -58,9 +63,7 @@ def brute_two_way(rows, weight):
 @settings(max_examples=60, deadline=None)
 def test_leaving_out_and_recomputing_gives_the_same(rows, scheme):
     annotations = make(rows)
-    counts = LabelCounts.of_annotations(annotations)
-    weight = weight_function(scheme, counts)
-    found = two_way_sd(counts, annotations, weight)
+    found, weight = two_way(annotations, scheme), weight_function(scheme, LabelCounts.of_annotations(annotations))
     by_item, by_annotator, by_cell = brute_two_way(rows, weight)
     expected = (by_item, by_annotator, by_cell)
     np.testing.assert_allclose([found.item_sd, found.annotator_sd, found.cell_sd], expected, atol=1e-12)
@@ -74,9 +77,7 @@ def test_leaving_out_and_recomputing_gives_the_same(rows, scheme):
 def test_noise_does_not_push_the_two_way_error_below_that_of_items():
     # Every annotator agrees half of the time whoever is left out; single annotations matter.
     rows = [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 1), (2, 2, 0), (2, 3, 0), (3, 2, 0), (3, 3, 1)]
-    annotations = make(rows)
-    counts = LabelCounts.of_annotations(annotations)
-    found = two_way_sd(counts, annotations, weight_function("flat", counts))
+    found = two_way(make(rows))
     assert found.annotator_sd < found.cell_sd
     assert found.sd == found.item_sd > 0
 
@@ -86,33 +87,23 @@ def test_a_row_of_weight_two_is_two_annotations():
     repeats = [2, 1, 1, 3, 0, 1, 1]
     once = make([row for row, times in zip(rows, repeats, strict=True) for _ in range(times)])
     weighted = make(rows, repeats)
-    counts = LabelCounts.of_annotations(once)
-    weight = weight_function("annotations_m1", counts)
-    found = two_way_sd(LabelCounts.of_annotations(weighted), weighted, weight)
-    np.testing.assert_allclose(found, two_way_sd(counts, once, weight), atol=1e-14)
-    for one, other in zip(
-        annotator_table(counts, once).values(),
-        annotator_table(LabelCounts.of_annotations(weighted), weighted).values(),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-14)
+    found, expected = (two_way(data, "annotations_m1") for data in (weighted, once))
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+    found, expected = (annotator_table(LabelCounts.of_annotations(data), data) for data in (weighted, once))
+    assert list(found) == list(expected)
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], atol=1e-14, err_msg=name)
 
 
 def test_annotators_who_meet_nobody_do_not_count():
     rows = [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 2, 1), (2, 1, 0), (2, 2, 0)]
-    both = []
-    for extra in ([], [(3, 3, 0), (4, 3, 1), (5, 4, 1)]):
-        annotations = make(rows + extra)
-        counts = LabelCounts.of_annotations(annotations)
-        both.append(two_way_sd(counts, annotations, weight_function("flat", counts)))
+    both = [two_way(make(rows + extra)) for extra in ([], [(3, 3, 0), (4, 3, 1), (5, 4, 1)])]
     assert both[0].num_annotators == both[1].num_annotators == 3
     np.testing.assert_allclose(both[0], both[1])
 
 
 def test_an_annotator_who_is_part_of_every_pair_cannot_be_left_out():
-    annotations = make([(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 2, 1)])
-    counts = LabelCounts.of_annotations(annotations)
-    found = two_way_sd(counts, annotations, weight_function("flat", counts))
+    found = two_way(make([(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 2, 1)]))
     assert np.isnan(found.annotator_sd)
     assert np.isnan(found.sd)
     assert found.item_sd == 0.5
@@ -120,11 +111,9 @@ def test_an_annotator_who_is_part_of_every_pair_cannot_be_left_out():
 
 def test_counts_without_annotators_are_refused():
     annotations = Annotations.from_counts([[2, 1], [0, 2]])
-    counts = LabelCounts.of_annotations(annotations)
-    weight = weight_function("flat", counts)
     for request in (
-        lambda: two_way_sd(counts, annotations, weight),
-        lambda: annotator_table(counts, annotations),
+        lambda: two_way(annotations),
+        lambda: annotator_table(LabelCounts.of_annotations(annotations), annotations),
         lambda: pair_table(annotations),
     ):
         with pytest.raises(UnsupportedRequest, match="column of annotators"):
@@ -151,9 +140,8 @@ def repeat(num_annotators, alike, times=500):
     for _ in range(times):
         annotations = simulate(generator, num_annotators, 300, alike)
         counts = LabelCounts.of_annotations(annotations)
-        weight = weight_function("flat", counts)
-        estimates.append(sparse_agreement(counts.patterns, weight).value)
-        found.append(two_way_sd(counts, annotations, weight))
+        estimates.append(sparse_agreement(counts.patterns, weight_function("flat", counts)).value)
+        found.append(two_way(annotations))
     squares = (np.array(estimates) - np.mean(estimates)) ** 2
     sd = np.sqrt(squares.mean())
     return np.array(found).T, sd, squares.std() / np.sqrt(times) / (2 * sd)

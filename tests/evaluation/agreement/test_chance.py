@@ -12,22 +12,13 @@ from consilience.errors import UnknownName
 from consilience.evaluation.agreement.alpha import krippendorff_alpha
 from consilience.evaluation.agreement.chance import (
     FLEISS_CONVENTIONS,
-    expected_agreement,
     fleiss_kappa,
     gwet_ac1,
     kappa,
 )
-from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.jackknife import t_interval
 from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
-
-TABLE = np.array([[3, 1, 0], [1, 2, 0], [0, 2, 0], [0, 0, 1]])
-
-tables = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=3, max_size=8).map(np.array)
-
-
-def of(table):
-    item, label = np.indices(table.shape).reshape(2, -1)
-    return LabelCounts.of_codes(item, label, table.ravel(), num_items=len(table), num_labels=table.shape[1])
+from tests.evaluation.agreement.tables import TABLE, corrected, counts_of, scatter, tables
 
 
 def flat_kappa(counts):
@@ -64,22 +55,14 @@ def squared_shares(table, convention):
     return (shares**2).sum()
 
 
-def corrected(observed, expected):
-    return (observed - expected) / (1 - expected) if expected < 1 - 1e-12 else np.nan
-
-
 def left_out(estimate, table, least=1):
     return np.array([estimate(np.delete(table, row, 0)) for row in range(len(table)) if table[row].sum() >= least])
 
 
-def scatter(values):
-    return np.sqrt((len(values) - 1) * np.var(values)) if len(values) >= 2 else np.nan
-
-
-def test_fractions():
-    counts = of(TABLE)
-    check(expected_agreement(counts), "11/35")
-    estimate = flat_kappa(counts)
+def test_coefficients_as_fractions():
+    counts = counts_of(TABLE)
+    estimate, _ = flat_kappa(counts)
+    check(estimate.expected, "11/35")
     check(estimate.observed, "11/18")
     check(estimate.value, "187/432")
     for convention, expected, value in (
@@ -95,28 +78,31 @@ def test_fractions():
 
 
 @settings(max_examples=40)
-@given(tables, st.sampled_from(("flat", "annotations", "edge")))
+@given(tables(4), st.sampled_from(("flat", "annotations", "edge")))
 def test_kappa_as_when_items_are_deleted(table, scheme):
-    counts = of(table)
+    counts = counts_of(table)
     weight = weight_function(scheme, counts)
 
     def estimate(rows):
         return corrected(share(rows, weight), from_pairs_of_items(rows))
 
-    result = kappa(counts, weight)
+    result, reduced_result = kappa(counts, weight)
     without = left_out(estimate, table)
     np.testing.assert_allclose(result.value, estimate(table), atol=1e-12)
     np.testing.assert_allclose(result.sd, scatter(without), atol=1e-12)
     number = len(without)
     reduced = number * result.value - (number - 1) * without.mean() if number > 1 else np.nan
-    np.testing.assert_allclose(result.bias_reduced, reduced, atol=1e-11)
-    assert not result.upper > 1
+    np.testing.assert_allclose(reduced_result.value, reduced, atol=1e-11)
+    for one in (result, reduced_result):
+        interval = t_interval(one.value, result.sd, number)
+        np.testing.assert_allclose((one.lower, one.upper), interval, atol=1e-11)
+        assert not one.upper > 1
 
 
 @settings(max_examples=40)
-@given(tables, st.sampled_from(FLEISS_CONVENTIONS))
+@given(tables(4), st.sampled_from(FLEISS_CONVENTIONS))
 def test_fleiss_as_when_items_are_deleted(table, convention):
-    counts = of(table)
+    counts = counts_of(table)
     flat = weight_function("flat", counts)
 
     def estimate(rows):
@@ -129,61 +115,60 @@ def test_fleiss_as_when_items_are_deleted(table, convention):
 
 
 @settings(max_examples=40)
-@given(tables, st.integers(0, 2))
+@given(tables(4), st.integers(0, 2))
 def test_ac1_as_when_items_are_deleted_with_classes_never_used(table, unused):
     table = np.pad(table, ((0, 0), (0, unused)))
-    flat = weight_function("flat", of(table))
+    flat = weight_function("flat", counts_of(table))
 
     def estimate(rows):
         return corrected(share(rows, flat), (1 - squared_shares(rows, "item-mean")) / (table.shape[1] - 1))
 
-    result = gwet_ac1(of(table))
+    result = gwet_ac1(counts_of(table))
     np.testing.assert_allclose(result.value, estimate(table), atol=1e-12)
     np.testing.assert_allclose(result.sd, scatter(left_out(estimate, table)), atol=1e-12)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_any_weights(scheme):
-    counts = of(np.tile(TABLE, (3, 1)))
-    estimate = kappa(counts, weight_function(scheme, counts))
-    assert 0 < estimate.sd < 1
-    assert estimate.lower < estimate.bias_reduced < estimate.upper
+    counts = counts_of(np.tile(TABLE, (3, 1)))
+    for estimate in kappa(counts, weight_function(scheme, counts)):
+        assert 0 < estimate.sd < 1
+        assert estimate.lower < estimate.value < estimate.upper
 
 
 def estimates(counts):
-    return [flat_kappa(counts), *(fleiss_kappa(counts, name) for name in FLEISS_CONVENTIONS), gwet_ac1(counts)]
+    return [*flat_kappa(counts), *(fleiss_kappa(counts, name) for name in FLEISS_CONVENTIONS), gwet_ac1(counts)]
 
 
 @settings(max_examples=30)
-@given(tables, st.randoms(use_true_random=False))
+@given(tables(4), st.randoms(use_true_random=False))
 def test_order_of_items_and_names_of_labels_make_no_difference(table, random):
     rows, columns = random.sample(range(len(table)), len(table)), random.sample(range(3), 3)
-    for first, second in zip(estimates(of(table)), estimates(of(table[rows][:, columns])), strict=True):
+    for first, second in zip(estimates(counts_of(table)), estimates(counts_of(table[rows][:, columns])), strict=True):
         np.testing.assert_allclose(first[-4:], second[-4:], atol=1e-12)
         assert first.value == pytest.approx(second.value, abs=1e-12, nan_ok=True)
 
 
 @settings(max_examples=30)
-@given(tables)
+@given(tables(4))
 def test_every_item_twice(table):
     assume((table.sum(1) >= 2).any())
     for convention in FLEISS_CONVENTIONS:
-        once, twice = (fleiss_kappa(of(rows), convention) for rows in (table, np.tile(table, (2, 1))))
+        once, twice = (fleiss_kappa(counts_of(rows), convention) for rows in (table, np.tile(table, (2, 1))))
         np.testing.assert_allclose(twice.value, once.value, atol=1e-12)
-    assert gwet_ac1(of(np.tile(table, (2, 1)))).value == pytest.approx(gwet_ac1(of(table)).value)
+    assert gwet_ac1(counts_of(np.tile(table, (2, 1)))).value == pytest.approx(gwet_ac1(counts_of(table)).value)
 
 
 def test_items_with_one_annotation():
-    usable, counts = of(TABLE[:3]), of(TABLE)
+    usable, counts = counts_of(TABLE[:3]), counts_of(TABLE)
     assert fleiss_kappa(counts, "pairable") == fleiss_kappa(usable, "pairable")
     assert fleiss_kappa(counts, "pooled").observed == fleiss_kappa(usable, "pooled").observed
     assert fleiss_kappa(counts, "pooled").expected < fleiss_kappa(usable, "pooled").expected
-    assert expected_agreement(counts) < expected_agreement(usable)
+    assert flat_kappa(counts)[0].expected < flat_kappa(usable)[0].expected
 
 
 def test_items_without_annotations_do_not_count():
-    for padded, plain in zip(estimates(of(np.pad(TABLE, ((0, 3), (0, 0))))), estimates(of(TABLE)), strict=True):
-        assert padded == plain
+    assert estimates(counts_of(np.pad(TABLE, ((0, 3), (0, 0))))) == estimates(counts_of(TABLE))
 
 
 @pytest.mark.parametrize(
@@ -197,27 +182,27 @@ def test_items_without_annotations_do_not_count():
     ],
     ids=["one item", "one class", "no pairs", "no annotations", "no items"],
 )
-def test_not_defined(table):
-    estimate = flat_kappa(of(table))
-    assert np.isnan([estimate.value, estimate.bias_reduced, estimate.sd, estimate.lower]).all()
-    pairable = fleiss_kappa(of(table), "pairable")
+def test_chance_of_one_class_or_without_pairs_is_not_defined(table):
+    for estimate in flat_kappa(counts_of(table)):
+        assert np.isnan([estimate.value, estimate.sd, estimate.lower]).all()
+    pairable = fleiss_kappa(counts_of(table), "pairable")
     assert np.isnan(pairable.sd)
 
 
 def test_without_an_item_one_class_is_left():
-    estimate = fleiss_kappa(of(np.array([[2, 0], [2, 0], [1, 1]])))
+    estimate = fleiss_kappa(counts_of(np.array([[2, 0], [2, 0], [1, 1]])))
     assert estimate.value == pytest.approx(-1 / 5)
     assert np.isnan([estimate.sd, estimate.lower, estimate.upper]).all()
 
 
 def test_ac1_of_one_class():
-    assert gwet_ac1(of(np.array([[3, 0], [2, 0]]))).value == 1
-    assert np.isnan(gwet_ac1(of(np.array([[3], [2]]))).value)
+    assert gwet_ac1(counts_of(np.array([[3, 0], [2, 0]]))).value == 1
+    assert np.isnan(gwet_ac1(counts_of(np.array([[3], [2]]))).value)
 
 
 def test_unknown_convention():
     with pytest.raises(UnknownName, match="pooled, item-mean, pairable"):
-        fleiss_kappa(of(TABLE), "mean")
+        fleiss_kappa(counts_of(TABLE), "mean")
 
 
 def simulate(random, num_items, concentration):
@@ -227,18 +212,18 @@ def simulate(random, num_items, concentration):
 
 
 def test_intraclass_correlation():
-    estimate = flat_kappa(of(simulate(np.random.default_rng(0), 4000, 1.5)))
-    assert abs(estimate.bias_reduced - 1 / 2.5) < 5 * estimate.sd
+    _, estimate = flat_kappa(counts_of(simulate(np.random.default_rng(0), 4000, 1.5)))
+    assert abs(estimate.value - 1 / 2.5) < 5 * estimate.sd
 
 
 def test_bias():
     random = np.random.default_rng(1)
     rows, chance = [], []
     for _ in range(2500):
-        counts = of(simulate(random, 20, 1.0))
-        estimate, fleiss = flat_kappa(counts), fleiss_kappa(counts)
+        counts = counts_of(simulate(random, 20, 1.0))
+        (estimate, reduced), fleiss = flat_kappa(counts), fleiss_kappa(counts)
         alpha = krippendorff_alpha(counts).value
-        rows.append([fleiss.value, alpha, estimate.value, estimate.bias_reduced])
+        rows.append([fleiss.value, alpha, estimate.value, reduced.value])
         chance.append([estimate.expected, fleiss.expected])
     chance, rows = np.array(chance), np.array(rows)
     rows = rows[np.isfinite(rows).all(1)]

@@ -90,7 +90,7 @@ def test_percent_agreement_has_wilsons_interval():
     assert np.isnan(everywhere.expected)
 
 
-def test_nothing_to_compare():
+def test_coefficients_of_items_with_one_annotation():
     alone = Annotations.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 0])
     for estimate in coefficients(LabelCounts.of_annotations(alone), alone, np.array([0.0, 1.0])):
         assert np.isnan([estimate.value, estimate.sd, estimate.lower, estimate.upper]).all()

@@ -8,8 +8,7 @@ from consilience.data import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import counts as module
 from consilience.evaluation.agreement.counts import LabelCounts
-
-TABLE = np.array([[3, 1, 0], [1, 2, 0], [0, 2, 0], [0, 0, 1]])
+from tests.evaluation.agreement.tables import TABLE, tables
 
 
 def codes(table):
@@ -33,10 +32,7 @@ def check(counts, table):
     assert counts.num_annotations == table.sum()
 
 
-tables = st.lists(st.lists(st.integers(0, 6), min_size=3, max_size=3), min_size=1, max_size=8).map(np.array)
-
-
-@given(tables, st.booleans())
+@given(tables(6, num_items=(1, 8)), st.booleans())
 def test_counts_are_those_of_the_table(table, sparse):
     with pytest.MonkeyPatch.context() as patch:
         if sparse:

@@ -11,19 +11,13 @@ from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.jackknife import jackknife_sd, wilson_interval
 from consilience.evaluation.agreement.planning import best_annotations_per_item, plan
 from consilience.evaluation.agreement.weighting import Moments, exchangeable_moments, exchangeable_variance
-
-
-def of_table(table):
-    """Make label counts from a table (item, label)."""
-    table = np.asarray(table)
-    item, label = np.nonzero(table)
-    return LabelCounts.of_codes(item, label, table[item, label], num_items=len(table), num_labels=table.shape[1])
+from tests.evaluation.agreement.tables import counts_of
 
 
 def heterogeneous(num_items, size, concentration=1.0, seed=0):
     generator = np.random.default_rng(seed)
     shares = generator.dirichlet(np.full(3, concentration), num_items)
-    return of_table(generator.multinomial(size, shares))
+    return counts_of(generator.multinomial(size, shares))
 
 
 # ---- the best number of annotations per item ----
@@ -76,7 +70,7 @@ def test_items_with_few_annotations_say_nothing_about_more():
 def test_alike_items_are_best_annotated_as_often_as_was_tried():
     # With one class distribution for all items the estimate of how much they differ is zero, clipped, half of the time.
     tables = (np.random.default_rng(seed).multinomial(6, [0.7, 0.3], 200) for seed in range(20))
-    found = next(one for one in (plan(of_table(table)) for table in tables) if one.moments.disjoint == 0)
+    found = next(one for one in (plan(counts_of(table)) for table in tables) if one.moments.disjoint == 0)
     assert found.optimum == np.inf
     assert found.best.per_item == 6
     assert "at least up to the 6 seen here" in str(found)
@@ -127,7 +121,7 @@ def test_the_wanted_interval_is_had_on_new_items():
         new = generator.multinomial(3, generator.dirichlet(np.ones(3), found.asked.more_items))
         table = np.zeros((150, 3))
         table[counts.entries.item, counts.entries.label] = counts.entries.number
-        widths.append(plan(of_table(np.r_[table.astype(int), new])).current_width)
+        widths.append(plan(counts_of(np.r_[table.astype(int), new])).current_width)
     assert abs(np.mean(widths) - 0.05) < 5 * np.std(widths) / np.sqrt(len(widths))
 
 
@@ -138,7 +132,7 @@ def test_an_interval_that_is_narrow_enough_takes_no_items():
 
 
 def test_no_items_are_needed_even_where_new_ones_would_widen_the_interval():
-    counts = of_table([[10, 10], [19, 1]] * 30)
+    counts = counts_of([[10, 10], [19, 1]] * 30)
     now = plan(counts).current_width
     assert plan(counts, width=1.001 * now, per_item=2).asked.more_items == 0
     assert plan(counts, width=0.999 * now, per_item=2).asked.more_items > 10
@@ -152,7 +146,7 @@ def test_the_same_number_is_not_told_twice():
 
 
 def test_where_everybody_agrees_there_is_a_plan_too():
-    found = plan(of_table([[4, 0]] * 30), budget=40, width=0.01)
+    found = plan(counts_of([[4, 0]] * 30), budget=40, width=0.01)
     assert found.best.sd == 0
     assert 0 < found.best.width < 1
     assert found.best.more_items > 0
@@ -168,7 +162,7 @@ def test_requests_that_make_no_sense_are_refused(options):
 
 def test_a_single_usable_item_is_no_ground_for_a_plan():
     with pytest.raises(UnsupportedRequest, match="two items"):
-        plan(of_table([[2, 1], [1, 0]]))
+        plan(counts_of([[2, 1], [1, 0]]))
 
 
 # ---- real annotations ----

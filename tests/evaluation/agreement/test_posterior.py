@@ -21,6 +21,7 @@ from consilience.models.normal_inverse_gamma import SampledSides
 from consilience.models.truth import Crowd, DirichletTruth, Entries, LabelDraws, PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
 from consilience.models.truth.truth import Agreement, Block
+from tests.evaluation.agreement.tables import counts_of
 
 RANKINGS = Rankings.from_nested(
     [[[[0], [1, 2]], [[1, 2, 3]], [[4], [0]]], [[[0, 1], [2]], [[1]]], [[[3]], [[3]], [[0], [3]]]],
@@ -44,9 +45,7 @@ def dirichlet_agreement(truth):
 
 def annotate(random, plausibility, size):
     """Draw labels from plausibilities ``(item, class)``, as counts."""
-    table = random.multinomial(size, plausibility)
-    item, label = np.nonzero(table)
-    return LabelCounts.of_codes(item, label, table[item, label], num_items=len(table), num_labels=table.shape[1])
+    return counts_of(random.multinomial(size, plausibility))
 
 
 def dirichlet_posterior(counts, alpha, num_draws, seed=0):

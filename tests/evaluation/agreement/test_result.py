@@ -140,7 +140,7 @@ def test_adjudication_is_reported_beside_the_number():
     assert found.row()["verdict"] == str(found.dependence)
 
 
-def test_nothing_to_compare():
+def test_agreement_of_items_with_one_annotation_is_undefined():
     found = cs.agreement(cs.read_annotations(LONG.groupby("item").head(1)))
     assert np.isnan([found.value, found.sd, *found.interval]).all()
     assert "undefined; 0 of 8 items have two annotations or more" in repr(found)

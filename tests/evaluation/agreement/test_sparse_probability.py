@@ -6,22 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from consilience.evaluation.agreement import sparse_probability
-from consilience.evaluation.agreement.counts import LabelCounts
-from consilience.evaluation.agreement.sparse_probability import (
-    dependence,
-    sparse_agreement,
-    specific_agreement,
-)
+from consilience.evaluation.agreement.sparse_probability import dependence, sparse_agreement, specific_agreement
 from consilience.evaluation.agreement.weighting import PAPER_SCHEMES, SCHEMES, weight_function
-
-TABLE = np.array([[3, 1, 0], [1, 2, 0], [0, 2, 0], [0, 0, 1]])
-
-
-def counts_of(table):
-    table = np.asarray(table)
-    item, label = np.nonzero(table)
-    number = table[item, label]
-    return LabelCounts.of_codes(item, label, number, num_items=len(table), num_labels=table.shape[1])
+from tests.evaluation.agreement.tables import TABLE, counts_of, scatter, tables
 
 
 def spa(table, scheme):
@@ -36,7 +23,7 @@ def spa(table, scheme):
     ("edge", F(1, 2), F(193, 35721)),
     ("inv_var", F(1, 2), F(193, 35721)),
 ])  # fmt: skip
-def test_fractions(scheme, value, variance):
+def test_schemes_as_fractions(scheme, value, variance):
     estimate = spa(TABLE, scheme)
     assert estimate.value == pytest.approx(float(value), rel=1e-12)
     assert estimate.sd**2 == pytest.approx(float(variance), rel=1e-12)
@@ -59,20 +46,16 @@ def test_standard_errors_of_labels_by_leaving_items_out():
     weight = weight_function("annotations_m1", counts)
     columns = specific_agreement(counts, weight)
     usable = np.flatnonzero(table.sum(1) >= 2)
-    left_out = np.array([
-        specific_agreement(counts_of(np.delete(table, item, axis=0)), weight)["agreement"] for item in usable
-    ])  # fmt: skip
-    deviation = left_out - left_out.mean(0)
-    expected = np.sqrt((len(usable) - 1) / len(usable) * (deviation**2).sum(0))
-    np.testing.assert_allclose(columns["sd"], expected)
+    without = [specific_agreement(counts_of(np.delete(table, item, axis=0)), weight)["agreement"] for item in usable]
+    np.testing.assert_allclose(columns["sd"], [scatter(of_label) for of_label in zip(*without, strict=True)])
 
 
-tables = st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=2, max_size=10).map(np.array)
+some_tables = tables(4, num_items=(2, 10))
 # Weights that come from the data would change with them.
 FIXED = ("flat", "annotations", "annotations_m1", "edge", "inv_var")
 
 
-@given(tables, st.sampled_from(SCHEMES), st.randoms(use_true_random=False))
+@given(some_tables, st.sampled_from(SCHEMES), st.randoms(use_true_random=False))
 def test_properties(table, scheme, random):
     assume((table.sum(1) >= 2).any())
     estimate = spa(table, scheme)
@@ -91,7 +74,7 @@ def test_properties(table, scheme, random):
         assert spa(merged, scheme).value >= estimate.value - 1e-12
 
 
-@given(tables, tables, st.sampled_from(FIXED))
+@given(some_tables, some_tables, st.sampled_from(FIXED))
 def test_concatenation_averages_the_parts(first, second, scheme):
     parts = [table for table in (first, second) if (table.sum(1) >= 2).any()]
     assume(len(parts) == 2)
@@ -100,7 +83,7 @@ def test_concatenation_averages_the_parts(first, second, scheme):
     assert spa(np.vstack(parts), scheme).value == pytest.approx(expected)
 
 
-@given(tables, st.sampled_from(SCHEMES))
+@given(some_tables, st.sampled_from(SCHEMES))
 def test_twice_the_items(table, scheme):
     assume((table.sum(1) >= 2).sum() >= 2)
     once, twice = spa(table, scheme), spa(np.vstack([table] * 2), scheme)
@@ -132,14 +115,6 @@ def test_edge_pools_the_pairs_and_annotations_are_krippendorffs():
     size, agreeing = table.sum(1), (table * (table - 1)).sum(1)
     assert spa(table, "edge").value == pytest.approx(agreeing.sum() / (size * (size - 1)).sum())
     assert spa(table, "annotations").value == pytest.approx((agreeing / (size - 1)).sum() / size.sum())
-
-
-def test_means_of_subsets_are_the_whole():
-    # Any two annotations of an item estimate its agreement: averaged over all pairs, they give P.
-    row = np.array([5, 3, 2, 1])
-    labels = np.repeat(np.arange(4), row)
-    first, second = np.triu_indices(len(labels), 1)
-    assert np.mean(labels[first] == labels[second]) == pytest.approx(14 / 55)
 
 
 def test_what_cannot_be_estimated_is_not_a_number():

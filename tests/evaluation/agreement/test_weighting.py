@@ -7,27 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import (
     SCHEMES,
     Moments,
-    agreement_variance,
     exchangeable_moments,
     exchangeable_variance,
     rho,
     weight_function,
 )
+from tests.evaluation.agreement.tables import TABLE, counts_of
 
 SIZES = np.arange(2.0, 60)
 
 
-def counts_of(table):
-    item, label = np.nonzero(table)
-    number = table[item, label]
-    return LabelCounts.of_codes(item, label, number, num_items=len(table), num_labels=table.shape[1])
+COUNTS = counts_of(TABLE)
 
 
-COUNTS = counts_of(np.array([[3, 1, 0], [1, 2, 0], [0, 2, 0], [0, 0, 1]]))
+def agreement_variance(size, shares):
+    """Return the variance of an item's agreement with n ≥ 2 annotations drawn from one class distribution."""
+    size, shares = np.asarray(size, float), np.asarray(shares, float)
+    second, third = (shares**2).sum(), (shares**3).sum()
+    return (2 * (second - second**2) + 4 * (size - 2) * (third - second**2)) / (size * (size - 1))
 
 
 def enumerated_moments(shares, size):
