@@ -14,8 +14,8 @@ import pandas
 import pytest
 
 import consilience as cs
-from consilience import commands
 from consilience.cli import ExitCode, main
+from consilience.commands.grammar import COMMANDS
 from consilience.errors import DiagnosticWarning, NonFinite
 from consilience.models import MEMBERS, member
 
@@ -568,10 +568,7 @@ def test_nothing_but_warnings_of_ours_decides_the_exit_code(run, monkeypatch):
     def warn(arguments):
         warnings.warn("the chains\n  disagree", DiagnosticWarning, stacklevel=1)
 
-    monkeypatch.setattr(commands, "cite", warn)
-    import consilience.cli as cli
-
-    monkeypatch.setitem(cli._COMMANDS, "cite", (*cli._COMMANDS["cite"][:1], warn, "x"))
+    monkeypatch.setitem(COMMANDS, "cite", (*COMMANDS["cite"][:1], warn, "x"))
     assert run("cite", "irn") == (ExitCode.poor, "", "warning: the chains disagree\n")
 
 

@@ -67,16 +67,21 @@ PLACES = {
 }
 
 
+# What commands begin with.
+WORK = (
+    "consilience.inference.saved.load_fit", "consilience.data.accept.choose_contract",
+    "consilience.data.conll.read_conll",
+)  # fmt: skip
+
+
 def no_work(*words, **more):
     raise AssertionError("the work began")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_must_stay_stays_and_no_work_is_begun(everything, here, capsys, monkeypatch, command):
-    from consilience import commands, coreference_commands
-
-    for module, name in ((commands, "_load"), (commands, "_read"), (coreference_commands, "read_key")):
-        monkeypatch.setattr(module, name, no_work)
+    for work in WORK:
+        monkeypatch.setattr(work, no_work)
     before = everything(here)
     for force in ((), ("--force",)):
         for place, message in PLACES.items():
@@ -152,10 +157,9 @@ def test_one_path_cannot_hold_two_outputs(here, capsys):
     ],
 )
 def test_runs_that_are_not_begun(everything, here, capsys, monkeypatch, command, message):
-    from consilience import commands, demo
-
-    monkeypatch.setattr(commands, "_read", no_work)
-    monkeypatch.setattr(demo, "STUDIES", [no_work])
+    for work in WORK:
+        monkeypatch.setattr(work, no_work)
+    monkeypatch.setattr("consilience.demo.STUDIES", [no_work])
     before = everything(here)
     assert main(command.split()) == 1
     assert message in capsys.readouterr().err

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilience.command_outputs import inputs_of
+from consilience.commands.linkage import are_entities
+from consilience.commands.linkage import score as score_entities
+from consilience.commands.outputs import inputs_of
+from consilience.commands.reading import load, refuse_views
 from consilience.errors import InputError, InputProblem, UnsupportedRequest, WrongKind
-from consilience.linkage_commands import are_entities
-from consilience.linkage_commands import score as score_entities
 from consilience.output import check_folder, check_output
 from consilience.printing import json_text, rows_of, table_text, write_csv
 
@@ -120,7 +121,7 @@ def score(arguments: argparse.Namespace) -> None:
         print(found)
 
 
-def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
+def chains(arguments: argparse.Namespace) -> None:
     """Print the chains of a fit of mentions, or write them as CoNLL files.
 
     Raises
@@ -129,6 +130,8 @@ def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
     InputError : there is no such template.
     OutputRefused : a file must not be written.
     """
+    refuse_views(arguments, "chains")
+    fitted, _ = load(arguments)
     from consilience.evaluation.silver import silver_chains
 
     found = silver_chains(fitted)

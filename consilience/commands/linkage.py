@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilience.command_outputs import inputs_of
+from consilience.commands.outputs import inputs_of
+from consilience.commands.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
 from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
 from consilience.printing import json_text, print_notes, rows_of, table_text, write_columns, write_csv
-from consilience.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
@@ -191,22 +190,6 @@ def simulate(arguments: argparse.Namespace) -> None:
 
 def _one_or_each(numbers: list[float]) -> float | list[float]:
     return numbers[0] if len(numbers) == 1 else numbers
-
-
-def contract_of(folder: Path) -> str | None:
-    """Return of what data a folder holds a saved fit; None where it holds none, or a torn one."""
-    if not holds_fit(folder):
-        return None
-    try:
-        found = json.loads((folder / FIT_TEXT).read_text(encoding="utf-8")).get("contract")
-    except (OSError, ValueError, AttributeError):
-        return None  # that it is torn is said where it is loaded
-    return found if isinstance(found, str) else None
-
-
-def holds_records(folder: Path) -> bool:
-    """Return whether a folder holds a saved fit of records."""
-    return contract_of(folder) == "Records"
 
 
 def are_entities(*sources: str) -> bool:
