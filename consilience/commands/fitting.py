@@ -143,9 +143,7 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     print(f"saved    {target}")
     if go_on is not None:
         print(f"resume   {go_on}")
-    look = "table" if {"entities", "views"} & set(fitted.member.table_names) else "certainty"
-    look = "chains" if hasattr(fitted.data, "num_mentions") else look
-    print(f"\nnext     consilience {look} {target}\n         consilience report {target} -o report.html")
+    print(f"\nnext     consilience {fitted.data.command} {target}\n         consilience report {target} -o report.html")
 
 
 def _counted(size: int, plural: str) -> str:

@@ -126,7 +126,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import expected_scores, num_entities
-    from consilience.linkage_page import among
+    from consilience.pages.linkage import among
 
     counts = fitted.data.counts
     print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")

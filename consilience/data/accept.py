@@ -152,6 +152,16 @@ def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
     return {name: as_system(fit, system) for name, system in systems.items()}
 
 
+def named_systems(fit: Any, given: Any) -> dict[str, Any]:
+    """Return systems by name where there may be none, or one by itself, which has a name of its own."""
+    if given is None or (isinstance(given, Mapping) and not given):
+        return {}
+    if isinstance(given, Mapping):
+        return as_systems(fit, given)
+    system = as_system(fit, given)
+    return {getattr(system, "name", None) or "response": system}
+
+
 def as_partition(given: Any) -> Partition | None:
     """Return a partition: as it is, of records whose entities are known, of a source, or of whole numbers; else None.
 

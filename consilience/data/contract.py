@@ -121,12 +121,16 @@ class Contract:
 
     A contract names the columns of its tables in ``columns``, says in ``other_columns`` what those hold that may have
     any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order.
+    What one asks of a fit first is in ``command``, and in ``agreements`` how the agreement of its annotators can be
+    measured: ``left-out``, of each with the others of an item, and ``pairs``, of two annotators of an item.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
     other_columns: ClassVar[str] = ""
     reader: ClassVar[str] = ""
     rows: ClassVar[str] = ""
+    command: ClassVar[str] = "certainty"
+    agreements: ClassVar[tuple[str, ...]] = ()
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:
@@ -324,6 +328,11 @@ class Contract:
         """How many items, annotators and other things there are, by what they are."""
         shown = [f.name for f in dataclasses.fields(self) if f.metadata.get("derived") is False]
         return {name.removeprefix("num_"): int(getattr(self, name)) for name in shown}
+
+    @property
+    def read_from(self) -> str:
+        """How the call of its reader is written, with … for what the user has."""
+        return "…"
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields changed."""

@@ -74,6 +74,7 @@ class Mentions(Contract):
         Column("end", help="its last token", optional=True),
     )
     reader = "read_mentions"
+    command = "chains"
     rows = "annotation"
     mention: Any = codes("mention")
     annotator: Any = codes("annotator")
