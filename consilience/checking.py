@@ -28,7 +28,7 @@ import jax
 import numpy as np
 
 from consilience.arrays import Key
-from consilience.data.contract import Contract
+from consilience.data.accept import as_contract
 from consilience.errors import DiagnosticWarning, UnsupportedRequest
 from consilience.evaluation.calibration import (
     joint_distribution_test,
@@ -183,7 +183,7 @@ class _Subject:
 
 def check(
     model: str | Model,
-    data: Contract | None = None,
+    data: Any = None,
     *,
     priors: Any = None,
     method: str | None = None,
@@ -193,15 +193,15 @@ def check(
     replications: int | None = None,
     quick: bool = True,
     progress: Progress = None,
-    **options: Any,
+    **settings: Any,
 ) -> Check:
     """Test the hand-derived inference of a member.
 
     Parameters
     ----------
     model : name of a member, or a `Model`.
-    data : on which to compare with NUTS; a small simulated data set by default.
-    priors, options : as for `fit`.
+    data : on which to compare with NUTS, as `fit` takes them; a small simulated data set by default.
+    priors, settings : of the member, as for `fit`.
     method : the hand-derived method, an exact posterior or a sampler; by default the first that the member lists. Of a
         member that has neither, density and simulation are compared with each other.
     draws, chains : of the comparison with NUTS.
@@ -231,6 +231,7 @@ def check(
     True
     """
     member = as_member(model, None)
+    data = None if data is None else as_contract(data, *member.takes, whose=f"'{member.name}'")
     by_hand = _hand_derived(member)
     if method in _GENERIC and by_hand:
         raise UnsupportedRequest(f"'{method}' is not derived by hand for one model; there is nothing to check")
@@ -241,8 +242,8 @@ def check(
         )
     if method is not None and method not in member.methods:
         raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
-    simulation, resolved = member.simulation, member.resolve(None, priors, options)
-    given = priors is not None or bool(member.settings.checked(options, member.name).shorthands())
+    simulation, resolved = member.simulation, member.resolve(None, priors, settings)
+    given = priors is not None or bool(member.settings.checked(settings, member.name).shorthands())
     testing = None if given or simulation is None or simulation.priors is None else simulation.priors()
     subject = _Subject(
         member=member, method=(method or by_hand) if by_hand else "density", options=resolved.settings.as_dict(),

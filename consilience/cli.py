@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
+from consilience.commands.files import checked_outputs, standard_input
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
-from consilience.commands.outputs import checked_outputs
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
 
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(end.code or 0)
     with _spoken_warnings() as poor:
         try:
-            with checked_outputs(arguments):
+            with checked_outputs(arguments), standard_input(arguments):
                 code = arguments.run(arguments)
             sys.stdout.flush()
         except ConsilienceError as error:

@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from consilience.commands.reading import READING, flags, load, read_data, refuse_views
+from consilience.commands.reading import READING, flags, is_public, load, read_data, refuse_views
 from consilience.errors import InputWarning, UnsupportedRequest
 from consilience.inference.run_folder import holds_fit
 from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
@@ -38,7 +38,7 @@ def agreement(arguments: Arguments) -> None:
     policy = arguments.duplicates or "error"
     arguments.model = "agreement"
     # Of files the reader names the lines; public data are read as published, and repeats are judged here.
-    arguments.duplicates = policy if Path(arguments.file).exists() else None
+    arguments.duplicates = None if is_public(arguments.file) else policy
     with warnings.catch_warnings():
         if arguments.duplicates is None:
             warnings.simplefilter("ignore", InputWarning)

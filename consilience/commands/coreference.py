@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from consilience.commands.files import inputs_of
 from consilience.commands.linkage import are_entities
 from consilience.commands.linkage import score as score_entities
-from consilience.commands.outputs import inputs_of
 from consilience.commands.reading import load, refuse_views
 from consilience.errors import InputError, InputProblem, UnsupportedRequest, WrongKind
 from consilience.output import check_folder, check_output

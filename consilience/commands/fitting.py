@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience import models as registry
-from consilience.commands.outputs import inputs_of
+from consilience.commands.files import inputs_of
 from consilience.commands.reading import READING, flags, is_public, read_data
 from consilience.commands.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
 from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest

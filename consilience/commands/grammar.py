@@ -143,8 +143,9 @@ def _add_force(sub: argparse._ActionsContainer) -> None:
     sub.add_argument("--force", action="store_true", help="replace a file that exists")
 
 
-def _add_page(sub: argparse.ArgumentParser, help: str, **options: Any) -> None:
-    sub.add_argument("-o", "--output", help=f"{help}; an earlier page is replaced, - is standard output", **options)
+def _add_page(sub: argparse.ArgumentParser, help: str, default: str | None = None, metavar: str = "FILE") -> None:
+    line = f"{help}; an earlier page is replaced, - is standard output"
+    sub.add_argument("-o", "--output", default=default, metavar=metavar, help=line)
     sub.set_defaults(output_is_file=True)
 
 
@@ -218,7 +219,8 @@ def _typed_fields(text: str) -> list[str] | dict[str, str]:
 
 def _build_link(sub: argparse.ArgumentParser) -> None:
     reading = sub.add_argument_group("what is read")
-    reading.add_argument("files", nargs="+", metavar="FILE", help="tables of records, one or several")
+    line = "tables of records, one or several; - is standard input"
+    reading.add_argument("files", nargs="+", metavar="FILE", help=line)
     reading.add_argument("--id", metavar="COLUMN", help="that names each record (id, record_id or rec_id)")
     line = "columns to compare, with their types (all that can tell entities apart)"
     reading.add_argument("--fields", type=_typed_fields, metavar="A,B:date,…", help=line)
@@ -239,18 +241,13 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
         "errors in each field by themselves (the default), or by record (error-classes), or values by a distribution "
         "of the entity's own (dirichlet-multinomial)"
     )
-    model.add_argument("--likelihood", choices=("hit-miss", "dirichlet-multinomial", "error-classes"), help=line)
+    model.add_argument("--likelihood", metavar="NAME", help=line)
     restrictions = ("none", "across", "within")
     model.add_argument("--restriction", choices=restrictions, help="link only between files, or only within (none)")
     line = "pairs of records with log odds below -X are left out (4)"
     model.add_argument("--threshold", type=float, metavar="X", help=line)
     line = "the threshold of gibbs, in its place (10, or 12 where values are missing)"
     model.add_argument("--wide", type=float, metavar="X", help=line)
-    line = (
-        "how gibbs draws links: in machine code, which needs numba (compiled), in JAX one record after another, for up "
-        "to some 3,000 (scan), or many at once, for accelerators (pairs); auto takes the best that is there"
-    )
-    model.add_argument("--links", choices=("auto", "compiled", "scan", "pairs"), help=line)
     model.add_argument("--processes", type=int, metavar="N", help="go through the data in N processes; em alone (1)")
     model.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
     line = "draws of partitions; of gibbs and nuts, of each of 4 chains (1000)"
@@ -339,9 +336,12 @@ def _numbers(text: str, kind: Any, words: str) -> list[Any]:
         raise argparse.ArgumentTypeError(f"{text!r}: write {words} with commas between them") from None
 
 
+_TABLE_HELP = "a table, - for one in CSV from standard input, or the name of public data (`consilience data list`)"
+
+
 def _build_fit(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("model", metavar="MODEL", help="`consilience models` lists them")
-    sub.add_argument("file", metavar="FILE", help="a table, or the name of public data (`consilience data list`)")
+    sub.add_argument("file", metavar="FILE", help=_TABLE_HELP)
     _add_flags(sub, _FIT_FLAGS)
 
 
@@ -418,12 +418,12 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_map(sub)
     _add_singletons(sub, None)
     sub.add_argument("--title", help="of the page")
-    _add_page(sub, "the page (report.html)", default="report.html", metavar="FILE")
+    _add_page(sub, "the page (report.html)", default="report.html")
     _add_force(sub)
 
 
 def _build_agreement(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("file", metavar="FILE", help="annotations, or the name of public data; or a fit's folder")
+    sub.add_argument("file", metavar="FILE", help="annotations, - or the name of public data; or a fit's folder")
     shown = ", ".join(agreement.AGREEMENT_TABLES)
     sub.add_argument("--table", metavar="NAME", choices=agreement.AGREEMENT_TABLES, help=f"print this table: {shown}")
     sub.add_argument("--weights", choices=agreement.WEIGHTS, help="of items, by number of annotations (annotations_m1)")
@@ -471,7 +471,7 @@ def _build_cite(sub: argparse.ArgumentParser) -> None:
 
 
 def _build_demo(sub: argparse.ArgumentParser) -> None:
-    _add_page(sub, "(consilience-demo.html)", default="consilience-demo.html", metavar="FILE")
+    _add_page(sub, "(consilience-demo.html)", default="consilience-demo.html")
     _add_force(sub)
 
 

@@ -7,8 +7,9 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilience.commands.outputs import inputs_of
+from consilience.commands.files import inputs_of
 from consilience.commands.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
+from consilience.data.standard_input import STANDARD_INPUT
 from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
@@ -38,13 +39,13 @@ def link(arguments: argparse.Namespace) -> int:
     """
     target = _link_folder(arguments)
     for source in [*arguments.files, *filter(None, [arguments.pairs])]:
-        if not Path(source).exists():
+        if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
     keep_compiled_programs()
     from consilience.inference.checkpoints import Checkpoint
     from consilience.linking import link as link_records
 
-    given = ("likelihood", "restriction", "threshold", "wide", "largest", "links", "processes")
+    given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")
     options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
     # Kept until all is written: a kill in between must not lose a complete run.
     run = target / "fit"
@@ -194,7 +195,10 @@ def _one_or_each(numbers: list[float]) -> float | list[float]:
 
 def are_entities(*sources: str) -> bool:
     """Return whether files may say of which entity each record is: whether they are tables."""
-    return all(Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES) for source in sources)
+    return all(
+        source == STANDARD_INPUT or (Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES))
+        for source in sources
+    )
 
 
 def read_entities(source: str, arguments: argparse.Namespace) -> Partition:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.commands.stopped_runs import keep_compiled_programs
+from consilience.data.standard_input import STANDARD_INPUT
 from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest, WrongKind
 from consilience.inference.run_folder import FIT_TEXT, fit_folder, holds_checkpoint, holds_fit
 
@@ -65,7 +66,7 @@ def flags(names: Any) -> str:
 
 def is_public(source: str) -> bool:
     """Return whether a name without a file is that of public data; complain when it is neither."""
-    if Path(source).exists():
+    if source == STANDARD_INPUT or Path(source).exists():
         return False
     from consilience import data
 
@@ -87,18 +88,15 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
         what = "has no fit.json; it is not a saved fit" if folder.is_dir() else "is not a folder"
         raise InvalidFit(f"{folder} {what}; give the folder that `consilience fit … -o` wrote")
     keep_compiled_programs()
-    listed = source is not None and source.endswith((".txt", ".txt.gz"))
-    risk = None if source is None or (listed and not is_public(source)) else _class_map(source)
+    # One group a line: it is the fit that knows the classes and their order.
+    listed = source is not None and not is_public(source) and source.endswith((".txt", ".txt.gz"))
+    risk = source if source is None or listed else _class_map(source)
+    from consilience.data.accept import as_class_map
     from consilience.inference.saved import load_fit
 
     fitted = load_fit(folder)
     _say_if_poor(fitted, folder)
-    if listed and risk is None:
-        from consilience.data import read_class_map
-
-        # One group a line: it is the fit that knows the classes and their order.
-        risk = read_class_map(source, classes=fitted.truth.ids.get("class"))
-    return fitted, risk
+    return fitted, as_class_map(fitted, risk)
 
 
 def _class_map(source: str) -> ClassMap:

@@ -11,6 +11,7 @@ from consilience.commands.linkage import read_entities
 from consilience.commands.reading import flags, holds_records, is_public, load, refuse_views
 from consilience.commands.results import score_row, write_items
 from consilience.commands.stopped_runs import keep_compiled_programs
+from consilience.data.standard_input import STANDARD_INPUT
 from consilience.errors import UnsupportedRequest, WrongKind
 from consilience.inference.run_folder import fit_folder
 from consilience.printing import json_text, rows_of, table_text
@@ -134,7 +135,7 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
             found += _predictions(source, arguments)
         else:
             system = read_key(source) if kind == "chains" else read_entities(source, arguments)
-            found.append((Path(source).name.split(".")[0], system))
+            found.append((_called(source), system))
     if names is not None and len(names) != len(found):
         raise UnsupportedRequest(f"--names gives {len(names)} names for {len(found)} systems")
     labels = names or _told_apart(files, [name for name, _ in found])
@@ -143,6 +144,10 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
         raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
     systems = dict(zip(labels, (system for _, system in found), strict=True))
     return systems if kind == "chains" else {label: system.replace(name=label) for label, system in systems.items()}
+
+
+def _called(source: str) -> str:
+    return "standard input" if source == STANDARD_INPUT else Path(source).name.split(".")[0]
 
 
 def _told_apart(files: list[str], names: list[str]) -> list[str]:
@@ -160,7 +165,7 @@ def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictio
     if not is_public(source):
         missing = getattr(arguments, "missing", "error")
         system = data.read_predictions(source, columns=arguments.columns, missing=missing)
-        return [(str(system.name), system)]
+        return [(_called(source), system)]
     loaded = data.load(source) if "Predictions" in data.describe(source).contract else None
     if loaded is None:
         raise WrongKind(f"{source} holds no predictions, but {data.describe(source).contract}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.data.classes import ClassMap
 from consilience.data.conll import Chains
 from consilience.data.constraints import Constraints
 from consilience.data.contract import Contract
@@ -107,6 +108,27 @@ def _has_columns(names: list[str], contract: type[Contract], columns: Mapping[st
     except (InputError, UnknownName):
         return False
     return True
+
+
+def as_class_map(fit: Any, given: Any) -> ClassMap | None:
+    """Return groups of classes, read where they are not read yet; None stays.
+
+    Parameters
+    ----------
+    fit : a fit, or a truth; a text file with one group a line is for its classes, in their order.
+    given : a `ClassMap`; or a source, see `as_contract`.
+
+    Raises
+    ------
+    InputError : the groups cannot be read.
+    WrongKind : it is something else.
+    """
+    if given is None:
+        return None
+    listed = isinstance(given, str | os.PathLike) and os.fspath(given).lower().endswith((".txt", ".txt.gz"))
+    reading = {"classes": getattr(fit, "truth", fit).ids.get("class")} if listed else {}
+    found: ClassMap = as_contract(given, ClassMap, whose="this", **reading)
+    return found
 
 
 # ---- systems ----

@@ -43,6 +43,7 @@ from typing import IO, Any
 import numpy as np
 
 from consilience.data.columns import Column
+from consilience.data.standard_input import kept_standard_input
 from consilience.errors import InputError, InputProblem, InputWarning, UnknownName
 from consilience.notes import Remedy
 
@@ -423,7 +424,7 @@ def read_table(source: Any, choose: Choose) -> Table:
     """
     if isinstance(source, str | os.PathLike):
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
-        problems = Problems(str(path))
+        problems = Problems("standard input" if kept_standard_input(source) else str(path))
         if ending == ".parquet":
             table = _read_parquet(path, choose, problems)
         elif ending in (".csv", ".tsv"):
@@ -482,6 +483,11 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
     ------
     InputError : there is no such file, it is a folder, cannot be opened, or has another ending.
     """
+    if kept := kept_standard_input(source):
+        if ".csv" not in endings:
+            text = f"a file ending in {', '.join(endings)} is expected; standard input is read as a table in CSV"
+            raise Problems("standard input").fail(text, "give the path of a file")
+        return kept, ".csv"
     path = Path(source)
     problems = Problems(_shorten(str(path), 1000))
     try:

@@ -149,10 +149,15 @@ def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> lis
 
 
 def _about(fit: Fit) -> str:
-    how = "and every number below is averaged over draws of it" if fit.truth.num_draws > 1 else "as a point estimate"
-    return (
+    words = (
         "Nobody observed the truth of these items; it is inferred from what annotators said, by the model "
-        f"“{fit.member.name}” ({fit.member.title}), {how}."
+        f"“{fit.member.name}” ({fit.member.title})"
+    )
+    if fit.truth.num_draws == 1:
+        return f"{words}, as a point estimate."
+    return (
+        f"{words}. Scores and certainties below are means over what it may be, in closed form where there is one and "
+        "else over draws of it; what standard practice would say stands beside them, as “against point estimate”."
     )
 
 
@@ -333,7 +338,7 @@ def _scores_section(scores: Mapping[str, Mapping[str, Score]], metrics: list[Met
     words = "Each metric is averaged over items."
     if truth.num_draws > 1:
         drawn.append(figures.score_histogram(first, title=f"{_capital(metrics[0].title)} over draws of the truth"))
-        words = "Each metric is averaged over items and draws of the truth (uncertainty-adjusted)."
+        words = "Each metric is averaged over items and over what the truth may be (uncertainty-adjusted)."
         if "worst draw" in frame:
             words += (
                 " “Worst” and “best draw” are the lowest and highest score of the whole data set among the draws: how "

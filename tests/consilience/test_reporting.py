@@ -127,6 +127,7 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path):
         assert cells[at + 1 : at + 3] == [f"{score.value:.4f}", f"{score.sd:.4f}"]
     score = cs.evaluate(fit, systems["B"])
     low, high = score.interval
+    assert cells[cells.index("B") + 1] == f"{score.value:.4f}"  # on one page one number for one thing
     assert f"|{score.value:.4f}|{score.sd:.4f}|{low:.4f}|{high:.4f}|" in "|".join(cells)
 
 
