@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from consilience.data.standard_input import STANDARD_INPUT, standard_input_from
 from consilience.errors import UnsupportedRequest
 from consilience.inference.run_folder import ARRAYS, FIT_TEXT, fit_folder, holds_fit
 from consilience.output import STANDARD_OUTPUT, check_output, standard_output_for_files
+from consilience.standard_input import STANDARD_INPUT, standard_input_from
 
 # Arguments that name files to read; some may name public data in their place.
 _INPUTS = (

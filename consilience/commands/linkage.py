@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from consilience.commands.files import inputs_of
 from consilience.commands.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
-from consilience.data.standard_input import STANDARD_INPUT
 from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
 from consilience.printing import json_text, print_notes, rows_of, table_text, write_columns, write_csv
+from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition

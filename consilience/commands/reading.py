@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.commands.stopped_runs import keep_compiled_programs
-from consilience.data.standard_input import STANDARD_INPUT
 from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest, WrongKind
 from consilience.inference.run_folder import FIT_TEXT, fit_folder, holds_checkpoint, holds_fit
+from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import ClassMap
@@ -29,7 +29,14 @@ _READING_CONSTRAINTS = ("features",)
 
 
 def read_data(arguments: Arguments, *contracts: str) -> Any:
-    """Read the file, or load public data of that name, as one of the contracts that the model takes."""
+    """Read the file, or load public data of that name, as one of the contracts that the model takes.
+
+    Raises
+    ------
+    InputError : the file does not exist or cannot be used.
+    WrongKind : the public data are of another kind.
+    UnsupportedRequest : flags have no meaning for the data.
+    """
     from consilience import data
     from consilience.data.accept import choose_contract
 
@@ -65,7 +72,12 @@ def flags(names: Any) -> str:
 
 
 def is_public(source: str) -> bool:
-    """Return whether a name without a file is that of public data; complain when it is neither."""
+    """Return whether a name without a file is that of public data.
+
+    Raises
+    ------
+    InputError : it is neither.
+    """
     if source == STANDARD_INPUT or Path(source).exists():
         return False
     from consilience import data
@@ -78,7 +90,13 @@ def is_public(source: str) -> bool:
 
 
 def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
-    """Load the fit, and the class map where there is one."""
+    """Load the fit, and the class map where there is one.
+
+    Raises
+    ------
+    InvalidFit : the folder holds no fit, or a run that did not end.
+    WrongKind : public data hold no class map.
+    """
     folder, source = fit_folder(arguments.folder), getattr(arguments, "map", None)
     if not holds_fit(folder):
         if holds_checkpoint(folder):
@@ -154,7 +172,12 @@ _OF_VIEWS = {
 
 
 def refuse_views(arguments: Arguments, command: str) -> None:
-    """Say what serves in the place of a command for one truth of the items; views have several clusterings."""
+    """Say what serves in the place of a command for one truth of the items; views have several clusterings.
+
+    Raises
+    ------
+    UnsupportedRequest : the fit is of views.
+    """
     folder = fit_folder(arguments.folder)
     if contract_of(folder) == "Constraints":
         what = f"{folder} holds views of experts, several clusterings and not one truth"

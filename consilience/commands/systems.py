@@ -11,10 +11,10 @@ from consilience.commands.linkage import read_entities
 from consilience.commands.reading import flags, holds_records, is_public, load, refuse_views
 from consilience.commands.results import score_row, write_items
 from consilience.commands.stopped_runs import keep_compiled_programs
-from consilience.data.standard_input import STANDARD_INPUT
 from consilience.errors import UnsupportedRequest, WrongKind
 from consilience.inference.run_folder import fit_folder
 from consilience.printing import json_text, rows_of, table_text
+from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import Predictions

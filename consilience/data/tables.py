@@ -43,9 +43,9 @@ from typing import IO, Any
 import numpy as np
 
 from consilience.data.columns import Column
-from consilience.data.standard_input import kept_standard_input
 from consilience.errors import InputError, InputProblem, InputWarning, UnknownName
 from consilience.notes import Remedy
+from consilience.standard_input import kept_standard_input
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 KEPT_PER_KIND = 1000       # problem records kept for one kind; the rest is counted

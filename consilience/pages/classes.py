@@ -44,7 +44,12 @@ _MOST_REMEMBERED = 1 << 26
 def classes_page(
     fit: Fit, systems: Mapping[str, Any], *, metric: Any, risk: ClassMap | None, singletons: bool, **policies: str
 ) -> Page:
-    """Return the page of classes of items, and of chains of mentions; for the parameters see `report`."""
+    """Return the page of classes of items, and of chains of mentions; for the parameters see `report`.
+
+    Raises
+    ------
+    UnsupportedRequest : systems link records, or say something that the fit cannot score.
+    """
     if any(system.kind == PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("a partition of records is scored against a fit of records")
     systems, chains = split_systems(systems)

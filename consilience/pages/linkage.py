@@ -30,7 +30,12 @@ _BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
 def linkage_page(
     fit: Any, systems: Mapping[str, Any], *, metric: Any, risk: Any, singletons: bool, **policies: str
 ) -> Page:
-    """Return the page of linked records; for the parameters see `consilience.reporting.report`."""
+    """Return the page of linked records; for the parameters see `consilience.reporting.report`.
+
+    Raises
+    ------
+    UnsupportedRequest : systems are no partitions, or groups of classes are given.
+    """
     if risk is not None:
         raise UnsupportedRequest("risk= groups classes, and linked records have none")
     if any(system.kind != PARTITION.name for system in systems.values()):

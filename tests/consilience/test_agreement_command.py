@@ -1,6 +1,7 @@
 """`consilience agreement`: what it prints, writes and refuses."""
 
 import csv
+import functools
 import json
 
 import pytest
@@ -22,16 +23,8 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
-
-    def run(*words):
-        capsys.readouterr()
-        code = main(["agreement", *(str(word) for word in words)])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return run
+def run(run):
+    return functools.partial(run, "agreement")
 
 
 def test_the_grammar_knows_what_the_library_knows():
@@ -91,7 +84,7 @@ def test_flags_are_not_dropped_in_silence(file, run):
     assert "leave out --table" in run(file, "--table", "labels", "--budget", "100")[2]
 
 
-def test_nothing_to_compare(run, tmp_path):
+def test_agreement_without_two_annotations(run, tmp_path):
     (tmp_path / "alone.csv").write_text("item,annotator,label\na,x,p\nb,x,q\n")
     code, shown, _ = run(tmp_path / "alone.csv")
     assert code == ExitCode.success
@@ -172,5 +165,5 @@ def test_of_a_fit(file, run, tmp_path):
     assert run(tmp_path / "run", "--ordinal")[2].startswith("error: --ordinal has no meaning for a fit")
 
 
-def test_no_such_file(run):
+def test_a_file_that_is_not_there(run):
     assert run("nowhere.csv")[0] == ExitCode.error

@@ -211,11 +211,6 @@ def test_what_was_skipped_is_not_a_failure_and_is_shown():
 # ---- the command ----
 
 
-@pytest.fixture(autouse=True)
-def _no_compilation_cache(monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
-
-
 def test_the_command_prints_the_figures(capsys):
     assert main(["check", "normal-inverse-gamma", "--threshold", "-0.5", "--quiet", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -273,7 +268,7 @@ def test_long_checks_pass():
 
 
 @pytest.mark.slow
-def test_double_precision():
+def test_a_check_in_double_precision():
     with jax.enable_x64(True):
         assert cs.check("dirichlet", **QUICK).passed
 

@@ -20,13 +20,6 @@ from consilience.errors import DiagnosticWarning, NonFinite
 from consilience.models import MEMBERS, member
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _no_compilation_cache():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
-        yield
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Return a folder with a file of each kind, a fit of labels and one of rankings."""
@@ -43,20 +36,6 @@ def folder(tmp_path_factory):
 
 
 _LABELS = {"i1": ("cat", "cat", "cat"), "i2": ("cat", "dog", "cat"), "i3": ("owl", "cat", "dog"), "i4": ("cat", "cat")}
-
-
-@pytest.fixture
-def run(capsys):
-    """Return a function that runs the command and returns its exit code, output and errors."""
-
-    def run(*words):
-        capsys.readouterr()
-        code = main([str(word) for word in words])
-        shown = capsys.readouterr()
-        assert "Traceback" not in shown.err
-        return code, shown.out, shown.err
-
-    return run
 
 
 # ---- usage ----

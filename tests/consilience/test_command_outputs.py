@@ -28,7 +28,6 @@ def here(fitted, tmp_path, monkeypatch):
     """Go to a folder with files of each kind, a fit, and one of everything that may be at a path."""
     import shutil
 
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
     shutil.copytree(fitted / "run", tmp_path / "run")
     (tmp_path / "labels.csv").write_text(LABELS)
     (tmp_path / "system.csv").write_text("item,label\n" + "".join(f"i{i},0\n" for i in range(6)))
@@ -175,7 +174,7 @@ def test_a_table_of_the_folder_that_is_replaced_may_not_be_an_input(everything, 
     assert everything(here) == before
 
 
-def test_by_force_a_fit_is_written_beside_what_is_there(here):
+def test_by_force_the_command_writes_a_fit_beside_what_is_there(here):
     (here / "mine").mkdir()
     (here / "mine" / "labels.csv").write_text(LABELS)
     assert main("fit dirichlet mine/labels.csv -o mine --draws 20 --force".split()) == 0

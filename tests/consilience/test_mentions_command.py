@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from consilience.cli import ExitCode, main
+from consilience.cli import ExitCode
 
 ROWS = """\
 mention,coder,annotation,truth,document,start,end
@@ -21,21 +21,10 @@ m2,a1,DO(m1),DO(m1),d2,2,3
 """
 
 
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    """Return a function that runs the command in a folder with the file mentions.csv."""
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_mentions(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mentions.csv").write_text(ROWS)
-
-    def run(*words):
-        capsys.readouterr()
-        code = main(list(words))
-        shown = capsys.readouterr()
-        assert "Traceback" not in shown.err
-        return code, shown.out, shown.err
-
-    return run
 
 
 def test_mentions_are_fitted_and_looked_at(run, tmp_path):

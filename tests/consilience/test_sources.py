@@ -1,13 +1,10 @@
 """Anything in: frames, paths, columns, rows and standard input, wherever data, systems or groups are asked for."""
 
-import io
-import sys
-
 import pandas
 import pytest
 
 import consilience as cs
-from consilience.cli import ExitCode, main
+from consilience.cli import ExitCode
 from consilience.errors import InputError, UnsupportedRequest
 
 ANNOTATIONS = [
@@ -101,19 +98,10 @@ def test_a_text_file_has_a_group_for_each_class_of_the_fit(tmp_path):
 
 
 @pytest.fixture
-def piped(monkeypatch, capsys, tmp_path):
-    """Return a function that runs the command with a text as its standard input."""
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
+def piped(run, monkeypatch, tmp_path):
+    """Return a function that runs the command in a folder, with a text as its standard input."""
     monkeypatch.chdir(tmp_path)
-
-    def run(text, *words):
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        code = main(list(words))
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return run
+    return lambda text, *words: run(*words, piped=text)
 
 
 def csv(rows):
