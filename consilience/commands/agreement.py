@@ -9,16 +9,19 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from consilience.commands.files import write_csv
 from consilience.commands.reading import READING, flags, is_public, load, read_data, refuse_views
 from consilience.errors import InputWarning, UnsupportedRequest
 from consilience.inference.run_folder import holds_fit
-from consilience.printing import Rows, json_text, rows_of, table_text, write_csv
+from consilience.printing import json_text, rows_of, table_text
 
 Arguments = argparse.Namespace
 
 AGREEMENT_TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
 WEIGHTS = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_class", "exch")
 """Names of `consilience.evaluation.agreement`, which takes half a second to import."""
+
+_PLAN = ("budget", "width", "per_item")
 
 
 def agreement(arguments: Arguments) -> None:
@@ -55,10 +58,11 @@ def agreement(arguments: Arguments) -> None:
         values=arguments.values, ordinal=arguments.ordinal, level=arguments.level, duplicates=policy,
         first=arguments.first,
     )  # fmt: skip
-    rows = _agreement_rows(found, arguments)
-    plan = _agreement_plan(found, arguments)
-    if arguments.csv:
-        write_csv(rows, arguments.csv, force=arguments.force)
+    table = found.tabulate(arguments.table or "schemes")
+    rows = rows_of(table)
+    asked = {name: getattr(arguments, name) for name in _PLAN}
+    plan = None if all(value is None for value in asked.values()) else found.plan(**asked)
+    write_csv(table, arguments)
     if arguments.output:
         from consilience.reporting import report as write
 
@@ -75,15 +79,6 @@ def agreement(arguments: Arguments) -> None:
         print(line)
     if arguments.output:
         print(f"\nwritten  {arguments.output}")
-
-
-def _agreement_rows(found: Any, arguments: Arguments) -> Rows:
-    return rows_of(found.tabulate(arguments.table or "schemes"))
-
-
-def _agreement_plan(found: Any, arguments: Arguments) -> Any:
-    asked = {name: getattr(arguments, name) for name in ("budget", "width", "per_item")}
-    return None if all(value is None for value in asked.values()) else found.plan(**asked)
 
 
 def _nested(record: Any) -> dict[str, Any]:
@@ -103,13 +98,13 @@ def _require_sense(arguments: Arguments) -> None:
         raise UnsupportedRequest(
             f"--table {arguments.table} has intervals for these annotators only; leave out --annotators random"
         )
-    if arguments.table and any(getattr(arguments, name) is not None for name in ("budget", "width", "per_item")):
+    if arguments.table and any(getattr(arguments, name) is not None for name in _PLAN):
         raise UnsupportedRequest("a plan stands under the summary; leave out --table")
 
 
 def _agreement_of_fit(arguments: Arguments) -> None:
     """Print the agreement that a fit implies."""
-    taken = ("table", "annotators", "first", "values", "ordinal", "budget", "width", "per_item", "output", *READING)
+    taken = ("table", "annotators", "first", "values", "ordinal", *_PLAN, "output", *READING)
     if unfit := [name for name in taken if getattr(arguments, name)]:
         named = flags(name.replace("_", "-") for name in unfit)
         raise UnsupportedRequest(f"{named} has no meaning for a fit; give the table of annotations")
@@ -119,6 +114,5 @@ def _agreement_of_fit(arguments: Arguments) -> None:
     from consilience.evaluation.agreement import agreement as measure
 
     found = measure(fitted, arguments.weights or "annotations_m1", level=arguments.level)
-    if arguments.csv:
-        write_csv(rows_of(found.table), arguments.csv, force=arguments.force)
+    write_csv(found.table, arguments)
     print(json_text(found.row()) if arguments.json else found)

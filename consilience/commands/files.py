@@ -9,10 +9,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from consilience.errors import UnsupportedRequest
 from consilience.inference.run_folder import ARRAYS, FIT_TEXT, fit_folder, holds_fit
 from consilience.output import STANDARD_OUTPUT, check_output, standard_output_for_files
+from consilience.printing import write_columns
 from consilience.standard_input import STANDARD_INPUT, standard_input_from
 
 # Arguments that name files to read; some may name public data in their place.
@@ -39,6 +41,12 @@ def _named(arguments: argparse.Namespace) -> list[str]:
 def _files_of_fit(folder: Path) -> list[Path]:
     """Return the files of a fit; the pages and tables beside them are none of them."""
     return [file for file in folder.iterdir() if file.name == FIT_TEXT or ARRAYS.fullmatch(file.name)]
+
+
+def write_csv(table: Any, arguments: argparse.Namespace) -> None:
+    """Write columns, or a data frame, to the CSV file that is asked for, if one is."""
+    if arguments.csv:
+        write_columns(table, arguments.csv, force=arguments.force)
 
 
 @contextlib.contextmanager

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Any
 from consilience import models as registry
 from consilience.commands.files import inputs_of
 from consilience.commands.reading import READING, flags, is_public, read_data
-from consilience.commands.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
+from consilience.commands.stopped_runs import (
+    after_run,
+    keep_compiled_programs,
+    kept_checkpoint,
+    refuse_unfinished,
+    stoppable,
+)
 from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.output import is_input
-from consilience.printing import json_text, print_notes, rows_of
+from consilience.printing import counted, json_text, print_notes, rows_of
 
 if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
 
 Arguments = argparse.Namespace
 
-_POOR, _INTERRUPTED = 3, 130
+_POOR = 3
 
 
 def fit(arguments: Arguments) -> int:
@@ -47,13 +53,9 @@ def fit(arguments: Arguments) -> int:
     options = _typed(registry.member(arguments.model), given) if given and not is_public(arguments.file) else None
     content = read_data(arguments, *takes)
     import consilience as cs
-    from consilience.inference.checkpoints import Checkpoint
 
     options = _typed(registry.member(arguments.model), given) if options is None else options
-    # Kept until the fit is saved: a kill in between must not lose a complete run.
-    checkpoint = Checkpoint(target / CHECKPOINT, resume=arguments.resume, keep=True)
-    if arguments.force:
-        checkpoint.remove()
+    checkpoint = kept_checkpoint(target, resume=arguments.resume, force=arguments.force)
     _provide_devices(arguments.devices)
     with _precision(arguments.x64), stoppable(target, arguments.words):
         fitted = cs.fit(
@@ -62,18 +64,12 @@ def fit(arguments: Arguments) -> int:
             devices=arguments.devices, time_limit=arguments.time_limit, checkpoint=checkpoint,
             progress=False if arguments.quiet else None, **options,
         )  # fmt: skip
-    by_hand = "keyboard" in fitted.message
-    go_on = command_to_go_on(arguments.words) if fitted.result == "interrupted" else None
-    if fitted.is_empty:
-        if by_hand:
-            raise KeyboardInterrupt(f"go on with: {go_on}")
-        remedy = f"go on with: {go_on}" if go_on else fitted.message
-        raise UnsupportedRequest(f"the run ended before the first draw, and no fit was written; {remedy}")
+    go_on, code = after_run(fitted, arguments.words)
     fitted.save(target, force=arguments.force)
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
     _print_fit(fitted, target, arguments, go_on)
-    return _INTERRUPTED if by_hand else 0
+    return code
 
 
 def _run_folder(arguments: Arguments) -> Path:
@@ -125,7 +121,7 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
         print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described, **resume}))
         return
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
-    print(f"read     {arguments.file}: {', '.join(_counted(size, name) for name, size in sizes.items())}")
+    print(f"read     {arguments.file}: {', '.join(counted(size, name) for name, size in sizes.items())}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")
     ended = " (every step was run)" if fitted.result == "max_steps" and fitted.elbo is None else ""
@@ -144,11 +140,6 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     if go_on is not None:
         print(f"resume   {go_on}")
     print(f"\nnext     consilience {fitted.data.command} {target}\n         consilience report {target} -o report.html")
-
-
-def _counted(size: int, plural: str) -> str:
-    singular = plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
-    return f"{size:,} {singular if size == 1 else plural}"
 
 
 def check(arguments: Arguments) -> int:

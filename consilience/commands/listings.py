@@ -30,16 +30,12 @@ def models(arguments: Arguments) -> None:
     members = [registry.member(name) for name in registry.names()]
     rows = [
         {
-            "name": one.name, "data": ", ".join(_contracts(one)), "methods": ", ".join(one.methods),
-            "title": one.title,
+            "name": one.name, "data": ", ".join(contract.__name__ for contract in one.takes),
+            "methods": ", ".join(one.methods), "title": one.title,
         }
         for one in members
     ]  # fmt: skip
     print(json_text(rows) if arguments.json else _wide_text(rows, "consilience models NAME describes one"))
-
-
-def _contracts(member: Model) -> list[str]:
-    return [contract.__name__ for contract in member.takes]
 
 
 def _wide_text(rows: Rows, hint: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from consilience.commands.files import write_csv
 from consilience.commands.reading import load, refuse_views
 from consilience.errors import UnsupportedRequest
-from consilience.printing import Columns, columns_of, json_text, rows_of, table_text, write_columns
+from consilience.printing import Columns, columns_of, json_text, rows_of, table_text
 
 Arguments = argparse.Namespace
 
@@ -21,12 +22,12 @@ def table(arguments: Arguments) -> None:
     name = arguments.name or next(iter(fitted.member.table_names))
     columns = fitted.table_columns(name)
     columns = columns if arguments.view is None else _of_view(columns, name, arguments.view)
-    write_items(columns, arguments)
-    _print_table(columns, arguments)
+    _show(columns, arguments)
 
 
-def _print_table(columns: Columns, arguments: Arguments) -> None:
-    """Print the first rows of a table, or all of it as JSON."""
+def _show(columns: Columns, arguments: Arguments) -> None:
+    """Print the first rows of a table, or all of it as JSON, and write it where that is asked for."""
+    write_csv(columns, arguments)
     print(json_text(rows_of(columns)) if arguments.json else table_text(columns, hint="use --json or --csv FILE"))
 
 
@@ -49,7 +50,7 @@ def certainty(arguments: Arguments) -> None:
 
     score = measure(fitted, top=arguments.top, classes_to=risk, by=arguments.by, exact=arguments.exact)
     items = score.table_columns
-    write_items(items, arguments)
+    write_csv(items, arguments)
     summary = {**score_row(score), "below_0.99": int((score.items < 0.99).sum())}
     summary["below_0.9"] = int((score.items < 0.9).sum())
     if arguments.json:
@@ -74,8 +75,7 @@ def next_labels(arguments: Arguments) -> None:
     from consilience.evaluation.another_label import next_labels as rank
 
     columns = columns_of(rank(fitted, limit=arguments.limit))
-    write_items(columns, arguments)
-    _print_table(columns, arguments)
+    _show(columns, arguments)
 
 
 def predict(arguments: Arguments) -> None:
@@ -95,17 +95,10 @@ def predict(arguments: Arguments) -> None:
         raise UnsupportedRequest(f"'{fitted.member.name}' predicts nothing from features; a fit of constraints does")
     choice = {"rule": arguments.rule, "all_views": arguments.all_views}
     columns = columns_of(fitted.measure("predict", arguments.features, **choice))
-    write_items(columns, arguments)
-    _print_table(columns, arguments)
+    _show(columns, arguments)
 
 
 def score_row(score: Any) -> dict[str, Any]:
     """Return a score as a row, its interval in one place too."""
     row = score.row()
     return {**row, "interval": [row["lower"], row["upper"]]}
-
-
-def write_items(items: Columns, arguments: Arguments) -> None:
-    """Write a table to the CSV file that is asked for, if one is."""
-    if arguments.csv:
-        write_columns(items, arguments.csv, force=arguments.force)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.commands.coreference import are_chains, read_key
+from consilience.commands.files import write_csv
 from consilience.commands.linkage import read_entities
 from consilience.commands.reading import flags, holds_records, is_public, load, refuse_views
-from consilience.commands.results import score_row, write_items
+from consilience.commands.results import score_row
 from consilience.commands.stopped_runs import keep_compiled_programs
 from consilience.errors import UnsupportedRequest, WrongKind
 from consilience.inference.run_folder import fit_folder
@@ -43,7 +44,7 @@ def evaluate(arguments: Arguments) -> None:
             groups += [{"system": name, "metric": metric, **row} for row in own]
             column = metric if len(systems) == 1 else f"{name} {metric}"
             items |= {score.unit: score.table_columns[score.unit], column: score.items}
-    write_items(items, arguments)
+    write_csv(items, arguments)
     if arguments.json:
         print(json_text(rows))
         return

@@ -27,6 +27,7 @@ from consilience.pages import Page, Section
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import ambiguity_sections, chain_score_sections, split_systems
 from consilience.pages.crowd import annotator_sections, next_label_sections
+from consilience.printing import counted
 
 # The table of least certain items, and how many classes it names for each.
 _LEAST_CERTAIN, _LEADING = 25, 3
@@ -239,10 +240,10 @@ def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str,
         )
     else:
         why = (
-            f"The truth of {_below(top, 0.99):,} of {_count(truth.num_units, 'item')} is not certain (certainty below "
-            "0.99), so the score of a system changes from one draw of the truth to the next: “sd from truth”. Another "
-            f"{_count(comparison.num_items, 'item')} would also have given other scores: “sd from items” (Bayesian "
-            "bootstrap)."
+            f"The truth of {_below(top, 0.99):,} of {counted(truth.num_units, 'items')} is not certain (certainty "
+            "below 0.99), so the score of a system changes from one draw of the truth to the next: “sd from truth”. "
+            f"Another {counted(comparison.num_items, 'items')} would also have given other scores: “sd from items” "
+            "(Bayesian bootstrap)."
         )
     read = ""
     if len(comparison.systems) > 1:
@@ -254,10 +255,6 @@ def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str,
     if comparison.points is not None:
         read += "The cross is what standard practice would report: one aggregated truth, taken as if it were known."
     return why, read
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _certainty_section(truth: Any, certainties: list[Score]) -> Section:
@@ -279,7 +276,7 @@ def _trust(best: Score, truth: Truth) -> str:
         )
     return (
         "The certainty of an item is the share of draws of the truth that agree on its most plausible class (or set of "
-        f"classes). It is {best.value:.4f} on average; {_below(best, 0.99):,} of {_count(truth.num_units, 'item')} "
+        f"classes). It is {best.value:.4f} on average; {_below(best, 0.99):,} of {counted(truth.num_units, 'items')} "
         f"are below 0.99 and {_below(best, 0.9):,} below 0.9. It is not a score to be maximised: it rises with the "
         "reliability that one grants to the annotators."
     ) + (
@@ -418,7 +415,7 @@ def _agreement_parts(fit: Fit, truth: Truth, top: Score) -> list[Section]:
         return []
     words = (
         f"Leave-one-out agreement is how often an annotator names the class that the other annotators of the item put "
-        f"first. It is {left_out.value:.4f} on average over {_count(several, 'item')} with two annotators or more."
+        f"first. It is {left_out.value:.4f} on average over {counted(several, 'items')} with two annotators or more."
     )
     blocks: list[Any] = [words]
     if truth.num_draws > 1:

@@ -31,3 +31,27 @@ def run(capsys, monkeypatch):
         return code, shown.out, shown.err
 
     return run
+
+
+@pytest.fixture
+def printed(run):
+    """Return a function that runs the command, which is to succeed, and returns what it prints."""
+
+    def printed(*words, may_be_poor=False):
+        code, shown, errors = run(*words)
+        assert code == 0 or (may_be_poor and code == 3), errors
+        return shown
+
+    return printed
+
+
+@pytest.fixture
+def refused(run):
+    """Return a function that runs the command, which is to refuse, and returns its errors."""
+
+    def refused(*words):
+        code, _, errors = run(*words)
+        assert code == 1
+        return errors
+
+    return refused

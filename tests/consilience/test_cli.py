@@ -589,22 +589,20 @@ def test_json_knows_no_nan():
 
 
 def test_csv_leaves_unknown_numbers_empty(tmp_path):
-    from consilience.printing import write_csv
+    from consilience.printing import write_columns
 
-    write_csv([{"item": "a,b", "x": 0.1}, {"item": "c", "x": float("nan")}], tmp_path / "t.csv")
+    write_columns(pandas.DataFrame({"item": ["a,b", "c"], "x": [0.1, float("nan")]}), tmp_path / "t.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "t.csv").read_text())))
     assert rows == [["item", "x"], ["a,b", "0.1"], ["c", ""]]
 
 
-def test_columns_are_written_as_rows_are(tmp_path, monkeypatch):
-    import pandas
-
+def test_columns_are_written_part_by_part(tmp_path, monkeypatch):
     from consilience import printing
 
     values = {"item": ["a,b", 'c"d', "é"], "x": [0.1, np.nan, np.inf], "n": [1, 2, 3], "known": [True, False, True]}
     frame = pandas.DataFrame({**values, "y": [0.5, 1e-30, 2], "other": np.array(["a", None, 1.5], object)})
     monkeypatch.setattr(printing, "_ROWS", 2)
-    printing.write_csv(printing.rows_of(frame), tmp_path / "rows.csv")
-    printing.write_columns({name: frame[name].to_numpy() for name in frame}, tmp_path / "frame.csv")
-    assert (tmp_path / "frame.csv").read_bytes() == (tmp_path / "rows.csv").read_bytes()
-    assert b'"c""d"' in (tmp_path / "frame.csv").read_bytes()
+    printing.write_columns({name: frame[name].to_numpy() for name in frame}, tmp_path / "columns.csv")
+    printing.write_columns(frame, tmp_path / "frame.csv")
+    expected = 'item,x,n,known,y,other\r\n"a,b",0.1,1,True,0.5,a\r\n"c""d",,2,False,1e-30,\r\né,,3,True,2.0,1.5\r\n'
+    assert (tmp_path / "columns.csv").read_bytes() == (tmp_path / "frame.csv").read_bytes() == expected.encode()
