@@ -62,6 +62,10 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _listed(text: str) -> list[str]:
+    return text.split(",")
+
+
 # ---- the flags of each command ----
 
 _TIME_LIMIT_HELP = (
@@ -86,14 +90,14 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "unknown": {"choices": ("drop", "error"), "help": "rows outside the closed list of labels (error)"},
     "antecedents": {"choices": ("drop", "error", "strict"), "help": "labels that point to no other mention (error)"},
     "layout": {"choices": ("long", "wide", "counts"), "help": "of a file of annotations (long)"},
-    "labels": {"type": lambda text: text.split(","), "metavar": "A,B,…", "help": "the closed list of labels, classes"},
+    "labels": {"type": _listed, "metavar": "A,B,…", "help": "the closed list of labels, classes"},
     "classes": {"metavar": "FILE", "help": "the same from a text file, one a line"},
     "columns": {},
     "id": {"metavar": "COLUMN", "help": "of records: that names each (id, record_id or rec_id)"},
     "entity": {"metavar": "COLUMN", "help": "of records: the known entity, for evaluation"},
-    "fields": {"type": lambda text: text.split(","), "metavar": "A,B,…", "help": "of records: the columns to compare"},
+    "fields": {"type": _listed, "metavar": "A,B,…", "help": "of records: the columns to compare"},
     "features": {"metavar": "FILE", "help": "of constraints: a table of the items, described by numbers"},
-    "missing-values": {"type": lambda text: text.split(","), "metavar": "NA,…", "help": "texts for a missing value"},
+    "missing-values": {"type": _listed, "metavar": "NA,…", "help": "texts for a missing value"},
     "output": {"metavar": "RUN", "required": True, "help": "new folder for the fit"},
     "force": {"action": "store_true", "help": "replace an earlier fit in that folder, or write beside what is in it"},
     "resume": {"action": "store_true", "help": "go on with the interrupted run in that folder"},
@@ -205,10 +209,6 @@ def _build_score(sub: argparse.ArgumentParser) -> None:
     _add_csv(sub, "the table of documents, or of scores,")
 
 
-def _listed(text: str) -> list[str]:
-    return text.split(",")
-
-
 def _typed_fields(text: str) -> list[str] | dict[str, str]:
     """Read a,b:date,… as names, or as types by name where one is given."""
     parts = [part.strip().partition(":") for part in text.split(",") if part.strip()]
@@ -252,7 +252,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     model.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
     line = "draws of partitions; of gibbs and nuts, of each of 4 chains (1000)"
     model.add_argument("--draws", type=int, default=1000, metavar="N", help=line)
-    model.add_argument("--seed", type=_seed, default=0, metavar="N", help="the same seed gives the same numbers (0)")
+    model.add_argument("--seed", **_FIT_FLAGS["seed"])
 
     written = sub.add_argument_group("what is written")
     line = "new folder for tables, report and fit"
@@ -260,7 +260,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     written.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
     line = "go on with the run in that folder, of gibbs or nuts, that was interrupted or killed"
     written.add_argument("--resume", action="store_true", help=line)
-    written.add_argument("--quiet", action="store_true", help="no progress bar")
+    written.add_argument("--quiet", **_FIT_FLAGS["quiet"])
     _add_json(written)
 
 
@@ -403,7 +403,7 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
 def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("predictions", nargs="+", metavar="FILE", help="predictions, one file a system")
-    sub.add_argument("--names", type=lambda text: text.split(","), metavar="A,B,…", help="of the systems")
+    sub.add_argument("--names", type=_listed, metavar="A,B,…", help="of the systems")
     sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
     _add_exact(sub)
