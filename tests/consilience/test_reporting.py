@@ -19,8 +19,9 @@ from consilience.models import dirichlet
 from consilience.models.posterior import Draws
 from consilience.models.truth import PlausibilityDraws
 from consilience.models.truth.classes import OtherMass
+from consilience.models.truth.truth import KINDS
 from consilience.pages import Code, Section, run, write_page
-from consilience.reporting import report
+from consilience.reporting import PAGES, report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
 AGREEMENT_PARTS = ["Agreement", "Agreement by label", "Annotators", "As annotations arrived", "Corrected for chance",
@@ -129,6 +130,10 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path):
     low, high = score.interval
     assert cells[cells.index("B") + 1] == f"{score.value:.4f}"  # on one page one number for one thing
     assert f"|{score.value:.4f}|{score.sd:.4f}|{low:.4f}|{high:.4f}|" in "|".join(cells)
+
+
+def test_every_kind_of_truth_has_a_page():
+    assert set(PAGES) == {kind.name for kind in KINDS}
 
 
 def test_the_same_fit_gives_the_same_bytes(fit, tmp_path):
