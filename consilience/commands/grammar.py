@@ -157,13 +157,9 @@ def _add_run(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("folder", metavar="RUN", help="folder that `consilience fit` wrote")
 
 
-def _add_metric(sub: argparse.ArgumentParser) -> None:
+def _add_scoring(sub: argparse.ArgumentParser) -> None:
     line = "top-1, top-3, set-2, ao-3, …; of chains conll, muc, …; of records pairwise-f1, b3-f1, …"
     sub.add_argument("--metric", action="append", metavar="NAME", help=line)
-
-
-def _add_scoring(sub: argparse.ArgumentParser) -> None:
-    _add_metric(sub)
     line = "items, or records, without a prediction (error)"
     sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
     line = "classes, or records, that the data lack (error)"
@@ -182,9 +178,9 @@ def _add_map(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--map", metavar="FILE", help="groups of classes, such as risk: a file or the name of public data")
 
 
-def _add_singletons(sub: argparse.ArgumentParser, default: str | None) -> None:
+def _add_singletons(sub: argparse.ArgumentParser) -> None:
     line = "entities of one mention, in key and response (include)"
-    sub.add_argument("--singletons", choices=("include", "exclude"), default=default, help=line)
+    sub.add_argument("--singletons", choices=("include", "exclude"), help=line)
 
 
 def _build_chains(sub: argparse.ArgumentParser) -> None:
@@ -202,7 +198,7 @@ def _build_score(sub: argparse.ArgumentParser) -> None:
         line = f"the {name}: a CoNLL file or a folder of them"
         line += ", or public data" if name == "key" else ""
         sub.add_argument(name, metavar=name.upper(), help=f"{line}; or a table of records with their entities")
-    _add_singletons(sub, None)
+    _add_singletons(sub)
     _add_columns(sub)
     sub.add_argument("--documents", action="store_true", help="the F of every document")
     _add_json(sub)
@@ -394,7 +390,7 @@ def _build_evaluate(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--predictions", nargs="+", required=True, metavar="FILE", help="one file a system")
     _add_scoring(sub)
     _add_exact(sub)
-    _add_singletons(sub, None)
+    _add_singletons(sub)
     _add_map(sub)
     _add_json(sub)
     _add_csv(sub)
@@ -407,7 +403,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
     _add_exact(sub)
-    _add_singletons(sub, None)
+    _add_singletons(sub)
     _add_json(sub)
 
 
@@ -416,7 +412,7 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
     _add_scoring(sub)
     _add_map(sub)
-    _add_singletons(sub, None)
+    _add_singletons(sub)
     sub.add_argument("--title", help="of the page")
     _add_page(sub, "the page (report.html)", default="report.html")
     _add_force(sub)

@@ -200,7 +200,7 @@ def read_entities(source: str, arguments: argparse.Namespace) -> Partition:
     """Read which records a system says are of one entity, as the flags of scoring have it."""
     from consilience.data import read_partition
 
-    return read_partition(source, columns=arguments.columns, missing=getattr(arguments, "missing", "error"))
+    return read_partition(source, columns=arguments.columns, missing=arguments.missing)
 
 
 def score(arguments: argparse.Namespace) -> None:

@@ -30,8 +30,10 @@ def evaluate(arguments: Arguments) -> None:
     systems = _systems(arguments)
     fitted, risk = load(arguments)
     from consilience.evaluation.adjustment import evaluate as score_predictions
+    from consilience.models.truth.truth import KINDS
 
-    metrics = arguments.metric or [_default_metric(arguments)]
+    default = {kind.name: kind.metric for kind in KINDS}
+    metrics = arguments.metric or [default[next(iter(systems.values())).kind]]
     rows, groups = [], []
     items: dict[str, Any] = {}
     for name, predictions in systems.items():
@@ -71,10 +73,10 @@ def compare(arguments: Arguments) -> None:
     fitted, _ = load(arguments)
     from consilience.evaluation.comparison import compare as rank
 
-    metrics = arguments.metric or [_default_metric(arguments)]
-    if len(metrics) > 1:
+    metric, *others = arguments.metric or [None]
+    if others:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
-    comparison = rank(fitted, systems, metrics[0], seed=arguments.seed, exact=arguments.exact, **policies)
+    comparison = rank(fitted, systems, metric, seed=arguments.seed, exact=arguments.exact, **policies)
     leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
     if arguments.json:
         print(json_text({"leaderboard": leaderboard, "pairs": pairs}))
@@ -104,11 +106,7 @@ def _kind(arguments: Arguments) -> str:
     """Return of what the predictions are: records where the fit is of records, chains, or items."""
     if holds_records(fit_folder(arguments.folder)):
         return "records"
-    return "chains" if are_chains(arguments.predictions, getattr(arguments, "metric", None) or ()) else "items"
-
-
-def _default_metric(arguments: Arguments) -> str:
-    return {"records": "pairwise-f1", "chains": "conll", "items": "top-1"}[_kind(arguments)]
+    return "chains" if are_chains(arguments.predictions, arguments.metric or ()) else "items"
 
 
 def _policies(arguments: Arguments) -> dict[str, Any]:
@@ -164,8 +162,7 @@ def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictio
     from consilience import data
 
     if not is_public(source):
-        missing = getattr(arguments, "missing", "error")
-        system = data.read_predictions(source, columns=arguments.columns, missing=missing)
+        system = data.read_predictions(source, columns=arguments.columns, missing=arguments.missing)
         return [(_called(source), system)]
     loaded = data.load(source) if "Predictions" in data.describe(source).contract else None
     if loaded is None:
