@@ -63,8 +63,7 @@ def classes_page(
     if systems:
         parts.append(_scores_section(found.scores, found.metrics, truth))
     if risk is not None:
-        by_group = {name: scores[found.metrics[0].name] for name, scores in found.scores.items()}
-        parts.append(_risk_section(truth, risk, found.top, by_group))
+        parts.append(_risk_section(truth, risk, found.top, found.by_group))
     if chains:
         names = [metric] if isinstance(metric, (str, Metric)) else metric or ()
         parts += chain_score_sections(fit, chains, [str(name) for name in names], singletons=singletons)
@@ -113,7 +112,15 @@ class _Found:
     def scores(self) -> dict[str, dict[str, Score]]:
         """All metrics of each system."""
         return {
-            name: evaluate(self.truth, system, self.metrics, by=self.risk, **self.policies)
+            name: evaluate(self.truth, system, self.metrics, **self.policies)
+            for name, system in self.systems.items()
+        }
+
+    @property
+    def by_group(self) -> dict[str, Score]:
+        """The first metric of each system by group: from draws, so that nothing else of these is for the page."""
+        return {
+            name: evaluate(self.truth, system, self.metrics[0], by=self.risk, **self.policies)
             for name, system in self.systems.items()
         }
 

@@ -115,9 +115,10 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     assert page.text["em"] == ["three"]
 
 
-def test_report_prints_the_numbers_of_the_library(fit, tmp_path):
+@pytest.mark.parametrize("risk", [None, {"class": ["_u", EVIL, "v"], "group": [0, 1, 1]}])
+def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     systems = {"A": predictions(fit), "B": predictions(fit, 1)}
-    page = checked(report(fit, systems, path=tmp_path / "report.html"))
+    page = checked(report(fit, systems, path=tmp_path / "report.html", risk=risk))
     cells = page.text["td"]
     for row in cs.compare(fit, systems).table.itertuples():
         at = cells.index(row.system)
