@@ -56,7 +56,7 @@ def sweep(
     member = as_member(model, None)
     data, rows = as_contract(data, *member.takes, whose=f"'{member.name}'"), []
     for value in reliability:
-        fitted = fit(member, data, reliability=value, **settings)
+        fitted = fit(model, data, reliability=value, **settings)
         risk, systems = as_class_map(fitted, risk), as_systems(fitted, systems) if systems else {}  # read once
         scores = [("", score) for score in certainty(fitted, top=list(top), exact=False).values()]
         if exact:
