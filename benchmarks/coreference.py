@@ -34,7 +34,7 @@ from benchmarks.official_scorer import (
 )
 from benchmarks.recording import Recording
 from benchmarks.speed import last_line
-from consilience.coreference_commands import read_key
+from consilience.commands.coreference import read_key
 from consilience.data.conll import Chains, read_conll
 from consilience.data.conll_writer import write_conll
 from consilience.errors import InputWarning, UnsupportedRequest

@@ -66,7 +66,7 @@ def _measure(path: str, likelihood: str) -> dict[str, Any]:
 
 def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:
     import consilience as cs
-    from consilience.linkage_page import calibration_table
+    from consilience.pages.linkage import calibration_table
 
     posterior, count = made["fit"].posterior, made["count"]
     scores = cs.score_partition(made["estimate"], entity)

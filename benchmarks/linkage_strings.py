@@ -186,7 +186,7 @@ def _share_found(pairs: Any, entity: np.ndarray) -> float:
 
 
 def _calibration(pairs: tuple[np.ndarray, np.ndarray, np.ndarray], entity: np.ndarray) -> list[dict[str, Any]]:
-    from consilience.linkage_page import calibration_table
+    from consilience.pages.linkage import calibration_table
 
     return calibration_table(types.SimpleNamespace(pairs=lambda: pairs), entity).to_dict("records")  # type: ignore[arg-type]
 

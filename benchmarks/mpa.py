@@ -28,7 +28,7 @@ import consilience as cs
 from benchmarks.annotators import probabilities
 from benchmarks.mpa_coverage import SILVER, SYSTEM, calibration, coverage, coverage_means
 from benchmarks.recording import Recording
-from consilience.coreference_commands import read_key
+from consilience.commands.coreference import read_key
 from consilience.data import Annotations, Mentions
 from consilience.data.conll import Chains
 from consilience.evaluation.chains import CONLL, conll, score

@@ -58,7 +58,6 @@ from consilience.evaluation.leave_one_out import annotator_agreement as annotato
 from consilience.evaluation.rank_overlap import annotator_overlap as annotator_overlap
 from consilience.sweeping import sweep as sweep
 from consilience.checking import Check as Check
-from consilience.checking import check as check
 from consilience.reporting import report as report
 from consilience.inference.checkpoints import Checkpoint
 from consilience.models.interface import Model
@@ -692,7 +691,297 @@ def fit(
     progress: Progress = ...,
 ) -> Any: ...
 
-def link(sources: 'Any', *, id: 'str | None' = None, fields: 'Sequence[str] | Mapping[str, str] | None' = None, similar: 'Mapping[str, str] | None' = None, entity: 'str | None' = None, missing_values: 'Sequence[str]' = (), pairs: 'Any' = None, priors: 'Any' = None, method: 'str' = 'auto', draws: 'int' = 1000, seed: 'int' = 0, **options: 'Any') -> BlockLinkageFit: ...
+def link(
+    sources: 'Any',
+    *,
+    id: 'str | None' = None,
+    fields: 'Sequence[str] | Mapping[str, str] | None' = None,
+    similar: 'Mapping[str, str] | None' = None,
+    entity: 'str | None' = None,
+    missing_values: 'Sequence[str]' = (),
+    pairs: 'Any' = None,
+    priors: 'Any' = None,
+    method: 'str' = 'auto',
+    draws: 'int' = 1000,
+    seed: 'int' = 0,
+    chains: int = ...,
+    warmup: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    progress: Progress = ...,
+    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    restriction: Literal['none', 'across', 'within'] = ...,
+    threshold: float = ...,
+    largest: int = ...,
+    wide: float = ...,
+) -> BlockLinkageFit: ...
+
+@overload
+def check(
+    model: Literal['dirichlet'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    reliability: float = ...,
+    alpha: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['normal-inverse-gamma'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    threshold: float,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['majority-vote'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    gold: Literal['ignore', 'use'] = ...,
+    uncertainty: Literal['ties', 'shares'] = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['dawid-skene'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    gold: Literal['ignore', 'use'] = ...,
+    diagonal: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['mace'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    gold: Literal['ignore', 'use'] = ...,
+    candidates: Literal['closed', 'observed'] = ...,
+    restarts: int = ...,
+    smoothing: float = ...,
+    guess_count: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['mpa'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    candidates: Literal['observed', 'closed'] = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    hyperparameters: Literal['fixed', 'learned'] = ...,
+    decisions: Literal['separate', 'joint'] = ...,
+    author: Literal[0, 1] = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['irn'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    weights: Literal['equation-14', 'published-code'] = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['prirn'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    reliability: float = ...,
+    weights: Literal['equation-14', 'published-code'] = ...,
+    alpha: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['plackett-luce'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    reliability: float = ...,
+    tempering: Literal['likelihood', 'power'] = ...,
+    alpha_split: float = ...,
+    alpha: float = ...,
+    alpha_other: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['block-linkage'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    restriction: Literal['none', 'across', 'within'] = ...,
+    threshold: float = ...,
+    largest: int = ...,
+    wide: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['dirichlet-entity'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    support: Literal['anchored', 'dense'] = ...,
+    num_entities: int = ...,
+    start: Literal['records', 'random'] = ...,
+    agree: int = ...,
+    concentration: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['hit-miss'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    prior: Literal['labels', 'partitions', 'entities'] = ...,
+    moves: Literal['blocks', 'split-merge'] = ...,
+    restriction: Literal['none', 'across', 'within'] = ...,
+    threshold: float = ...,
+    largest: int = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['expert-views'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    clusters: int,
+    views: int = ...,
+    restarts: int = ...,
+    responsibilities: Literal['free', 'tied'] = ...,
+    bound: Literal['tilted', 'jensen'] = ...,
+    experts: Literal['two-coin', 'symmetric', 'per-view', 'spammer'] = ...,
+    cluster: Literal['exact', 'pair', 'enumerate'] = ...,
+    standardize: Literal[0, 1] = ...,
+    concentration: float = ...,
+    weight_scale: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: str | Model,
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    **settings: Any,
+) -> Check: ...
 
 @overload
 def certainty(
@@ -700,7 +989,7 @@ def certainty(
     top: int = 1,
     *,
     of: Any = None,
-    classes_to: ClassMap | None = None,
+    classes_to: ClassMap | Source | None = None,
     by: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> Score: ...
@@ -711,7 +1000,7 @@ def certainty(
     top: Sequence[int],
     *,
     of: Any = None,
-    classes_to: ClassMap | None = None,
+    classes_to: ClassMap | Source | None = None,
     by: Literal['top', 'sum'] = 'top',
     exact: bool | None = None,
 ) -> dict[int, Score]: ...
@@ -722,7 +1011,7 @@ def evaluate(
     predictions: Any,
     metric: str | Metric | None = None,
     *,
-    by: ClassMap | None = None,
+    by: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,
@@ -735,7 +1024,7 @@ def evaluate(
     predictions: Any,
     metric: Sequence[str | Metric],
     *,
-    by: ClassMap | None = None,
+    by: ClassMap | Source | None = None,
     missing: Literal['error', 'drop'] = 'error',
     unknown: Literal['error', 'drop'] = 'error',
     singletons: bool = True,

@@ -28,7 +28,7 @@ import jax
 import numpy as np
 
 from consilience.arrays import Key
-from consilience.data.contract import Contract
+from consilience.data.accept import as_contract
 from consilience.errors import DiagnosticWarning, UnsupportedRequest
 from consilience.evaluation.calibration import (
     joint_distribution_test,
@@ -47,8 +47,8 @@ from consilience.models.sites import Resolved
 from consilience.models.truth import Ranked
 from consilience.models.truth.truth import Mass
 from consilience.printing import rows_of, table_text
-from consilience.replications import Replications, replications_of
-from consilience.scores_of_density import NoScores, scores_of
+from consilience.replications import Replications, Skipped, replications_of
+from consilience.scores_of_density import scores_of
 
 _GENERIC = ("nuts", "svi")
 # What is derived by hand and does not claim to be the posterior has other means and spreads.
@@ -148,10 +148,6 @@ class Check:
         return f"{self.model} by {self.method}: {verdict}\n{table_text(rows_of(self.table), limit=None, widest=None)}"
 
 
-class _Skipped(Exception):
-    """A test that a member does not allow; the text says why."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Subject:
     """What is tested, with the priors and options that simulations and fits share."""
@@ -170,7 +166,7 @@ class _Subject:
         try:
             return self.member.simulate(key, self.priors, num_items=num_items, **values, **self.options)
         except UnsupportedRequest as problem:
-            raise _Skipped(str(problem)) from problem
+            raise Skipped(str(problem)) from problem
 
     def resolve(self, data: Any) -> Resolved:
         return self.member.resolve(data, self.priors, self.options)
@@ -183,7 +179,7 @@ class _Subject:
 
 def check(
     model: str | Model,
-    data: Contract | None = None,
+    data: Any = None,
     *,
     priors: Any = None,
     method: str | None = None,
@@ -193,15 +189,15 @@ def check(
     replications: int | None = None,
     quick: bool = True,
     progress: Progress = None,
-    **options: Any,
+    **settings: Any,
 ) -> Check:
     """Test the hand-derived inference of a member.
 
     Parameters
     ----------
     model : name of a member, or a `Model`.
-    data : on which to compare with NUTS; a small simulated data set by default.
-    priors, options : as for `fit`.
+    data : on which to compare with NUTS, as `fit` takes them; a small simulated data set by default.
+    priors, settings : of the member, as for `fit`.
     method : the hand-derived method, an exact posterior or a sampler; by default the first that the member lists. Of a
         member that has neither, density and simulation are compared with each other.
     draws, chains : of the comparison with NUTS.
@@ -231,6 +227,7 @@ def check(
     True
     """
     member = as_member(model, None)
+    data = None if data is None else as_contract(data, *member.takes, whose=f"'{member.name}'")
     by_hand = _hand_derived(member)
     if method in _GENERIC and by_hand:
         raise UnsupportedRequest(f"'{method}' is not derived by hand for one model; there is nothing to check")
@@ -241,8 +238,8 @@ def check(
         )
     if method is not None and method not in member.methods:
         raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
-    simulation, resolved = member.simulation, member.resolve(None, priors, options)
-    given = priors is not None or bool(member.settings.checked(options, member.name).shorthands())
+    simulation, resolved = member.simulation, member.resolve(None, priors, settings)
+    given = priors is not None or bool(member.settings.checked(settings, member.name).shorthands())
     testing = None if given or simulation is None or simulation.priors is None else simulation.priors()
     subject = _Subject(
         member=member, method=(method or by_hand) if by_hand else "density", options=resolved.settings.as_dict(),
@@ -279,9 +276,19 @@ def check(
 def _part(name: str, test: Callable[..., tuple[Findings, Any]], *arguments: Any) -> Part:
     try:
         findings, details = test(*arguments)
-    except _Skipped as reason:
+    except Skipped as reason:
         return Part(name=name, skipped=str(reason))
     return Part(name=name, findings=findings, details=details)
+
+
+def _below(bar: float, figure: str, value: float, at: str) -> dict[str, Any]:
+    """Return the row of a figure that is to be below its bar."""
+    return {"figure": figure, "value": float(value), "bar": f"< {bar}", "passed": bool(value < bar), "at": at}
+
+
+def _above(bar: float, figure: str, value: float, at: str) -> dict[str, Any]:
+    """Return the row of a figure that is to be above its bar."""
+    return {"figure": figure, "value": float(value), "bar": f"> {bar}", "passed": bool(value > bar), "at": at}
 
 
 def _hand_derived(member: Model) -> str | None:
@@ -299,9 +306,9 @@ def _check_replications(replications: int | None) -> None:
 
 def _against_nuts(subject: _Subject, data: Any, priors: Any, draws: int, chains: int) -> tuple[Findings, Any]:
     if "nuts" not in subject.member.methods:
-        raise _Skipped("the member has no density for NUTS")
+        raise Skipped("the member has no density for NUTS")
     if data is None and subject.member.simulation is None:
-        raise _Skipped("the member cannot simulate data; give some")
+        raise Skipped("the member cannot simulate data; give some")
     if data is None:
         data, _ = subject.simulate(_ITEMS_FOR_NUTS, stream=0)
     else:
@@ -329,17 +336,16 @@ def _joint_distribution(subject: _Subject, num_chains: int) -> tuple[Findings, A
     gibbs: Any = subject.member.engine("gibbs")
     simulation: Any = subject.member.simulation
     if subject.method != "gibbs" or gibbs is None:
-        raise _Skipped("for Gibbs samplers only")
+        raise Skipped("for Gibbs samplers only")
     if gibbs.at is None:
-        raise _Skipped("the sampler cannot start at true values")
+        raise Skipped("the sampler cannot start at true values")
     _need_replications(subject)
     assert simulation is not None  # or it was skipped
     parts = _joint_callables if simulation.independent_items else _shared_callables
     found = joint_distribution_test(jax.random.key(subject.seed), *parts(subject, num_chains), rounds=_ROUNDS)
     worst = found.functions[int(np.abs(found.z).argmax())]
     figure = f"largest |z| of {len(found.functions)} functions, {num_chains:,} chains"
-    finding = {"figure": figure, "value": found.largest, "bar": f"< {_LARGEST_Z}", "at": worst}
-    return ({**finding, "passed": found.largest < _LARGEST_Z},), found.table
+    return (_below(_LARGEST_Z, figure, found.largest, worst),), found.table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,28 +448,18 @@ def _one_draw(values: Mapping[str, Any]) -> Draws:
 
 def _calibration(subject: _Subject, replications: int) -> tuple[Findings, Any]:
     _need_replications(subject)
-    exact = subject.method == "exact"
     simulation: Any = subject.member.simulation
     ranked = _item_ranks if simulation.independent_items else _data_set_ranks
     names, true, draws = ranked(subject, replications)
     ranks = rank_statistics(jax.random.fold_in(jax.random.key(subject.seed), 2), true, draws)
     uniform = uniformity(ranks, _RANKED_DRAWS)
-    findings = [
-        {
-            "figure": f"smallest p-value of ranks, {replications:,} replications, times the number of tests",
-            "value": uniform.smallest, "bar": f"> {_SMALLEST_P}", "passed": uniform.smallest > _SMALLEST_P,
-            "at": names[int(np.minimum(uniform.chi_square, uniform.kolmogorov_smirnov).argmin())],
-        }
-    ]  # fmt: skip
-    if not exact:
+    figure = f"smallest p-value of ranks, {replications:,} replications, times the number of tests"
+    worst = np.minimum(uniform.chi_square, uniform.kolmogorov_smirnov).argmin()
+    findings = [_above(_SMALLEST_P, figure, uniform.smallest, names[int(worst)])]
+    if subject.method != "exact":
         correlation = _autocorrelation(draws)
-        findings.append(
-            {
-                "figure": "autocorrelation of the draws that are ranked", "value": float(correlation.max()),
-                "bar": f"< {_MOST_AUTOCORRELATION}", "passed": correlation.max() < _MOST_AUTOCORRELATION,
-                "at": names[int(correlation.argmax())],
-            }
-        )  # fmt: skip
+        figure, worst = "autocorrelation of the draws that are ranked", correlation.argmax()
+        findings.append(_below(_MOST_AUTOCORRELATION, figure, correlation.max(), names[int(worst)]))
     return tuple(findings), _rank_table(names, ranks)
 
 
@@ -489,17 +485,17 @@ def _need_replications(subject: _Subject) -> None:
     """Raise unless the items of a simulation, or small data sets, are replications of the model that is fitted."""
     member = subject.member
     if member.simulation is None:
-        raise _Skipped("the member cannot simulate data")
+        raise Skipped("the member cannot simulate data")
     if not member.simulation.independent_items:
         gibbs = member.engine("gibbs")
         if subject.method != "gibbs" or gibbs is None or gibbs.redraw is None:
-            raise _Skipped("the items of the member share parameters, and its sampler cannot draw data anew")
+            raise Skipped("the items of the member share parameters, and its sampler cannot draw data anew")
         defaults = {field.name: field.default for field in member.settings.fields()}
         changed = [name for name, value in subject.options.items() if value != defaults[name]]
         if changed:
-            raise _Skipped(f"the items share parameters, and data are drawn anew for default options, not {changed[0]}")
+            raise Skipped(f"the items share parameters, and data are drawn anew for default options, not {changed[0]}")
     if subject.options.get("reliability", 1.0) != 1.0:
-        raise _Skipped("with a reliability other than 1 the likelihood is no distribution of reports")
+        raise Skipped("with a reliability other than 1 the likelihood is no distribution of reports")
 
 
 def _item_quantities(fitted: Fit, values: Mapping[str, Any], every: int) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -578,30 +574,17 @@ def _rank_table(names: list[str], ranks: np.ndarray) -> Any:
 
 def _scores(subject: _Subject, data: Any, num_data_sets: int) -> tuple[Findings, Any]:
     if data is not None:
-        raise _Skipped("density and simulation are compared on data that are simulated; leave out yours")
+        raise Skipped("density and simulation are compared on data that are simulated; leave out yours")
     if subject.options.get("reliability", 1.0) != 1.0:
-        raise _Skipped("with a reliability other than 1 the likelihood is no distribution of reports")
-    try:
-        found = scores_of(
-            subject.member, subject.priors, subject.options, key=jax.random.key(subject.seed), number=num_data_sets
-        )
-    except NoScores as problem:
-        raise _Skipped(str(problem)) from problem
+        raise Skipped("with a reliability other than 1 the likelihood is no distribution of reports")
+    found = scores_of(
+        subject.member, subject.priors, subject.options, key=jax.random.key(subject.seed), number=num_data_sets
+    )
     worst = found.table.loc[found.table["z"].abs().idxmax()]
-    findings = [
-        {
-            "figure": f"p-value of Hotelling's T² of {len(found.table)} scores, {num_data_sets:,} data sets",
-            "value": found.p_value, "bar": f"> {_SMALLEST_P}", "passed": found.p_value > _SMALLEST_P,
-            "at": worst["score"],
-        }
-    ]  # fmt: skip
+    figure = f"p-value of Hotelling's T² of {len(found.table)} scores, {num_data_sets:,} data sets"
+    findings = [_above(_SMALLEST_P, figure, found.p_value, worst["score"])]
     for site, own in found.table.groupby("site", sort=False):
         place = own["z"].abs().idxmax()
-        largest = float(abs(own["z"][place]))
-        findings.append(
-            {
-                "figure": f"largest |z| of the scores of {site}", "value": largest, "bar": f"< {_LARGEST_Z}",
-                "passed": largest < _LARGEST_Z, "at": own["score"][place],
-            }
-        )  # fmt: skip
+        figure = f"largest |z| of the scores of {site}"
+        findings.append(_below(_LARGEST_Z, figure, abs(own["z"][place]), own["score"][place]))
     return tuple(findings), found.table

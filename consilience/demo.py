@@ -20,7 +20,7 @@ from scipy import stats
 import consilience as cs
 from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
-from consilience.drawing import INK, STYLE
+from consilience.drawing import BLUE, GREEN, INK, VERMILLION, styled
 from consilience.errors import DiagnosticWarning
 from consilience.evaluation.comparison import Comparison
 from consilience.inference.fitting import Fit
@@ -261,7 +261,7 @@ def _with_true_scores(ax: Any, simulated: Simulated) -> Any:
 _TOY_LABELS = ("Benign 1", "Benign 2", "Cancer")
 _TOY_MEANS, _TOY_SD = (-2.0, 0.0, 1.5), 0.8
 _RELIABILITIES = (0.5, 1.0, 2.0, 5.0, 10.0)
-_COLOURS = ("#0072B2", "#009E73", "#D55E00")
+_COLOURS = (BLUE, GREEN, VERMILLION)
 
 
 def toy() -> Study:
@@ -313,35 +313,34 @@ def toy() -> Study:
     return Study(section, table, words)
 
 
+@styled
 def _triangles(examples: dict[str, tuple[np.ndarray, np.ndarray]]) -> Any:
     """Draw the plausibilities of examples, each with the true one, side by side."""
-    import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(dict(STYLE)):
-        figure = Figure(figsize=(9.6, 3.3), layout="constrained")
-        for (name, (draws, truth)), ax in zip(examples.items(), figure.subplots(1, len(examples)), strict=True):
-            figures.simplex(draws, truth, _TOY_LABELS, ax)
-            ax.set_title(name, pad=18)
+    figure = Figure(figsize=(9.6, 3.3), layout="constrained")
+    for (name, (draws, truth)), ax in zip(examples.items(), figure.subplots(1, len(examples)), strict=True):
+        figures.simplex(draws, truth, _TOY_LABELS, ax)
+        ax.set_title(name, pad=18)
     return figure
 
 
+@styled
 def _certainty_over(x: np.ndarray, certainty: np.ndarray, plausibility: np.ndarray) -> Any:
     """Draw the true plausibilities over x, and below them the expected certainty at each reliability."""
     import matplotlib
 
-    with matplotlib.rc_context(dict(STYLE)):
-        above, below = _stacked()
-        for values, name, colour in zip(plausibility.T, _TOY_LABELS, _COLOURS, strict=True):
-            above.plot(x, values, color=colour, label=name)
-        shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(_RELIABILITIES)))
-        for values, value, colour in zip(certainty.T, _RELIABILITIES, shades, strict=True):
-            below.plot(x, values, color=colour, label=f"γ = {value:g}")
-        above.set(title="True plausibilities of the three conditions at x", ylabel="plausibility", ylim=(-0.02, 1.02))
-        below.set(title="Expected certainty of the top condition, by reliability γ", xlabel="x", ylabel="certainty")
-        for ax in (above, below):
-            ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-            ax.grid(axis="y")
+    above, below = _stacked()
+    for values, name, colour in zip(plausibility.T, _TOY_LABELS, _COLOURS, strict=True):
+        above.plot(x, values, color=colour, label=name)
+    shades = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(_RELIABILITIES)))
+    for values, value, colour in zip(certainty.T, _RELIABILITIES, shades, strict=True):
+        below.plot(x, values, color=colour, label=f"γ = {value:g}")
+    above.set(title="True plausibilities of the three conditions at x", ylabel="plausibility", ylim=(-0.02, 1.02))
+    below.set(title="Expected certainty of the top condition, by reliability γ", xlabel="x", ylabel="certainty")
+    for ax in (above, below):
+        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        ax.grid(axis="y")
     return above.figure
 
 
@@ -387,22 +386,20 @@ def ratings() -> Study:
     return Study(section, table, words)
 
 
+@styled
 def _intervals(means: Any, certainty: np.ndarray, truth: np.ndarray) -> Any:
     """Draw the interval of each item's mean, sorted, with its true mean, and the certainty below."""
-    import matplotlib
-
     order = np.argsort(means["mean"].to_numpy())
     place, shown = np.arange(1, len(order) + 1), means.iloc[order]
     colour = np.where(certainty[order] >= 0.95, _COLOURS[0], _COLOURS[2])
-    with matplotlib.rc_context(dict(STYLE)):
-        above, below = _stacked()
-        above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
-        above.plot(place, truth[order], ".", color=INK, markersize=4)
-        above.axhline(0, color=INK, linewidth=0.8)
-        title = "Mean of each item: 95 % interval (blue where the side is certain) and true value (dot)"
-        above.set(title=title, ylabel="mean")
-        below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)
-        below.set(title="Certainty of the side", xlabel="items, lowest mean first", ylim=(0.5, 1.02))
+    above, below = _stacked()
+    above.vlines(place, shown["lower"], shown["upper"], color=colour, linewidth=1.2)
+    above.plot(place, truth[order], ".", color=INK, markersize=4)
+    above.axhline(0, color=INK, linewidth=0.8)
+    title = "Mean of each item: 95 % interval (blue where the side is certain) and true value (dot)"
+    above.set(title=title, ylabel="mean")
+    below.vlines(place, 0.5, certainty[order], color=colour, linewidth=2)
+    below.set(title="Certainty of the side", xlabel="items, lowest mean first", ylim=(0.5, 1.02))
     return above.figure
 
 

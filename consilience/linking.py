@@ -55,13 +55,14 @@ def link(
     method: str = "auto",
     draws: int = 1000,
     seed: int = 0,
-    **options: Any,
+    **settings: Any,
 ) -> Fit:
     """Find the records that describe the same entity, in one table or between several.
 
     Parameters
     ----------
-    sources : a path, a data frame or a dict of columns; a list of these; or a dict ``{name: source}``.
+    sources : a path, a data frame, a dict of columns or a list of rows; a list of such tables; or a dict ``{name:
+        source}``. `Records` that were read are taken as they are.
     id : the column that names each record; by default ``id``, ``record_id`` or ``rec_id``. "row" numbers the rows of
         tables that have no such column.
     fields : the columns to compare, or a dict of column to type: "string", "date", "number" or "category". By default
@@ -81,8 +82,8 @@ def link(
     method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
         alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
-    options : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide, links; and ``devices``,
-        ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
+    settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide; and what bounds a run:
+        ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------
@@ -118,11 +119,11 @@ def link(
     similar = dict(similar or {})
     check_kinds(similar)
     _check_priors(priors)
-    records, id_columns = records_and_ids(sources, id=id, entity=entity, fields=names, missing_values=missing_values)
+    records, id_columns = _read(sources, id=id, entity=entity, fields=names, missing_values=missing_values)
     if records.num_records == 1:
         problem = InputProblem("there is one record only, and none to link it with", "give at least two records")
         raise InputError(problem)
-    if options.get("restriction") == "across" and records.num_sources == 1:
+    if settings.get("restriction") == "across" and records.num_sources == 1:
         text = "{restriction} links records of different files, and there is only one"
         raise UnsupportedRequest(text, Remedy("restriction", "across"))
     as_types = as_compared(records, types)
@@ -138,15 +139,15 @@ def link(
     records = records.of_fields(compared)
     if similar:
         records = with_similar(records, _compared(similar, compared, chosen))
-    if options.get("restriction") != "within":
+    if settings.get("restriction") != "within":
         _check_files(records)
     if names is None:
         _warn_of_entities(compared)
     _warn_of_copies(records)
     if pairs is not None:
         records = records.with_candidates(pairs)
-    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **options)
-    found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values()))
+    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
+    found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values())) or "id"
     found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
     if similar:
         found.attributes["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
@@ -155,6 +156,16 @@ def link(
         found.attributes["left_out"] = "; ".join(left)
         warn_input(f"columns that are not compared: {found.attributes['left_out']}")
     return found
+
+
+def _read(sources: Any, *, fields: Sequence[str] | None, **reading: Any) -> tuple[Records, dict[str, str]]:
+    """Return records, and the column of each source that names them; those that were read have none."""
+    if not isinstance(sources, Records):
+        return records_and_ids(sources, fields=fields, **reading)
+    if given := [name for name, value in reading.items() if value]:
+        text = f"{', '.join(f'{{{name}}}' for name in given)} says how tables are read, and these records are read"
+        raise UnsupportedRequest(text, *map(Remedy, given))
+    return sources if fields is None else sources.of_fields(fields), {}
 
 
 def _compared(

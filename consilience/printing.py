@@ -25,6 +25,12 @@ Columns = Mapping[str, Any]
 _ROWS = 65_536  # of a large table that are written at a time
 
 
+def counted(size: int, plural: str) -> str:
+    """Return how many there are in words: 1 class, 2,000 items."""
+    singular = plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
+    return f"{size:,} {singular if size == 1 else plural}"
+
+
 def print_notes(notes: Iterable[Note]) -> None:
     """Print what a reader should know of a fit; what is worse was said as a warning."""
     for note in notes:
@@ -117,23 +123,12 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
-def write_csv(rows: Rows, path: str | os.PathLike, *, force: bool = False) -> None:
-    """Write a table to a CSV file; for ``path`` and ``force`` see `consilience.output.write_output`."""
-
-    def write(stream: BinaryIO) -> None:
-        with text_stream(stream) as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else [])
-            writer.writeheader()
-            writer.writerows([_plain(row) for row in rows])
-
-    write_output(path, write, force=force)
-
-
-def write_columns(columns: Mapping[str, Any], path: str | os.PathLike, *, force: bool = False) -> None:
-    """Write arrays of equal length to a CSV file as `write_csv` writes rows: for tables of many rows.
+def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -> None:
+    """Write columns, or a data frame, to a CSV file; for ``path`` and ``force`` see `consilience.output.write_output`.
 
     Some rows at a time are Python's own objects, which take ten times the memory of the arrays.
     """
+    columns = table if isinstance(table, Mapping) else columns_of(table)
     number = len(next(iter(columns.values()), ()))
 
     def write(stream: BinaryIO) -> None:

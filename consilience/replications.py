@@ -28,6 +28,10 @@ SIZES = {"num_items": 8, "num_annotators": 4, "num_labels": 3}
 _SCALARS = 3
 
 
+class Skipped(Exception):
+    """A test that a member does not allow; the text says why."""
+
+
 class Chain(NamedTuple):
     """The state of the sampler and the problem that it reads; all arrays have the replication as first axis."""
 

@@ -24,11 +24,7 @@ from consilience.arrays import Float, Key
 from consilience.errors import UnsupportedRequest
 from consilience.inference.generic import latent_values
 from consilience.models.interface import Generic, Model
-from consilience.replications import SIZES
-
-
-class NoScores(Exception):
-    """A member whose density and simulation cannot be compared; the text says why."""
+from consilience.replications import SIZES, Skipped
 
 
 class Scores(NamedTuple):
@@ -55,15 +51,15 @@ def scores_of(member: Model, priors: Any, settings: Mapping[str, Any], *, key: K
 
     Raises
     ------
-    NoScores : the member lacks a density or a simulation, its simulation keeps a site to itself, or true values lie at
+    Skipped : the member lacks a density or a simulation, its simulation keeps a site to itself, or true values lie at
         an edge where the density has no gradient.
     """
     import pandas
 
     if member.density is None:
-        raise NoScores("the member has no density")
+        raise Skipped("the member has no density")
     if member.simulation is None:
-        raise NoScores("the member cannot simulate data")
+        raise Skipped("the member cannot simulate data")
     found = {
         (site, kind): values.reshape(number, -1)
         for site, kinds in _scores(member, priors, settings, key, number).items()
@@ -71,7 +67,7 @@ def scores_of(member: Model, priors: Any, settings: Mapping[str, Any], *, key: K
     }
     scores = np.concatenate(list(found.values()), axis=1)
     if not np.isfinite(scores).all():
-        raise NoScores("some true values lie at an edge, where the density has no gradient; give priors that avoid it")
+        raise Skipped("some true values lie at an edge, where the density has no gradient; give priors that avoid it")
     mean, spread = scores.mean(axis=0), scores.std(axis=0, ddof=1)
     table = pandas.DataFrame(
         {
@@ -106,7 +102,7 @@ def _scores(
         try:
             data, values = member.simulate(own, priors, **sizes, **settings)
         except UnsupportedRequest as problem:
-            raise NoScores(str(problem)) from problem
+            raise Skipped(str(problem)) from problem
         resolved = member.resolve(data, priors, settings)
         resolved = resolved if prepare is None else prepare(resolved)
         if not groups:
@@ -137,5 +133,5 @@ def _sites(density: Any, resolved: Any, values: Mapping[str, Any]) -> list[str]:
     trace = handlers.trace(handlers.seed(density, jax.random.key(0))).get_trace(resolved)
     latent = [name for name in latent_values(trace) if trace[name]["type"] == "sample"]
     if missing := [site for site in latent if site not in values]:
-        raise NoScores(f"the simulation does not tell the true values of {', '.join(missing)}")
+        raise Skipped(f"the simulation does not tell the true values of {', '.join(missing)}")
     return latent

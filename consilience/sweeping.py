@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from consilience.data import ClassMap, Predictions
+from consilience.data.accept import as_class_map, as_contract, as_systems
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.certainties import certainty, expected_risk
-from consilience.inference.fitting import fit
+from consilience.inference.fitting import as_member, fit
 
 
 def sweep(
@@ -17,21 +17,22 @@ def sweep(
     reliability: Sequence[float],
     *,
     top: Sequence[int] = (1,),
-    risk: ClassMap | None = None,
-    systems: Mapping[str, Predictions] | None = None,
+    risk: Any = None,
+    systems: Mapping[str, Any] | None = None,
     metrics: Sequence[Any] = ("top-1",),
     exact: bool = False,
-    **options: Any,
+    **settings: Any,
 ) -> Any:
     """Fit and score at several reliabilities.
 
     Parameters
     ----------
-    model, data, options : as for `fit`.
+    model, data, settings : as for `fit`; a path, a data frame, a dict of columns or a list of rows is read once.
     reliability : values of the option ``reliability``.
     top : sizes of the top sets whose certainty is measured.
-    risk : groups of classes; adds the certainty of the group and, for groups that are numbers, the expected risk.
-    systems : predictions by name; adds each metric of each system.
+    risk : groups of classes, as a `ClassMap` or what `read_class_map` reads; adds the certainty of the group and, for
+        groups that are numbers, the expected risk.
+    systems : predictions by name, each as `evaluate` takes it; adds each metric of each system.
     metrics : for the systems.
     exact : measure the certainty of the top class by quadrature too; all else is measured by draws.
 
@@ -52,16 +53,18 @@ def sweep(
     """
     import pandas
 
-    rows = []
+    member = as_member(model, None)
+    data, rows = as_contract(data, *member.takes, whose=f"'{member.name}'"), []
     for value in reliability:
-        fitted = fit(model, data, reliability=value, **options)
+        fitted = fit(model, data, reliability=value, **settings)
+        risk, systems = as_class_map(fitted, risk), as_systems(fitted, systems) if systems else {}  # read once
         scores = [("", score) for score in certainty(fitted, top=list(top), exact=False).values()]
         if exact:
             scores.append(("", certainty(fitted, exact=True)))
         if risk is not None:
             scores += [("", certainty(fitted, classes_to=risk, by=by, exact=False)) for by in ("top", "sum")]
             scores += [("", expected_risk(fitted, risk))] if risk.score is not None else []
-        for name, predictions in (systems or {}).items():
+        for name, predictions in systems.items():
             scores += [(name, score) for score in evaluate(fitted, predictions, list(metrics), exact=False).values()]
         rows += [{"reliability": value, "system": name, **score.row()} for name, score in scores]
     return pandas.DataFrame(rows)

@@ -8,11 +8,11 @@ import numpy as np
 from scipy import special
 
 from consilience import views_figures
-from consilience.annotator_page import shown_annotators
 from consilience.drawing import shown_name
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.intervals import ends
 from consilience.pages import Section
+from consilience.pages.crowd import shown_annotators
 
 _MOST_EXPERTS, _MOST_VIEWS = 40, 6
 _MOST_ROWS, _FEW_ROWS, _MOST_POINTS, _MOST_DRAWS = 15, 8, 4_000, 200

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.data.accept import as_system
+from consilience.data.accept import as_class_map, as_system
 from consilience.data.classes import ClassMap
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation import chains, partitions  # noqa: F401 - where metrics are registered
@@ -45,7 +45,7 @@ def evaluate(
     predictions: Any,
     metric: str | Metric | Sequence[str | Metric] | None = None,
     *,
-    by: ClassMap | None = None,
+    by: Any = None,
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
@@ -63,8 +63,9 @@ def evaluate(
         default, ``muc``, ``b3``, ``ceafe``, ``ceafm``, ``blanc``, ``lea``, ``mentions``, ``non-referring``: F values,
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
         of `consilience.evaluation.partitions.names`.
-    by : groups of classes (risk categories): adds ``by_group``, the score given the group of the draw's top class,
-        beside the usual version, the items selected by the group of the point estimate's top class.
+    by : groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
+        score given the group of the draw's top class, beside the usual version, the items selected by the group of the
+        point estimate's top class.
     missing : ``drop`` leaves out items, or records, without a prediction.
     unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
         left out.
@@ -95,6 +96,7 @@ def evaluate(
     """
     system = as_system(fit, predictions)
     kind = METRICS[system.kind].kind
+    by = as_class_map(fit, by)
     if by is not None and kind is not CLASSES:
         raise UnsupportedRequest(f"by= groups the classes of items, and {kind.unit}s have none; leave it out")
     if by is not None and exact:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float, Int
-from consilience.data.accept import as_system
+from consilience.data.accept import as_class_map, as_system
 from consilience.data.classes import ClassMap
 from consilience.data.codes import object_array
 from consilience.errors import UnsupportedRequest
@@ -34,7 +34,7 @@ def certainty(
     top: int | Sequence[int] = 1,
     *,
     of: Any = None,
-    classes_to: ClassMap | None = None,
+    classes_to: Any = None,
     by: str = "top",
     exact: bool | None = None,
 ) -> Any:
@@ -46,7 +46,8 @@ def certainty(
     top : j, the size of the set of most plausible classes; several sizes are measured in one pass over the draws.
     of : certainty of these given labels or sets (`Predictions`, or a table of them), in place of the most frequent
         ones; ``top`` then is their longest length. Where the truth is one label an item, that the label is in the set.
-    classes_to : groups of classes, such as risk categories; the certainty then is that of the group.
+    classes_to : groups of classes, such as risk categories, as a `ClassMap` or what `read_class_map` reads; the
+        certainty then is that of the group.
     by : ``top``, the group of the most plausible class, or ``sum``, the group with the largest summed plausibility.
     exact : by default in closed form where the truth has one, and else by draws: labels of a closed form have it, and
         of Dirichlet plausibilities the top class and its group. True refuses what has none, False takes draws, which
@@ -72,6 +73,7 @@ def certainty(
     1    1     yes      0.741
     """
     of = None if of is None else as_system(fit, of)
+    classes_to = as_class_map(fit, classes_to)
     given = truth_of(fit)
     if given.answers(Clusters()):
         if top != 1 or of is not None or classes_to is not None:
@@ -167,7 +169,7 @@ def _set_words(cluster: Int[np.ndarray, "draw unit"], words: np.ndarray) -> np.n
     return np.where(cluster >= 0, np.take_along_axis(total, code, axis=1), 0)
 
 
-def expected_risk(fit: Any, risk: ClassMap) -> Score:
+def expected_risk(fit: Any, risk: Any) -> Score:
     """Average the numeric score of a class over its plausibilities: the expected risk of an item.
 
     Stutz et al. (2023), Figure 8.
@@ -175,7 +177,7 @@ def expected_risk(fit: Any, risk: ClassMap) -> Score:
     Parameters
     ----------
     fit : a fit, or a `Truth`.
-    risk : groups of classes whose names are numbers.
+    risk : groups of classes whose names are numbers, as a `ClassMap` or what `read_class_map` reads.
 
     Raises
     ------
@@ -189,6 +191,7 @@ def expected_risk(fit: Any, risk: ClassMap) -> Score:
     >>> cs.expected_risk(cs.fit("majority-vote", labels, uncertainty="shares"), risk).items.round(2).tolist()
     [0.0, 2.0]
     """
+    risk = as_class_map(fit, risk)
     if risk.score is None:
         raise UnsupportedRequest(
             f"the groups of the class map are {', '.join(map(str, risk.groups[:5]))}; "

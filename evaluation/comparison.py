@@ -56,7 +56,8 @@ class Comparison:
     ----------
     systems : names, in the order in which they were given.
     title : the metric in words.
-    values : float64, shape ``(system,)``; mean score over items and draws, of chains over draws.
+    values : float64, shape ``(system,)``; mean score over items and what the truth may be, as `evaluate` has it: in
+        closed form where there is one, else over draws.
     draws : float64, shape ``(system, draw)``; scores with both sources of uncertainty.
     truth_draws, item_draws : the same with one source only.
     points : float64, shape ``(system,)``, the scores against the point estimate, or None where there is none.
@@ -187,9 +188,9 @@ def compare(
     unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
         left out.
     singletons : of chains, whether entities of one mention count.
-    exact : by default means and covariances over the truth are taken in closed form where there is one, as in
-        `evaluate`, and where there are 1,000 items, so that their mean is as good as normal; True takes it of any
-        number and refuses what has none; False takes draws.
+    exact : by default means over the truth are taken in closed form where there is one, as in `evaluate`, and from
+        1,000 items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of
+        any number and refuses what has none; False takes draws.
 
     Returns
     -------
@@ -217,11 +218,14 @@ def compare(
     if name in DISTANCES:
         better = "of a distance less is better; compare by a score such as pairwise-f1, and evaluate distances"
         raise UnsupportedRequest(f"{name} ranks no systems: {better}")
-    takes = exact or (exact is None and scoring.num_units >= FEW)
-    moments = scoring.exact() if takes else None
+    moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
-    draws = _drawn(scoring, name, seed) if moments is None else _in_closed_form(scoring, moments, name, seed)
+    if moments is not None and (exact or scoring.num_units >= FEW):
+        draws = _in_closed_form(scoring, moments, name, seed)
+    else:
+        draws = _drawn(scoring, name, seed)
+        draws |= {} if moments is None else {"values": moments.unit.mean(axis=1)}  # as `evaluate` has them
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **draws, points=scoring.points(name),
         num_items=scoring.num_units, unit=scoring.unit,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.data.classes import ClassMap
 from consilience.data.columns import choose_columns
 from consilience.data.conll import Chains
 from consilience.data.constraints import Constraints
@@ -111,6 +112,27 @@ def _has_columns(names: list[str], contract: type[Contract], columns: Mapping[st
     return True
 
 
+def as_class_map(fit: Any, given: Any) -> ClassMap | None:
+    """Return groups of classes, read where they are not read yet; None stays.
+
+    Parameters
+    ----------
+    fit : a fit, or a truth; a text file with one group a line is for its classes, in their order.
+    given : a `ClassMap`; or a source, see `as_contract`.
+
+    Raises
+    ------
+    InputError : the groups cannot be read.
+    WrongKind : it is something else.
+    """
+    if given is None:
+        return None
+    listed = isinstance(given, str | os.PathLike) and os.fspath(given).lower().endswith((".txt", ".txt.gz"))
+    reading = {"classes": getattr(fit, "truth", fit).ids.get("class")} if listed else {}
+    found: ClassMap = as_contract(given, ClassMap, whose="this", **reading)
+    return found
+
+
 # ---- systems ----
 
 _SYSTEMS: dict[str, type[Contract]] = {"classes": Predictions, "partition": Partition, "chains": Chains}
@@ -152,6 +174,16 @@ def as_systems(fit: Any, systems: Any) -> dict[str, Any]:
     if not isinstance(systems, Mapping) or not systems:
         raise UnsupportedRequest("there is no system to compare; give a dict of name: predictions")
     return {name: as_system(fit, system) for name, system in systems.items()}
+
+
+def named_systems(fit: Any, given: Any) -> dict[str, Any]:
+    """Return systems by name where there may be none, or one by itself, which has a name of its own."""
+    if given is None or (isinstance(given, Mapping) and not given):
+        return {}
+    if isinstance(given, Mapping):
+        return as_systems(fit, given)
+    system = as_system(fit, given)
+    return {getattr(system, "name", None) or "response": system}
 
 
 def as_partition(given: Any) -> Partition | None:

@@ -75,6 +75,7 @@ class Annotations(Contract):
         Column("weight", ("count",), help="how many times the row counts", optional=True),
     )
     reader = "read_annotations"
+    agreements = ("left-out", "pairs")
     rows = "annotation"
     item: Any = codes("item")
     annotator: Any = codes("annotator", missing=True)

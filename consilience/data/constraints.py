@@ -49,6 +49,7 @@ class Constraints(Contract):
         Column("answer", ("link", "constraint"), "", "together, must, ml, same, 1; apart, cannot, cl, different or 0"),
     )
     reader = "read_constraints"
+    command = "table"
     rows = "constraint"
     expert: Any = codes("expert")
     item_a: Any = codes("item")
@@ -62,6 +63,11 @@ class Constraints(Contract):
     experts: Any = ids("expert")
     items: Any = ids("item")
     features: Any = ids("feature")
+
+    @property
+    def read_from(self) -> str:
+        """How the call of its reader is written; see `Contract.read_from`."""
+        return "…" if self.features is None else "…, features=…"
 
     @classmethod
     def read(

@@ -101,7 +101,9 @@ class Contract:
 
     A contract names the columns of its tables in ``columns``, says in ``other_columns`` what those hold that may have
     any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order,
-    and ``unit`` that of the things whose truth is asked.
+    and ``unit`` that of the things whose truth is asked. What one asks of a fit first is in ``command``, and in
+    ``agreements`` how the agreement of its annotators can be measured: ``left-out``, of each with the others of an
+    item, and ``pairs``, of two annotators of an item.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -109,6 +111,8 @@ class Contract:
     reader: ClassVar[str] = ""
     rows: ClassVar[str] = ""
     unit: ClassVar[str] = "item"
+    command: ClassVar[str] = "certainty"
+    agreements: ClassVar[tuple[str, ...]] = ()
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:
@@ -320,6 +324,11 @@ class Contract:
         """How many items, annotators and other things there are, by what they are."""
         shown = [field.name for field in self._fields("size") if not field.metadata["derived"]]
         return {name.removeprefix("num_"): int(getattr(self, name)) for name in shown}
+
+    @property
+    def read_from(self) -> str:
+        """How the call of its reader is written, with … for what the user has."""
+        return "…"
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields changed."""

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from consilience.data.problems import Problems, shorten
 from consilience.errors import InputError
+from consilience.standard_input import kept_standard_input
 
 
 def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
@@ -24,6 +25,11 @@ def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, 
     ------
     InputError : there is no such file, it is a folder, cannot be opened, or has another ending.
     """
+    if kept := kept_standard_input(source):
+        if ".csv" not in endings:
+            text = f"a file ending in {', '.join(endings)} is expected; standard input is read as a table in CSV"
+            raise Problems("standard input").fail(text, "give the path of a file")
+        return kept, ".csv"
     path = Path(source)
     problems = Problems(shorten(str(path), 1000))
     try:

@@ -78,6 +78,7 @@ class Mentions(Contract):
         Column("end", help="its last token", optional=True),
     )
     reader = "read_mentions"
+    command = "chains"
     rows = "annotation"
     unit = "mention"
     mention: Any = codes("mention")

@@ -77,6 +77,7 @@ class Rankings(Contract):
         Column("rank", ("position",), help="1 is best, equal ranks are tied; a class without a row is unranked"),
     )
     reader = "read_rankings"
+    agreements = ("left-out",)
     rows = "report"
     report_item: Any = codes("item")
     report_annotator: Any = codes("annotator")

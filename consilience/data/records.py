@@ -65,6 +65,7 @@ class Records(Contract):
     columns = (Column("id", ("record_id", "rec_id"), "record", "the record, unique within its source"),)
     other_columns = "fields, in columns of any name"
     reader = "read_records"
+    command = "table"
     rows = "record"
     unit = "record"
     value: Any = per("field", "record", codes="num_values", missing=True)
@@ -96,6 +97,13 @@ class Records(Contract):
         if (value >= sizes[:, None]).any():
             return "'value' has codes outside the vocabulary of the field"
         return None
+
+    @property
+    def read_from(self) -> str:
+        """How the call of its reader is written; see `Contract.read_from`."""
+        sources = ", ".join(f"{str(name)!r}: …" for name in self.sources)
+        fields = [str(field) for field in self.fields]
+        return f"{{{sources}}}, fields={fields}{'' if self.entity is None else ', entity=…'}"
 
     def vocabulary(self, field: str) -> np.ndarray:
         """Return the distinct texts of a field, in code order."""

@@ -39,6 +39,7 @@ from consilience.data.cells import Cells, Encoder, Table, from_series, from_valu
 from consilience.data.columns import Choose, check_names
 from consilience.data.files import find_file, parse_json, read_json, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
+from consilience.standard_input import kept_standard_input
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _CHUNK_ROWS = 65536
@@ -60,7 +61,7 @@ def read_table(source: Any, choose: Choose) -> Table:
     """
     if isinstance(source, str | os.PathLike):
         path, ending = find_file(source, (*_TEXT_ENDINGS, ".parquet"))
-        problems = Problems(str(path))
+        problems = Problems("standard input" if kept_standard_input(source) else str(path))
         if ending == ".parquet":
             table = _read_parquet(path, choose, problems)
         elif ending in (".csv", ".tsv"):

@@ -1,13 +1,14 @@
 """`consilience agreement`: what it prints, writes and refuses."""
 
 import csv
+import functools
 import json
 
 import pytest
 
 import consilience as cs
-from consilience import commands
 from consilience.cli import ExitCode, main
+from consilience.commands.agreement import AGREEMENT_TABLES, WEIGHTS
 from consilience.evaluation.agreement import SCHEMES, TABLES
 
 _LABELS = {"i1": "111", "i2": "121", "i3": "312", "i4": "11", "i5": "2222", "i6": "3"}
@@ -22,21 +23,13 @@ def file(tmp_path_factory):
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
-
-    def run(*words):
-        capsys.readouterr()
-        code = main(["agreement", *(str(word) for word in words)])
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return run
+def run(run):
+    return functools.partial(run, "agreement")
 
 
 def test_the_grammar_knows_what_the_library_knows():
-    assert commands.AGREEMENT_TABLES == TABLES
-    assert commands.WEIGHTS == SCHEMES
+    assert AGREEMENT_TABLES == TABLES
+    assert WEIGHTS == SCHEMES
 
 
 def test_the_summary_is_the_librarys(file, run):
@@ -51,9 +44,8 @@ def test_the_summary_is_the_librarys(file, run):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_table_as_text_json_and_csv(file, run, tmp_path, table):
-    code, shown, _ = run(file, "--table", table)
-    assert code == ExitCode.success
+def test_every_table_as_text_json_and_csv(file, run, printed, tmp_path, table):
+    shown = printed(file, "--table", table)
     rows = json.loads(run(file, "--table", table, "--json", "--csv", tmp_path / "table.csv")[1])
     with open(tmp_path / "table.csv", encoding="utf-8", newline="") as written:
         stored = list(csv.DictReader(written))
@@ -77,11 +69,10 @@ def test_numbers_behind_labels(file, run):
     assert "write label=number,label=number or labels" in errors
 
 
-def test_words_need_an_order_of_their_own(run, tmp_path):
+def test_words_need_an_order_of_their_own(run, refused, tmp_path):
     (tmp_path / "words.csv").write_text("item,annotator,label\na,x,low\na,y,high\nb,x,medium\nb,y,medium\n")
     asked = (tmp_path / "words.csv", "--ordinal", "--table", "coefficients")
-    code, _, errors = run(*asked)
-    assert code == ExitCode.error
+    errors = refused(*asked)
     assert errors == "error: --ordinal needs the order of the labels; give them in it, as --labels high,low,medium\n"
     assert "ordinal" in run(*asked, "--labels", "low,medium,high")[1]
 
@@ -91,10 +82,9 @@ def test_flags_are_not_dropped_in_silence(file, run):
     assert "leave out --table" in run(file, "--table", "labels", "--budget", "100")[2]
 
 
-def test_nothing_to_compare(run, tmp_path):
+def test_agreement_without_two_annotations(printed, tmp_path):
     (tmp_path / "alone.csv").write_text("item,annotator,label\na,x,p\nb,x,q\n")
-    code, shown, _ = run(tmp_path / "alone.csv")
-    assert code == ExitCode.success
+    shown = printed(tmp_path / "alone.csv")
     assert shown == "sparse probability of agreement: undefined; 0 of 2 items have two annotations or more\n"
 
 
@@ -110,9 +100,8 @@ def test_a_plan_on_demand(file, run):
     assert "makes no sense" in run(file, "--width", "2")[2]
 
 
-def test_a_page(file, run, tmp_path):
-    code, shown, _ = run(file, "-o", tmp_path / "page.html")
-    assert code == ExitCode.success
+def test_a_page(file, run, printed, tmp_path):
+    shown = printed(file, "-o", tmp_path / "page.html")
     assert shown.endswith(f"written  {tmp_path / 'page.html'}\n")
     written = (tmp_path / "page.html").read_text()
     assert "<svg" in written
@@ -142,9 +131,8 @@ def test_repeated_annotations_are_refused_with_their_line(file, run, tmp_path):
     assert run(again, "--duplicates", "first")[0] == run(again, "--duplicates", "keep")[0] == ExitCode.success
 
 
-def test_repeats_in_public_data_are_refused_too(run):
-    code, _, errors = run("dawid-skene-1979")
-    assert code == ExitCode.error
+def test_repeats_in_public_data_are_refused_too(run, refused):
+    errors = refused("dawid-skene-1979")
     assert errors.startswith("error: 90 annotations repeat an annotator on an item")
     assert run("dawid-skene-1979", "--duplicates", "first")[0] == ExitCode.success
     assert run("stutz-2023-cases")[2].startswith("error: 'agreement' takes Annotations")
@@ -172,5 +160,5 @@ def test_of_a_fit(file, run, tmp_path):
     assert run(tmp_path / "run", "--ordinal")[2].startswith("error: --ordinal has no meaning for a fit")
 
 
-def test_no_such_file(run):
+def test_a_file_that_is_not_there(run):
     assert run("nowhere.csv")[0] == ExitCode.error

@@ -9,10 +9,10 @@ import pandas
 import pytest
 
 import consilience as cs
-from consilience import annotator_figures, annotator_page
-from consilience.annotator_page import annotator_sections, next_label_sections, shown_annotators
+from consilience import annotator_figures
 from consilience.cli import main
-from consilience.pages import write_page
+from consilience.pages import crowd, write_page
+from consilience.pages.crowd import annotator_sections, next_label_sections, shown_annotators
 
 NEXT, WHO, CONFUSE, GUESS = (
     "Items most worth another label", "Who is reliable at what", "What annotators confuse", "What annotators guess",
@@ -200,7 +200,7 @@ def test_the_scatter_marks_who_is_below_chance_in_a_class_that_it_shows():
     })  # fmt: skip
     for name in ("sensitivity", "specificity"):
         frame = frame.assign(**{f"{name}_lower": frame[name] - 0.1, f"{name}_upper": frame[name] + 0.1})
-    _, axes, _ = annotator_page._profiles(frame).blocks
+    _, axes, _ = crowd._profiles(frame).blocks
     _, marked = (part.get_offsets().tolist() for part in axes.collections if hasattr(part, "get_sizes"))
     assert marked == [[0.6, 0.2]]  # b, and not a, who is below chance in PR only
 

@@ -11,7 +11,7 @@ import pytest
 
 import consilience as cs
 from consilience.checking import Check, Part
-from consilience.cli import ExitCode, main
+from consilience.cli import ExitCode
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models import dawid_skene, dirichlet, member
 from consilience.models.posterior import Closed
@@ -211,14 +211,8 @@ def test_what_was_skipped_is_not_a_failure_and_is_shown():
 # ---- the command ----
 
 
-@pytest.fixture(autouse=True)
-def _no_compilation_cache(monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
-
-
-def test_the_command_prints_the_figures(capsys):
-    assert main(["check", "normal-inverse-gamma", "--threshold", "-0.5", "--quiet", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_the_command_prints_the_figures(printed):
+    found = json.loads(printed("check", "normal-inverse-gamma", "--threshold", "-0.5", "--quiet", "--json"))
     assert found["passed"] is True
     assert found["method"] == "exact"
     expected = cs.check("normal-inverse-gamma", threshold=-0.5, **QUICK).table
@@ -227,28 +221,18 @@ def test_the_command_prints_the_figures(capsys):
     np.testing.assert_allclose(values, expected["value"].dropna())
 
 
-def test_the_command_reads_a_file(capsys, tmp_path):
+def test_the_command_reads_a_file(printed, tmp_path):
     (tmp_path / "labels.csv").write_text("item,annotator,label\na,1,x\na,2,x\na,3,y\na,4,\nb,1,z\nb,2,z\n")
-    words = [
-        "check",
-        "dirichlet",
-        str(tmp_path / "labels.csv"),
-        "--missing",
-        "drop",
-        "--alpha",
-        "2",
-        "--reliability",
-        "3",
-    ]
-    assert main([*words, "--quiet"]) == 0
-    assert "dirichlet by exact: passed 1 of 1 checks" in capsys.readouterr().out
+    words = ("check", "dirichlet", tmp_path / "labels.csv", "--missing", "drop", "--alpha", "2", "--reliability", "3")
+    assert "dirichlet by exact: passed 1 of 1 checks" in printed(*words, "--quiet")
 
 
-def test_a_failed_check_has_an_exit_code_of_its_own(capsys, monkeypatch):
+def test_a_failed_check_has_an_exit_code_of_its_own(run, monkeypatch):
     wrong = wrong_posterior(lambda concentration: 3 * concentration)
     monkeypatch.setattr(dirichlet, "MODEL", wrong)
-    assert main(["check", "dirichlet", "--quiet"]) == ExitCode.poor
-    assert "failed: exact against nuts, calibration" in capsys.readouterr().out
+    code, shown, _ = run("check", "dirichlet", "--quiet")
+    assert code == ExitCode.poor
+    assert "failed: exact against nuts, calibration" in shown
 
 
 @pytest.mark.parametrize(
@@ -261,9 +245,8 @@ def test_a_failed_check_has_an_exit_code_of_its_own(capsys, monkeypatch):
         (("irn",), "nothing to check"),
     ],
 )
-def test_errors_of_the_command_name_the_cause(words, message, capsys):
-    assert main(["check", *words]) == ExitCode.error
-    assert message in capsys.readouterr().err
+def test_errors_of_the_command_name_the_cause(words, message, refused):
+    assert message in refused("check", *words)
 
 
 @pytest.mark.slow
@@ -273,7 +256,7 @@ def test_long_checks_pass():
 
 
 @pytest.mark.slow
-def test_double_precision():
+def test_a_check_in_double_precision():
     with jax.enable_x64(True):
         assert cs.check("dirichlet", **QUICK).passed
 

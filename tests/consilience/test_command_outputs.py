@@ -28,7 +28,6 @@ def here(fitted, tmp_path, monkeypatch):
     """Go to a folder with files of each kind, a fit, and one of everything that may be at a path."""
     import shutil
 
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
     shutil.copytree(fitted / "run", tmp_path / "run")
     (tmp_path / "labels.csv").write_text(LABELS)
     (tmp_path / "system.csv").write_text("item,label\n" + "".join(f"i{i},0\n" for i in range(6)))
@@ -67,16 +66,21 @@ PLACES = {
 }
 
 
+# What commands begin with.
+WORK = (
+    "consilience.inference.saved.load_fit", "consilience.data.accept.choose_contract",
+    "consilience.data.conll.read_conll",
+)  # fmt: skip
+
+
 def no_work(*words, **more):
     raise AssertionError("the work began")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_must_stay_stays_and_no_work_is_begun(everything, here, capsys, monkeypatch, command):
-    from consilience import commands, coreference_commands
-
-    for module, name in ((commands, "_load"), (commands, "_read"), (coreference_commands, "read_key")):
-        monkeypatch.setattr(module, name, no_work)
+    for work in WORK:
+        monkeypatch.setattr(work, no_work)
     before = everything(here)
     for force in ((), ("--force",)):
         for place, message in PLACES.items():
@@ -152,10 +156,9 @@ def test_one_path_cannot_hold_two_outputs(here, capsys):
     ],
 )
 def test_runs_that_are_not_begun(everything, here, capsys, monkeypatch, command, message):
-    from consilience import commands, demo
-
-    monkeypatch.setattr(commands, "_read", no_work)
-    monkeypatch.setattr(demo, "STUDIES", [no_work])
+    for work in WORK:
+        monkeypatch.setattr(work, no_work)
+    monkeypatch.setattr("consilience.demo.STUDIES", [no_work])
     before = everything(here)
     assert main(command.split()) == 1
     assert message in capsys.readouterr().err
@@ -171,7 +174,7 @@ def test_a_table_of_the_folder_that_is_replaced_may_not_be_an_input(everything, 
     assert everything(here) == before
 
 
-def test_by_force_a_fit_is_written_beside_what_is_there(here):
+def test_by_force_the_command_writes_a_fit_beside_what_is_there(here):
     (here / "mine").mkdir()
     (here / "mine" / "labels.csv").write_text(LABELS)
     assert main("fit dirichlet mine/labels.csv -o mine --draws 20 --force".split()) == 0

@@ -39,77 +39,69 @@ def folder(tmp_path_factory):
     return folder
 
 
-def said(capsys, *words, code=0):
-    capsys.readouterr()
-    assert main([str(word) for word in words]) == code
-    captured = capsys.readouterr()
-    return captured.out if code == 0 else captured.err
-
-
-@pytest.mark.parametrize("run", ["mpa", "vote"])
-def test_chains_as_a_table(folder, capsys, run):
-    assert "SilverChains(6 mentions" in said(capsys, "chains", folder / run)
-    rows = json.loads(said(capsys, "chains", folder / run, "--json"))
+@pytest.mark.parametrize("fit", ["mpa", "vote"])
+def test_chains_as_a_table(folder, printed, fit):
+    assert "SilverChains(6 mentions" in printed("chains", folder / fit)
+    rows = json.loads(printed("chains", folder / fit, "--json"))
     assert [row["mention"] for row in rows] == ["m1", "m2", "m3", "m4", "m5", "m6"]
     assert rows[0]["label"] == "DN"
     assert rows[0]["document"] == "(story); part 000"
 
 
-def test_chains_into_the_key(folder, capsys, tmp_path):
+def test_chains_into_the_key(folder, printed, refused, tmp_path):
     out = tmp_path / "silver.conll"
     words = ["chains", folder / "mpa", "--to", "conll", "--template", folder / "key.conll", "--draws", 2, "-o", out]
-    assert str(out) in said(capsys, *words)
+    assert str(out) in printed(*words)
     before, after = KEY.splitlines(), out.read_text().splitlines()
     assert [line.rsplit("\t", 1)[0] for line in before] == [line.rsplit("\t", 1)[0] for line in after]
     assert read_conll(out).num_mentions == 6
     assert {path.name for path in tmp_path.iterdir()} == {"silver.conll", "silver-001.conll", "silver-002.conll"}
-    assert "exists; give another path, or --force" in said(capsys, *words, code=1)
-    assert main([*map(str, words), "--force"]) == 0
+    assert "exists; give another path, or --force" in refused(*words)
+    printed(*words, "--force")
 
 
-def test_a_key_is_not_written_over(folder, capsys):
+def test_a_key_is_not_written_over(folder, refused):
     key = folder / "key.conll"
     words = ["chains", folder / "vote", "--to", "conll", "--template", key, "-o", key, "--force"]
-    assert "key.conll is an input of this command" in said(capsys, *words, code=1)
+    assert "key.conll is an input of this command" in refused(*words)
     assert key.read_text() == KEY
 
 
-def test_scores(folder, capsys):
+def test_scores(folder, printed):
     key = folder / "key.conll"
-    table = said(capsys, "score", key, key)
+    table = printed("score", key, key)
     assert "singletons included" in table
     assert "100.00%" in table
-    scores = json.loads(said(capsys, "score", key, key, "--singletons", "exclude", "--json"))
+    scores = json.loads(printed("score", key, key, "--singletons", "exclude", "--json"))
     assert scores["singletons"] == "exclude"
     assert {row["score"]: row["f1"] for row in scores["scores"]}["conll"] == pytest.approx(1)
-    rows = json.loads(said(capsys, "score", key, key, "--documents", "--json"))["documents"]
+    rows = json.loads(printed("score", key, key, "--documents", "--json"))["documents"]
     assert rows[0]["document"] == "(story); part 000"
 
 
-def test_a_response_against_the_crowd(folder, capsys, tmp_path):
+def test_a_response_against_the_crowd(folder, printed, tmp_path):
     key = folder / "key.conll"
     words = ["evaluate", folder / "mpa", "--predictions", key, "--metric", "conll", "--metric", "muc-recall"]
-    rows = json.loads(said(capsys, *words, "--json"))
+    rows = json.loads(printed(*words, "--json"))
     assert [row["metric"] for row in rows] == ["conll", "muc-recall"]
     assert rows[0]["documents"] == 1
     assert 0 < rows[0]["value"] <= 1
-    default = json.loads(said(capsys, "evaluate", folder / "mpa", "--predictions", key, "--json"))
+    default = json.loads(printed("evaluate", folder / "mpa", "--predictions", key, "--json"))
     assert default[0]["value"] == rows[0]["value"]
-    said(capsys, *words, "--csv", tmp_path / "documents.csv")
+    printed(*words, "--csv", tmp_path / "documents.csv")
     assert (tmp_path / "documents.csv").read_text().startswith("document,conll,muc-recall\n")
 
 
-def test_systems_are_compared(folder, capsys, tmp_path):
+def test_systems_of_chains_are_compared(folder, printed, tmp_path):
     other = tmp_path / "nothing.conll"
     other.write_text("\n".join(line.rsplit("\t", 1)[0] + "\t-" if "\t" in line else line for line in KEY.splitlines()))
-    board = json.loads(said(capsys, "compare", folder / "mpa", folder / "key.conll", other, "--json"))["leaderboard"]
+    board = json.loads(printed("compare", folder / "mpa", folder / "key.conll", other, "--json"))["leaderboard"]
     assert [row["system"] for row in board] == ["key", "nothing"]
 
 
-def test_the_report_has_chains_and_systems(folder, tmp_path):
+def test_the_report_has_chains_and_systems(folder, printed, tmp_path):
     page = tmp_path / "report.html"
-    words = ["report", folder / "mpa", "--predictions", folder / "key.conll", "-o", page]
-    assert main([str(word) for word in words]) == 0
+    printed("report", folder / "mpa", "--predictions", folder / "key.conll", "-o", page)
     text = page.read_text()
     assert "Systems against the crowd" in text
     assert "two or more readings" in text
@@ -130,6 +122,6 @@ def test_the_report_has_chains_and_systems(folder, tmp_path):
         (["evaluate", "labels", "--predictions", "key.conll"], "chains need a fit of mentions"),
     ],
 )
-def test_what_is_refused(folder, capsys, monkeypatch, words, message):
+def test_what_the_commands_of_coreference_refuse(folder, refused, monkeypatch, words, message):
     monkeypatch.chdir(folder)
-    assert message in said(capsys, *words, code=1)
+    assert message in refused(*words)

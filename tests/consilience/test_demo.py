@@ -17,7 +17,6 @@ def studies():
 
 
 def test_the_page_needs_nothing_but_itself(studies, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("CONSILIENCE_COMPILATION_CACHE", "off")
     monkeypatch.setattr(demo, "STUDIES", tuple(lambda study=study: study for study in studies.values()))
     assert main(["demo", "-o", str(tmp_path / "demo.html")]) == 0
     page, shown = (tmp_path / "demo.html").read_text(), capsys.readouterr().out

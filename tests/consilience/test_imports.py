@@ -46,7 +46,7 @@ def test_the_grammar_needs_no_arrays(words):
         (("evaluate", ".", "--predictions", "absent.csv"), "there is no such file"),
     ],
 )
-def test_errors_of_input_come_before_jax(tmp_path, monkeypatch, words, message):
+def test_errors_of_the_command_come_before_jax(tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.csv").write_text("item,annotator,label\na,1,x\na,2,\n")
     code, modules, errors = _loaded_by(*words)

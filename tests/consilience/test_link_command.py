@@ -20,10 +20,10 @@ from consilience.cli import main
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
 from consilience.inference import gibbs
 from consilience.linkage_figures import calibration
-from consilience.linkage_page import _groups
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs
+from consilience.pages.linkage import _groups
 
 PEOPLE = {
     "person": ["a1", "a2", "a3", "b1", "b2", "b3"], "name": ["ada", "max", "eva", "ada", "max", "ida"],
@@ -52,7 +52,7 @@ def test_named_fields_are_compared_whatever_they_are():
     assert linked(fields={"name": "string"}).attributes["fields"] == "name (string)"
 
 
-def test_what_cannot_be():
+def test_what_cannot_be_linked():
     with pytest.raises(UnknownName, match="the type of field 'name' is 'text'; give one of string"):
         cs.link(PEOPLE, id="person", fields={"name": "text"})
     with pytest.raises(InputError, match="no source has this column"):
@@ -116,11 +116,10 @@ GOOD = "id,name,city\na,Ada,Bonn\nb,Ada,Bonn\nc,Max,Jena\n"
         ("id,name\na,x\nb,x\nc,x\n", "no column can tell entities apart: each is constant"),
     ],
 )
-def test_files_that_cannot_be_linked(tmp_path, monkeypatch, capsys, content, message):
+def test_files_that_cannot_be_linked(tmp_path, monkeypatch, refused, content, message):
     monkeypatch.chdir(tmp_path)
     Path("people.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert main(["link", "people.csv", "-o", "out"]) == 1
-    assert message in " ".join(capsys.readouterr().err.split())
+    assert message in " ".join(refused("link", "people.csv", "-o", "out").split())
     assert not Path("out").exists()
 
 
@@ -169,10 +168,10 @@ def test_what_the_command_writes(folder):
         assert words in page
 
 
-def test_a_page_with_systems(folder, systems, capsys):
+def test_a_page_with_systems(folder, systems, printed):
     page = folder / "systems.html"
     words = ["report", folder / "out", "--predictions", systems["true"], systems["alone"]]
-    printed(capsys, *words, "--metric", "pairwise-f1", "--metric", "b3-f1", "-o", page)
+    printed(*words, "--metric", "pairwise-f1", "--metric", "b3-f1", "-o", page)
     assert "Scores of systems" in page.read_text()
     score = cs.evaluate(cs.load_fit(folder / "out/fit"), cs.read_partition(systems["true"]), metric="b3-f1")
     assert f"{score.value:.4f}" in page.read_text()
@@ -216,10 +215,9 @@ def test_bars_of_shares_end_where_shares_do():
     assert (ends.min(), ends.max()) == (0, 1)
 
 
-def test_the_tables_of_the_saved_fit(folder, capsys):
-    capsys.readouterr()
-    assert main(["table", str(folder / "out/fit"), "patterns", "--json"]) == 0
-    assert {row["sources"] for row in json.loads(capsys.readouterr().out)} <= {"file_1", "file_2", "file_1 + file_2"}
+def test_the_tables_of_the_saved_fit(folder, printed):
+    rows = json.loads(printed("table", folder / "out/fit", "patterns", "--json"))
+    assert {row["sources"] for row in rows} <= {"file_1", "file_2", "file_1 + file_2"}
 
 
 @pytest.fixture(scope="module")
@@ -234,46 +232,40 @@ def systems(folder):
     return {name: str(folder / f"{name}.table.csv") for name in ("true", "alone", "few")}
 
 
-def printed(capsys, *words):
-    capsys.readouterr()
-    assert main([str(word) for word in words]) == 0
-    return capsys.readouterr().out
-
-
-def test_systems_are_compared(folder, systems, capsys):
+def test_systems_of_records_are_compared(folder, systems, printed):
     words = ["compare", folder / "out/fit", systems["true"], systems["alone"]]
-    found = json.loads(printed(capsys, *words, "--json"))
+    found = json.loads(printed(*words, "--json"))
     fit = cs.load_fit(folder / "out/fit")
     expected = cs.compare(fit, {name: cs.read_partition(systems[name]) for name in ("true", "alone")})
     assert [row["value"] for row in found["leaderboard"]] == expected.table["value"].tolist()
     assert found["pairs"][0]["p_a_beats_b"] == expected.pairs["p_a_beats_b"][0]
-    shown = printed(capsys, *words, "--metric", "b3-precision")
+    shown = printed(*words, "--metric", "b3-precision")
     assert shown.startswith("b3-precision (mean share")
     assert "connected groups" in shown
 
 
-def test_systems_of_one_file_name_are_called_after_their_folders(folder, tmp_path, capsys):
+def test_systems_of_one_file_name_are_called_after_their_folders(folder, tmp_path, printed):
     (tmp_path / "other").mkdir()
     (tmp_path / "other/entities.csv").write_bytes((folder / "out/entities.csv").read_bytes())
     words = ["compare", folder / "out", folder / "out/entities.csv", tmp_path / "other/entities.csv", "--json"]
-    found = json.loads(printed(capsys, *words))
+    found = json.loads(printed(*words))
     assert [row["system"] for row in found["leaderboard"]] == ["out", "other"]
 
 
-def test_systems_are_scored(folder, systems, capsys):
+def test_systems_are_scored(folder, systems, printed):
     words = ["evaluate", folder / "out/fit", "--predictions", systems["true"]]
-    (row,) = json.loads(printed(capsys, *words, "--json"))
+    (row,) = json.loads(printed(*words, "--json"))
     assert (row["system"], row["metric"]) == ("true", "pairwise-f1")
     metrics = ["--metric", "b3-precision", "--metric", "pairwise-recall"]
-    rows = json.loads(printed(capsys, *words, *metrics, "--json"))
+    rows = json.loads(printed(*words, *metrics, "--json"))
     assert [one["metric"] for one in rows] == ["b3-precision", "pairwise-recall"]
     few = ["evaluate", folder / "out/fit", "--predictions", systems["few"]]
-    assert json.loads(printed(capsys, *few, "--missing", "drop", "--json"))[0]["records"] == 9
+    assert json.loads(printed(*few, "--missing", "drop", "--json"))[0]["records"] == 9
 
 
-def test_one_partition_against_another(folder, systems, capsys, tmp_path):
-    assert "pairwise      100.00%    100.00%    100.00%" in printed(capsys, "score", systems["true"], systems["true"])
-    found = json.loads(printed(capsys, "score", systems["true"], systems["alone"], "--json"))
+def test_one_partition_against_another(folder, systems, printed, tmp_path):
+    assert "pairwise      100.00%    100.00%    100.00%" in printed("score", systems["true"], systems["true"])
+    found = json.loads(printed("score", systems["true"], systems["alone"], "--json"))
     scores = {row["score"]: row["value"] for row in found["scores"]}
     assert scores["pairwise-f1"] == 0
     assert scores["pairwise-precision"] is None
@@ -281,7 +273,7 @@ def test_one_partition_against_another(folder, systems, capsys, tmp_path):
     renamed.write_text(Path(systems["true"]).read_text().replace("record,entity", "person,who"))
     table = tmp_path / "scores.csv"
     words = ["score", renamed, systems["alone"], "--columns", "record=person,entity=who", "--csv", table]
-    assert "120 records" in printed(capsys, *words)
+    assert "120 records" in printed(*words)
     assert len(table.read_text().splitlines()) == 1 + len(found["scores"])
 
 
@@ -294,18 +286,6 @@ def test_one_partition_against_another(folder, systems, capsys, tmp_path):
         (["evaluate", "out/fit", "--predictions", "true.table.csv", "--singletons", "exclude"], "entities of records"),
         (["score", "true.table.csv", "few.table.csv"], "111 records of the data have no entity"),
         (["score", "true.table.csv", "true.table.csv", "--documents"], "say something of chains; these are tables"),
-    ],
-)
-def test_what_scoring_refuses(folder, systems, monkeypatch, capsys, words, message):
-    monkeypatch.chdir(folder)
-    capsys.readouterr()
-    assert main(words) == 1
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
         (["link", "file_1.csv", "-o", "out"], "out exists; give a new folder, or --force"),
         (["link", "file_9.csv", "-o", "new"], "there is no such file"),
         (["link", "file_1.csv", "--id", "person", "-o", "new"], "there is no column 'person'"),
@@ -315,11 +295,9 @@ def test_what_scoring_refuses(folder, systems, monkeypatch, capsys, words, messa
         (["link", "file_1.csv", "--resume", "-o", "out"], "exists, with no run that did not end"),
     ],
 )
-def test_what_the_command_refuses(folder, monkeypatch, capsys, words, message):
+def test_what_the_commands_of_linkage_refuse(folder, systems, monkeypatch, refused, words, message):
     monkeypatch.chdir(folder)
-    capsys.readouterr()
-    assert main(words) == 1
-    assert message in capsys.readouterr().err
+    assert message in refused(*words)
     assert not (folder / "new").exists()
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import consilience as cs
-from consilience import cli, data, errors
+from consilience import data, errors
+from consilience.commands.grammar import parser
 from consilience.errors import (
     ConsilienceWarning,
     InputError,
@@ -97,8 +98,9 @@ def remedies_of(path):
 
 FILES = sorted(
     path
-    for room in ("consilience", "consilience/data", "models", "inference", "evaluation")
-    for path in (ROOT / room).glob("*.py" if room == "consilience" else "**/*.py")
+    for pattern in ("consilience/*.py", "consilience/commands/*.py", "consilience/data/*.py", "consilience/pages/*.py",
+                    "models/**/*.py", "inference/**/*.py", "evaluation/**/*.py")  # fmt: skip
+    for path in ROOT.glob(pattern)
     if path.name not in ("notes.py", "errors.py")
 )
 REMEDIES = [(path, argument, line) for path in FILES for argument, line in remedies_of(path)]
@@ -126,7 +128,7 @@ def arguments():
 def flags():
     """Return the flags of every command, those of the members' options among them."""
     found = {name.replace("_", "-") for name in member_options()}
-    pending = [cli.parser()]
+    pending = [parser()]
     while pending:
         for action in pending.pop()._actions:
             found |= {flag.removeprefix("--") for flag in action.option_strings}

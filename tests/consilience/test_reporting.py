@@ -12,7 +12,6 @@ import pytest
 from markupsafe import Markup
 
 import consilience as cs
-from consilience import reporting
 from consilience.errors import OutputRefused, UnsupportedRequest
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
@@ -20,8 +19,9 @@ from consilience.models import dirichlet
 from consilience.models.posterior import Draws
 from consilience.models.truth import PlausibilityDraws
 from consilience.models.truth.plausibilities import OtherMass
-from consilience.pages import Code, Section, write_page
-from consilience.reporting import report
+from consilience.models.truth.truth import KINDS
+from consilience.pages import Code, Section, run, write_page
+from consilience.reporting import PAGES, report
 
 EVIL, DOLLAR = "<script>alert(1)</script>", "a$b_c$d"
 AGREEMENT_PARTS = ["Agreement", "Agreement by label", "Annotators", "As annotations arrived", "Corrected for chance",
@@ -115,9 +115,10 @@ def test_report_has_its_parts_in_order_and_escapes_ids(fit, tmp_path):
     assert page.text["em"] == ["three"]
 
 
-def test_report_prints_the_numbers_of_the_library(fit, tmp_path):
+@pytest.mark.parametrize("risk", [None, {"class": ["_u", EVIL, "v"], "group": [0, 1, 1]}])
+def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     systems = {"A": predictions(fit), "B": predictions(fit, 1)}
-    page = checked(report(fit, systems, path=tmp_path / "report.html"))
+    page = checked(report(fit, systems, path=tmp_path / "report.html", risk=risk))
     cells = page.text["td"]
     for row in cs.compare(fit, systems).table.itertuples():
         at = cells.index(row.system)
@@ -128,7 +129,12 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path):
         assert cells[at + 1 : at + 3] == [f"{score.value:.4f}", f"{score.sd:.4f}"]
     score = cs.evaluate(fit, systems["B"])
     low, high = score.interval
+    assert cells[cells.index("B") + 1] == f"{score.value:.4f}"  # on one page one number for one thing
     assert f"|{score.value:.4f}|{score.sd:.4f}|{low:.4f}|{high:.4f}|" in "|".join(cells)
+
+
+def test_every_kind_of_truth_has_a_page():
+    assert set(PAGES) == {kind.name for kind in KINDS}
 
 
 def test_the_same_fit_gives_the_same_bytes(fit, tmp_path):
@@ -220,11 +226,11 @@ def test_one_item_and_one_annotator_are_enough(tmp_path):
 
 
 def test_the_code_to_reproduce_names_what_was_run(fit):
-    code = reporting._reproduction(fit, {})
+    code = run._reproduction(fit, {})
     assert "cs.fit('dirichlet', data, method='exact', draws=64, reliability=1.0, seed=0)" in code
     assert fit.attributes["data_hash"][:12] in code
     own = cs.fit("dirichlet", annotations(), dirichlet.Priors(plausibility=dirichlet.Symmetric(1.0)))
-    assert "priors=priors" in reporting._reproduction(own, {})
+    assert "priors=priors" in run._reproduction(own, {})
 
 
 def test_every_kind_of_block_is_rendered(tmp_path):
@@ -334,19 +340,19 @@ def test_poor_fit_says_so_above_everything_else(fit, tmp_path, result, message, 
 
 def test_ascent_that_has_not_settled_says_so_above_everything_else(fit):
     stopped = with_run(fit, Result.max_steps, elbo=np.arange(1000.0))
-    (alert,) = reporting._alerts(dataclasses.replace(stopped, method="em", posterior=fit.posterior))
+    (alert,) = run.alerts(dataclasses.replace(stopped, method="em", posterior=fit.posterior))
     assert alert.texts[0] == "The run ended at its largest number of steps, before it had converged."
     assert "ask for more with max_steps=" in alert.texts[1]
 
 
 def test_fit_of_which_nothing_is_poor_has_no_box(fit, tmp_path):
-    assert reporting._alerts(with_run(fit, Result.max_steps)) == []
+    assert run.alerts(with_run(fit, Result.max_steps)) == []
     assert "strong" not in checked(report(fit, path=tmp_path / "page.html")).tags
 
 
 def test_numbers_of_the_run_are_rounded(fit):
     fit = dataclasses.replace(fit, attributes={**fit.attributes, "worst_r_hat": 6.298147875897062})
-    table = reporting._run_section(fit, {}).blocks[0]
+    table = run.run_section(fit, {}).blocks[0]
     assert table.set_index("what")["value"]["worst r hat"] == "6.298"
 
 
@@ -357,9 +363,9 @@ def with_priors(fit, priors):
 @pytest.mark.parametrize("priors", [{"plausibility": dirichlet.Symmetric(2.0)}])
 def test_the_code_of_priors_can_be_run(fit, priors):
     own = dataclasses.replace(fit, resolved=fit.resolved.replace(given=dirichlet.Priors(**priors)))
-    lines = reporting._reproduction(own, {}).splitlines()
+    lines = run._reproduction(own, {}).splitlines()
     names = {}
     exec("\n".join(line for line in lines if line.startswith(("from", "priors"))), names)
     assert names["priors"] == own.priors
     by_hand = with_priors(fit, dirichlet.Priors(plausibility=lambda data: None))
-    assert reporting._reproduction(by_hand, {}).startswith("priors = …  # plausibility: <lambda>\n")
+    assert run._reproduction(by_hand, {}).startswith("priors = …  # plausibility: <lambda>\n")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from consilience import coreference_commands
+from consilience.commands import coreference
 from consilience.data import read_mentions
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.models.mpa import scenarios
@@ -24,7 +24,7 @@ def simulate(tmp_path, monkeypatch, capsys):
             "key": "key.conll", "scenario": "synthetic-uniform", "profiles": None, "seed": 3, "output": "mentions.csv",
             "force": False, "json": False,
         }  # fmt: skip
-        coreference_commands.simulate(argparse.Namespace(**(words | changes)))
+        coreference.simulate(argparse.Namespace(**(words | changes)))
         return capsys.readouterr().out
 
     return simulate
@@ -67,4 +67,4 @@ def test_keys_that_there_are_not(simulate):
 
 
 def test_the_names_of_the_scenarios_are_the_same():
-    assert coreference_commands.SCENARIOS == scenarios.SCENARIOS
+    assert coreference.SCENARIOS == scenarios.SCENARIOS

@@ -31,7 +31,7 @@ def test_entities_have_all_of_their_records():
         ({"num_entities": 0}, "num_entities is 0; give 1 or more"),
     ],
 )
-def test_what_cannot_be(asked, message):
+def test_records_that_cannot_be_simulated(asked, message):
     with pytest.raises(UnsupportedRequest, match=message):
         cs.simulate_records(**asked)
 

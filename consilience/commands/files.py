@@ -1,15 +1,21 @@
-"""What a command reads and writes, by its arguments: outputs are checked against the inputs before any work."""
+"""What a command reads and writes, by its arguments: outputs are checked before any work."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from consilience.errors import UnsupportedRequest
 from consilience.inference.run_folder import ARRAYS, FIT_TEXT, fit_folder, holds_fit
 from consilience.output import STANDARD_OUTPUT, check_output, standard_output_for_files
+from consilience.printing import write_columns
+from consilience.standard_input import STANDARD_INPUT, standard_input_from
 
 # Arguments that name files to read; some may name public data in their place.
 _INPUTS = (
@@ -21,16 +27,48 @@ _INPUTS = (
 def inputs_of(arguments: argparse.Namespace) -> list[Path]:
     """Return the files and folders that a command reads; an output must replace none of them."""
     inputs: list[Path] = []
-    for name in _INPUTS:
-        given = getattr(arguments, name, None) or ()
-        for one in map(Path, [given] if isinstance(given, str) else given):
-            inputs += _files_of_fit(fit_folder(one)) if holds_fit(fit_folder(one)) else [one]
+    for one in map(Path, set(_named(arguments)) - {STANDARD_INPUT}):
+        inputs += _files_of_fit(fit_folder(one)) if holds_fit(fit_folder(one)) else [one]
     return inputs
+
+
+def _named(arguments: argparse.Namespace) -> list[str]:
+    """Return the inputs as they were given."""
+    given = [getattr(arguments, name, None) or () for name in _INPUTS]
+    return [one for each in given for one in ([each] if isinstance(each, str) else each)]
 
 
 def _files_of_fit(folder: Path) -> list[Path]:
     """Return the files of a fit; the pages and tables beside them are none of them."""
     return [file for file in folder.iterdir() if file.name == FIT_TEXT or ARRAYS.fullmatch(file.name)]
+
+
+def write_csv(table: Any, arguments: argparse.Namespace) -> None:
+    """Write columns, or a data frame, to the CSV file that is asked for, if one is."""
+    if arguments.csv:
+        write_columns(table, arguments.csv, force=arguments.force)
+
+
+@contextlib.contextmanager
+def standard_input(arguments: argparse.Namespace) -> Iterator[None]:
+    """Let the input that is called ``-``, if there is one, be read from standard input, as CSV.
+
+    Raises
+    ------
+    UnsupportedRequest : where several are: what was read is gone.
+    """
+    number = _named(arguments).count(STANDARD_INPUT)
+    if number > 1:
+        raise UnsupportedRequest("- is standard input, which holds one table; give files in the place of the others")
+    if not number:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "standard-input.csv"  # a table is looked at more than once
+        with file.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        with standard_input_from(file):
+            yield
 
 
 @contextlib.contextmanager

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilience.command_outputs import inputs_of
-from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
-from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
+from consilience.commands.files import inputs_of, write_csv
+from consilience.commands.stopped_runs import (
+    after_run,
+    keep_compiled_programs,
+    kept_checkpoint,
+    refuse_unfinished,
+    stoppable,
+)
+from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused
+from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
-from consilience.printing import json_text, print_notes, rows_of, table_text, write_columns, write_csv
-from consilience.stopped_runs import command_to_go_on, keep_compiled_programs, refuse_unfinished, stoppable
+from consilience.printing import json_text, print_notes, rows_of, table_text, write_columns
+from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data.partitions import Partition
     from consilience.inference.fitting import Fit
 
-_INTERRUPTED = 130
 _LEAST_CERTAIN = 10
 _WRITTEN = ("entities.csv", "pairs.csv", "report.html")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
@@ -39,19 +44,15 @@ def link(arguments: argparse.Namespace) -> int:
     """
     target = _link_folder(arguments)
     for source in [*arguments.files, *filter(None, [arguments.pairs])]:
-        if not Path(source).exists():
+        if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
     keep_compiled_programs()
-    from consilience.inference.checkpoints import Checkpoint
     from consilience.linking import link as link_records
 
-    given = ("likelihood", "restriction", "threshold", "wide", "largest", "links", "processes")
+    given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")
     options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
-    # Kept until all is written: a kill in between must not lose a complete run.
     run = target / "fit"
-    checkpoint = Checkpoint(run / CHECKPOINT, resume=arguments.resume, keep=True)
-    if arguments.force:
-        checkpoint.remove()
+    checkpoint = kept_checkpoint(run, resume=arguments.resume, force=arguments.force)
     try:
         with stoppable(run, arguments.words):
             fitted = link_records(
@@ -64,11 +65,7 @@ def link(arguments: argparse.Namespace) -> int:
     finally:
         with contextlib.suppress(OSError):
             target.rmdir()  # where nothing could begin
-    go_on = command_to_go_on(arguments.words) if fitted.result == "interrupted" else None
-    if fitted.is_empty:
-        if go_on is not None:
-            raise KeyboardInterrupt(f"go on with: {go_on}")
-        raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {fitted.message}")
+    go_on, code = after_run(fitted, arguments.words)
     _write(fitted, target, force=arguments.force or holds_fit(run))
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
@@ -76,7 +73,7 @@ def link(arguments: argparse.Namespace) -> int:
         print(json_text({**_described(fitted, target), **({} if go_on is None else {"resume": go_on})}))
     else:
         _print(fitted, target, arguments.files, go_on)
-    return 0 if go_on is None else _INTERRUPTED
+    return code
 
 
 def _link_folder(arguments: argparse.Namespace) -> Path:
@@ -127,7 +124,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import expected_scores, num_entities
-    from consilience.linkage_page import among
+    from consilience.pages.linkage import among
 
     counts = fitted.data.counts
     print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
@@ -149,10 +146,8 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
         )
     print_notes(fitted.findings())
     review = fitted.table_columns("review")
-    if number := len(review["record"]):
-        columns = (values[:_LEAST_CERTAIN].tolist() for values in review.values())
-        rows = [dict(zip(review, row, strict=True)) for row in zip(*columns, strict=True)]
-        print(f"\nthe most uncertain records\n{table_text(rows, hint='see the report', number=number)}")
+    if len(review["record"]):
+        print(f"\nthe most uncertain records\n{table_text(review, _LEAST_CERTAIN, hint='see the report')}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")
@@ -193,32 +188,19 @@ def _one_or_each(numbers: list[float]) -> float | list[float]:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def contract_of(folder: Path) -> str | None:
-    """Return of what data a folder holds a saved fit; None where it holds none, or a torn one."""
-    if not holds_fit(folder):
-        return None
-    try:
-        found = json.loads((folder / FIT_TEXT).read_text(encoding="utf-8")).get("contract")
-    except (OSError, ValueError, AttributeError):
-        return None  # that it is torn is said where it is loaded
-    return found if isinstance(found, str) else None
-
-
-def holds_records(folder: Path) -> bool:
-    """Return whether a folder holds a saved fit of records."""
-    return contract_of(folder) == "Records"
-
-
 def are_entities(*sources: str) -> bool:
     """Return whether files may say of which entity each record is: whether they are tables."""
-    return all(Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES) for source in sources)
+    return all(
+        source == STANDARD_INPUT or (Path(source).is_file() and source.lower().removesuffix(".gz").endswith(_TABLES))
+        for source in sources
+    )
 
 
 def read_entities(source: str, arguments: argparse.Namespace) -> Partition:
     """Read which records a system says are of one entity, as the flags of scoring have it."""
     from consilience.data import read_partition
 
-    return read_partition(source, columns=arguments.columns, missing=getattr(arguments, "missing", "error"))
+    return read_partition(source, columns=arguments.columns, missing=arguments.missing)
 
 
 def score(arguments: argparse.Namespace) -> None:
@@ -232,8 +214,7 @@ def score(arguments: argparse.Namespace) -> None:
     )
     found = score_partition(response, key)
     rows = rows_of(found.table)
-    if arguments.csv:
-        write_csv(rows, arguments.csv, force=arguments.force)
+    write_csv(found.table, arguments)
     described = {"key": arguments.key, "response": arguments.response}
     print(json_text({**described, "scores": rows}) if arguments.json else found)
 

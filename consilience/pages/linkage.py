@@ -11,18 +11,37 @@ from scipy.sparse.csgraph import connected_components
 
 from consilience import figures, linkage_figures
 from consilience.data import Partition, Records
+from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
 from consilience.models.truth.partitions import PartitionTruth
+from consilience.models.truth.truth import PARTITION
 from consilience.notes import Level
-from consilience.pages import Section
+from consilience.pages import Page, Section
 
 _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _COUNTS = ("merge-moves", "merge-pairs")
 _BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
+
+
+def linkage_page(
+    fit: Any, systems: Mapping[str, Any], *, metric: Any, risk: Any, singletons: bool, **policies: str
+) -> Page:
+    """Return the page of linked records; for the parameters see `consilience.reporting.report`.
+
+    Raises
+    ------
+    UnsupportedRequest : systems are no partitions, or groups of classes are given.
+    """
+    if risk is not None:
+        raise UnsupportedRequest("risk= groups classes, and linked records have none")
+    if any(system.kind != PARTITION.name for system in systems.values()):
+        raise UnsupportedRequest("systems that link records are partitions, as read_partition returns them")
+    about = [*linkage_sections(fit), *system_sections(fit, systems, metric, **policies)]
+    return "Records of the same entity", linkage_lead(fit), about
 
 
 def linkage_lead(fit: Any) -> list[Any]:
@@ -55,8 +74,7 @@ def _interval(count: Any) -> dict[str, str]:
 
 def among(fit: Any) -> str:
     """Say of which pairs a share of all is: a fit knows of those alone that it looked at."""
-    given = getattr(fit.data, "candidate", None) is not None
-    return "among the pairs given" if given else "among the pairs looked at"
+    return "among the pairs looked at" if fit.data.candidate is None else "among the pairs given"
 
 
 def linkage_sections(fit: Any) -> list[Section]:
@@ -316,7 +334,7 @@ def calibration_table(truth: PartitionTruth, entity: np.ndarray) -> Any:
 
 
 def _true_number(fit: Any) -> int | None:
-    data = fit.data
-    if not isinstance(data, Records) or data.entity is None or np.any(np.asarray(data.entity) < 0):
+    entity = fit.data.entity
+    if entity is None or np.any(np.asarray(entity) < 0):
         return None
-    return int(np.count_nonzero(np.bincount(data.entity)))
+    return int(np.count_nonzero(np.bincount(entity)))

@@ -61,6 +61,10 @@ class Section:
     blocks: Sequence[Any] = ()
 
 
+Page = tuple[str, Sequence[Any], Sequence[Section]]
+"""Title, what stands above all else, and the sections."""
+
+
 def write_page(
     title: str, lead: Any, sections: Sequence[Section], path: str | os.PathLike, *, force: bool = False
 ) -> Path:
@@ -178,7 +182,7 @@ def _svg(figure: Any, prefix: str) -> Any:
         # The reader's fonts, not those of this machine, will show the text.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         _lay_out(figure)
-        figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
+        figure.canvas.print_figure(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
     root = ElementTree.fromstring(buffer.getvalue())
     label = " ".join(axes.get_title(loc="left") for axes in figure.axes).strip()
     _adapt(root, prefix)

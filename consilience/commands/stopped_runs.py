@@ -7,14 +7,49 @@ import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from consilience.errors import InvalidFit, UnsupportedRequest
-from consilience.inference.run_folder import holds_checkpoint
+from consilience.inference.run_folder import CHECKPOINT, holds_checkpoint
+
+if TYPE_CHECKING:
+    from consilience.inference.checkpoints import Checkpoint
+    from consilience.inference.fitting import Fit
+
+_INTERRUPTED = 130
 
 
 def command_to_go_on(words: list[str]) -> str:
     """Return the command that goes on with this one."""
     return shlex.join(["consilience", *(word for word in words if word not in ("--force", "--resume")), "--resume"])
+
+
+def kept_checkpoint(run: Path, *, resume: bool, force: bool) -> Checkpoint:
+    """Return the checkpoint of a run, which is kept until all is written: a kill must not lose a complete run."""
+    from consilience.inference.checkpoints import Checkpoint
+
+    checkpoint = Checkpoint(run / CHECKPOINT, resume=resume, keep=True)
+    if force:
+        checkpoint.remove()
+    return checkpoint
+
+
+def after_run(fitted: Fit, words: list[str]) -> tuple[str | None, int]:
+    """Return the command that goes on with an interrupted run, None for others, and the exit code.
+
+    Raises
+    ------
+    KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
+    UnsupportedRequest : it ended before the first draw for another reason.
+    """
+    by_hand = "keyboard" in fitted.message
+    go_on = command_to_go_on(words) if fitted.result == "interrupted" else None
+    if fitted.is_empty:
+        if by_hand:
+            raise KeyboardInterrupt(f"go on with: {go_on}")
+        remedy = f"go on with: {go_on}" if go_on else fitted.message
+        raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {remedy}")
+    return go_on, _INTERRUPTED if by_hand else 0
 
 
 def refuse_unfinished(folder: Path, run: Path, *, resume: bool, force: bool) -> None:

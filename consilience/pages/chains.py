@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from consilience.data import Chains, Mentions
+from consilience.data import Chains
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.silver import silver_chains
@@ -24,8 +24,6 @@ def split_systems(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 def ambiguity_sections(fit: Any) -> list[Section]:
     """Return a section on the chains of a fit of mentions, with the mentions that may well have two readings."""
-    if not isinstance(fit.data, Mentions):
-        return []
     try:
         chains = silver_chains(fit)
     except UnsupportedRequest:

@@ -7,17 +7,17 @@ once.
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilience.command_outputs import inputs_of
+from consilience.commands.files import inputs_of, write_csv
+from consilience.commands.linkage import are_entities
+from consilience.commands.linkage import score as score_entities
+from consilience.commands.reading import load, refuse_views
 from consilience.errors import InputError, InputProblem, UnsupportedRequest, WrongKind
-from consilience.linkage_commands import are_entities
-from consilience.linkage_commands import score as score_entities
 from consilience.output import check_folder, check_output
-from consilience.printing import json_text, rows_of, table_text, write_csv
+from consilience.printing import counted, json_text, rows_of, table_text
 
 if TYPE_CHECKING:
     from consilience.data.conll import Chains
@@ -78,8 +78,8 @@ def simulate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json_text(described))
         return
-    sizes = ", ".join(itertools.starmap(_counted, mentions.counts.items()))
-    of_key = ", ".join(_counted(name, key.counts[name]) for name in ("mentions", "documents"))
+    sizes = ", ".join(counted(size, name) for name, size in mentions.counts.items())
+    of_key = ", ".join(counted(key.counts[name], name) for name in ("mentions", "documents"))
     print(f"read     {arguments.key}: {of_key}")
     print(f"made     {arguments.scenario}, seed {arguments.seed}: {sizes}")
     print(f"gold     {new:.1%} of the mentions are new (DN)")
@@ -108,8 +108,7 @@ def score(arguments: argparse.Namespace) -> None:
 
     found = score_coreference(key, response, singletons=singletons == "include")
     documents = rows_of(found.by_document)
-    if arguments.csv:
-        write_csv(documents, arguments.csv, force=arguments.force)
+    write_csv(found.by_document, arguments)
     if arguments.json:
         described = {"key": arguments.key, "response": arguments.response, "singletons": singletons}
         rows = documents if arguments.documents else rows_of(found.table)
@@ -120,7 +119,7 @@ def score(arguments: argparse.Namespace) -> None:
         print(found)
 
 
-def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
+def chains(arguments: argparse.Namespace) -> None:
     """Print the chains of a fit of mentions, or write them as CoNLL files.
 
     Raises
@@ -129,6 +128,8 @@ def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
     InputError : there is no such template.
     OutputRefused : a file must not be written.
     """
+    refuse_views(arguments, "chains")
+    fitted, _ = load(arguments)
     from consilience.evaluation.silver import silver_chains
 
     found = silver_chains(fitted)
@@ -139,8 +140,7 @@ def chains(arguments: argparse.Namespace, fitted: Fit) -> None:
     if unfit:
         raise UnsupportedRequest(f"{', '.join(unfit)} belongs to files; give --to conll, or --csv FILE for a table")
     rows = rows_of(found.table)
-    if arguments.csv:
-        write_csv(rows, arguments.csv, force=arguments.force)
+    write_csv(found.table, arguments)
     if arguments.json:
         print(json_text(rows))
         return
@@ -188,7 +188,3 @@ def _numbered(target: Path, number: int) -> str:
     """Return the name of a file with a number before its endings."""
     stem, dot, endings = target.name.partition(".")
     return f"{stem}-{number:03}{dot}{endings}"
-
-
-def _counted(plural: str, size: int) -> str:
-    return f"{size:,} {plural.removesuffix('s') if size == 1 else plural}"

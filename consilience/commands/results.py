@@ -1,0 +1,104 @@
+"""What one asks of a saved fit: its tables, certainties, chains, and predictions for new items."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from consilience.commands.files import write_csv
+from consilience.commands.reading import load, refuse_views
+from consilience.errors import UnsupportedRequest
+from consilience.printing import Columns, columns_of, json_text, rows_of, table_text
+
+Arguments = argparse.Namespace
+
+# Items that are shown as the least certain ones.
+_LEAST = 10
+
+
+def table(arguments: Arguments) -> None:
+    """Print one of the model's tables; the first one when none is named."""
+    fitted, _ = load(arguments)
+    name = arguments.name or next(iter(fitted.member.table_names))
+    columns = fitted.table_columns(name)
+    columns = columns if arguments.view is None else _of_view(columns, name, arguments.view)
+    _show(columns, arguments)
+
+
+def _show(columns: Columns, arguments: Arguments) -> None:
+    """Print the first rows of a table, or all of it as JSON, and write it where that is asked for."""
+    write_csv(columns, arguments)
+    print(json_text(rows_of(columns)) if arguments.json else table_text(columns, hint="use --json or --csv FILE"))
+
+
+def _of_view(columns: dict[str, Any], name: str, view: int) -> dict[str, Any]:
+    """Return the rows of one view."""
+    if "view" not in columns:
+        raise UnsupportedRequest(f"the table '{name}' has no column 'view'; leave out --view")
+    chosen = columns["view"] == view
+    if not chosen.any():
+        known = ", ".join(map(str, sorted(set(columns["view"].tolist())))) or "none"
+        raise UnsupportedRequest(f"the table '{name}' has no view {view}; it has {known}")
+    return {column: values[chosen] for column, values in columns.items()}
+
+
+def certainty(arguments: Arguments) -> None:
+    """Print the certainty of the data set, and the items that are least certain."""
+    refuse_views(arguments, "certainty")
+    fitted, risk = load(arguments)
+    from consilience.evaluation.certainties import certainty as measure
+
+    score = measure(fitted, top=arguments.top, classes_to=risk, by=arguments.by, exact=arguments.exact)
+    items = score.table_columns
+    write_csv(items, arguments)
+    summary = {**score_row(score), "below_0.99": int((score.items < 0.99).sum())}
+    summary["below_0.9"] = int((score.items < 0.9).sum())
+    if arguments.json:
+        print(json_text(rows_of(items) if arguments.items else summary))
+    elif arguments.items:
+        print(table_text(items, hint="use --json or --csv FILE"))
+    else:
+        print(f"{score!r}")
+        print(f"{summary['below_0.99']:,} items below 0.99, {summary['below_0.9']:,} below 0.9")
+        print("\nthe least certain items")
+        import numpy as np
+
+        least = np.argsort(score.items, kind="stable")[:_LEAST]
+        shown = {name: values[least] for name, values in items.items()}
+        print(table_text(shown, hint="use --items --json or --csv FILE", number=len(score.items)))
+
+
+def next_labels(arguments: Arguments) -> None:
+    """Print the items most worth another label."""
+    refuse_views(arguments, "next")
+    fitted, _ = load(arguments)
+    from consilience.evaluation.another_label import next_labels as rank
+
+    columns = columns_of(rank(fitted, limit=arguments.limit))
+    _show(columns, arguments)
+
+
+def predict(arguments: Arguments) -> None:
+    """Print the clusters of items that nobody judged.
+
+    Raises
+    ------
+    InputError : the features cannot be used.
+    InvalidFit : the folder holds no fit.
+    UnsupportedRequest : the model predicts nothing from features.
+    """
+    from consilience.data.constraints import read_features
+
+    read_features(arguments.features)  # before JAX is imported
+    fitted, _ = load(arguments)
+    if "predict" not in fitted.member.measure_names:
+        raise UnsupportedRequest(f"'{fitted.member.name}' predicts nothing from features; a fit of constraints does")
+    choice = {"rule": arguments.rule, "all_views": arguments.all_views}
+    columns = columns_of(fitted.measure("predict", arguments.features, **choice))
+    _show(columns, arguments)
+
+
+def score_row(score: Any) -> dict[str, Any]:
+    """Return a score as a row, its interval in one place too."""
+    row = score.row()
+    return {**row, "interval": [row["lower"], row["upper"]]}

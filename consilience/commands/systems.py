@@ -1,0 +1,170 @@
+"""`evaluate`, `compare` and `report`: systems scored against a fit."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consilience.commands.coreference import are_chains, read_key
+from consilience.commands.files import write_csv
+from consilience.commands.linkage import read_entities
+from consilience.commands.reading import flags, holds_records, is_public, load, refuse_views
+from consilience.commands.results import score_row
+from consilience.commands.stopped_runs import keep_compiled_programs
+from consilience.errors import UnsupportedRequest, WrongKind
+from consilience.inference.run_folder import fit_folder
+from consilience.printing import json_text, rows_of, table_text
+from consilience.standard_input import STANDARD_INPUT
+
+if TYPE_CHECKING:
+    from consilience.data import Predictions
+
+Arguments = argparse.Namespace
+
+
+def evaluate(arguments: Arguments) -> None:
+    """Print one row for each system and metric."""
+    refuse_views(arguments, "scores")
+    policies = _policies(arguments)
+    systems = _systems(arguments)
+    fitted, risk = load(arguments)
+    from consilience.evaluation.adjustment import evaluate as score_predictions
+    from consilience.models.truth.truth import KINDS
+
+    default = {kind.name: kind.metric for kind in KINDS}
+    metrics = arguments.metric or [default[next(iter(systems.values())).kind]]
+    rows, groups = [], []
+    items: dict[str, Any] = {}
+    for name, predictions in systems.items():
+        for metric, score in score_predictions(
+            fitted, predictions, metrics, by=risk, exact=arguments.exact, **policies
+        ).items():
+            own = [] if risk is None else rows_of(score.by_group)
+            rows.append({"system": name, "metric": metric, **score_row(score)})
+            rows[-1] |= {"by_group": own} if own else {}
+            groups += [{"system": name, "metric": metric, **row} for row in own]
+            column = metric if len(systems) == 1 else f"{name} {metric}"
+            items |= {score.unit: score.table_columns[score.unit], column: score.items}
+    write_csv(items, arguments)
+    if arguments.json:
+        print(json_text(rows))
+        return
+    hidden = ("score", "interval", "by_group")
+    print(table_text([{name: value for name, value in row.items() if name not in hidden} for row in rows], limit=None))
+    if groups:
+        print(f"\ngiven the group of the top class of each draw\n{table_text(groups, limit=None)}")
+
+
+def compare(arguments: Arguments) -> None:
+    """Print the leaderboard and how sure one may be of each pair.
+
+    Raises
+    ------
+    UnsupportedRequest : the fit is of views, flags have no meaning for the predictions, names do not fit the systems,
+        or there are several metrics.
+    WrongKind : public data hold no predictions.
+    InputError : a file of predictions does not exist or cannot be used.
+    InvalidFit : the folder holds no fit.
+    """
+    refuse_views(arguments, "scores")
+    policies = _policies(arguments)
+    systems = _systems(arguments, arguments.names)
+    fitted, _ = load(arguments)
+    from consilience.evaluation.comparison import compare as rank
+
+    metric, *others = arguments.metric or [None]
+    if others:
+        raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
+    comparison = rank(fitted, systems, metric, seed=arguments.seed, exact=arguments.exact, **policies)
+    leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
+    if arguments.json:
+        print(json_text({"leaderboard": leaderboard, "pairs": pairs}))
+        return
+    print(f"{comparison.title}, {comparison.num_items:,} {comparison.unit}s\n{table_text(leaderboard, limit=None)}")
+    if pairs:
+        print(f"\npairs\n{table_text(pairs, limit=20)}")
+
+
+def report(arguments: Arguments) -> None:
+    """Write the HTML report."""
+    if arguments.predictions:
+        refuse_views(arguments, "scores")
+    policies = _policies(arguments)
+    systems = _systems(arguments)
+    fitted, risk = load(arguments)
+    import consilience as cs
+
+    cs.report(
+        fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
+        force=arguments.force, **policies,
+    )  # fmt: skip
+    print(f"wrote {arguments.output}")
+
+
+def _kind(arguments: Arguments) -> str:
+    """Return of what the predictions are: records where the fit is of records, chains, or items."""
+    if holds_records(fit_folder(arguments.folder)):
+        return "records"
+    return "chains" if are_chains(arguments.predictions, arguments.metric or ()) else "items"
+
+
+def _policies(arguments: Arguments) -> dict[str, Any]:
+    """Return what the flags say of items and classes, of records, or of chains."""
+    kind = _kind(arguments)
+    if kind != "chains":
+        if arguments.singletons is not None:
+            what = {"items": "classes of items", "records": "entities of records"}[kind]
+            raise UnsupportedRequest(f"--singletons says something of chains; the predictions are {what}")
+        return {"missing": arguments.missing, "unknown": arguments.unknown}
+    if unfit := [name for name in ("missing", "unknown") if getattr(arguments, name) != "error"]:
+        raise UnsupportedRequest(f"{flags(unfit)} has no meaning for chains")
+    return {"singletons": arguments.singletons != "exclude"}
+
+
+def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, Any]:
+    """Read the predictions of each system, named after its file unless names are given."""
+    found: list[tuple[str, Any]] = []
+    files = arguments.predictions
+    if files:
+        keep_compiled_programs()
+    kind = _kind(arguments)
+    for source in files:
+        if kind == "items":
+            found += _predictions(source, arguments)
+        else:
+            system = read_key(source) if kind == "chains" else read_entities(source, arguments)
+            found.append((_called(source), system))
+    if names is not None and len(names) != len(found):
+        raise UnsupportedRequest(f"--names gives {len(names)} names for {len(found)} systems")
+    labels = names or _told_apart(files, [name for name, _ in found])
+    if twice := {name for name in labels if labels.count(name) > 1}:
+        remedy = "give other --names" if hasattr(arguments, "names") else "rename the files"
+        raise UnsupportedRequest(f"more than one system is called {', '.join(sorted(twice))}; {remedy}")
+    systems = dict(zip(labels, (system for _, system in found), strict=True))
+    return systems if kind == "chains" else {label: system.replace(name=label) for label, system in systems.items()}
+
+
+def _called(source: str) -> str:
+    return "standard input" if source == STANDARD_INPUT else Path(source).name.split(".")[0]
+
+
+def _told_apart(files: list[str], names: list[str]) -> list[str]:
+    """Name systems whose files are called alike, as those of several runs, after their folders where that helps."""
+    if len(files) != len(names):  # of public data, which hold several systems
+        return names
+    folders = [Path(source).resolve().parent.name for source in files]
+    apart = [folder if names.count(name) > 1 else name for folder, name in zip(folders, names, strict=True)]
+    return apart if len(set(apart)) == len(apart) else names
+
+
+def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictions]]:
+    from consilience import data
+
+    if not is_public(source):
+        system = data.read_predictions(source, columns=arguments.columns, missing=arguments.missing)
+        return [(_called(source), system)]
+    loaded = data.load(source) if "Predictions" in data.describe(source).contract else None
+    if loaded is None:
+        raise WrongKind(f"{source} holds no predictions, but {data.describe(source).contract}")
+    return list(loaded.items())

@@ -1,0 +1,154 @@
+"""Anything in: frames, paths, columns, rows and standard input, wherever data, systems or groups are asked for."""
+
+import pandas
+import pytest
+
+import consilience as cs
+from consilience.cli import ExitCode
+from consilience.errors import InputError, UnsupportedRequest
+
+ANNOTATIONS = [
+    {"item": item, "annotator": annotator, "label": label}
+    for item, labels in {"i1": "nnn", "i2": "nyy", "i3": "yyn"}.items()
+    for annotator, label in zip("abc", labels, strict=True)
+]
+PEOPLE = [
+    {"id": name, "name": person, "town": town, "born": born}
+    for name, person, town, born in zip(
+        "abcdefgh", ["Ann", "Ann", "Bob", "Bob", "Cid", "Dan", "Eve", "Fay"],
+        ["Ulm", "Ulm", "Bonn", "Bonn", "Ulm", "Bonn", "Ulm", "Bonn"],
+        [1980, 1980, 1975, 1975, 1990, 1991, 1960, 1944], strict=True,
+    )
+]  # fmt: skip
+GROUPS = [{"class": "n", "group": 0}, {"class": "y", "group": 3}]
+SYSTEM = [{"item": f"i{k}", "label": label} for k, label in enumerate("nyn", start=1)]
+
+
+def written(rows, path):
+    pandas.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+FORMS = {
+    "path": lambda rows, folder: written(rows, folder / "predictions.csv"),
+    "frame": lambda rows, folder: pandas.DataFrame(rows),
+    "columns": lambda rows, folder: pandas.DataFrame(rows).to_dict("list"),
+    "rows": lambda rows, folder: rows,
+}
+
+
+@pytest.fixture(params=FORMS)
+def form(request, tmp_path):
+    """Return a function that gives rows in one of the forms of a source."""
+    return lambda rows: FORMS[request.param](rows, tmp_path)
+
+
+def test_a_sweep_takes_every_source(form):
+    asked = {"draws": 20, "seed": 1, "metrics": ["top-1"]}
+    data = cs.read_annotations(ANNOTATIONS)
+    groups, system = cs.read_class_map(GROUPS), cs.read_predictions(SYSTEM)
+    expected = cs.sweep("dirichlet", data, [1, 5], risk=groups, systems={"A": system}, **asked)
+    found = cs.sweep("dirichlet", form(ANNOTATIONS), [1, 5], risk=groups, systems={"A": system}, **asked)
+    pandas.testing.assert_frame_equal(found, expected)
+    found = cs.sweep("dirichlet", data, [1, 5], risk=form(GROUPS), systems={"A": system}, **asked)
+    pandas.testing.assert_frame_equal(found, expected)
+    found = cs.sweep("dirichlet", data, [1, 5], risk=groups, systems={"A": form(SYSTEM)}, **asked)
+    pandas.testing.assert_frame_equal(found, expected)
+
+
+def test_links_are_made_of_every_source(form):
+    fit = cs.link(form(PEOPLE))
+    assert fit.entities()["entity"].tolist() == list("aaccefgh")
+    assert fit.attributes["id"] == "id"
+
+
+def test_records_that_were_read_are_linked_as_they_are():
+    records = cs.read_records(PEOPLE)
+    assert cs.link(records).entities()["entity"].tolist() == list("aaccefgh")
+    assert cs.link(records, fields=["name", "town", "born"]).data.fields.tolist() == ["name", "town", "born"]
+    with pytest.raises(UnsupportedRequest, match="id= says how tables are read, and these records are read"):
+        cs.link(records, id="id")
+
+
+def test_a_check_takes_every_source(form):
+    # Rankings are what `prirn` takes: the columns of annotations are refused, so that the source was looked at.
+    with pytest.raises(InputError, match="rank"):
+        cs.check("prirn", form(ANNOTATIONS))
+
+
+def test_groups_come_from_every_source(form, tmp_path):
+    fit = cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), draws=20)
+    groups, system = cs.read_class_map(GROUPS), cs.read_predictions(SYSTEM)
+    assert cs.certainty(fit, classes_to=form(GROUPS)).value == cs.certainty(fit, classes_to=groups).value
+    assert cs.expected_risk(fit, form(GROUPS)).value == cs.expected_risk(fit, groups).value
+    found, expected = (cs.evaluate(fit, system, by=by).by_group for by in (form(GROUPS), groups))
+    pandas.testing.assert_frame_equal(found, expected)
+    pages = [cs.report(fit, path=tmp_path / f"{k}.html", risk=risk) for k, risk in enumerate((form(GROUPS), groups))]
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+
+
+def test_a_text_file_has_a_group_for_each_class_of_the_fit(tmp_path):
+    fit = cs.fit("dirichlet", cs.read_annotations(ANNOTATIONS), draws=20)
+    (tmp_path / "groups.txt").write_text("0\n3\n")
+    expected = cs.expected_risk(fit, cs.read_class_map(GROUPS)).value
+    assert cs.expected_risk(fit, tmp_path / "groups.txt").value == expected
+
+
+# ---- standard input ----
+
+
+@pytest.fixture
+def piped(run, monkeypatch, tmp_path):
+    """Return a function that runs the command in a folder, with a text as its standard input."""
+    monkeypatch.chdir(tmp_path)
+    return lambda text, *words: run(*words, piped=text)
+
+
+def csv(rows):
+    return pandas.DataFrame(rows).to_csv(index=False)
+
+
+def test_data_systems_groups_and_records_from_standard_input(piped, tmp_path):
+    code, shown, _ = piped(csv(ANNOTATIONS), "fit", "dirichlet", "-", "-o", "run", "--draws", "20")
+    assert code == 0
+    assert "read     -: 9 annotations, 3 items" in shown
+    assert cs.load_fit("run").data.fingerprint() == cs.read_annotations(ANNOTATIONS).fingerprint()
+    for rows, *words in (
+        (ANNOTATIONS, "agreement"), (SYSTEM, "evaluate", "run", "--predictions"), (SYSTEM, "compare", "run"),
+        (GROUPS, "certainty", "run", "--map"),
+    ):  # fmt: skip
+        written(rows, tmp_path / "file.csv")
+        code, shown, _ = piped(csv(rows), *words, "-", "--json")
+        assert code == 0
+        assert shown.replace("standard input", "file") == piped("", *words, "file.csv", "--json")[1]
+    assert piped(csv(PEOPLE), "link", "-", "-o", "linked")[0] == 0
+    assert len(pandas.read_csv("linked/entities.csv")) == len(PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("score - -", "- is standard input, which holds one table; give files in the place of the others"),
+        ("link - - -o linked", "- is standard input, which holds one table"),
+        ("evaluate - --predictions -", "- is standard input, which holds one table"),
+        ("fit prirn - -o run", "standard input, column 'rank': there is no column 'rank'"),
+        ("score - key.conll", "standard input is read as a table in CSV; give the path of a file"),
+    ],
+)
+def test_what_standard_input_cannot_be(piped, tmp_path, words, message):
+    (tmp_path / "key.conll").write_text("#begin document d\nd\t0\t(0)\n#end document\n")
+    code, _, errors = piped(csv(ANNOTATIONS), *words.split())
+    assert code == ExitCode.error
+    assert message in " ".join(errors.split())
+    assert not (tmp_path / "linked").exists()
+
+
+def test_a_problem_of_standard_input_names_its_line(piped):
+    code, _, errors = piped("item,annotator,label\ni1,a,n\ni2,a,\n", "fit", "dirichlet", "-", "-o", "run")
+    assert code == ExitCode.error
+    assert "standard input, line 3, column 'label': the label is empty" in errors
+
+
+def test_outside_of_the_command_a_minus_is_a_file_name():
+    with pytest.raises(InputError, match="there is no such file"):
+        cs.read_annotations("-")
