@@ -501,7 +501,7 @@ def _load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     keep_compiled_programs()
     listed = source is not None and source.endswith((".txt", ".txt.gz"))
     risk = None if source is None or (listed and not _is_public(source)) else _class_map(source)
-    from consilience.inference.saved import load_fit
+    from consilience.inference.result import load_fit
 
     fitted = load_fit(folder)
     _say_if_poor(fitted, folder)

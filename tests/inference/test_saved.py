@@ -18,7 +18,7 @@ from consilience.data import Annotations, Ratings
 from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference import saved
 from consilience.inference.durable import text_digest
-from consilience.inference.stored_posterior import earlier_posterior, posterior_arrays, posterior_text
+from consilience.inference.stored_posterior import earlier_posterior, posterior_arrays
 from consilience.inference.stored_priors import describe_priors, restored_priors, stored_priors, unknown_priors
 from consilience.models import member
 from consilience.models.dirichlet import Symmetric
@@ -41,7 +41,7 @@ def folder(tmp_path, annotations):
 
 
 def assert_same(first, second):
-    assert posterior_text(first.posterior) == posterior_text(second.posterior)
+    assert first.posterior.text == second.posterior.text
     one, two = posterior_arrays(first.posterior), posterior_arrays(second.posterior)
     assert one.keys() == two.keys()
     for name, values in one.items():
@@ -576,7 +576,7 @@ def test_posteriors_of_format_2_are_what_they_are_now(annotations, model, method
     elif method == "em":
         stored = {name: one[None, None] for name, one in stored.items()}
     posterior = earlier_posterior(fit.member, method, stored, fit.resolved)
-    assert posterior_text(posterior) == posterior_text(fit.posterior)
+    assert posterior.text == fit.posterior.text
     for name, values in posterior_arrays(posterior).items():
         np.testing.assert_array_equal(values, posterior_arrays(fit.posterior)[name])
 
