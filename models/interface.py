@@ -272,6 +272,8 @@ class Simulation:
         annotator.
     log_likelihood : ``log_likelihood(sites, resolved)`` -> ``(item,)``, log probability of the reports given one draw
         of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
+    unread : settings without a default that have no part in how data arise, with any value: `simulate` does not ask for
+        them.
     """
 
     draw: Callable[..., tuple[Any, dict[str, Any]]]
@@ -280,6 +282,7 @@ class Simulation:
     priors: Callable[[], Any] | None = None
     independent_items: bool = False
     log_likelihood: Callable[[Mapping[str, Any], Resolved], Any] | None = None
+    unread: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -399,6 +402,7 @@ class Model:
         known = {"values": given.pop("values")} if "values" in given else {}
         if priors is None and self.simulation.priors is not None and not _has_shorthands(self.settings, given):
             priors = self.simulation.priors()
+        given = {**self.simulation.unread, **given}
         return self.simulation.draw(key, self.resolve(self.simulation.empty(**sizes), priors, given), sizes, **known)
 
 

@@ -448,6 +448,7 @@ MODEL = Model(
         sizes={"num_items": 100, "num_annotators": 10},
         priors=testing_priors,
         independent_items=True,
+        unread={"threshold": 0.0},
     ),
 )
 model, simulate = MODEL.model, MODEL.simulate
