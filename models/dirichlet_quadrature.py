@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special
 
 from consilience.arrays import Float, Int
+from consilience.models.special import STIRLING_SERIES
 
 _LOG_NEGLIGIBLE = -40.0  # e^-40 is 4e-18: what the cut tails may hold.
 _LOG_SMALL = -36.0  # below e^-36, F(x) is x^a / Gamma(a + 1) to the last bit.
@@ -129,11 +130,21 @@ def _leads(
     concentration: np.ndarray | float, u: np.ndarray, log_product: np.ndarray, log_cdf: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
     """Sum over the nodes, with their weights, of f_k(x) x ∏_{j≠k} F_j(x)."""
-    log_density = concentration * u - np.exp(u) - special.gammaln(concentration)
     with np.errstate(invalid="ignore"):
-        terms = np.exp(log_density + log_product - log_cdf)
+        terms = np.exp(_log_density(np.asarray(concentration), u) + log_product - log_cdf)
     # Where F_k itself underflows its density does too: such a node holds nothing.
     return np.where(np.isfinite(log_cdf), terms * weight, 0.0).sum(axis=-1)
+
+
+def _log_density(concentration: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Log of f(x) x at x = e^u, f the Gamma density, around its mode: a log x, x and log Γ(a) nearly cancel."""
+    excess = (np.exp(u) - concentration) / concentration
+    with np.errstate(divide="ignore"):
+        log_ratio = np.log1p(excess, out=u - np.log(concentration), where=concentration >= 10)
+    main = (concentration - 0.5) * np.log(concentration) - concentration + np.log(2 * np.pi) / 2
+    series = np.polyval(STIRLING_SERIES, concentration**-2.0) / concentration
+    beyond = np.where(concentration < 10, special.gammaln(concentration) - main, series)
+    return concentration * (log_ratio - excess) + np.log(concentration / (2 * np.pi)) / 2 - beyond
 
 
 def _ranges(counts: Int[np.ndarray, " run"]) -> Int[np.ndarray, " sum"]:

@@ -12,8 +12,8 @@ from jax.scipy.special import gammaln
 
 from consilience.arrays import Array, Float
 
-# B_2k / (2k (2k - 1)), the highest order first.
-_STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+"""B_2k / (2k (2k - 1)), the highest order first: of ln Γ(x) less Stirling's formula, in odd powers of 1 / x."""
 
 
 def log_beta(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
@@ -38,5 +38,5 @@ def _beyond_stirling(x: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
     small, large = jnp.minimum(x, 10.0), jnp.maximum(x, 10.0)
     exact = gammaln(small) - (small - 0.5) * jnp.log(small) + small - jnp.log(2 * jnp.pi) / 2
     square = 1 / large**2
-    series = jnp.polyval(jnp.asarray(_STIRLING_SERIES, x.dtype), square) / large
+    series = jnp.polyval(jnp.asarray(STIRLING_SERIES, x.dtype), square) / large
     return jnp.where(x < 10, exact, series)
