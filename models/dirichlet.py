@@ -41,6 +41,7 @@ from consilience.models.interface import Column, Exact, Generic, Model, Simulati
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.special import finite_log
 from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, leading
 from consilience.models.truth.classes import ClassTruth
 
@@ -95,8 +96,7 @@ def density(resolved: Resolved) -> None:
     with numpyro.plate("item", data.num_items):
         plausibility = numpyro.sample("plausibility", resolved.prior("plausibility"))
     # Small concentrations put plausibilities below the smallest float; the logarithm must stay finite for its gradient.
-    floor = jnp.finfo(plausibility.dtype).tiny
-    log_plausibility = jnp.log(jnp.maximum(plausibility, floor))[data.item, data.label]
+    log_plausibility = finite_log(plausibility)[data.item, data.label]
     numpyro.factor("annotations", resolved.settings.reliability * jnp.sum(data.weight * log_plausibility))
 
 
@@ -243,8 +243,7 @@ def draw_data(
     key_plausibility, key_label = jax.random.split(key)
     shape = sizes["num_items"], sizes["num_annotators"]
     plausibility = resolved.prior("plausibility").expand(shape[:1]).sample(key_plausibility)
-    log_plausibility = jnp.log(jnp.maximum(plausibility, jnp.finfo(plausibility.dtype).tiny))
-    label = jax.random.categorical(key_label, log_plausibility[:, None, :], shape=shape)
+    label = jax.random.categorical(key_label, finite_log(plausibility)[:, None, :], shape=shape)
     item, annotator = np.indices(shape).reshape(2, -1)
     data = Annotations.from_codes(item, annotator, np.asarray(label).ravel(), **sizes)
     return data, {"plausibility": np.asarray(plausibility)}

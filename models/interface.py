@@ -362,7 +362,7 @@ class Model:
 
         Parameters
         ----------
-        data : the contract, or a `Resolved`, which is taken as it is.
+        data : the contract.
         priors : the member's by default.
         settings : the member's own, by name.
 
@@ -372,8 +372,6 @@ class Model:
         """
         if self.density is None:
             raise UnsupportedRequest(f"'{self.name}' is a point estimate and has no density")
-        if isinstance(data, Resolved):
-            return self.density(data)
         resolved = self.resolve(data, priors, settings)
         prepare = next((one.prepare for one in self.engines if isinstance(one, Generic)), None)
         return self.density(resolved if prepare is None else prepare(resolved))

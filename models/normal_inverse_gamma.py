@@ -43,6 +43,7 @@ from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
+from consilience.models.crowds import INTERVAL
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
@@ -390,8 +391,7 @@ TABLES = (
     Table(
         name="means", help="The mean of each item, and its variance.",
         columns=(
-            Column("item", "item"), Column("mean", help="in the units of the ratings"),
-            Column("lower", help="end of the central 95 % interval"), Column("upper", help="its other end"),
+            Column("item", "item"), Column("mean", help="in the units of the ratings"), *INTERVAL,
             Column("variance", help="expected variance of the item's ratings"),
         ),
         make=means,

@@ -27,6 +27,7 @@ from consilience.models.gold import uses_gold
 from consilience.models.interface import Shards, Total, unsharded
 from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
 from consilience.models.sites import Resolved
+from consilience.models.special import finite_log
 
 
 class Tables(NamedTuple):
@@ -229,6 +230,5 @@ def label_log_likelihood(sites: Mapping[str, Any], data: Annotations) -> Float[A
 def log_weights(
     knows: Float[Array, " annotator"], guesses: Float[Array, " annotator"], guess: Float[Array, "annotator label"]
 ) -> LogWeights:
-    """Take logarithms of probabilities that stay finite, and so do their gradients, where one is zero."""
-    knows, guesses, guess = (jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny)) for p in (knows, guesses, guess))
-    return LogWeights(knows, guesses[:, None] + guess)
+    """Return the logarithms of probabilities."""
+    return LogWeights(finite_log(knows), finite_log(guesses)[:, None] + finite_log(guess))

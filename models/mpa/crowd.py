@@ -34,8 +34,9 @@ import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import TooLarge
-from consilience.models.mpa.candidates import Candidates
+from consilience.models.mpa.candidates import Candidates, labelled
 from consilience.models.mpa.gibbs import draw_betas
+from consilience.models.special import finite_log
 from consilience.models.truth import Crowd, Entries
 from consilience.models.truth.classes import Rows
 
@@ -139,9 +140,7 @@ class Profiles(NamedTuple):
     def log_yes(self, draw: Any) -> tuple[Float[Array, "annotator class"], Float[Array, "annotator class"]]:
         """Return the log probability of a yes to a candidate that is true, and to one that is false."""
         if self.key is None:
-            tiny = jnp.finfo(self.sensitivity.dtype).tiny
-            yes = self.sensitivity[draw], 1 - self.specificity[draw]
-            return jnp.log(jnp.maximum(yes[0], tiny)), jnp.log(jnp.maximum(yes[1], tiny))
+            return finite_log(self.sensitivity[draw]), finite_log(1 - self.specificity[draw])
         drawn = draw_betas(jax.random.fold_in(self.key, draw), (self.sensitivity[:0], *self[:2]))
         return drawn[1].one, drawn[2].rest
 
@@ -289,7 +288,7 @@ def _annotate(
 ) -> Int[np.ndarray, " annotation"]:
     """Draw annotations of the same items by the same annotators: the largest of logarithms with Gumbel variables."""
     if_true, if_false = (np.asarray(part, float) for part in _log_yes(profiles, draw))
-    item = np.asarray(data.mention if hasattr(data, "mention") else data.item, np.int64)[rows]
+    item = np.asarray(labelled(data).item, np.int64)[rows]
     annotator = np.asarray(data.annotator, np.int64)[rows]
     first = np.searchsorted(found.item, np.arange(found.num_items + 1))
     number = np.diff(first)[item]

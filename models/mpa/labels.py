@@ -22,8 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.mentions import Mentions
-from consilience.models.mpa.candidates import Candidates, Tables, candidates_of
+from consilience.models.mpa.candidates import Candidates, Tables, candidates_of, labelled
 from consilience.models.mpa.crowd import CandidateCrowd, Profiles
 from consilience.models.mpa.gibbs import LogBeta, draw_betas, log_odds_given
 from consilience.models.mpa.joint import joint_log_weight, likeliest_concentration, log_errors
@@ -31,6 +30,7 @@ from consilience.models.mpa.priors import SITES
 from consilience.models.mpa.updates import typed
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
+from consilience.models.special import finite_log
 from consilience.models.truth import Entries, LabelDraws, LabelProbabilities
 from consilience.models.truth.classes import LabelTruth, Lead
 
@@ -117,8 +117,8 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
         profiles = Profiles(sensitivity, specificity, None)
     labels.crowd = CandidateCrowd(profiles, labels.num_draws, found, data)
     labels.candidates, labels.last_of_equals = found, bool(settings.author)
-    items = data.mentions if isinstance(data, Mentions) else data.items
-    labels.ids = {"item": items, "class": found.labels}  # of mentions these are other ids than the data have
+    # Of mentions these are other ids than the data have.
+    labels.ids = {"item": labelled(data).items, "class": found.labels}
     return labels
 
 
@@ -196,5 +196,4 @@ def _drawn(
 
 
 def _log_beta_variable(value: Float[Array, "*cells"]) -> LogBeta:
-    tiny = jnp.finfo(value.dtype).tiny
-    return LogBeta(jnp.log(jnp.maximum(value, tiny)), jnp.log(jnp.maximum(1 - value, tiny)))
+    return LogBeta(finite_log(value), finite_log(1 - value))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from consilience.errors import DiagnosticWarning
-from consilience.models.mpa.candidates import candidates_of, class_names
+from consilience.models.mpa.candidates import candidates_of, labelled
 from consilience.models.mpa.priors import is_symmetric
 from consilience.models.sites import Resolved
 
@@ -41,7 +41,7 @@ def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str
     worse = np.einsum("...jh,jh->...h", mean["sensitivity"] + mean["specificity"] - 1, number) < 0
     symmetric = is_symmetric(resolved)
     symmetric[found.tables.classes[found.tables.pair_class[found.tables.known != 0]]] = False
-    _warn(worse, symmetric, class_names(data))
+    _warn(worse, symmetric, labelled(data).classes)
     flip = worse & symmetric
     if not flip.any():
         return dict(samples)

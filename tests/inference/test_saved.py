@@ -110,7 +110,7 @@ def refused(folder, match="."):
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
 @pytest.mark.parametrize("name", ["arrays", "fit.json"])
-def test_torn_files_are_refused(folder, name, share):
+def test_torn_files_of_a_fit_are_refused(folder, name, share):
     file = files(folder, name)
     content = file.read_bytes()
     file.write_bytes(content[: int(share * len(content))])
@@ -138,7 +138,7 @@ def test_flipped_bits_never_give_another_fit(folder, name):
     assert kept < 15
 
 
-def test_a_changed_text_is_refused(folder):
+def test_a_fit_whose_text_changed_is_refused(folder):
     text = json.loads((folder / "fit.json").read_text())
     text["options"]["reliability"] = 3.0
     (folder / "fit.json").write_text(json.dumps(text))
@@ -210,7 +210,7 @@ def test_foreign_folders_and_files_are_left_alone(folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "mine", "note", "run"]
 
 
-def test_by_force_a_fit_is_written_beside_what_is_there(folder, tmp_path):
+def test_by_force_a_folder_holds_a_fit_beside_other_files(folder, tmp_path):
     fit, mine = cs.load_fit(folder), tmp_path / "mine"
     mine.mkdir()
     theirs = {"thesis.tex": "work", "arrays-00000000.npz": "work", "fit.json": '{"step": 10000}'}

@@ -1,27 +1,10 @@
 """Which members the battery runs over: the registry, and members in files that are not registered."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
 from consilience import models
-
-HERE = Path(__file__).parent
-
-
-def load(name, path):
-    """Import a file that belongs to no package."""
-    specification = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[name] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-cases = load("laws_cases", HERE / "cases.py")
-CASES, RECORD_CASES = cases.CASES, cases.RECORD_CASES
+from tests.laws.cases import CASES, RECORD_CASES
+from tests.loading import load
 
 # Name in CASES -> file with a MODEL, relative to the repository, of members that are not in the registry.
 OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py", "glad": "docs/glad_member.py"}
@@ -63,7 +46,7 @@ def pytest_collection_modifyitems(items):
 
 
 def member_of(name):
-    return models.member(name) if name not in OTHERS else load(f"laws_{name}", HERE.parents[1] / OTHERS[name]).MODEL
+    return models.member(name) if name not in OTHERS else load(OTHERS[name]).MODEL
 
 
 RECORDS = [name for name in models.names() if models.place(name).takes == ("Records",)]

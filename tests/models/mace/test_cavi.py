@@ -44,7 +44,7 @@ def test_the_bound_of_the_1979_table():
     assert fit.labels()["label"].value_counts().to_dict() == {"1": 18, "2": 20, "3": 6, "4": 1}
 
 
-def test_single_precision_finds_the_same():
+def test_mace_in_single_precision_finds_the_same():
     data = cs.load("dawid-skene-1979")
     single = cs.fit("mace", data)
     with jax.enable_x64(True):

@@ -368,7 +368,7 @@ def test_a_closed_list_of_labels_is_one_binary_dawid_skene_for_each(num_sweeps):
 # ---- through fit ----
 
 
-def test_single_precision_finds_the_same():
+def test_mpa_in_single_precision_finds_the_same():
     double = cs.fit("mpa", mentions_of(), tolerance=1e-9)
     with jax.enable_x64(False):
         single = cs.fit("mpa", mentions_of(), tolerance=1e-9)

@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 
 import consilience as cs
-from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
-from consilience.inference.diagnostics import r_hat
+from consilience.inference.diagnostics import convergence
 from consilience.inference.gibbs import run_gibbs
 from consilience.models.plackett_luce import MODEL
 from consilience.models.plackett_luce.gibbs import GIBBS
 from consilience.models.plackett_luce.priors import OneClass, Priors
+from tests.models.plackett_luce.reports import rankings
 
 ONE_LABEL_EACH = [[[0]], [[0]], [[1]]]
 P1 = [[[0, 1], [2]], [[1]]]
@@ -29,10 +29,6 @@ LOWER_TIE = [[[0], [1, 2, 3]], [[0], [4]], [[0], [2], [1]]]
 Q1 = [[[0, 1]], [[1], [0]]]
 Q2 = [[[0], [1]], [[1], [2]], [[0, 2]]]
 NUM_COPIES, NUM_SWEEPS = 2500, 60
-
-
-def rankings(cases, num_classes):
-    return Rankings.from_nested(cases, classes=[f"class {code}" for code in range(num_classes)])
 
 
 def problem_of(data, priors, reliability=1.0, **settings):
@@ -287,7 +283,7 @@ def test_dermatology_converges(data_folder, reliability, most_above):
     data = cs.load("dermatology-ddx")
     problem = problem_of(data, Priors(), reliability)
     drawn = run_gibbs(GIBBS, problem, key=jax.random.key(0), progress=False).samples
-    worst = r_hat(drawn["other"])
-    np.maximum.at(worst, data.entry_item, r_hat(drawn["plausibility"]))
+    worst = convergence(drawn["other"]).r_hat
+    np.maximum.at(worst, data.entry_item, convergence(drawn["plausibility"]).r_hat)
     assert np.mean(worst > 1.01) < most_above
     assert worst.max() < 1.05
