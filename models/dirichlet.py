@@ -37,12 +37,13 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models import settings
+from consilience.models.crowds import leading_labels
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log
-from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, leading
+from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth
 from consilience.models.truth.classes import ClassTruth
 
 __all__ = ["MODEL", "Priors", "Settings", "Symmetric", "model", "simulate"]
@@ -207,18 +208,13 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     return draws
 
 
-def labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
-    """Return the most plausible label of each item: its mean plausibility, and the probability that it leads."""
-    return leading(truth)
-
-
 LABELS = Table(
     name="labels", help="The most plausible label of each item, and how sure that is.",
     columns=(
         Column("item", "item"), Column("label", "class"), Column("probability", help="mean plausibility of the label"),
         Column("certainty", help="probability that the label is the most plausible one"),
     ),
-    make=labels,
+    make=leading_labels,
 )  # fmt: skip
 """The table of every truth of plausibilities."""
 

@@ -43,14 +43,14 @@ from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
-from consilience.models.crowds import INTERVAL
+from consilience.models.crowds import INTERVAL, leading_labels
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
 from consilience.models.settings import REQUIRED, setting
 from consilience.models.sites import Resolved, Site, Sites
-from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked, leading
+from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked
 from consilience.models.truth.classes import ClassTruth, Lead, block_rows, marginals, pad
 from consilience.models.truth.truth import Block, Marginals, Question, Shares
 
@@ -368,11 +368,6 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     return draws
 
 
-def labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
-    """Return the side on which each item's mean lies, and the probability of that."""
-    return leading(truth)
-
-
 def means(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
     """Return each item's mean with its central 95 % interval, and its expected variance."""
     mean = posterior.summary("mean")
@@ -386,7 +381,7 @@ TABLES = (
             Column("item", "item"), Column("label", "class"), Column("probability", help="of that side"),
             Column("certainty", help="the same"),
         ),
-        make=labels,
+        make=leading_labels,
     ),
     Table(
         name="means", help="The mean of each item, and its variance.",

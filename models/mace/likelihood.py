@@ -138,18 +138,17 @@ def _divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray,
     return Tables(place, cell, weight, copies(tables.counts, number), parts), np.diff(first_item)
 
 
-def divide_problem(problem: Any, number: int, *, site: str) -> Shards:
+def shard(problem: Any, number: int) -> Shards:
     """Divide the items of a problem of an ascent, which is its ``tables`` and what all shards share; on the host.
 
     Parameters
     ----------
     problem : NamedTuple with the field ``tables``.
     number : of shards.
-    site : name of the site that has a row for each item.
     """
     tables, lengths = _divide_tables(problem.tables, number)
     shared = {name: values for name, values in problem._asdict().items() if name != "tables"}
-    return Shards(problem._replace(tables=tables, **copies(shared, number)), {site: lengths})
+    return Shards(problem._replace(tables=tables, **copies(shared, number)), {"probability": lengths})
 
 
 def log_prior(resolved: Resolved) -> Float[Array, "item label"]:

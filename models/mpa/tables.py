@@ -6,16 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from consilience.models.crowds import leading_labels
 from consilience.models.interface import Column, Table
 from consilience.models.mpa.candidates import Candidates, labelled
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
-from consilience.models.truth import leading
-
-
-def labels(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
-    """Return the label of each item and its probability among the item's candidates."""
-    return leading(truth)
 
 
 def candidates(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
@@ -88,7 +83,8 @@ _CANDIDATE = (
 
 TABLES = (
     Table(
-        name="labels", help="The label of each item and its probability among the item's candidates.", make=labels,
+        name="labels", help="The label of each item and its probability among the item's candidates.",
+        make=leading_labels,
         columns=(
             Column("item", "item"), Column("label", "class"), Column("probability", help="of the label"),
             Column("certainty", help="the same"),

@@ -368,14 +368,6 @@ def test_a_closed_list_of_labels_is_one_binary_dawid_skene_for_each(num_sweeps):
 # ---- through fit ----
 
 
-def test_mpa_in_single_precision_finds_the_same():
-    double = cs.fit("mpa", mentions_of(), tolerance=1e-9)
-    with jax.enable_x64(False):
-        single = cs.fit("mpa", mentions_of(), tolerance=1e-9)
-    np.testing.assert_allclose(expit(single.posterior.log_odds), expit(double.posterior.log_odds), atol=1e-3)
-    assert single.elbo[-1] == pytest.approx(double.elbo[-1], rel=1e-5)
-
-
 def test_a_prior_per_class():
     strong = BetaPrior(2.0, 1.0)
     per_class = dist.Beta(jnp.array([2.0, 2.0, 2.0, 2.0]), jnp.ones(4))
