@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special
 
 from consilience.arrays import Float, Int
+from consilience.models.rows import ranges
 from consilience.models.special import STIRLING_SERIES
 
 _LOG_NEGLIGIBLE = -40.0  # e^-40 is 4e-18: what the cut tails may hold.
@@ -48,7 +49,7 @@ def top_probabilities(
         chosen = np.flatnonzero(nodes == num_nodes)
         cuts = np.cumsum((counts[chosen] + 1) * num_nodes) // _BLOCK_NODES
         for items in np.split(chosen, np.flatnonzero(np.diff(cuts)) + 1):
-            slots = np.repeat(first[items], counts[items]) + _ranges(counts[items])
+            slots = np.repeat(first[items], counts[items]) + ranges(counts[items])
             results = _integrate(
                 np.repeat(np.arange(len(items)), counts[items]), concentration[slots], unnamed, num_unnamed[items],
                 lower[items], upper[items], int(num_nodes),
@@ -145,8 +146,3 @@ def _log_density(concentration: np.ndarray, u: np.ndarray) -> np.ndarray:
     series = np.polyval(STIRLING_SERIES, concentration**-2.0) / concentration
     beyond = np.where(concentration < 10, special.gammaln(concentration) - main, series)
     return concentration * (log_ratio - excess) + np.log(concentration / (2 * np.pi)) / 2 - beyond
-
-
-def _ranges(counts: Int[np.ndarray, " run"]) -> Int[np.ndarray, " sum"]:
-    """Return 0, 1, …, counts[0] - 1, 0, 1, …, counts[1] - 1, and so on."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

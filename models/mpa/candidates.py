@@ -30,6 +30,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.gold import uses_gold
+from consilience.models.rows import ranges
 from consilience.notes import Remedy
 
 
@@ -227,7 +228,7 @@ def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.nd
     first = np.searchsorted(group_item, np.arange(rows.num_items + 1))
     groups = np.diff(first)[rows.item]
     row = np.repeat(np.arange(len(rows.item)), groups)
-    asked_group = first[rows.item][row] + np.arange(len(row)) - np.repeat(np.cumsum(groups) - groups, groups)
+    asked_group = first[rows.item][row] + ranges(groups)
     order = np.argsort(asked_group, kind="stable")
     row, asked_group = row[order], asked_group[order]
     annotated = np.bincount(rows.item, minlength=rows.num_items) > 0
