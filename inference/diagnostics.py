@@ -61,7 +61,7 @@ def convergence(draws: NDArray) -> Convergence:
         values = np.moveaxis(scalars[:, :, first : first + size], 2, 0).astype(np.float64)
         usable = np.isfinite(values).all(axis=(1, 2))
         found[:, first : first + size][:, usable] = _of_scalars(values[usable])
-    return Convergence(*found.reshape(-1, *shape))
+    return Convergence(*found.reshape(len(found), *shape))
 
 
 def _of_scalars(values: NDArray) -> Convergence:
