@@ -25,7 +25,7 @@ candidate of its mention: yes to the one that it names, no to the others.
 
 | file | what it holds |
 |---|---|
-| `candidates` | pairs and decisions as tables; decisions on single pairs |
+| `candidates` | pairs and decisions as tables |
 | `priors` | Beta distributions, uniform by default |
 | `likelihood` | of the decisions on each item, c summed out |
 | `updates`, `cavi`, `gibbs` | coordinate ascent as in the paper, and a Gibbs sampler |

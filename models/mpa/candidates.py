@@ -13,8 +13,6 @@ one per annotation (*chosen*), not one per decision; with that a sum over decisi
     \sum_n (y_n\, w^1_{j_n} + (1 - y_n)\, w^0_{j_n})
     = \sum_{n \text{ asked}} w^0_{j_n} + \sum_{n \text{ chose it}} (w^1_{j_n} - w^0_{j_n}) .
 
-Decisions on single pairs, such as validations of somebody else's label, are groups of one pair each (`of_decisions`).
-
 All of this runs on the host, and returns NumPy arrays.
 """
 
@@ -238,37 +236,6 @@ def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.nd
         (asked_group, rows.annotator[row] * len(classes) + group_class[asked_group], rows.weight[row]),
         (pair_of_row, rows.annotator * len(classes) + pair_class[pair_of_row], rows.weight),
         classes, rows.num_annotators,
-    )  # fmt: skip
-
-
-def of_decisions(
-    pair_class: Int[np.ndarray, " pair"],
-    pair: Int[np.ndarray, " decision"],
-    annotator: Int[np.ndarray, " decision"],
-    agrees: Int[np.ndarray, " decision"],
-    weight: Float[np.ndarray, " decision"] | None = None,
-    *,
-    num_annotators: int,
-    num_classes: int,
-) -> Tables:
-    """Return the tables of decisions, each by one annotator on one pair.
-
-    Parameters
-    ----------
-    pair_class : class of each pair.
-    pair, annotator : codes.
-    agrees : 1 where the annotator says that the label is true, else 0.
-    weight : how many times the decision counts; one where absent.
-    num_annotators, num_classes : sizes.
-    """
-    weight = np.ones(len(pair)) if weight is None else np.asarray(weight, float)
-    cell = annotator * num_classes + pair_class[pair]
-    order = np.argsort(pair, kind="stable")
-    num_pairs = len(pair_class)
-    return _finish(
-        pair_class, np.arange(num_pairs), np.ones(num_pairs), np.ones(num_pairs), np.zeros(num_pairs),
-        (pair[order], cell[order], weight[order]), (pair, cell, weight * agrees), np.arange(num_classes),
-        num_annotators,
     )  # fmt: skip
 
 

@@ -16,10 +16,10 @@ import consilience as cs
 from consilience.data import Annotations, read_mentions
 from consilience.errors import UnsupportedRequest
 from consilience.models.mpa import MODEL, Priors, cavi, gibbs, learned_priors, model
-from consilience.models.mpa.candidates import candidates_of, of_decisions
+from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
 from consilience.models.truth import leading
-from tests.models.mpa.mentions import TOY, mentions_of
+from tests.models.mpa.mentions import TOY, mentions_of, of_decisions
 
 
 @pytest.fixture(autouse=True)
