@@ -24,7 +24,7 @@ _HOME = {
         "write_conll", "write_mentions", "write_records",
     ),
     "consilience.inference.fitting": ("Fit", "fit"),
-    "consilience.inference.saved": ("load_fit",),
+    "consilience.inference.result": ("load_fit",),
     "consilience.evaluation.adjustment": ("adjusted", "evaluate"),
     "consilience.evaluation.agreement": ("Agreement", "PosteriorAgreement", "agreement"),
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),

@@ -31,7 +31,7 @@ from consilience.data import write_conll as write_conll
 from consilience.data import write_mentions as write_mentions
 from consilience.data import write_records as write_records
 from consilience.inference.fitting import Fit as Fit
-from consilience.inference.saved import load_fit as load_fit
+from consilience.inference.result import load_fit as load_fit
 from consilience.evaluation.adjustment import adjusted as adjusted
 from consilience.evaluation.agreement import Agreement as Agreement
 from consilience.evaluation.agreement import PosteriorAgreement as PosteriorAgreement

@@ -24,6 +24,7 @@ from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.inference.ascent import run_ascent
 from consilience.inference.posterior import k_hat
 from consilience.models.interface import Model
+from consilience.models.posterior import parameters
 from consilience.models.sites import Resolved
 
 MOST_NUMBERS = 20_000
@@ -142,7 +143,7 @@ def draw_factors(
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     drawn, density = {}, np.zeros(num_draws)
     for site, factor in factors.items():
-        concentration = _concentration(factor)
+        concentration = parameters(factor).astype(float)  # of a Beta distribution those of a share and of the rest
         shape = (num_draws, *concentration.shape)
         # Gamma(a) = Gamma(a + 1) U^(1/a), which in logarithms cannot underflow.
         log_gamma = np.log(random.standard_gamma(concentration + 1, shape))
@@ -154,13 +155,6 @@ def draw_factors(
         share = np.exp(log_share)
         drawn[site] = _inside(share[..., 0] if isinstance(factor, dist.Beta) else share)
     return drawn, density
-
-
-def _concentration(factor: dist.Distribution) -> np.ndarray:
-    """Return the parameters ``(…, share)``; those of a Beta distribution are those of a share and of the rest."""
-    if isinstance(factor, dist.Beta):
-        return np.stack([np.asarray(factor.concentration1, float), np.asarray(factor.concentration0, float)], axis=-1)
-    return np.asarray(factor.concentration, float)
 
 
 def _inside(share: np.ndarray) -> np.ndarray:

@@ -3,15 +3,11 @@
 The definitions are those of Vehtari et al. (2021), and the numbers are ArviZ's; a test ties them together. ArviZ takes
 several milliseconds of Python for every scalar, which is minutes for the class probabilities of a hundred thousand
 items; here a batch of scalars is one array operation.
-
-Every function takes draws of shape ``(chain, draw, ...)`` and returns one number per scalar, shape ``(...)``; NaN where
-a number does not exist (fewer than four draws, draws that are not finite, R-hat of one chain).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,76 +20,63 @@ _BATCH_VALUES = 4_000_000
 
 
 class Convergence(NamedTuple):
-    """What `r_hat`, `ess_bulk`, `ess_tail` and `mcse_mean` return, each of shape ``(...)``."""
+    """What is known of the draws of each scalar, all of shape ``(...)``.
+
+    Parameters
+    ----------
+    r_hat : rank-normalised split R-hat, the larger of the bulk and the folded (tail) one.
+    ess_bulk : effective sample size of the rank-normalised draws: is the bulk explored?
+    ess_tail : the smaller of the effective sample sizes for the 5% and 95% quantiles.
+    ess_mean : effective sample size for the mean.
+    mcse_mean : Monte Carlo standard error of the mean, in the units of the draws.
+    """
 
     r_hat: NDArray[np.float64]
     ess_bulk: NDArray[np.float64]
     ess_tail: NDArray[np.float64]
+    ess_mean: NDArray[np.float64]
     mcse_mean: NDArray[np.float64]
 
 
 def convergence(draws: NDArray) -> Convergence:
-    """Return all four at once, which ranks the draws once and not twice."""
-    if draws.shape[0] < 2:
-        return Convergence(r_hat(draws), ess_bulk(draws), ess_tail(draws), mcse_mean(draws))
-
-    def all_four(values: NDArray) -> NDArray:
-        scores = _normal_scores(_split(values))
-        return np.stack([_r_hat(values, scores), _ess(scores), _ess_tail(values), _mcse_mean(values)], axis=1)
-
-    return Convergence(*np.moveaxis(_each_scalar(all_four, draws, num_numbers=4), -1, 0))
-
-
-def r_hat(draws: NDArray) -> NDArray[np.float64]:
-    """Return rank-normalised split R-hat, the larger of the bulk and the folded (tail) one.
+    """Return the diagnostics of each scalar, batch by batch.
 
     Parameters
     ----------
-    draws : shape ``(chain, draw, ...)``; at least two chains.
+    draws : shape ``(chain, draw, ...)``.
+
+    Returns
+    -------
+    NaN where a number does not exist: fewer than four draws, draws that are not finite, R-hat of one chain.
 
     References
     ----------
-    Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), Bayesian Analysis 16(2), equations 1–4 and section 4.1.
+    Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), Bayesian Analysis 16(2), equations 1–14 and section 4.
     """
-    if draws.shape[0] < 2:
-        return np.full(draws.shape[2:], np.nan)
-    return _each_scalar(lambda values: _r_hat(values, _normal_scores(_split(values))), draws)
-
-
-def ess_bulk(draws: NDArray) -> NDArray[np.float64]:
-    """Return the effective sample size of the rank-normalised draws: is the bulk explored? Shape ``(...)``."""
-    return _each_scalar(lambda values: _ess(_normal_scores(_split(values))), draws)
-
-
-def ess_tail(draws: NDArray) -> NDArray[np.float64]:
-    """Return the smaller of the effective sample sizes for the 5% and 95% quantiles. Shape ``(...)``."""
-    return _each_scalar(_ess_tail, draws)
-
-
-def ess_mean(draws: NDArray) -> NDArray[np.float64]:
-    """Return the effective sample size for the mean. Shape ``(...)``."""
-    return _each_scalar(lambda values: _ess(_split(values)), draws)
-
-
-def mcse_mean(draws: NDArray) -> NDArray[np.float64]:
-    """Return the Monte Carlo standard error of the mean, in the units of the draws. Shape ``(...)``."""
-    return _each_scalar(_mcse_mean, draws)
-
-
-def _each_scalar(
-    function: Callable[[NDArray], NDArray], draws: NDArray, num_numbers: int = 1
-) -> NDArray[np.float64]:
-    """Apply a function of ``(scalar, chain, draw)`` to batches of scalars; it may return several numbers for each."""
     num_chains, num_draws, *shape = draws.shape
     scalars = draws.reshape(num_chains, num_draws, math.prod(shape))
-    numbers = () if num_numbers == 1 else (num_numbers,)
-    result = np.full((scalars.shape[2], *numbers), np.nan)
+    found = np.full((len(Convergence._fields), scalars.shape[2]), np.nan)
     size = max(1, _BATCH_VALUES // max(1, num_chains * num_draws))
-    for first in range(0, len(result) if num_draws >= _MIN_DRAWS else 0, size):
+    for first in range(0, scalars.shape[2] if num_draws >= _MIN_DRAWS else 0, size):
         values = np.moveaxis(scalars[:, :, first : first + size], 2, 0).astype(np.float64)
         usable = np.isfinite(values).all(axis=(1, 2))
-        result[first : first + size][usable] = function(values[usable])
-    return result.reshape((*shape, *numbers))
+        found[:, first : first + size][:, usable] = _of_scalars(values[usable])
+    return Convergence(*found.reshape(len(found), *shape))
+
+
+def _of_scalars(values: NDArray) -> Convergence:
+    """Return the diagnostics of ``(scalar, chain, draw)``, all finite."""
+    halves = _split(values)
+    scores, ess_mean = _normal_scores(halves), _ess(halves)
+    folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
+    r_hat = np.maximum(_plain_r_hat(scores), _plain_r_hat(_normal_scores(folded)))
+    return Convergence(
+        r_hat=r_hat if values.shape[1] > 1 else np.full(len(values), np.nan),
+        ess_bulk=_ess(scores),
+        ess_tail=_ess_tail(values),
+        ess_mean=ess_mean,
+        mcse_mean=values.std(axis=(1, 2), ddof=1) / np.sqrt(ess_mean),
+    )
 
 
 def _split(values: NDArray) -> NDArray:
@@ -125,16 +108,6 @@ def _first_plus_last(rises: NDArray) -> NDArray:
     first = np.maximum.accumulate(np.where(np.hstack([edge, rises]), places, 0), axis=1)
     last = np.minimum.accumulate(np.where(np.hstack([rises, edge]), places, len(places))[:, ::-1], axis=1)[:, ::-1]
     return first + last
-
-
-def _r_hat(values: NDArray, scores: NDArray) -> NDArray:
-    halves = _split(values)
-    folded = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
-    return np.maximum(_plain_r_hat(scores), _plain_r_hat(_normal_scores(folded)))
-
-
-def _mcse_mean(values: NDArray) -> NDArray:
-    return values.std(axis=(1, 2), ddof=1) / np.sqrt(_ess(_split(values)))
 
 
 def _plain_r_hat(values: NDArray) -> NDArray:

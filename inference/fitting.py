@@ -7,6 +7,7 @@ knows members only by the parts that they declare.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import numbers
 import os
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
 
 from consilience._version import __version__
 from consilience.arrays import Key
@@ -37,15 +37,13 @@ from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
+from consilience.inference.own_model import as_member
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
-from consilience.models import member as registered
 from consilience.models.interface import Ascent, Engine, Exact, Generic, Gibbs, Model
 from consilience.models.posterior import Draws, Posterior
-from consilience.models.settings import Settings
-from consilience.models.sites import Resolved, Sites
-from consilience.models.truth import LabelDraws, PlausibilityDraws, Truth
+from consilience.models.sites import Resolved
 from consilience.notes import Level, Remedy
 
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
@@ -130,6 +128,15 @@ class _Plan:
     def key(self, stream: str) -> Key:
         """Return the random key of a stream."""
         return stream_key(self.seed, STREAMS[stream])
+
+    @functools.cached_property
+    def circumstances(self) -> dict[str, Any]:
+        """Versions, backend and the digest of the data, which takes a look at all of them."""
+        versions = {f"{name}_version": importlib.metadata.version(name) for name in ("jax", "numpyro")}
+        return {
+            "library": "consilience", "library_version": __version__, **versions, "backend": jax.default_backend(),
+            "data_hash": self.resolved.data.fingerprint(),
+        }  # fmt: skip
 
 
 def fit(
@@ -319,7 +326,7 @@ def _run(
     start, begun = _start(plan)
     if kept is not None:
         kept.shared = jax.process_count() > 1 and (plan.limits.devices or 1) > 1
-        kept.open(_run_identity(plan, {**begun, **_attributes(plan.resolved.data)}))
+        kept.open(_run_identity(plan, {**begun, **plan.circumstances}))
     loop: dict[str, Any] = {"key": plan.key("inference"), "progress": progress, "checkpoint": kept}
     prepared = plan.prepared
     with kept or contextlib.nullcontext():
@@ -397,7 +404,7 @@ def posterior_of(member: Model, engine: Engine, run: GenericRun, resolved: Resol
 
 def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) -> Fit:
     """Put together what was run and what it found."""
-    attributes = {**plan.told, **_attributes(plan.resolved.data), **attributes}
+    attributes = {**plan.told, **plan.circumstances, **attributes}
     posterior, result = plan.prepared, Result.converged
     if run is not None:
         posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
@@ -439,14 +446,6 @@ def _worst(found: Fit) -> dict[str, float]:
     return {"worst_r_hat": float(summary["r_hat"].max()), "fewest_effective_draws": float(fewest)}
 
 
-def _attributes(data: Contract) -> dict[str, Any]:
-    versions = {name: importlib.metadata.version(name) for name in ("jax", "numpyro")}
-    return {
-        "library": "consilience", "library_version": __version__, "jax_version": versions["jax"],
-        "numpyro_version": versions["numpyro"], "backend": jax.default_backend(), "data_hash": data.fingerprint(),
-    }  # fmt: skip
-
-
 def _duration(began: float, kept: Checkpoint | None) -> dict[str, float]:
     """Return the seconds of all parts of a run, and the step at which it went on, where it did."""
     seconds = time.perf_counter() - began
@@ -472,81 +471,6 @@ def _checkpoint(checkpoint: str | os.PathLike | Checkpoint | None, resume: bool)
     return Checkpoint(checkpoint, resume=resume)
 
 
-# ---- data and models
-
-
 def _check_items(data: Contract) -> None:
     if data.size_of(data.unit) == 0:
         raise InputError(InputProblem("the data have no items", "give at least one row"))
-
-
-@dataclass(frozen=True)
-class _Function:
-    """The density of a NumPyro function of the user's own: ``f(data)``, or ``f(data, priors)`` where there are any."""
-
-    function: Callable
-
-    @property
-    def __name__(self) -> str:
-        return getattr(self.function, "__name__", type(self.function).__name__)
-
-    def __call__(self, resolved: Resolved) -> Any:
-        return self.function(resolved.data, *(() if resolved.given is None else (resolved.given,)))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Own(Model):
-    """A member for the time of a fit: its priors are whatever the function takes."""
-
-    def resolve(self, data: Any, priors: Any = None, options: Mapping[str, Any] | None = None) -> Resolved:
-        """Return data and priors as they are."""
-        return Resolved(data, Settings.checked(options or {}, self.name), priors, self.sites)
-
-
-_NO_SITES = Sites()
-
-
-def as_member(model: str | Model | Callable, truth: Callable | None) -> Model:
-    """Return the member; a NumPyro function of the user's own becomes one for the time of the fit.
-
-    Raises
-    ------
-    UnknownName : no member has this name.
-    UnsupportedRequest : it is no model, or ``truth`` is given for a member.
-    """
-    if isinstance(model, str | Model):
-        if truth is not None:
-            raise UnsupportedRequest("truth= is for a NumPyro function of your own; a member of the zoo brings its own")
-        return registered(model) if isinstance(model, str) else model
-    if not callable(model):
-        raise UnsupportedRequest(f"model is {type(model).__name__}; give the name of a model or a NumPyro function")
-    density = _Function(model)
-    return _Own(
-        name=density.__name__, title="a NumPyro function", paper="", takes=(Contract,), sites=_NO_SITES,
-        density=density, engines=(Generic(name="nuts"), Generic(name="svi")), truth=_own_truth(density.__name__, truth),
-    )  # fmt: skip
-
-
-def _own_truth(name: str, truth: Callable | None) -> Callable[..., Truth]:
-    """Turn the user's function of one draw into draws of the truth."""
-
-    def all_draws(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> Truth:
-        if truth is None:
-            raise UnsupportedRequest(
-                f"'{name}' does not say what the truth is; fit it with truth=function, where function(key, draw, data) "
-                "returns the labels (item,) or plausibilities (item, class) of one draw"
-            )
-        data, drawn = resolved.data, posterior.draws()
-        size = len(next(iter(drawn.values())))
-        values = np.asarray(jax.vmap(truth, in_axes=(0, 0, None))(jax.random.split(key, size), drawn, data))
-        if values.ndim == 3 and values.dtype.kind == "f":
-            return PlausibilityDraws.dense(values)
-        if values.ndim == 2 and values.dtype.kind in "iu":
-            classes = data.size_of("class")
-            return LabelDraws(values, int(values.max()) + 1 if classes is None else classes)
-        raise UnsupportedRequest(
-            f"truth returned {values.dtype} of shape {values.shape[1:]} for one draw; return integer codes (item,) for "
-            "labels or floats (item, class) for plausibilities"
-        )
-
-    return all_draws

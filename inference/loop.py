@@ -53,9 +53,14 @@ def strongly_typed(state: Any) -> Any:
     """Return the state with the dtypes that a step returns; for the start of a run, inside ``jax.jit``.
 
     A weakly typed leaf, such as a Python scalar, would compile the steps a second time, for their own strongly typed
-    result.
+    result. Random keys have a type of their own.
     """
-    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, jnp.result_type(leaf)), state)
+
+    def typed(leaf: Any) -> Any:
+        dtype = jnp.result_type(leaf)
+        return leaf if jnp.issubdtype(dtype, jax.dtypes.prng_key) else jax.lax.convert_element_type(leaf, dtype)
+
+    return jax.tree.map(typed, state)
 
 
 def scan_steps(

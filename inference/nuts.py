@@ -120,8 +120,7 @@ def _programs(
         gradient = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(start.z_grad)])
         valid = jnp.isfinite(start.potential_energy) & gradient.all()
         values = constrain_fn(model, (data,), {}, start.z)
-        state = strongly_typed(state._replace(rng_key=None))
-        return state._replace(rng_key=key_chain), {"valid": valid, "values": values}
+        return strongly_typed(state._replace(rng_key=key_chain)), {"valid": valid, "values": values}
 
     def step_chain(state: HMCState, data: Any, index: Any) -> tuple[HMCState, dict]:
         start = ParamInfo(state.z, state.potential_energy, state.z_grad)

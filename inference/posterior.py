@@ -20,8 +20,6 @@ from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
 from consilience.notes import Level, Note, Remedy
 
-# Groups that hold one value where the others hold one a draw.
-_WITHOUT_DRAWS = frozenset({"observed_data", "constant_data", "variational"})
 _FEWEST_WEIGHTS = 25
 MOST_R_HAT, LEAST_ESS = 1.01, 400
 """Beyond these a fit is said to be poor (Vehtari et al. 2021)."""
@@ -41,8 +39,7 @@ def to_arviz(
 
     Parameters
     ----------
-    groups : by group (``posterior``, ``sample_stats``, …) the arrays by name, shape ``(chain, draw, ...)``; in
-        ``observed_data``, ``constant_data`` and ``variational`` the shape is ``(...)``.
+    groups : by group (``posterior``, ``sample_stats``) the arrays by name, shape ``(chain, draw, ...)``.
     dims : by array, the names of the dimensions after chain and draw. A dimension without a name gets ArviZ's,
         ``{array}_dim_{i}``.
     coords : by dimension, the user's ids; a dimension without them is numbered.
@@ -52,18 +49,9 @@ def to_arviz(
     -------
     an ``arviz.InferenceData`` before ArviZ 1, an ``xarray.DataTree`` since.
     """
-    datasets = {
-        group: _dataset(arrays, () if group in _WITHOUT_DRAWS else ("chain", "draw"), dims or {}, coords or {})
-        for group, arrays in groups.items()
-    }
-    tree = _tree(datasets)
+    tree = _tree({group: _dataset(arrays, dims or {}, coords or {}) for group, arrays in groups.items()})
     tree.attrs = {name: _attribute(value) for name, value in (attrs or {}).items()}
     return tree
-
-
-def variable(tree: Any, group: str, name: str) -> Any:
-    """Return one array of one group as an ``xarray.DataArray``, on either line of ArviZ."""
-    return tree[group][name]
 
 
 def summarise(
@@ -248,22 +236,19 @@ def _tree(datasets: Mapping[str, Any]) -> Any:
     if _arviz_major() == 0:
         from arviz import InferenceData
 
-        return InferenceData(**datasets, warn_on_custom_groups=False)
+        return InferenceData(**datasets)
     from xarray import DataTree
 
     return DataTree.from_dict(dict(datasets))
 
 
 def _dataset(
-    arrays: Mapping[str, ArrayLike],
-    leading: tuple[str, ...],
-    dims: Mapping[str, Sequence[str]],
-    coords: Mapping[str, ArrayLike],
+    arrays: Mapping[str, ArrayLike], dims: Mapping[str, Sequence[str]], coords: Mapping[str, ArrayLike]
 ) -> Any:
     import xarray
 
     variables = {
-        name: ((*leading, *_dims(name, np.shape(values)[len(leading) :], dims.get(name))), np.asarray(values))
+        name: (("chain", "draw", *_dims(name, np.ndim(values) - 2, dims.get(name))), np.asarray(values))
         for name, values in arrays.items()
     }
     sizes = {dim: size for names, values in variables.values() for dim, size in zip(names, values.shape, strict=True)}
@@ -271,8 +256,8 @@ def _dataset(
     return xarray.Dataset(variables, known)
 
 
-def _dims(name: str, shape: tuple[int, ...], given: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(given) if given is not None else tuple(f"{name}_dim_{i}" for i in range(len(shape)))
+def _dims(name: str, number: int, given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(given) if given is not None else tuple(f"{name}_dim_{i}" for i in range(number))
 
 
 def _attribute(value: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -354,6 +356,39 @@ class Fit:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
         dims = self.member.sites.dims
         return {site: dims[site] for site, own in samples.items() if site in dims and len(dims[site]) == own.ndim - 2}
+
+
+def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, truth: Callable | None = None) -> Fit:
+    """Read a fit from a folder.
+
+    Parameters
+    ----------
+    path : the folder.
+    model, truth : for a fit of your own NumPyro function, the same as were given to `fit`; inference is not repeated.
+
+    Raises
+    ------
+    InvalidFit : the folder is missing, torn, changed since it was written, or of a later version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import consilience as cs
+    >>> fit = cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 2]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit.save(Path(folder, "votes"))
+    ...     again = cs.load_fit(Path(folder, "votes"))
+    >>> again.data
+    Annotations(annotations=3, items=2, annotators=0, labels=2)
+    >>> again.labels().equals(fit.labels())
+    True
+    """
+    from consilience.inference.saved import read
+
+    fields, advice = read(path, model, truth)
+    found = Fit(**fields)
+    return dataclasses.replace(found, said=(*found.findings(), *advice)) if advice else found
 
 
 def _bound_table(fit: Fit, table: Table) -> Callable[..., Any]:

@@ -25,15 +25,14 @@ from consilience.data.codes import object_array
 from consilience.data.contract import Contract
 from consilience.errors import InvalidFit, UnknownName, UnsupportedRequest
 from consilience.inference.durable import digest, text_digest, write_arrays, write_text
-from consilience.inference.fitting import Fit, as_member
 from consilience.inference.generic import GenericRun
+from consilience.inference.own_model import as_member
 from consilience.inference.results import Result
 from consilience.inference.run_folder import ARRAYS, FIT_TEXT, check_run_folder, holds_fit, is_free, is_ours
 from consilience.inference.stored_posterior import (
     earlier_posterior,
     posterior_arrays,
     posterior_problem,
-    posterior_text,
     restored_posterior,
 )
 from consilience.inference.stored_priors import restored_priors, stored_priors
@@ -63,11 +62,12 @@ _GONE = ("links",)
 _TORN = (KeyError, TypeError, ValueError, AttributeError, EOFError, MemoryError, zipfile.BadZipFile)
 
 
-def save(fit: Fit, path: str | os.PathLike, *, force: bool = False) -> None:
+def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
     """Write a fit to a folder, in place of an earlier fit there; other files in the folder stay.
 
     Parameters
     ----------
+    fit : a `consilience.inference.result.Fit`, which imports this module.
     path : of the folder; that in which it is has to exist.
     force : write also to a folder that holds something else.
 
@@ -88,7 +88,7 @@ def save(fit: Fit, path: str | os.PathLike, *, force: bool = False) -> None:
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
         text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
         text |= {"priors": stored_priors(fit.priors), "notes": [_note_text(note) for note in fit.findings()]}
-        text |= {"posterior": posterior_text(fit.posterior)}
+        text |= {"posterior": fit.posterior.text}
         write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)}, force=force or ours)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -100,31 +100,18 @@ def save(fit: Fit, path: str | os.PathLike, *, force: bool = False) -> None:
             file.unlink()  # of the earlier fit, or of a save that was killed
 
 
-def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, truth: Callable | None = None) -> Fit:
-    """Read a fit from a folder.
+def read(
+    path: str | os.PathLike, model: Model | Callable | None, truth: Callable | None
+) -> tuple[dict[str, Any], list[Note]]:
+    """Read the fields of a `Fit` from a folder, and what one of an earlier version said of its priors.
 
     Parameters
     ----------
-    path : the folder.
-    model, truth : for a fit of your own NumPyro function, the same as were given to `fit`; inference is not repeated.
+    path, model, truth : see `consilience.inference.result.load_fit`.
 
     Raises
     ------
     InvalidFit : the folder is missing, torn, changed since it was written, or of a later version.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import consilience as cs
-    >>> fit = cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 2]]))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     fit.save(Path(folder, "votes"))
-    ...     again = cs.load_fit(Path(folder, "votes"))
-    >>> again.data
-    Annotations(annotations=3, items=2, annotators=0, labels=2)
-    >>> again.labels().equals(fit.labels())
-    True
     """
     folder = Path(path)
     text = _read_text(folder)
@@ -164,13 +151,10 @@ def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, 
         raise InvalidFit(f"{folder}: the saved fit cannot be read, because {problem}; fit again") from problem
     if data.fingerprint() != text["attributes"].get("data_hash"):
         raise InvalidFit(f"{folder}: its data are not those that were fitted; fit again")
-    found = Fit(
-        member=member, resolved=resolved, method=text["method"], reason=text["reason"], seed=text["seed"],
-        draws=text["draws"], posterior=posterior, result=result, run=run, said=said, attributes=text["attributes"],
-    )  # fmt: skip
-    if advice and said is None and priors is None:
-        return replace(found, said=(*found.findings(), *(Note(Level.note, one) for one in advice)))
-    return found
+    fields = {name: text[name] for name in ("method", "reason", "seed", "draws", "attributes")}
+    fields |= {"member": member, "resolved": resolved, "posterior": posterior, "result": result, "run": run}
+    forgotten = advice if said is None and priors is None else []
+    return {**fields, "said": said}, [Note(Level.note, one) for one in forgotten]
 
 
 def _note_text(note: Note) -> dict[str, Any]:
@@ -186,7 +170,7 @@ def _note(text: Mapping[str, Any]) -> Note:
     return Note(Level[text["level"]], text["text"], remedies, text["title"], text["link"])
 
 
-def _arrays(fit: Fit) -> dict[str, np.ndarray]:
+def _arrays(fit: Any) -> dict[str, np.ndarray]:
     data = fit.data
     arrays = {f"data.{name}": np.asarray(getattr(data, name)) for name in data.names("array") if _has(data, name)}
     for name in data.names("ids"):
@@ -230,7 +214,7 @@ def _has(data: Contract, name: str) -> bool:
     return getattr(data, name) is not None
 
 
-def _options(fit: Fit) -> dict[str, Any]:
+def _options(fit: Any) -> dict[str, Any]:
     """Return the options; objects of a reader's own in words."""
     plain = (str, int, float, bool, type(None))
     return {name: value if isinstance(value, plain) else repr(value) for name, value in fit.options.items()}

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
-_OWN = "consilience.models."
-"""Where the classes of records in a file may come from."""
+from consilience.models.posterior import OWN
 
 
 def describe_priors(priors: Any) -> str:
@@ -85,7 +84,7 @@ def _can_be_stored(value: Any) -> bool:
     if value is None or type(value) in (bool, int, float, str):
         return True
     kind = type(value)
-    ours = dataclasses.is_dataclass(kind) and kind.__module__.startswith(_OWN)
+    ours = dataclasses.is_dataclass(kind) and kind.__module__.startswith(OWN)
     return ours and all(map(_can_be_stored, vars(value).values()))
 
 
@@ -100,7 +99,7 @@ def _decoded(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     module, _, name = value["record"].partition(":")
-    if not module.startswith(_OWN):
+    if not module.startswith(OWN):
         raise LookupError(module)
     kind = getattr(importlib.import_module(module), name)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):

@@ -35,15 +35,8 @@ from numpyro.infer.util import log_density, transform_fn
 
 from consilience.arrays import Array, Key
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.generic import (
-    DrawStore,
-    GenericRun,
-    check_sites,
-    latent_values,
-    name_of,
-    nonfinite_start,
-)
-from consilience.inference.loop import LoopOutcome, Progress, run_chunks, scan_steps
+from consilience.inference.generic import DrawStore, GenericRun, check_sites, latent_values, name_of, nonfinite_start
+from consilience.inference.loop import LoopOutcome, Progress, run_chunks, scan_steps, strongly_typed
 from consilience.inference.posterior import k_hat
 from consilience.inference.results import Result
 
@@ -85,7 +78,6 @@ def run_svi(
     max_steps: int = 20_000,
     tolerance: float = 1e-6,
     learning_rate: float = 0.05,
-    num_particles: int = 1,
     guide: Callable = AutoNormal,
     init_strategy: Callable = init_to_uniform,
     progress: Progress = None,
@@ -103,7 +95,6 @@ def run_svi(
     max_steps : the most gradient steps.
     tolerance : what counts as no gain of the ELBO, relative to the ELBO; see the top of this file.
     learning_rate : Adam's first step size, in the unconstrained space.
-    num_particles : draws behind each ELBO estimate.
     guide : one of NumPyro's automatic guides, called as ``guide(model, init_loc_fn=...)``.
     init_strategy : NumPyro's per-site strategy for the start.
     progress, time_limit, checkpoint : see `run_chunks`. The draws from the guide are not stored: they are made again.
@@ -127,7 +118,7 @@ def run_svi(
     Kucukelbir et al. (2017), Automatic Differentiation Variational Inference, JMLR 18. Welandawe et al. (2022), Robust,
     Automated, and Accurate Black-box Variational Inference. Yao et al. (2018), Yes, but Did It Work?, ICML.
     """
-    init, advance, draw = _programs(model, guide, init_strategy, num_particles, tolerance)
+    init, advance, draw = _programs(model, guide, init_strategy, tolerance)
     data = jax.device_put(data)
     key_fit, key_draws = jax.random.split(key)
     state, start = init(key_fit, data, learning_rate)
@@ -173,9 +164,8 @@ def _draw(
         key,
         num_steps=num_draws,
         chunk_size=_CHUNK_OF_DRAWS,
-        finite=lambda output: np.ones(
-            len(output["stats"]["lp"]), bool
-        ),  # a draw of density zero is a fact, not a fault
+        # A draw of density zero is a fact, not a fault.
+        finite=lambda output: np.ones(len(output["stats"]["lp"]), bool),
         collect=store,
         progress=False,
         label="draws from the guide",
@@ -185,10 +175,10 @@ def _draw(
 
 @functools.lru_cache(maxsize=32)
 def _programs(
-    bound: Callable, make_guide: Callable, init_strategy: Callable, num_particles: int, tolerance: float
+    bound: Callable, make_guide: Callable, init_strategy: Callable, tolerance: float
 ) -> tuple[Callable, Callable, Callable]:
     """Return the compiled programs of a model: ``init``, ``advance`` and ``draw``."""
-    objective = Trace_ELBO(num_particles)
+    objective = Trace_ELBO()
     # Adam must forget the larger gradients of the stage before within a window: with the usual 0.999 it takes four.
     adam = optax.scale_by_adam(b2=0.99)
 
@@ -218,7 +208,7 @@ def _programs(
         state = _State(
             key_steps, parameters, adam.init(parameters), step_size, window, never, never, jnp.zeros((), jnp.int32)
         )
-        return _strongly_typed(state), {"elbo": elbo, "values": values}
+        return strongly_typed(state), {"elbo": elbo, "values": values}
 
     @jax.jit
     def advance(state: _State, data: Any, start: Any, stop: Any) -> tuple[_State, dict[str, Array]]:
@@ -294,10 +284,3 @@ def _rises(before: _Window, after: _Window, tolerance: float) -> Array:
 
 def _choose(condition: Array, true: Any, false: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), true, false)
-
-
-def _strongly_typed(state: _State) -> _State:
-    """Fix the dtypes: a weakly typed leaf would compile ``advance`` again, for its own strongly typed result."""
-    return jax.tree.map(
-        lambda leaf: leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf.astype(leaf.dtype), state
-    )

@@ -10,6 +10,7 @@ from consilience.models.interface import Column, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import leading
+from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.labels import LabelTruth
 
 
@@ -29,7 +30,8 @@ def several_annotators(data: Annotations) -> bool:
     return bool(np.count_nonzero(annotation_counts(data)) > 1)
 
 
-def _labels(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
+def leading_labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
+    """Return the label of each item with its probability and its certainty, as a table's ``make``."""
     return leading(truth)
 
 
@@ -40,7 +42,7 @@ def _probabilities(posterior: Posterior, resolved: Resolved, truth: LabelTruth) 
 
 INTERVAL = (Column("lower", help="end of the central 95 % interval"), Column("upper", help="its other end"))
 LABELS = Table(
-    name="labels", help="The most probable label of each item.", make=_labels,
+    name="labels", help="The most probable label of each item.", make=leading_labels,
     columns=(
         Column("item", "item"), Column("label", "class"), Column("probability", help="of the label"),
         Column("certainty", help="the same: a truth of labels leads with its label"),

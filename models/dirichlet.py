@@ -37,11 +37,13 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models import settings
+from consilience.models.crowds import leading_labels
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
-from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth, leading
+from consilience.models.special import finite_log
+from consilience.models.truth import DirichletTruth, Entries, PlausibilityDraws, PointTruth
 from consilience.models.truth.classes import ClassTruth
 
 __all__ = ["MODEL", "Priors", "Settings", "Symmetric", "model", "simulate"]
@@ -95,8 +97,7 @@ def density(resolved: Resolved) -> None:
     with numpyro.plate("item", data.num_items):
         plausibility = numpyro.sample("plausibility", resolved.prior("plausibility"))
     # Small concentrations put plausibilities below the smallest float; the logarithm must stay finite for its gradient.
-    floor = jnp.finfo(plausibility.dtype).tiny
-    log_plausibility = jnp.log(jnp.maximum(plausibility, floor))[data.item, data.label]
+    log_plausibility = finite_log(plausibility)[data.item, data.label]
     numpyro.factor("annotations", resolved.settings.reliability * jnp.sum(data.weight * log_plausibility))
 
 
@@ -207,18 +208,13 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     return draws
 
 
-def labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
-    """Return the most plausible label of each item: its mean plausibility, and the probability that it leads."""
-    return leading(truth)
-
-
 LABELS = Table(
     name="labels", help="The most plausible label of each item, and how sure that is.",
     columns=(
         Column("item", "item"), Column("label", "class"), Column("probability", help="mean plausibility of the label"),
         Column("certainty", help="probability that the label is the most plausible one"),
     ),
-    make=labels,
+    make=leading_labels,
 )  # fmt: skip
 """The table of every truth of plausibilities."""
 
@@ -243,8 +239,7 @@ def draw_data(
     key_plausibility, key_label = jax.random.split(key)
     shape = sizes["num_items"], sizes["num_annotators"]
     plausibility = resolved.prior("plausibility").expand(shape[:1]).sample(key_plausibility)
-    log_plausibility = jnp.log(jnp.maximum(plausibility, jnp.finfo(plausibility.dtype).tiny))
-    label = jax.random.categorical(key_label, log_plausibility[:, None, :], shape=shape)
+    label = jax.random.categorical(key_label, finite_log(plausibility)[:, None, :], shape=shape)
     item, annotator = np.indices(shape).reshape(2, -1)
     data = Annotations.from_codes(item, annotator, np.asarray(label).ravel(), **sizes)
     return data, {"plausibility": np.asarray(plausibility)}

@@ -15,6 +15,8 @@ import numpy as np
 from scipy import special
 
 from consilience.arrays import Float, Int
+from consilience.models.rows import ranges
+from consilience.models.special import STIRLING_SERIES
 
 _LOG_NEGLIGIBLE = -40.0  # e^-40 is 4e-18: what the cut tails may hold.
 _LOG_SMALL = -36.0  # below e^-36, F(x) is x^a / Gamma(a + 1) to the last bit.
@@ -47,7 +49,7 @@ def top_probabilities(
         chosen = np.flatnonzero(nodes == num_nodes)
         cuts = np.cumsum((counts[chosen] + 1) * num_nodes) // _BLOCK_NODES
         for items in np.split(chosen, np.flatnonzero(np.diff(cuts)) + 1):
-            slots = np.repeat(first[items], counts[items]) + _ranges(counts[items])
+            slots = np.repeat(first[items], counts[items]) + ranges(counts[items])
             results = _integrate(
                 np.repeat(np.arange(len(items)), counts[items]), concentration[slots], unnamed, num_unnamed[items],
                 lower[items], upper[items], int(num_nodes),
@@ -129,13 +131,18 @@ def _leads(
     concentration: np.ndarray | float, u: np.ndarray, log_product: np.ndarray, log_cdf: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
     """Sum over the nodes, with their weights, of f_k(x) x ∏_{j≠k} F_j(x)."""
-    log_density = concentration * u - np.exp(u) - special.gammaln(concentration)
     with np.errstate(invalid="ignore"):
-        terms = np.exp(log_density + log_product - log_cdf)
+        terms = np.exp(_log_density(np.asarray(concentration), u) + log_product - log_cdf)
     # Where F_k itself underflows its density does too: such a node holds nothing.
     return np.where(np.isfinite(log_cdf), terms * weight, 0.0).sum(axis=-1)
 
 
-def _ranges(counts: Int[np.ndarray, " run"]) -> Int[np.ndarray, " sum"]:
-    """Return 0, 1, …, counts[0] - 1, 0, 1, …, counts[1] - 1, and so on."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+def _log_density(concentration: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Log of f(x) x at x = e^u, f the Gamma density, around its mode: a log x, x and log Γ(a) nearly cancel."""
+    excess = (np.exp(u) - concentration) / concentration
+    with np.errstate(divide="ignore"):
+        log_ratio = np.log1p(excess, out=u - np.log(concentration), where=concentration >= 10)
+    main = (concentration - 0.5) * np.log(concentration) - concentration + np.log(2 * np.pi) / 2
+    series = np.polyval(STIRLING_SERIES, concentration**-2.0) / concentration
+    beyond = np.where(concentration < 10, special.gammaln(concentration) - main, series)
+    return concentration * (log_ratio - excess) + np.log(concentration / (2 * np.pi)) / 2 - beyond

@@ -272,6 +272,8 @@ class Simulation:
         annotator.
     log_likelihood : ``log_likelihood(sites, resolved)`` -> ``(item,)``, log probability of the reports given one draw
         of the sites that the hand-written sampler keeps; constants that the data determine may be left out.
+    unread : settings without a default that have no part in how data arise, with any value: `simulate` does not ask for
+        them.
     """
 
     draw: Callable[..., tuple[Any, dict[str, Any]]]
@@ -280,6 +282,7 @@ class Simulation:
     priors: Callable[[], Any] | None = None
     independent_items: bool = False
     log_likelihood: Callable[[Mapping[str, Any], Resolved], Any] | None = None
+    unread: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -359,7 +362,7 @@ class Model:
 
         Parameters
         ----------
-        data : the contract, or a `Resolved`, which is taken as it is.
+        data : the contract.
         priors : the member's by default.
         settings : the member's own, by name.
 
@@ -369,8 +372,6 @@ class Model:
         """
         if self.density is None:
             raise UnsupportedRequest(f"'{self.name}' is a point estimate and has no density")
-        if isinstance(data, Resolved):
-            return self.density(data)
         resolved = self.resolve(data, priors, settings)
         prepare = next((one.prepare for one in self.engines if isinstance(one, Generic)), None)
         return self.density(resolved if prepare is None else prepare(resolved))
@@ -399,6 +400,7 @@ class Model:
         known = {"values": given.pop("values")} if "values" in given else {}
         if priors is None and self.simulation.priors is not None and not _has_shorthands(self.settings, given):
             priors = self.simulation.priors()
+        given = {**self.simulation.unread, **given}
         return self.simulation.draw(key, self.resolve(self.simulation.empty(**sizes), priors, given), sizes, **known)
 
 

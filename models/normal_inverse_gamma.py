@@ -43,6 +43,7 @@ from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
+from consilience.models.crowds import INTERVAL, leading_labels
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
@@ -50,7 +51,7 @@ from consilience.models.random import log_gamma
 from consilience.models.ranking import pad
 from consilience.models.settings import REQUIRED, setting
 from consilience.models.sites import Resolved, Site, Sites
-from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked, leading
+from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked
 from consilience.models.truth.classes import ClassTruth, Lead, marginals
 from consilience.models.truth.entries import block_rows
 from consilience.models.truth.truth import Block, Marginals, Question, Shares
@@ -369,11 +370,6 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     return draws
 
 
-def labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
-    """Return the side on which each item's mean lies, and the probability of that."""
-    return leading(truth)
-
-
 def means(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
     """Return each item's mean with its central 95 % interval, and its expected variance."""
     mean = posterior.summary("mean")
@@ -387,13 +383,12 @@ TABLES = (
             Column("item", "item"), Column("label", "class"), Column("probability", help="of that side"),
             Column("certainty", help="the same"),
         ),
-        make=labels,
+        make=leading_labels,
     ),
     Table(
         name="means", help="The mean of each item, and its variance.",
         columns=(
-            Column("item", "item"), Column("mean", help="in the units of the ratings"),
-            Column("lower", help="end of the central 95 % interval"), Column("upper", help="its other end"),
+            Column("item", "item"), Column("mean", help="in the units of the ratings"), *INTERVAL,
             Column("variance", help="expected variance of the item's ratings"),
         ),
         make=means,
@@ -450,6 +445,7 @@ MODEL = Model(
         sizes={"num_items": 100, "num_annotators": 10},
         priors=testing_priors,
         independent_items=True,
+        unread={"threshold": 0.0},
     ),
 )
 model, simulate = MODEL.model, MODEL.simulate

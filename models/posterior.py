@@ -9,10 +9,16 @@
 Each has ``hidden``: probabilities of discrete latent variables that inference ended with, and what else belongs to the
 outcome and is no site. The attribute of a site gives the parameters of its distribution, its draws of all chains, or
 its value; that of a hidden quantity gives it.
+
+Each form says what a file holds of it: ``stored`` arrays, and a ``text`` with the names and classes of what they make.
+Nothing that a file holds is executed.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -23,9 +29,23 @@ import numpyro.distributions as dist
 from scipy import special, stats
 
 from consilience.arrays import Array, Float, Key
+from consilience.errors import UnsupportedRequest
 from consilience.models.intervals import LEVEL, ends
 
 Quantity = str | Callable[[Mapping[str, Any]], Any]
+
+PARAMETERS: dict[type, tuple[str, ...]] = {
+    dist.Dirichlet: ("concentration",),
+    dist.Beta: ("concentration1", "concentration0"),
+    dist.Gamma: ("concentration", "rate"),
+    dist.Normal: ("loc", "scale"),
+}
+"""Parameters of the distributions of NumPyro that hand-derived updates know, in the order of their last axis."""
+
+OWN = "consilience.models."
+"""Where the classes of records in a file may come from."""
+
+_AXES = re.compile(r"""["']([^"']*)["']""")
 
 
 class Interval(NamedTuple):
@@ -105,6 +125,36 @@ class Posterior(ABC):
     def value(self, site: str) -> Any:
         """Return the parameters of the distribution of a site, its draws ``(draw, …)`` or its value."""
 
+    @property
+    @abstractmethod
+    def stored(self) -> Mapping[str, Any]:
+        """What a file holds: arrays by site, or of a closed form by ``SITE.PARAMETER``; without what is hidden."""
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """What says in a file which posterior the arrays make: the form and the sites."""
+        return {"form": self.form, "sites": list(self.sites)}
+
+    @classmethod
+    def restored(cls, text: Mapping[str, Any], arrays: Mapping[str, Any], hidden: Mapping[str, Any]) -> Posterior:
+        """Return the posterior of this form that a text and arrays were made of.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError, AttributeError, ImportError : they are not those of a posterior.
+        """
+        return cls({site: arrays[site] for site in text["sites"]}, hidden)  # type: ignore[call-arg]
+
+    def axes(self, name: str, ndim: int, dims: Mapping[str, tuple[str, ...]]) -> list[str] | None:
+        """Return the axes that a stored array must have; None where that varies, or nobody foresaw them.
+
+        Parameters
+        ----------
+        name, ndim : of the array.
+        dims : the dimensions of each site.
+        """
+        return list(dims[name]) if name in dims else None
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "hidden":
             raise AttributeError(name)
@@ -168,6 +218,34 @@ class Closed(Posterior):
                 return factor.value(site) if isinstance(factor, Factor) else parameters(factor)
         raise KeyError(site)
 
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The parameters of each factor."""
+        factors = self.factors.items()
+        return {f"{sites}.{name}": getattr(factor, name) for sites, factor in factors for name in _fields(type(factor))}
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """The form, and the class of each factor: a family of NumPyro by its name, or where that of a record is."""
+        kinds = {sites: type(factor) for sites, factor in self.factors.items()}
+        places = {
+            sites: kind.__name__ if kind in PARAMETERS else f"{kind.__module__}:{kind.__name__}"
+            for sites, kind in kinds.items()
+        }
+        return {"form": self.form, "factors": places}
+
+    @classmethod
+    def restored(cls, text: Mapping[str, Any], arrays: Mapping[str, Any], hidden: Mapping[str, Any]) -> Posterior:
+        """Return the posterior of the stored parameters."""
+        return cls({sites: _factor(place, sites, arrays) for sites, place in text["factors"].items()}, hidden)
+
+    def axes(self, name: str, ndim: int, dims: Mapping[str, tuple[str, ...]]) -> list[str] | None:
+        """Return those of the site, or of a record those in the annotation of its field."""
+        site, _, parameter = name.rpartition(".")
+        if isinstance(self.factors[site], Factor):
+            return _declared(type(self.factors[site]), parameter)
+        return super().axes(site, ndim, dims)
+
 
 class Draws(Posterior):
     """Stored draws.
@@ -204,6 +282,16 @@ class Draws(Posterior):
         stored = self.chains[site]
         return stored.reshape(stored.shape[0] * stored.shape[1], *stored.shape[2:])
 
+    @property
+    def stored(self) -> Mapping[str, Any]:
+        """The draws of each chain."""
+        return self.chains
+
+    def axes(self, name: str, ndim: int, dims: Mapping[str, tuple[str, ...]]) -> list[str] | None:
+        """Return them with those of chains and draws; ArviZ too takes draws of another shape than was foreseen."""
+        of_site = super().axes(name, ndim, dims)
+        return ["chain", "draw", *of_site] if of_site is not None and ndim == 2 + len(of_site) else None
+
 
 class Estimate(Posterior):
     """One value of each site.
@@ -238,14 +326,55 @@ class Estimate(Posterior):
         """Return the value."""
         return self.values[site]
 
+    @property
+    def stored(self) -> Mapping[str, Any]:
+        """The values."""
+        return self.values
+
+
+FORMS: dict[str, type[Posterior]] = {kind.form: kind for kind in (Closed, Draws, Estimate)}
+"""The three forms by name."""
+
 
 def parameters(factor: Any) -> Float[np.ndarray, "*batch parameter"]:
-    """Return the parameters of a distribution of NumPyro, float64, in the last axis."""
-    if isinstance(factor, dist.Dirichlet):
-        return np.asarray(factor.concentration)
-    names = {dist.Beta: ("concentration1", "concentration0"), dist.Gamma: ("concentration", "rate")}
-    both = names.get(type(factor), ("loc", "scale"))
-    return np.stack(np.broadcast_arrays(*(np.asarray(getattr(factor, name)) for name in both)), axis=-1)
+    """Return the parameters of a distribution of NumPyro, in the last axis."""
+    names = next(names for family, names in PARAMETERS.items() if isinstance(factor, family))
+    found = [np.asarray(getattr(factor, name)) for name in names]
+    return found[0] if len(found) == 1 else np.stack(np.broadcast_arrays(*found), axis=-1)
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    """Return the names of the parameters of a factor."""
+    if kind in PARAMETERS:
+        return PARAMETERS[kind]
+    if issubclass(kind, Factor) and dataclasses.is_dataclass(kind) and kind.__module__.startswith(OWN):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    known = ", ".join(family.__name__ for family in PARAMETERS)
+    raise UnsupportedRequest(f"{kind.__name__} cannot be saved; a factor is one of {known}, or a record of the library")
+
+
+def _factor(place: str, sites: str, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return a factor from the place of its class and its stored parameters."""
+    module, _, name = place.rpartition(":")
+    if module and not module.startswith(OWN):
+        raise ValueError(f"{place} is no record of the library")
+    kind: Any = getattr(importlib.import_module(module), name) if module else _FAMILIES[name]
+    if module and not (isinstance(kind, type) and issubclass(kind, Factor)):
+        raise ValueError(f"{place} is no distribution")
+    values = {field: arrays[f"{sites}.{field}"] for field in _fields(kind)}
+    return kind(**{field: value if value.ndim else value.item() for field, value in values.items()})
+
+
+_FAMILIES = {family.__name__: family for family in PARAMETERS}
+
+
+def _declared(kind: type, name: str) -> list[str] | None:
+    """Return the axes in the annotation of a field, such as ``Float[Array, "item class"]``; None where it varies."""
+    annotation = kind.__annotations__.get(name, "")
+    match = _AXES.search(getattr(annotation, "__forward_arg__", str(annotation)))
+    if match is None or re.search(r"[*#.]", match[1]):
+        return None
+    return match[1].split()
 
 
 def beta_of_moments(mean: Float[np.ndarray, "*shape"], variance: Float[np.ndarray, "*shape"]) -> Interval:

@@ -133,6 +133,11 @@ def row_blocks(number: int, numbers_each: int, most: int) -> Iterator[slice]:
     return (slice(start, start + rows) for start in range(0, number, rows))
 
 
+def ranges(lengths: Int[np.ndarray, " run"]) -> Int[np.ndarray, " element"]:
+    """Return 0, 1, … up to each length, one run after the other; on the host."""
+    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 def equal_pairs(ordered: np.ndarray) -> Iterator[tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]]:
     """Yield the places of all pairs of equal values in a sorted array: neighbours, then those two apart, and so on."""
     place = np.flatnonzero(ordered[1:] == ordered[:-1])

@@ -21,15 +21,8 @@ from numpyro import handlers
 
 from consilience.arrays import Float
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
+from consilience.models.posterior import parameters
 from consilience.models.settings import Settings
-
-# The parameters of the distributions that hand-derived updates know, in the order of their last axis.
-_PARAMETERS = {
-    dist.Dirichlet: ("concentration",),
-    dist.Beta: ("concentration1", "concentration0"),
-    dist.Gamma: ("concentration", "rate"),
-    dist.Normal: ("loc", "scale"),
-}
 
 
 @dataclass(frozen=True)
@@ -177,10 +170,8 @@ class Resolved:
             raise NotConjugate(
                 f"site '{site}': the updates need a {declared.family.__name__} prior, not {type(prior).__name__}"
             )
-        parameters = [np.asarray(getattr(prior, name), float) for name in _PARAMETERS[declared.family]]
-        if declared.family is not dist.Dirichlet:
-            parameters = [np.stack(np.broadcast_arrays(*parameters), axis=-1)]
-        return np.broadcast_to(parameters[0], (*plates, parameters[0].shape[-1]))
+        numbers = parameters(prior).astype(float)
+        return np.broadcast_to(numbers, (*plates, numbers.shape[-1]))
 
     def settle(self) -> None:
         """Call the functions of the user's own that make priors, so that compiled programs need not call them again.

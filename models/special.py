@@ -1,4 +1,4 @@
-"""Normalisers of Beta and Dirichlet distributions, to the digits that the float type has.
+"""Logarithms that stay finite, and normalisers of Beta and Dirichlet distributions to the digits of the float type.
 
 Logarithms of gammas of large counts nearly cancel: in float32 their difference is off by 25 at ten million. Stirling's
 formula has the parts that cancel taken out, and what it leaves out is small. `jax.scipy.special.betaln` is good to 1e-6
@@ -12,8 +12,13 @@ from jax.scipy.special import gammaln
 
 from consilience.arrays import Array, Float
 
-# B_2k / (2k (2k - 1)), the highest order first.
-_STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+STIRLING_SERIES = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+"""B_2k / (2k (2k - 1)), the highest order first: of ln Γ(x) less Stirling's formula, in odd powers of 1 / x."""
+
+
+def finite_log(probability: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
+    """Take logarithms that stay finite, and so do their gradients, where a probability or a weight underflows."""
+    return jnp.log(jnp.maximum(probability, jnp.finfo(probability.dtype).tiny))
 
 
 def log_beta(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
@@ -38,5 +43,5 @@ def _beyond_stirling(x: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
     small, large = jnp.minimum(x, 10.0), jnp.maximum(x, 10.0)
     exact = gammaln(small) - (small - 0.5) * jnp.log(small) + small - jnp.log(2 * jnp.pi) / 2
     square = 1 / large**2
-    series = jnp.polyval(jnp.asarray(_STIRLING_SERIES, x.dtype), square) / large
+    series = jnp.polyval(jnp.asarray(STIRLING_SERIES, x.dtype), square) / large
     return jnp.where(x < 10, exact, series)

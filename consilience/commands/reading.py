@@ -109,7 +109,7 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
     listed = source is not None and not is_public(source) and source.endswith((".txt", ".txt.gz"))
     risk = source if source is None or listed else _class_map(source)
     from consilience.data.accept import as_class_map
-    from consilience.inference.saved import load_fit
+    from consilience.inference.result import load_fit
 
     fitted = load_fit(folder)
     _say_if_poor(fitted, folder)

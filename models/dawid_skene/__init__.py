@@ -58,6 +58,7 @@ from consilience.models.interface import Generic, Model, Simulation
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.special import finite_log
 from consilience.models.truth import LabelDraws, LabelProbabilities, Truth
 from consilience.models.truth.entries import code_dtype
 
@@ -90,14 +91,9 @@ def density(resolved: Resolved) -> None:
 
 def log_likelihood(sites: Mapping[str, Array], resolved: Resolved) -> Float[Array, " item"]:
     """Return the log probability of each item's annotations, and of its gold label where that is used."""
-    prevalence, confusion = (_log(jnp.asarray(sites[name])) for name in ("prevalence", "confusion"))
+    prevalence, confusion = (finite_log(jnp.asarray(sites[name])) for name in ("prevalence", "confusion"))
     rows = rows_of(resolved.data, resolved.settings.gold)
     return jax.nn.logsumexp(log_joint(prevalence, confusion, rows), axis=-1)
-
-
-def _log(probability: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
-    """Take logarithms that stay finite, and so do their gradients, where a probability underflows."""
-    return jnp.log(jnp.maximum(probability, jnp.finfo(probability.dtype).tiny))
 
 
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> Truth:
@@ -129,7 +125,7 @@ def _labels_of_draws(
 ) -> Int[Array, "draw item"]:
     def of_draw(one: tuple) -> Array:
         key, prevalence, confusion = one
-        label = draw_labels(key, log_joint(_log(prevalence), _log(confusion), rows))
+        label = draw_labels(key, log_joint(finite_log(prevalence), finite_log(confusion), rows))
         return label.astype(code_dtype(len(prevalence)))
 
     return jax.lax.map(of_draw, (keys, prevalence, confusion))

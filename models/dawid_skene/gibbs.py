@@ -34,6 +34,7 @@ from consilience.models.dawid_skene.simulation import draw_annotations
 from consilience.models.interface import Gibbs
 from consilience.models.random import log_gamma
 from consilience.models.sites import Resolved
+from consilience.models.special import finite_log
 
 
 class State(NamedTuple):
@@ -74,11 +75,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
 def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state at true values ``prevalence`` and ``confusion``."""
     dtype = problem.prevalence.dtype
-    floor = jnp.finfo(dtype).tiny
-    prevalence, confusion = (
-        jnp.maximum(jnp.asarray(values[name], dtype), floor) for name in ("prevalence", "confusion")
-    )
-    return State(jnp.log(prevalence), jnp.log(confusion))
+    return State(*(finite_log(jnp.asarray(values[name], dtype)) for name in ("prevalence", "confusion")))
 
 
 def redraw(key: Key, state: State, problem: Problem) -> tuple[State, Problem]:

@@ -28,7 +28,7 @@ from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.gold import uses_gold
 from consilience.models.interface import Shards, Total, unsharded
-from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
+from consilience.models.rows import copies, divide_items, divide_rows, ranges, sorted_order, sum_rows
 from consilience.models.sites import Resolved
 
 # No more slots than this: few items with very many annotations each are better served by the list.
@@ -124,7 +124,7 @@ def _in_slots(rows: Rows) -> Rows:
     item, cell, weight = (column[order] for column in (rows.other_item, rows.other_cell, rows.other_weight))
     number = np.bincount(item, minlength=len(rows.gold))
     num_slots = min(int(np.median(number)), _MOST_SLOTS)
-    slot = np.arange(len(item)) - np.repeat(np.cumsum(number) - number, number)
+    slot = ranges(number)
     fits = slot < num_slots
     place = slot[fits], item[fits]
     cells = np.zeros((num_slots, len(rows.gold)), cell.dtype)

@@ -13,6 +13,7 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.models.sites import Resolved
+from consilience.models.special import finite_log
 
 
 def draw_data(
@@ -67,12 +68,8 @@ def draw_annotations(
 ) -> tuple[Int[Array, " item"], Int[Array, " annotation"]]:
     """Draw the true label of every item, and what each annotation says."""
     key_true, key_label = jax.random.split(key)
-    true = jax.random.categorical(key_true, _log(prevalence), shape=(num_items,))
-    return true, jax.random.categorical(key_label, _log(confusion)[annotator, true[item]])
-
-
-def _log(probability: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
-    return jnp.log(jnp.maximum(probability, jnp.finfo(probability.dtype).tiny))
+    true = jax.random.categorical(key_true, finite_log(prevalence), shape=(num_items,))
+    return true, jax.random.categorical(key_label, finite_log(confusion)[annotator, true[item]])
 
 
 def choose_annotators(key: Key, num_items: int, num_annotators: int, size: int) -> Int[np.ndarray, "item annotation"]:

@@ -35,13 +35,13 @@ import numpyro.distributions as dist
 from jax.scipy.special import digamma
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
+from consilience.models.interface import Ascent, Terms, Total, unsharded
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
     Tables,
-    divide_problem,
     responsibilities,
+    shard,
     tables,
 )
 from consilience.models.mace.priors import PseudoCounts, pseudo_counts
@@ -124,11 +124,6 @@ def _divergences(state: State, prior: PseudoCounts) -> tuple[Float[Array, " anno
     beta += (state.knows - prior.knows) * log_knows + (state.guesses - prior.guesses) * log_guesses
     dirichlet = log_normaliser(jnp.asarray(prior.guess)) - log_normaliser(state.guess)
     return beta, dirichlet + ((state.guess - prior.guess) * log_guess).sum(axis=1)
-
-
-def shard(problem: Problem, number: int) -> Shards:
-    """Divide the items of a problem; on the host."""
-    return divide_problem(problem, number, site="probability")
 
 
 def finish(values: dict[str, Any], resolved: Resolved) -> Closed:

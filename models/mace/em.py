@@ -19,14 +19,14 @@ import numpy as np
 from jax.scipy.special import xlogy
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
+from consilience.models.interface import Ascent, Terms, Total, unsharded
 from consilience.models.mace.likelihood import (
     LogWeights,
     Responsibilities,
     Tables,
-    divide_problem,
     log_weights,
     responsibilities,
+    shard,
     tables,
 )
 from consilience.models.mace.restarts import best_start
@@ -96,11 +96,6 @@ def _shares(counts: Float[Array, "annotator kind"]) -> Float[Array, "annotator k
     """Normalise; equal shares where there is nothing to count."""
     total = counts.sum(axis=1, keepdims=True)
     return jnp.where(total > 0, counts / jnp.where(total > 0, total, 1.0), 1 / counts.shape[1])
-
-
-def shard(problem: Problem, number: int) -> Shards:
-    """Divide the items of a problem; on the host."""
-    return divide_problem(problem, number, site="probability")
 
 
 def finish(values: dict[str, Any], resolved: Resolved) -> Estimate:

@@ -35,6 +35,7 @@ from consilience.models.mace.likelihood import LogWeights, Tables, known_share, 
 from consilience.models.mace.priors import PseudoCounts, pseudo_counts
 from consilience.models.mace.skills import draw_log_skills
 from consilience.models.sites import Resolved
+from consilience.models.special import finite_log
 
 
 class Problem(NamedTuple):
@@ -93,8 +94,7 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
 def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> State:
     """Return the state at true values as ``simulate`` gives them."""
     competence, guess = (jnp.asarray(values[site], problem.prior.knows.dtype) for site in ("competence", "guess"))
-    tiny = jnp.finfo(competence.dtype).tiny
-    return State(*(jnp.log(jnp.maximum(p, tiny)) for p in (competence, 1 - competence, guess)))
+    return State(*map(finite_log, (competence, 1 - competence, guess)))
 
 
 def _log_uniform(key: Key, shape: tuple[int, ...], dtype: Any, axis: int) -> Float[Array, "row column"]:

@@ -27,6 +27,7 @@ from consilience.models.gold import uses_gold
 from consilience.models.interface import Shards, Total, unsharded
 from consilience.models.rows import copies, divide_items, divide_rows, sorted_order, sum_rows
 from consilience.models.sites import Resolved
+from consilience.models.special import finite_log
 
 
 class Tables(NamedTuple):
@@ -137,18 +138,17 @@ def _divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray,
     return Tables(place, cell, weight, copies(tables.counts, number), parts), np.diff(first_item)
 
 
-def divide_problem(problem: Any, number: int, *, site: str) -> Shards:
+def shard(problem: Any, number: int) -> Shards:
     """Divide the items of a problem of an ascent, which is its ``tables`` and what all shards share; on the host.
 
     Parameters
     ----------
     problem : NamedTuple with the field ``tables``.
     number : of shards.
-    site : name of the site that has a row for each item.
     """
     tables, lengths = _divide_tables(problem.tables, number)
     shared = {name: values for name, values in problem._asdict().items() if name != "tables"}
-    return Shards(problem._replace(tables=tables, **copies(shared, number)), {site: lengths})
+    return Shards(problem._replace(tables=tables, **copies(shared, number)), {"probability": lengths})
 
 
 def log_prior(resolved: Resolved) -> Float[Array, "item label"]:
@@ -229,6 +229,5 @@ def label_log_likelihood(sites: Mapping[str, Any], data: Annotations) -> Float[A
 def log_weights(
     knows: Float[Array, " annotator"], guesses: Float[Array, " annotator"], guess: Float[Array, "annotator label"]
 ) -> LogWeights:
-    """Take logarithms of probabilities that stay finite, and so do their gradients, where one is zero."""
-    knows, guesses, guess = (jnp.log(jnp.maximum(p, jnp.finfo(p.dtype).tiny)) for p in (knows, guesses, guess))
-    return LogWeights(knows, guesses[:, None] + guess)
+    """Return the logarithms of probabilities."""
+    return LogWeights(finite_log(knows), finite_log(guesses)[:, None] + finite_log(guess))

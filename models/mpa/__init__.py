@@ -25,7 +25,7 @@ candidate of its mention: yes to the one that it names, no to the others.
 
 | file | what it holds |
 |---|---|
-| `candidates` | pairs and decisions as tables; decisions on single pairs |
+| `candidates` | pairs and decisions as tables |
 | `priors` | Beta distributions, uniform by default |
 | `likelihood` | of the decisions on each item, c summed out |
 | `updates`, `cavi`, `gibbs` | coordinate ascent as in the paper, and a Gibbs sampler |
@@ -62,7 +62,8 @@ from consilience.data.mentions import Mentions
 from consilience.models import settings
 from consilience.models.gold import gold_setting
 from consilience.models.interface import Generic, Model, Simulation
-from consilience.models.mpa.candidates import num_classes
+from consilience.models.majority_vote import MODEL as MAJORITY_VOTE
+from consilience.models.mpa.candidates import labelled
 from consilience.models.mpa.cavi import CAVI
 from consilience.models.mpa.gibbs import GIBBS
 from consilience.models.mpa.labels import truth
@@ -103,7 +104,7 @@ class Settings(settings.Settings):
 
     def sizes(self, data: Any) -> dict[str, int]:
         """Return the number of classes: of mentions those of their antecedents, else the labels."""
-        return {"class": num_classes(data)}
+        return {"class": len(labelled(data).classes)}
 
 
 def density(resolved: Resolved) -> None:
@@ -136,13 +137,7 @@ _PROFILE = {"plates": ("annotator", "class"), "family": dist.Beta, "prior_plates
 MODEL = Model(
     name="mpa",
     title="mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity",
-    paper="""@inproceedings{paun2018probabilistic,
-  title     = {A Probabilistic Annotation Model for Crowdsourcing Coreference},
-  author    = {Paun, Silviu and Chamberlain, Jon and Kruschwitz, Udo and Yu, Juntao and Poesio, Massimo},
-  booktitle = {Proceedings of the 2018 Conference on Empirical Methods in Natural Language Processing},
-  pages     = {1926--1937},
-  year      = {2018}
-}""",
+    paper=MAJORITY_VOTE.paper,
     takes=(Annotations, Mentions),
     settings=Settings,
     priors=Priors,

@@ -13,8 +13,6 @@ one per annotation (*chosen*), not one per decision; with that a sum over decisi
     \sum_n (y_n\, w^1_{j_n} + (1 - y_n)\, w^0_{j_n})
     = \sum_{n \text{ asked}} w^0_{j_n} + \sum_{n \text{ chose it}} (w^1_{j_n} - w^0_{j_n}) .
 
-Decisions on single pairs, such as validations of somebody else's label, are groups of one pair each (`of_decisions`).
-
 All of this runs on the host, and returns NumPy arrays.
 """
 
@@ -30,6 +28,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.mentions import MENTION_TYPES, Mentions
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.gold import uses_gold
+from consilience.models.rows import ranges
 from consilience.notes import Remedy
 
 
@@ -94,6 +93,48 @@ class Candidates(NamedTuple):
     tables: Tables
 
 
+class Labelled(NamedTuple):
+    """What the model reads of annotations or of mentions; its arrays may be traced.
+
+    Parameters
+    ----------
+    item, annotator : codes, shape ``(annotation,)``.
+    label, gold : the parts of a label, each ``(annotation,)`` and ``(item,)``: the class and, of mentions, the
+        antecedent. Gold labels are None where the data have none.
+    weight : shape ``(annotation,)``.
+    items : ids; None where they are not known.
+    classes : names of the classes that the parameters are for, whether or not they occur; codes where not known.
+    num_items, num_annotators : sizes.
+    is_open : whether the labels are an open list, the possible antecedents.
+    """
+
+    item: Int[Array, " annotation"]
+    annotator: Int[Array, " annotation"]
+    label: tuple[Array, ...]
+    gold: tuple[Array, ...] | None
+    weight: Float[Array, " annotation"]
+    items: Any
+    classes: Any
+    num_items: int
+    num_annotators: int
+    is_open: bool
+
+
+def labelled(data: Mentions | Annotations) -> Labelled:
+    """Return what the model reads of either contract; of annotations each label is a class of its own."""
+    if isinstance(data, Mentions):
+        gold = None if data.gold_type is None else (data.gold_type, data.gold_antecedent)
+        return Labelled(
+            data.mention, data.annotator, (data.type, data.antecedent), gold, np.ones(data.num_annotations),
+            data.mentions, np.array(MENTION_TYPES, object), data.num_mentions, data.num_annotators, is_open=True,
+        )  # fmt: skip
+    classes = np.arange(data.num_labels) if data.labels is None else np.asarray(data.labels, object)
+    return Labelled(
+        data.item, data.annotator, (data.label,), None if data.gold is None else (data.gold,), data.weight, data.items,
+        classes, data.num_items, data.num_annotators, is_open=False,
+    )  # fmt: skip
+
+
 class _Rows(NamedTuple):
     """Annotations of either kind, as codes.
 
@@ -135,7 +176,7 @@ def candidates_of(
 # themselves alone.
 @functools.lru_cache(maxsize=1)
 def _candidates_of(data: Mentions | Annotations, candidates: str, gold: str) -> Candidates:
-    rows = _of_mentions(data) if isinstance(data, Mentions) else _of_annotations(data)
+    rows = _rows_of(data)
     if gold == "ignore":
         rows = rows._replace(gold=np.full(rows.num_items, -1))
     known = np.flatnonzero(rows.gold >= 0)
@@ -159,26 +200,19 @@ def _candidates_of(data: Mentions | Annotations, candidates: str, gold: str) -> 
     )  # fmt: skip
 
 
-def _of_annotations(data: Annotations) -> _Rows:
-    counted = np.asarray(data.weight) > 0
-    item, annotator, label = (
-        np.asarray(codes)[counted].astype(np.int64) for codes in (data.item, data.annotator, data.label)
-    )
-    every_label = np.arange(data.num_labels)
-    return _Rows(
-        item, annotator, label, np.asarray(data.weight, float)[counted], every_label, data.labels, every_label,
-        np.full(data.num_items, -1) if data.gold is None else np.asarray(data.gold, np.int64), data.num_items,
-        data.num_annotators,
-    )  # fmt: skip
-
-
-def _of_mentions(data: Mentions) -> _Rows:
-    labels = data.label_codes()
-    return _Rows(
-        np.asarray(data.mention, np.int64), np.asarray(data.annotator, np.int64), labels.label.astype(np.int64),
-        np.ones(data.num_annotations), labels.type, labels.names, np.flatnonzero(labels.antecedent < 0),
-        labels.gold.astype(np.int64), data.num_mentions, data.num_annotators,
-    )  # fmt: skip
+def _rows_of(data: Any) -> _Rows:
+    own = labelled(data)
+    counted = np.asarray(own.weight) > 0
+    item, annotator = (np.asarray(codes)[counted].astype(np.int64) for codes in (own.item, own.annotator))
+    weight, sizes = np.asarray(own.weight, float)[counted], (own.num_items, own.num_annotators)
+    if own.is_open:
+        codes = data.label_codes()
+        bare = np.flatnonzero(codes.antecedent < 0)
+        label, gold = codes.label.astype(np.int64), codes.gold.astype(np.int64)
+        return _Rows(item, annotator, label, weight, codes.type, codes.names, bare, gold, *sizes)
+    label, every = np.asarray(own.label[0])[counted].astype(np.int64), np.arange(len(own.classes))
+    gold = np.full(own.num_items, -1) if own.gold is None else np.asarray(own.gold[0], np.int64)
+    return _Rows(item, annotator, label, weight, every, data.labels, every, gold, *sizes)
 
 
 def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.ndarray) -> Tables:
@@ -192,7 +226,7 @@ def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.nd
     first = np.searchsorted(group_item, np.arange(rows.num_items + 1))
     groups = np.diff(first)[rows.item]
     row = np.repeat(np.arange(len(rows.item)), groups)
-    asked_group = first[rows.item][row] + np.arange(len(row)) - np.repeat(np.cumsum(groups) - groups, groups)
+    asked_group = first[rows.item][row] + ranges(groups)
     order = np.argsort(asked_group, kind="stable")
     row, asked_group = row[order], asked_group[order]
     annotated = np.bincount(rows.item, minlength=rows.num_items) > 0
@@ -202,37 +236,6 @@ def _tables(rows: _Rows, item: np.ndarray, label: np.ndarray, pair_of_row: np.nd
         (asked_group, rows.annotator[row] * len(classes) + group_class[asked_group], rows.weight[row]),
         (pair_of_row, rows.annotator * len(classes) + pair_class[pair_of_row], rows.weight),
         classes, rows.num_annotators,
-    )  # fmt: skip
-
-
-def of_decisions(
-    pair_class: Int[np.ndarray, " pair"],
-    pair: Int[np.ndarray, " decision"],
-    annotator: Int[np.ndarray, " decision"],
-    agrees: Int[np.ndarray, " decision"],
-    weight: Float[np.ndarray, " decision"] | None = None,
-    *,
-    num_annotators: int,
-    num_classes: int,
-) -> Tables:
-    """Return the tables of decisions, each by one annotator on one pair.
-
-    Parameters
-    ----------
-    pair_class : class of each pair.
-    pair, annotator : codes.
-    agrees : 1 where the annotator says that the label is true, else 0.
-    weight : how many times the decision counts; one where absent.
-    num_annotators, num_classes : sizes.
-    """
-    weight = np.ones(len(pair)) if weight is None else np.asarray(weight, float)
-    cell = annotator * num_classes + pair_class[pair]
-    order = np.argsort(pair, kind="stable")
-    num_pairs = len(pair_class)
-    return _finish(
-        pair_class, np.arange(num_pairs), np.ones(num_pairs), np.ones(num_pairs), np.zeros(num_pairs),
-        (pair[order], cell[order], weight[order]), (pair, cell, weight * agrees), np.arange(num_classes),
-        num_annotators,
     )  # fmt: skip
 
 
@@ -269,7 +272,8 @@ def check_data(data: Mentions | Annotations, candidates: str, gold: str = "ignor
     TooLarge : the profiles of all annotators would not fit.
     """
     uses_gold(data, gold)
-    if isinstance(data, Mentions) and candidates == "closed":
+    own = labelled(data)
+    if own.is_open and candidates == "closed":
         raise UnsupportedRequest(
             "the labels of a mention are an open list, its possible antecedents; use {candidates}",
             Remedy("candidates", "observed"),
@@ -279,21 +283,9 @@ def check_data(data: Mentions | Annotations, candidates: str, gold: str = "ignor
             "'mpa' learns how reliable each annotator is, and these data do not say who labelled; "
             "use a model without annotators, such as dirichlet"
         )
-    cells = data.num_annotators * num_classes(data)
+    cells = data.num_annotators * len(own.classes)
     if cells > np.iinfo(np.int32).max:
         raise TooLarge(
-            f"the profiles of {data.num_annotators:,} annotators in {num_classes(data):,} classes are {cells:,} "
+            f"the profiles of {data.num_annotators:,} annotators in {len(own.classes):,} classes are {cells:,} "
             "numbers each, which is too many; leave out labels that nobody gave"
         )
-
-
-def num_classes(data: Mentions | Annotations) -> int:
-    """Return how many classes the parameters are for, whether or not they occur."""
-    return len(MENTION_TYPES) if isinstance(data, Mentions) else int(data.num_labels)
-
-
-def class_names(data: Mentions | Annotations) -> Any:
-    """Return the names of the classes; codes where the names are not known."""
-    if isinstance(data, Mentions):
-        return np.array(MENTION_TYPES, object)
-    return np.arange(data.num_labels) if data.labels is None else np.asarray(data.labels, object)

@@ -34,8 +34,10 @@ import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import TooLarge
-from consilience.models.mpa.candidates import Candidates
+from consilience.models.mpa.candidates import Candidates, labelled
 from consilience.models.mpa.gibbs import draw_betas
+from consilience.models.rows import ranges
+from consilience.models.special import finite_log
 from consilience.models.truth import Crowd, Entries
 from consilience.models.truth.classes import Rows
 
@@ -82,23 +84,18 @@ def kinds_of(found: Candidates) -> Kinds:
     # The groups of one item stand for those of all items of its kind.
     lengths = np.diff(first)[shown]
     begin = np.cumsum(lengths) - lengths
-    group, place = first[shown].repeat(lengths) + _ranges(lengths), _ranges(lengths)
+    group, place = first[shown].repeat(lengths) + ranges(lengths), ranges(lengths)
     of_pair = begin[of_item[found.item]] + (group_of_pair - first[found.item])
     # Every group of an item, with each of its groups as that of the true candidate.
     squared = lengths.repeat(lengths)
     true, chosen = np.arange(len(group)).repeat(squared), (np.arange(len(group)) - place).repeat(squared)
-    chosen = chosen + _ranges(squared)
+    chosen = chosen + ranges(squared)
     number = np.concatenate([np.ones(len(group), np.int64), size[group[chosen]] - (chosen == true)])
     kind, is_true = np.concatenate([np.arange(len(group)), true]), np.arange(len(number)) < len(group)
     of_choice = class_[group[np.concatenate([np.arange(len(group)), chosen])]]
     order = np.lexsort((is_true, of_choice, kind))
     order = order[number[order] > 0]
     return Kinds(of_pair, class_[group], kind[order], of_choice[order], is_true[order], number[order])
-
-
-def _ranges(lengths: Int[np.ndarray, " part"]) -> Int[np.ndarray, " element"]:
-    """Return 0, 1, … up to each length, one after the other."""
-    return np.arange(lengths.sum()) - (np.cumsum(lengths) - lengths).repeat(lengths)
 
 
 def _same_numbers(token: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -139,9 +136,7 @@ class Profiles(NamedTuple):
     def log_yes(self, draw: Any) -> tuple[Float[Array, "annotator class"], Float[Array, "annotator class"]]:
         """Return the log probability of a yes to a candidate that is true, and to one that is false."""
         if self.key is None:
-            tiny = jnp.finfo(self.sensitivity.dtype).tiny
-            yes = self.sensitivity[draw], 1 - self.specificity[draw]
-            return jnp.log(jnp.maximum(yes[0], tiny)), jnp.log(jnp.maximum(yes[1], tiny))
+            return finite_log(self.sensitivity[draw]), finite_log(1 - self.specificity[draw])
         drawn = draw_betas(jax.random.fold_in(self.key, draw), (self.sensitivity[:0], *self[:2]))
         return drawn[1].one, drawn[2].rest
 
@@ -201,7 +196,7 @@ class CandidateCrowd(Crowd):
             # Each candidate as the label that comes in, with each candidate of its item as the true one.
             squared = size.repeat(size)
             given = np.arange(size.sum()).repeat(squared)
-            true = first.repeat(size**2) + np.arange(len(given)) - (np.cumsum(squared) - squared).repeat(squared)
+            true = first.repeat(size**2) + ranges(squared)
             probability = of_pair[slots]
             joint = probability[true] * choice[self._choice(slots, given, true)]
             best = np.maximum.reduceat(joint, np.cumsum(squared) - squared)
@@ -289,12 +284,12 @@ def _annotate(
 ) -> Int[np.ndarray, " annotation"]:
     """Draw annotations of the same items by the same annotators: the largest of logarithms with Gumbel variables."""
     if_true, if_false = (np.asarray(part, float) for part in _log_yes(profiles, draw))
-    item = np.asarray(data.mention if hasattr(data, "mention") else data.item, np.int64)[rows]
+    item = np.asarray(labelled(data).item, np.int64)[rows]
     annotator = np.asarray(data.annotator, np.int64)[rows]
     first = np.searchsorted(found.item, np.arange(found.num_items + 1))
     number = np.diff(first)[item]
     row = np.arange(len(item)).repeat(number)
-    pair = first[item].repeat(number) + _ranges(number)
+    pair = first[item].repeat(number) + ranges(number)
     cell = annotator[row], np.asarray(found.tables.pair_class)[pair]
     log_yes = np.where(found.label[pair] == label[item][row], if_true[cell], if_false[cell])
     race = log_yes + random.gumbel(size=len(log_yes))

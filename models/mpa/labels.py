@@ -20,17 +20,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.data.mentions import Mentions
-from consilience.models.mpa.candidates import Candidates, Tables, candidates_of
+from consilience.models.mpa.candidates import Candidates, Tables, candidates_of, labelled
 from consilience.models.mpa.crowd import CandidateCrowd, Profiles
 from consilience.models.mpa.gibbs import LogBeta, draw_betas, log_odds_given
 from consilience.models.mpa.joint import joint_log_weight, likeliest_concentration, log_errors
-from consilience.models.mpa.priors import SITES
+from consilience.models.mpa.priors import SITES, beta_mean
 from consilience.models.mpa.updates import typed
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
+from consilience.models.special import finite_log
 from consilience.models.truth import Entries, LabelDraws, LabelProbabilities
 from consilience.models.truth.classes import Lead
 from consilience.models.truth.labels import LabelTruth
@@ -97,12 +98,12 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     if odds is not None:
         own = _of_classes(sites, found.tables.classes)
         averaged = min(num_draws, _MOST_DRAWS)
-        errors = _errors(found, tables, _mean(own[0]), _mean(own[1])) if joint else None
+        errors = _errors(found, tables, beta_mean(own[0]), beta_mean(own[1])) if joint else None
         mean = _mean_probability(key_parameters, own, tables, errors, found.item, found.num_items, averaged)
         probability = np.asarray(mean, float)
         labels: _CandidateTruth = ApproximateLabels(entries, probability, key=key_labels, num_draws=num_draws)
         odds = np.asarray(odds, float)
-        labels.phi = _sigmoid(odds)
+        labels.phi = special.expit(odds)
         labels.score = labels.phi if settings.author else odds if errors is None else probability
         profiles = Profiles(own[1], own[2], key_crowd)
     else:
@@ -118,8 +119,8 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
         profiles = Profiles(sensitivity, specificity, None)
     labels.crowd = CandidateCrowd(profiles, labels.num_draws, found, data)
     labels.candidates, labels.last_of_equals = found, bool(settings.author)
-    items = data.mentions if isinstance(data, Mentions) else data.items
-    labels.ids = {"item": items, "class": found.labels}  # of mentions these are other ids than the data have
+    # Of mentions these are other ids than the data have.
+    labels.ids = {"item": labelled(data).items, "class": found.labels}
     return labels
 
 
@@ -138,15 +139,6 @@ def _errors(
     weight = joint_log_weight(_log_beta_variable(prevalence), _log_beta_variable(sensitivity), nothing, tables)
     errors = log_errors(found, likeliest_concentration(found, np.asarray(weight)))
     return jnp.asarray(errors, jnp.result_type(float))
-
-
-def _mean(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
-    """Return the mean of Beta variables."""
-    return parameters[..., 0] / parameters.sum(axis=-1)
-
-
-def _sigmoid(odds: np.ndarray) -> np.ndarray:
-    return np.exp(-np.logaddexp(0, -odds))
 
 
 def _softmax(odds: Float[Array, " pair"], item: Int[Array, " pair"], num_items: int) -> Float[Array, " pair"]:
@@ -197,5 +189,4 @@ def _drawn(
 
 
 def _log_beta_variable(value: Float[Array, "*cells"]) -> LogBeta:
-    tiny = jnp.finfo(value.dtype).tiny
-    return LogBeta(jnp.log(jnp.maximum(value, tiny)), jnp.log(jnp.maximum(1 - value, tiny)))
+    return LogBeta(finite_log(value), finite_log(1 - value))

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Bool, Float, Int
-from consilience.data.mentions import Mentions
-from consilience.models.mpa.candidates import check_data, num_classes
+from consilience.models.mpa.candidates import check_data, labelled
+from consilience.models.special import finite_log
 
 
 class _Pairs(NamedTuple):
@@ -47,36 +47,26 @@ def log_likelihood(
     gold : "ignore" or "use".
     """
     check_data(data, candidates, gold)
-    mentions = isinstance(data, Mentions)
-    item, num_items = (data.mention, data.num_mentions) if mentions else (data.item, data.num_items)
-    class_ = data.type if mentions else data.label
-    weight = jnp.ones(data.num_annotations) if mentions else jnp.asarray(data.weight, jnp.result_type(float))
-    nothing = jnp.full(num_items, -1)
-    known = nothing if gold == "ignore" else jnp.asarray(data.gold_type if mentions else data.gold)
+    own = labelled(data)
+    item, num_items, weight = own.item, own.num_items, jnp.asarray(own.weight, jnp.result_type(float))
+    ignored = [jnp.full(num_items, -1)] * len(own.label)
+    known, *targets = ignored if gold == "ignore" else map(jnp.asarray, own.gold or ())
     # Items without annotations say nothing of the annotators, and nothing is made of their gold labels.
     known = jnp.where(jax.ops.segment_sum(weight, item, num_items) > 0, known, -1)
     if candidates == "closed":
-        pairs = _every_pair(item, class_, known, num_classes(data))
-    elif mentions:
-        target = nothing if gold == "ignore" else jnp.asarray(data.gold_antecedent)
-        pairs = _named_pairs(item, weight, (class_, data.antecedent), (known, target))
+        pairs = _every_pair(item, own.label[0], known, len(own.classes))
     else:
-        pairs = _named_pairs(item, weight, (class_,), (known,))
+        pairs = _named_pairs(item, weight, own.label, (known, *targets))
     of_pair = [
-        _if(prior, yes[data.annotator], no[data.annotator], item, class_, weight, pairs, num_items)
+        _if(prior, yes[own.annotator], no[own.annotator], item, own.label[0], weight, pairs, num_items)
         for prior, yes, no in (
-            (_log(prevalence), _log(sensitivity), _log(1 - sensitivity)),
-            (_log(1 - prevalence), _log(1 - specificity), _log(specificity)),
+            (finite_log(prevalence), finite_log(sensitivity), finite_log(1 - sensitivity)),
+            (finite_log(1 - prevalence), finite_log(1 - specificity), finite_log(specificity)),
         )
     ]
     settled = jnp.where(pairs.gold, of_pair[0], of_pair[1])
     total = jnp.where(known[pairs.item] < 0, jnp.logaddexp(*of_pair), settled)
     return jax.ops.segment_sum(jnp.where(pairs.real, total, 0.0), pairs.item, num_items)
-
-
-def _log(probability: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
-    """Take logarithms that stay finite, and so do their gradients, where a draw underflows."""
-    return jnp.log(jnp.maximum(probability, jnp.finfo(probability.dtype).tiny))
 
 
 def _every_pair(item: Array, class_: Array, known: Int[Array, " item"], num_classes: int) -> _Pairs:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from consilience.errors import DiagnosticWarning
-from consilience.models.mpa.candidates import candidates_of, class_names
-from consilience.models.mpa.priors import is_symmetric
+from consilience.models.mpa.candidates import candidates_of, labelled
+from consilience.models.mpa.priors import beta_mean, is_symmetric
 from consilience.models.sites import Resolved
 
 
@@ -37,11 +37,11 @@ def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str
     number = np.zeros((data.num_annotators, size))
     number[:, found.tables.classes] = found.tables.yes + found.tables.no
     own_axis = "log_odds" in samples
-    mean = {site: _mean(samples[site]) if own_axis else samples[site] for site in ("sensitivity", "specificity")}
+    mean = {site: beta_mean(samples[site]) if own_axis else samples[site] for site in ("sensitivity", "specificity")}
     worse = np.einsum("...jh,jh->...h", mean["sensitivity"] + mean["specificity"] - 1, number) < 0
     symmetric = is_symmetric(resolved)
     symmetric[found.tables.classes[found.tables.pair_class[found.tables.known != 0]]] = False
-    _warn(worse, symmetric, class_names(data))
+    _warn(worse, symmetric, labelled(data).classes)
     flip = worse & symmetric
     if not flip.any():
         return dict(samples)
@@ -55,10 +55,6 @@ def canonical(samples: Mapping[str, np.ndarray], resolved: Resolved) -> dict[str
         }
         return {**_exchange(samples, flipped, flip[..., None]), "log_odds": odds, **learned}
     return _exchange(samples, {site: 1 - values for site, values in samples.items()}, flip)
-
-
-def _mean(parameters: np.ndarray) -> np.ndarray:
-    return parameters[..., 0] / parameters.sum(-1)
 
 
 def _exchange(

@@ -55,6 +55,11 @@ def beta_parameters(resolved: Resolved) -> BetaParameters:
     return BetaParameters(*map(resolved.concentration, SITES))
 
 
+def beta_mean(parameters: Float[Array, "*cells 2"]) -> Float[Array, "*cells"]:
+    """Return the mean of Beta variables."""
+    return parameters[..., 0] / parameters.sum(axis=-1)
+
+
 def check_fixed(hyperparameters: str) -> None:
     """Refuse to learn hyperparameters by methods that draw.
 

@@ -6,16 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from consilience.models.crowds import leading_labels
 from consilience.models.interface import Column, Table
-from consilience.models.mpa.candidates import Candidates, class_names
+from consilience.models.mpa.candidates import Candidates, labelled
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
-from consilience.models.truth import leading
-
-
-def labels(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
-    """Return the label of each item and its probability among the item's candidates."""
-    return leading(truth)
 
 
 def candidates(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
@@ -63,7 +58,7 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str
     decisions = tables.yes + tables.no
     annotator, position = np.nonzero(decisions)
     class_ = tables.classes[position]
-    columns: dict[str, np.ndarray] = {"annotator": annotator, "class": class_names(resolved.data)[class_]}
+    columns: dict[str, np.ndarray] = {"annotator": annotator, "class": labelled(resolved.data).classes[class_]}
     for site in ("sensitivity", "specificity"):
         found = posterior.summary(site, where=(annotator, class_))
         columns |= {site: found.mean, f"{site}_lower": found.lower, f"{site}_upper": found.upper}
@@ -72,7 +67,7 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str
 
 def hyperparameters(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
     """Return the Beta priors of the profiles in each class, as they were given or learned; empty after sampling."""
-    names, known = class_names(resolved.data), posterior.hidden
+    names, known = labelled(resolved.data).classes, posterior.hidden
     of_sites = [known[name] for name in ("sensitivity_prior", "specificity_prior") if name in known]
     rows = [np.asarray(own, float)[truth.candidates.tables.classes] for own in of_sites]
     classes = names[truth.candidates.tables.classes] if rows else names[:0]
@@ -88,7 +83,8 @@ _CANDIDATE = (
 
 TABLES = (
     Table(
-        name="labels", help="The label of each item and its probability among the item's candidates.", make=labels,
+        name="labels", help="The label of each item and its probability among the item's candidates.",
+        make=leading_labels,
         columns=(
             Column("item", "item"), Column("label", "class"), Column("probability", help="of the label"),
             Column("certainty", help="the same"),

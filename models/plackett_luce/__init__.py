@@ -53,6 +53,7 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float, Key
 from consilience.data.rankings import Rankings
 from consilience.models import settings
+from consilience.models.crowds import INTERVAL
 from consilience.models.dirichlet import LABELS
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Generic, Model, Simulation, Table
@@ -64,6 +65,7 @@ from consilience.models.plackett_luce.simulation import draw_data
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
+from consilience.models.special import finite_log
 from consilience.models.truth import Entries, PlausibilityDraws, PointTruth
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.plausibilities import OtherMass
@@ -112,19 +114,14 @@ def density(resolved: Resolved) -> None:
     numpyro.deterministic("plausibility", weight / total[data.entry_item])
     numpyro.deterministic("other", other / total)
     power, exponent = (reliability, 1.0) if resolved.settings.tempering == "likelihood" else (1.0, reliability)
-    log_weight, log_other = exponent * _log(weight), exponent * _log(other_weight)
+    log_weight, log_other = exponent * finite_log(weight), exponent * finite_log(other_weight)
     with numpyro.plate("item", data.num_items):
         numpyro.factor("reports", power * log_likelihood(data, log_weight, log_other))
 
 
-def _log(weight: Float[Array, " any"]) -> Float[Array, " any"]:
-    """Take logarithms that stay finite, and so do their gradients, where a small shape makes a weight underflow."""
-    return jnp.log(jnp.maximum(weight, jnp.finfo(weight.dtype).tiny))
-
-
 def log_likelihood_of_sites(sites: Mapping[str, Array], resolved: Resolved) -> Float[Array, " item"]:
     """Return γ log p(reports | plausibility, other) of each item; the likelihood knows no scale of the weights."""
-    log_share = _log(sites["plausibility"]), _log(sites["other"])
+    log_share = finite_log(sites["plausibility"]), finite_log(sites["other"])
     return resolved.settings.reliability * log_likelihood(resolved.data, *log_share)
 
 
@@ -159,20 +156,17 @@ def others(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[
     return columns | posterior.summary("other").columns()
 
 
-_INTERVAL = (
-    Column("mean", help="of the plausibility"), Column("lower", help="end of the central 95 % interval"),
-    Column("upper", help="its other end"),
-)  # fmt: skip
+_SUMMARY = (Column("mean", help="of the plausibility"), *INTERVAL)
 
 TABLES = (
     LABELS,
     Table(
         name="plausibilities", help="The plausibility of each class that somebody named.", make=plausibilities,
-        columns=(Column("item", "item"), Column("label", "class"), *_INTERVAL),
+        columns=(Column("item", "item"), Column("label", "class"), *_SUMMARY),
     ),
     Table(
         name="others", help="The summed plausibility of the classes of an item that nobody named.", make=others,
-        columns=(Column("item", "item"), Column("classes", help="how many these are"), *_INTERVAL),
+        columns=(Column("item", "item"), Column("classes", help="how many these are"), *_SUMMARY),
     ),
 )  # fmt: skip
 

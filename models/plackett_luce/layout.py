@@ -23,6 +23,7 @@ import numpy as np
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.models.plackett_luce.priors import num_unnamed
+from consilience.models.rows import ranges
 
 # Bits of an int64 without its sign.
 _WORD = 63
@@ -176,7 +177,7 @@ def _rows_of(
 ) -> tuple[Int[np.ndarray, " row"], Int[np.ndarray, " row"]]:
     """Return the rows of blocks, and the block of each row."""
     block = np.repeat(np.arange(len(size)), size)
-    return np.arange(len(block)) + (first_row - (np.cumsum(size) - size))[block], block
+    return first_row[block] + ranges(size), block
 
 
 def _distinct(table: Int[np.ndarray, "row column"]) -> tuple[Int[np.ndarray, " distinct"], Int[np.ndarray, " row"]]:

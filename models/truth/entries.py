@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Array, Int
+from consilience.arrays import Array, Float, Int
 from consilience.models.ranking import PaddedBlock, pad
 from consilience.models.truth.truth import block_numbers
 

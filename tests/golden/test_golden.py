@@ -1,6 +1,5 @@
 """Members say what they said when the golden figures were recorded; see the module's command, ``tests.golden``."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 from consilience import models
+from tests.golden import figures
 
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted(path.stem for path in (ROOT / "tests/golden/figures").glob("*.json"))
@@ -36,10 +36,6 @@ def test_members_say_what_they_said(member):
 
 
 def test_a_figure_that_moved_is_told():
-    specification = importlib.util.spec_from_file_location("golden_figures", ROOT / "tests/golden/figures.py")
-    figures = importlib.util.module_from_spec(specification)
-    sys.modules["golden_figures"] = figures
-    specification.loader.exec_module(figures)
     values = np.linspace(-1, 2, 40)
     exact = figures.compact(values)
     drawn = figures.with_spread(exact, [figures.compact(values + shift) for shift in (-0.1, 0.05, 0.1)])

@@ -1,23 +1,14 @@
 """No fact about the house gets worse. Where one is better than its ceiling, ``python -m tests.house`` lowers that."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
+from tests.house import house_facts
+
 HERE = Path(__file__).parent
 CEILINGS = json.loads((HERE / "ceilings.json").read_text())
-
-
-def _load():
-    specification = importlib.util.spec_from_file_location("house_facts", HERE / "house_facts.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-house_facts = _load()
 
 
 @pytest.fixture(scope="module")

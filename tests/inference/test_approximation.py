@@ -62,7 +62,7 @@ def evidence_from_prior(fit, num_draws):
 
     @jax.jit
     def likelihood(key):
-        trace = handlers.trace(handlers.seed(fit.member.model, key)).get_trace(fit.resolved)
+        trace = handlers.trace(handlers.seed(fit.member.density, key)).get_trace(fit.resolved)
         return jnp.exp(trace["annotations"]["fn"].log_factor.sum())
 
     values = np.asarray(jax.lax.map(likelihood, jax.random.split(jax.random.key(4), num_draws)), float)

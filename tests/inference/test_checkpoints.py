@@ -41,11 +41,7 @@ from consilience.inference.svi import run_svi
 from consilience.models import dawid_skene
 from consilience.models.interface import Ascent, Gibbs
 from consilience.models.posterior import Estimate
-
-COMPILED = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: COMPILED.append(event) if event.endswith("backend_compile_duration") else None
-)
+from tests.inference.runs import COMPILED, stop_at
 
 IDENTITY = {"model": "walk", "seed": 0}
 
@@ -135,14 +131,6 @@ def digest(run):
     for leaf in jax.tree.leaves((run.samples, run.stats, run.elbo, run.k_hat)):
         numbers.update(np.ascontiguousarray(leaf).tobytes())
     return f"{numbers.hexdigest()} {run.result} {run.steps}"
-
-
-def stop_at(limit):
-    def progress(steps, num_steps):
-        if steps >= limit:
-            raise KeyboardInterrupt
-
-    return progress
 
 
 def resumed(folder, seconds=5.0, **changes):

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from consilience.inference.diagnostics import convergence, ess_bulk, ess_mean, ess_tail, mcse_mean, r_hat
+from consilience.inference.diagnostics import convergence
 
 
 def autoregressive(rng, coefficient, shape):
@@ -41,11 +41,11 @@ def scalars(num_chains, num_draws):
 @pytest.mark.parametrize(
     ("ours", "theirs", "options"),
     [
-        (r_hat, "rhat", {"method": "rank"}),
-        (ess_bulk, "ess", {"method": "bulk"}),
-        (ess_tail, "ess", {"method": "tail", "prob": (0.05, 0.95)}),
-        (ess_mean, "ess", {"method": "mean"}),
-        (mcse_mean, "mcse", {"method": "mean"}),
+        ("r_hat", "rhat", {"method": "rank"}),
+        ("ess_bulk", "ess", {"method": "bulk"}),
+        ("ess_tail", "ess", {"method": "tail", "prob": (0.05, 0.95)}),
+        ("ess_mean", "ess", {"method": "mean"}),
+        ("mcse_mean", "mcse", {"method": "mean"}),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # ArviZ divides by zero for the constant
@@ -55,26 +55,31 @@ def test_numbers_are_those_of_arviz(num_chains, num_draws, ours, theirs, options
     draws = scalars(num_chains, num_draws)
     reference = getattr(arviz, theirs)
     expected = [np.asarray(reference(draws[..., i], **options)).item() for i in range(draws.shape[-1])]
-    np.testing.assert_allclose(ours(draws), expected, rtol=1e-7)
+    np.testing.assert_allclose(getattr(convergence(draws), ours), expected, rtol=1e-7)
 
 
 def test_shapes_and_missing_numbers():
     draws = np.random.default_rng(0).normal(size=(2, 60, 3, 4))
     draws[1, 7, 2, 3] = np.nan
-    for function in (r_hat, ess_bulk, ess_tail, ess_mean, mcse_mean):
-        numbers = function(draws)
+    for numbers in convergence(draws):
         assert numbers.shape == (3, 4)
         assert np.isnan(numbers[2, 3])
         assert np.isfinite(np.delete(numbers.ravel(), -1)).all()
-        assert np.isnan(function(draws[:, :3])).all()
-        assert function(draws[:, :, :0]).shape == (0, 4)
+    assert np.isnan(convergence(draws[:, :3])).all()
+    assert np.shape(convergence(draws[:, :, :0])) == (5, 0, 4)
+
+
+def test_one_chain_has_no_r_hat():
+    one = convergence(np.random.default_rng(0).normal(size=(1, 60, 3)))
+    assert np.isnan(one.r_hat).all()
+    assert np.isfinite(one._replace(r_hat=one.ess_bulk)).all()
 
 
 def test_chains_that_disagree_are_found():
     rng = np.random.default_rng(1)
     draws = rng.normal(size=(4, 500, 2))
     draws[0, :, 1] += 1.0
-    agree, disagree = r_hat(draws)
+    agree, disagree = convergence(draws).r_hat
     assert agree < 1.01 < disagree
 
 
@@ -83,14 +88,7 @@ def test_batches_give_the_same_numbers_and_ten_thousand_scalars_are_quick(monkey
 
     draws = np.random.default_rng(2).normal(size=(2, 100, 10_000)).astype(np.float32)
     began = time.process_time()
-    whole = ess_bulk(draws)
+    whole = convergence(draws)
     assert time.process_time() - began < 5  # ArviZ takes more than half a minute
     monkeypatch.setattr(diagnostics, "_BATCH_VALUES", 2 * 100 * 999)
-    np.testing.assert_array_equal(ess_bulk(draws), whole)
-
-
-@pytest.mark.parametrize("num_chains", [1, 3])
-def test_all_at_once_are_the_single_ones(num_chains):
-    draws = scalars(num_chains, 40).reshape(num_chains, 40, 3, 3)
-    single = [one(draws) for one in (r_hat, ess_bulk, ess_tail, mcse_mean)]
-    np.testing.assert_array_equal(convergence(draws), single)
+    np.testing.assert_array_equal(convergence(draws), whole)

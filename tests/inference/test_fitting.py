@@ -21,6 +21,7 @@ from consilience.models.posterior import Closed
 from consilience.models.settings import Settings, setting
 from consilience.models.sites import Site, Sites
 from consilience.models.truth import LabelProbabilities, leading
+from tests.inference.runs import stop_at
 
 ANNOTATIONS = Annotations.from_codes(
     [0, 0, 0, 1, 1, 2], [0, 1, 2, 0, 1, 0], [0, 0, 1, 2, 2, 1], items=["a", "b", "c"], labels=["x", "y", "z"]
@@ -37,7 +38,7 @@ def test_auto_takes_the_first_method_and_says_so():
     assert (asked.method, asked.reason) == ("exact", "asked for")
 
 
-def test_priors_that_are_not_conjugate():
+def test_priors_that_are_not_conjugate_are_sampled_by_nuts():
     priors = dirichlet.Priors(plausibility=dist.Dirichlet(jnp.ones((3, 3))))
     with pytest.raises(NotConjugate, match="plausibility"):
         cs.fit("dirichlet", ANNOTATIONS, priors, method="exact")
@@ -327,12 +328,9 @@ REPEATING = sampled(sweep=_repeat)
 
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_a_run_that_goes_on_does_not_repeat_the_ascent(tmp_path, monkeypatch):
-    def stop(steps, num_steps):
-        raise KeyboardInterrupt
-
     settings = {"method": "gibbs", "draws": 20, "warmup": 0, "chains": 2, "checkpoint": tmp_path / "kept"}
     whole = cs.fit(REPEATING, ANNOTATIONS, **settings)
-    assert cs.fit(REPEATING, ANNOTATIONS, progress=stop, **settings).result is Result.interrupted
+    assert cs.fit(REPEATING, ANNOTATIONS, progress=stop_at(0), **settings).result is Result.interrupted
     monkeypatch.setattr(fitting, "_ascended", None)
     again = cs.fit(REPEATING, ANNOTATIONS, resume=True, **settings)
     assert again.describe()["start"] == "the end of CAVI"

@@ -10,15 +10,11 @@ from scipy import stats
 
 from consilience.errors import UnsupportedRequest
 from consilience.inference import generic
-from consilience.inference.diagnostics import ess_mean, r_hat
+from consilience.inference.diagnostics import convergence
 from consilience.inference.gibbs import run_gibbs
 from consilience.inference.results import Result
 from consilience.models.interface import Gibbs
-
-COMPILED = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: COMPILED.append(event) if event.endswith("backend_compile_duration") else None
-)
+from tests.inference.runs import COMPILED, stop_at
 
 RATINGS = np.array([2.5, 3.0, 7.5, 4.0, 3.5])
 
@@ -79,10 +75,10 @@ def test_draws_come_from_the_posterior(x64):
         draws = result.samples[site]
         assert draws.shape == (4, 2000)
         assert draws.dtype == (np.float64 if x64 else np.float32)
-        assert r_hat(draws) < 1.01
+        assert convergence(draws).r_hat < 1.01
         levels = law.cdf(draws)
         for moment in (levels, (levels - 0.5) ** 2):
-            error = moment.std() / np.sqrt(ess_mean(moment))
+            error = moment.std() / np.sqrt(convergence(moment).ess_mean)
             expected = 0.5 if moment is levels else 1 / 12
             assert abs(moment.mean() - expected) < 5 * error
 
@@ -99,7 +95,7 @@ def test_more_draws_extend_fewer():
     np.testing.assert_array_equal(few.samples["mean"], many.samples["mean"][:, :30])
 
 
-def test_a_second_run_of_equal_shapes_compiles_nothing():
+def test_a_second_run_of_a_sampler_compiles_nothing():
     run(draws=20)
     before = len(COMPILED)
     run(seed=3, ratings=RATINGS[::-1] + 1, draws=40, warmup=7)
@@ -130,19 +126,12 @@ def test_a_number_that_is_not_finite_ends_the_run_at_its_step():
 
 
 def test_an_interrupt_keeps_the_draws_so_far():
-    def interrupt(steps, num_steps):
-        if steps > 150:
-            raise KeyboardInterrupt
-
-    result = run(progress=interrupt)
+    result = run(progress=stop_at(151))
     assert result.result is Result.interrupted
     assert result.samples["mean"].shape == (4, result.steps - 100)
     np.testing.assert_array_equal(result.samples["mean"], run().samples["mean"][:, : result.steps - 100])
 
 
 def test_an_interrupt_before_the_first_draw_leaves_empty_draws():
-    def interrupt(steps, num_steps):
-        raise KeyboardInterrupt
-
-    result = run(progress=interrupt)
+    result = run(progress=stop_at(0))
     assert result.samples["mean"].shape == (4, 0)

@@ -13,14 +13,10 @@ from numpyro.infer import init_to_uniform
 
 from consilience.errors import NonFinite, UnsupportedRequest
 from consilience.inference import loop
-from consilience.inference.diagnostics import ess_bulk, ess_mean, r_hat
+from consilience.inference.diagnostics import convergence
 from consilience.inference.nuts import _programs, run_nuts
 from consilience.inference.results import Result
-
-COMPILED = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: COMPILED.append(event) if event.endswith("backend_compile_duration") else None
-)
+from tests.inference.runs import COMPILED, stop_at
 
 CONCENTRATION = np.array([0.8, 2.0, 5.0], np.float32)
 LOCATION, PRECISION, SHAPE, RATE = 1.0, 0.5, 3.0, 4.0
@@ -83,7 +79,7 @@ def conjugate_moments(data):
 
 def assert_means(draws, expected, name):
     """Hold a mean within five Monte Carlo standard errors, once there are enough effective draws to say so."""
-    effective = ess_mean(draws)
+    effective = convergence(draws).ess_mean
     assert (effective > 400).all(), name
     error = draws.std(axis=(0, 1)) / np.sqrt(effective)
     np.testing.assert_array_less(np.abs(draws.mean(axis=(0, 1), dtype=np.float64) - expected), 5 * error, err_msg=name)
@@ -100,8 +96,8 @@ def test_moments_are_those_of_the_closed_form(run):
     for name, (mean, variance) in conjugate_moments(DATA).items():
         draws = run.samples[name]
         assert draws.shape[:2] == (4, 600)
-        assert (r_hat(draws) < 1.01).all()
-        assert (ess_bulk(draws) > 400).all()
+        assert (convergence(draws).r_hat < 1.01).all()
+        assert (convergence(draws).ess_bulk > 400).all()
         assert_means(draws, mean, name)
         assert_means((draws - mean) ** 2, variance, f"{name} squared")
 
@@ -142,19 +138,11 @@ def test_a_second_run_of_equal_shapes_compiles_nothing(run):
 
 
 def test_an_interrupt_keeps_the_draws_there_are(run):
-    def at_step(limit):
-        def progress(steps, num_steps):
-            assert num_steps == 1000
-            if steps >= limit:
-                raise KeyboardInterrupt
-
-        return progress
-
     settings = {"key": jax.random.key(0), **SETTINGS}
-    early = run_nuts(MODEL, DATA, progress=at_step(1), **settings)
+    early = run_nuts(MODEL, DATA, progress=stop_at(1), **settings)
     assert early.result is Result.interrupted
     assert early.samples["probabilities"].shape == (4, 0, 3)
-    late = run_nuts(MODEL, DATA, progress=at_step(500), **settings)
+    late = run_nuts(MODEL, DATA, progress=stop_at(500), **settings)
     assert late.result is Result.interrupted
     kept = late.steps - SETTINGS["warmup"]
     assert 100 <= kept < 600

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from consilience.inference.generic import GenericRun
-from consilience.inference.posterior import k_hat, poor_diagnostics, summarise, to_arviz, variable
+from consilience.inference.posterior import k_hat, poor_diagnostics, summarise, to_arviz
 from consilience.inference.results import Result
 
 ITEMS = np.array(["x-ray 1", "x-ray 2", "ünïcode"])
@@ -29,31 +29,25 @@ def samples():
 def test_groups_dims_coords_and_attributes_arrive(samples, tmp_path):
     import arviz
 
-    groups = {
-        "posterior": samples,
-        "sample_stats": {"lp": np.zeros((4, 500))},
-        "observed_data": {"rating": np.arange(3.0)},
-        "variational": {"plausibility": np.ones((3, 2)) / 2},
-    }
+    groups = {"posterior": samples, "sample_stats": {"lp": np.zeros((4, 500))}}
     tree = to_arviz(groups, dims=DIMS, coords=COORDS, attrs={"model": "demo", "seed": 3, "priors": None, "sure": True})
     kind = "InferenceData" if importlib.metadata.version("arviz").startswith("0.") else "DataTree"
     assert type(tree).__name__ == kind
-    plausibility = variable(tree, "posterior", "plausibility")
+    plausibility = tree["posterior"]["plausibility"]
     assert plausibility.dims == ("chain", "draw", "item", "class")
     np.testing.assert_array_equal(
         plausibility.sel(item="ünïcode", **{"class": "cold"}), samples["plausibility"][..., 2, 1]
     )
-    assert variable(tree, "posterior", "other").dims == ("chain", "draw", "other_dim_0")
-    assert variable(tree, "sample_stats", "lp").shape == (4, 500)
-    assert variable(tree, "observed_data", "rating").shape == (3,)
-    assert list(variable(tree, "variational", "plausibility")["item"].values) == list(ITEMS)
+    assert tree["posterior"]["other"].dims == ("chain", "draw", "other_dim_0")
+    assert tree["sample_stats"]["lp"].shape == (4, 500)
+    assert list(plausibility["item"].values) == list(ITEMS)
     assert "annotator" not in tree["posterior"].coords
     assert dict(tree.attrs) == {"model": "demo", "seed": 3, "priors": "None", "sure": "True"}
     # ArviZ understands what it is given, and the object survives its file format.
     assert float(np.asarray(arviz.rhat(tree, var_names=["scale"])["scale"])) < 1.01
     tree.to_netcdf(str(tmp_path / "run.nc"), engine="h5netcdf")
     back = arviz.from_netcdf(str(tmp_path / "run.nc"), engine="h5netcdf")
-    np.testing.assert_array_equal(variable(back, "posterior", "mean"), samples["mean"])
+    np.testing.assert_array_equal(back["posterior"]["mean"], samples["mean"])
     assert back.attrs["model"] == "demo"
 
 

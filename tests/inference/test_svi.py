@@ -13,11 +13,7 @@ from scipy.special import gammaln
 from consilience.errors import NonFinite, UnsupportedRequest
 from consilience.inference.results import Result
 from consilience.inference.svi import run_svi
-
-COMPILED = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: COMPILED.append(event) if event.endswith("backend_compile_duration") else None
-)
+from tests.inference.runs import COMPILED, stop_at
 
 CONCENTRATION = np.array([0.8, 2.0, 5.0, 1.0], np.float32)
 COUNTS = np.array([30, 71, 12, 140])
@@ -131,11 +127,7 @@ def test_equal_keys_give_equal_bits_and_a_second_run_compiles_nothing(run):
 
 
 def test_interrupts_and_limits_keep_what_there_is(run):
-    def progress(steps, num_steps):
-        if steps >= 500:
-            raise KeyboardInterrupt
-
-    interrupted = run_svi(counts_model, COUNTS, key=jax.random.key(0), draws=2000, progress=progress)
+    interrupted = run_svi(counts_model, COUNTS, key=jax.random.key(0), draws=2000, progress=stop_at(500))
     assert interrupted.result is Result.interrupted
     assert "keyboard" in interrupted.message
     np.testing.assert_array_equal(interrupted.elbo, run.elbo[:500])

@@ -3,10 +3,6 @@
 A subject of either kind has `fit`, `draws`, `degenerate` and `check`: laws that need no more are those of every member.
 """
 
-import functools
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +18,7 @@ from consilience.models.truth import Ranked
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Mass
 from tests.laws.cases import CASES, RECORD_CASES, Case, RecordCase
+from tests.loading import load
 
 # Name in CASES -> file with a MODEL, relative to the repository, of members that are not in the registry.
 OTHERS: dict[str, str] = {"yes-no": "docs/skeleton_member.py", "glad": "docs/glad_member.py"}
@@ -31,16 +28,9 @@ RECORDS = [name for name in models.names() if models.place(name).takes == ("Reco
 ITEMS = [name for name in models.names() if models.place(name).takes[0] not in ("Records", "Constraints")] + [*OTHERS]
 
 
-@functools.cache
 def member_of(name):
     """Return a registered member, or one in a file that belongs to no package."""
-    if name not in OTHERS:
-        return models.member(name)
-    path = Path(__file__).parents[2] / OTHERS[name]
-    specification = importlib.util.spec_from_file_location(f"laws_{name}", path)
-    module = sys.modules[specification.name] = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module.MODEL
+    return models.member(name) if name not in OTHERS else load(OTHERS[name]).MODEL
 
 
 def subject_of(name):

@@ -11,7 +11,7 @@ from numpyro.infer.util import log_density
 import consilience as cs
 from consilience.errors import UnknownName
 from consilience.evaluation.partition_scores import num_entities
-from consilience.inference.diagnostics import mcse_mean
+from consilience.inference.diagnostics import convergence
 from consilience.models.interface import Generic
 from tests.laws.subjects import PEOPLE, latent, read
 
@@ -61,7 +61,7 @@ def _errors(fitted, pairs):
     place = {name: code for code, name in enumerate(fitted.data.records)}
     first, second = np.array([[place[name] for name in pair] for pair in pairs]).T
     cluster = fitted.truth.clusters()
-    error = mcse_mean((cluster[None, :, first] == cluster[None, :, second]).astype(float))
+    error = convergence((cluster[None, :, first] == cluster[None, :, second]).astype(float)).mcse_mean
     return np.fmax(error, 1 / len(cluster))
 
 

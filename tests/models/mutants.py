@@ -133,12 +133,12 @@ def joint_tests(make, mutants, *, quick=0):
     slow, ids = pytest.mark.slow, list(mutants)
 
     @pytest.mark.parametrize("seed", [pytest.param(0, marks=() if quick else slow), pytest.param(1, marks=slow)])
-    def test_the_sampler_passes(seed):
+    def passes(seed):
         assert largest(make(), seed) < PASSES
 
     @pytest.mark.parametrize("name", [pytest.param(name, marks=slow) if at >= quick else name
                                       for at, name in enumerate(ids)])  # fmt: skip
-    def test_a_mutant_is_found(name):
+    def finds(name):
         assert largest(make(), mutant=mutants[name]) > FOUND
 
-    return test_the_sampler_passes, test_a_mutant_is_found
+    return passes, finds

@@ -18,8 +18,8 @@ def one_item(concentration, unnamed=0.0, num_classes=None):
     return entry, rest[0]
 
 
-@pytest.mark.parametrize("a", [0.01, 0.1, 1.0, 3.7, 50.0, 900.0])
-@pytest.mark.parametrize("b", [0.01, 0.5, 2.0, 41.5, 1000.0])
+@pytest.mark.parametrize("a", [0.01, 0.1, 1.0, 3.7, 50.0, 900.0, 1e6])
+@pytest.mark.parametrize("b", [0.01, 0.5, 2.0, 41.5, 1000.0, 1.001e6])
 def test_two_classes_are_an_incomplete_beta_function(a, b):
     entry, _ = one_item([a, b])
     np.testing.assert_allclose(entry, [special.betainc(b, a, 0.5), special.betainc(a, b, 0.5)], atol=1e-12)

@@ -1,9 +1,5 @@
 """The example of a crowd model for contributors; the battery runs over it too (tests/laws)."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import jax
 import numpy as np
 import pytest
@@ -12,15 +8,12 @@ from scipy import special, stats
 import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import UnsupportedRequest
+from tests.loading import load
 
 
 @pytest.fixture(scope="module")
 def glad():
-    path = Path(__file__).parents[2] / "docs/glad_member.py"
-    specification = importlib.util.spec_from_file_location("glad_member", path)
-    sys.modules["glad_member"] = module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return load("docs/glad_member.py")
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def plausibility(nested, classes, weights):
         (SIX, "published-code", (21, 6, 6, 14, 6, 0), 53),
     ],
 )
-def test_worked_values(case, weights, numerators, denominator):
+def test_worked_plausibilities(case, weights, numerators, denominator):
     expected = [float(Fraction(part, denominator)) for part in numerators]
     np.testing.assert_allclose(plausibility(*case, weights)[0], expected, rtol=4e-16, atol=0)
 

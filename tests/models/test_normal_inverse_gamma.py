@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import consilience as cs
+from consilience import models
 from consilience.data import Ratings
 from consilience.errors import ConsilienceWarning, InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.normal_inverse_gamma import MODEL, Priors, exact, moments
@@ -164,3 +165,14 @@ def test_priors_of_a_wrong_shape_name_the_site(ratings):
 def test_the_threshold_is_required(ratings):
     with pytest.raises(UnsupportedRequest, match="needs the option 'threshold'"):
         cs.fit("normal-inverse-gamma", ratings)
+
+
+def test_a_simulation_does_not_ask_for_the_threshold():
+    one, values = MODEL.simulate(jax.random.key(3), num_items=4)
+    other, same = MODEL.simulate(jax.random.key(3), num_items=4, threshold=1.0)
+    assert one.fingerprint() == other.fingerprint()
+    jax.tree.map(np.testing.assert_array_equal, values, same)
+    with pytest.raises(UnsupportedRequest, match="needs the option 'threshold'"):
+        cs.fit("normal-inverse-gamma", one)
+    with pytest.raises(UnsupportedRequest, match="needs the option 'clusters'"):
+        models.member("expert-views").simulate(jax.random.key(3))

@@ -12,7 +12,7 @@ from consilience.models.truth.partitions import DrawnPartitions, first_in_rows, 
 DRAWS = np.array([[7, 7, 2, 2], [5, 5, 5, 1], [3, 3, 0, 0], [1, 2, 3, 3]])
 
 
-def test_clusters_are_named_by_their_first_record():
+def test_draws_name_clusters_by_their_first_record():
     assert first_members(np.array([4, 9, 4, 0])).tolist() == [0, 1, 0, 3]
     assert first_members(np.array([-4, 2**40, -4, 0])).tolist() == [0, 1, 0, 3]
     assert first_members(np.zeros(0, np.int32)).tolist() == []

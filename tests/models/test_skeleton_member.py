@@ -1,9 +1,5 @@
 """The skeleton of the contributor's page is a member like any other; the battery runs over it too (tests/laws)."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import jax
 import numpy as np
 import numpyro.distributions as dist
@@ -13,17 +9,14 @@ from scipy import stats
 import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import ConsilienceWarning, UnsupportedRequest
+from tests.loading import load
 
 ITEM, LABEL = np.array([0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0])
 
 
 @pytest.fixture(scope="module")
 def skeleton():
-    path = Path(__file__).parents[2] / "docs/skeleton_member.py"
-    specification = importlib.util.spec_from_file_location("skeleton_member", path)
-    sys.modules["skeleton_member"] = module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return load("docs/skeleton_member.py")
 
 
 @pytest.fixture

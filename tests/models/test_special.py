@@ -12,7 +12,7 @@ VALUES = [1e-3, 0.3, 1.0, 2.5, 9.9, 10.0, 10.1, 1e3, 1e7]
 PAIRS = np.array([(a, b) for a in VALUES for b in VALUES])
 
 
-def test_double_precision():
+def test_normalisers_are_scipys_in_double_precision():
     with jax.enable_x64(True):
         expected = special.betaln(*PAIRS.T)
         np.testing.assert_allclose(log_beta(jnp.asarray(PAIRS)), expected, rtol=1e-9, atol=1e-9)

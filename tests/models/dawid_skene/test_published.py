@@ -28,11 +28,3 @@ def test_cavi_ends_at_the_known_bound(data):
     np.testing.assert_allclose(fit.elbo[-1], -284.598957, atol=1e-6)
     np.testing.assert_allclose(fit.prevalence()["share"], [0.4023, 0.4343, 0.1225, 0.0409], atol=5e-5)
     assert fit.labels()["label"].value_counts().to_dict() == {"1": 19, "2": 20, "3": 5, "4": 1}
-
-
-def test_single_precision_ends_at_the_same_labels(data):
-    with jax.enable_x64(True):
-        double = cs.fit("dawid-skene", data)
-    single = cs.fit("dawid-skene", data)
-    assert single.labels()["label"].equals(double.labels()["label"])
-    np.testing.assert_allclose(single.posterior.responsibility, double.posterior.responsibility, atol=1e-4)

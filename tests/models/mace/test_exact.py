@@ -149,9 +149,7 @@ def test_a_weight_is_that_many_annotations():
             for number in range(20):
                 state = sweep(jax.random.key(number), state, problem)
             states.append(np.concatenate([np.ravel(part) for part in state]))
-        bounds = [cs.fit(MODEL, data, PRIORS).elbo[-1] for data in (weighted, repeated)]
     np.testing.assert_allclose(*states, rtol=1e-10)
-    np.testing.assert_allclose(*bounds, rtol=1e-12)
 
 
 def test_weights_that_are_no_whole_numbers_go_to_nuts():

@@ -147,6 +147,3 @@ def test_the_posterior_finds_simulated_skills():
     certainty = fit.labels()["certainty"]
     right = fit.labels()["label"].astype(int) == values["label"]
     assert abs(right.mean() - certainty.mean()) < 5 * np.sqrt(np.mean(certainty * (1 - certainty)) / 1000)
-
-
-# ---- what it refuses ----

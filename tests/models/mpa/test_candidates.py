@@ -5,9 +5,9 @@ import pytest
 
 from consilience.data import Annotations
 from consilience.errors import UnsupportedRequest
-from consilience.models.mpa.candidates import candidates_of, of_decisions
+from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.likelihood import log_likelihood
-from tests.models.mpa.mentions import mentions_of
+from tests.models.mpa.mentions import mentions_of, of_decisions
 
 
 def annotations(seed=0, weighted=False):

@@ -16,10 +16,10 @@ import consilience as cs
 from consilience.data import Annotations, read_mentions
 from consilience.errors import UnsupportedRequest
 from consilience.models.mpa import MODEL, Priors, cavi, gibbs, learned_priors, model
-from consilience.models.mpa.candidates import candidates_of, of_decisions
+from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
 from consilience.models.truth import leading
-from tests.models.mpa.mentions import TOY, mentions_of
+from tests.models.mpa.mentions import TOY, mentions_of, of_decisions
 
 
 @pytest.fixture(autouse=True)
@@ -366,14 +366,6 @@ def test_a_closed_list_of_labels_is_one_binary_dawid_skene_for_each(num_sweeps):
 
 
 # ---- through fit ----
-
-
-def test_single_precision_finds_the_same():
-    double = cs.fit("mpa", mentions_of(), tolerance=1e-9)
-    with jax.enable_x64(False):
-        single = cs.fit("mpa", mentions_of(), tolerance=1e-9)
-    np.testing.assert_allclose(expit(single.posterior.log_odds), expit(double.posterior.log_odds), atol=1e-3)
-    assert single.elbo[-1] == pytest.approx(double.elbo[-1], rel=1e-5)
 
 
 def test_a_prior_per_class():

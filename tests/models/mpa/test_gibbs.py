@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import betaln
 
 from consilience.models.mpa import MODEL, Priors, gibbs, updates
-from consilience.models.mpa.candidates import candidates_of, of_decisions
+from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior, beta_parameters
 from consilience.replications import Chain
-from tests.models.mpa.mentions import mentions_of
+from tests.models.mpa.mentions import mentions_of, of_decisions
 from tests.models.mutants import Case, given, joint_tests
 
 # ---- enumeration ----

@@ -7,14 +7,13 @@ import numpyro.distributions as dist
 import pytest
 from scipy import optimize
 
-from consilience.data import Rankings
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.plackett_luce import MODEL
 from consilience.models.plackett_luce.em import EM, maximum_likelihood
 from consilience.models.plackett_luce.likelihood import log_likelihood
 from consilience.models.plackett_luce.priors import OneClass, Priors
+from tests.models.plackett_luce.reports import random_cases, rankings
 
-CLASSES = [str(k) for k in range(8)]
 TWO = Priors(weight=OneClass(2.0), other=OneClass(2.0))
 CASES = [
     [[[0, 1], [2]], [[1]]],
@@ -26,19 +25,8 @@ CASES = [
 ]
 
 
-def rankings(cases, num_classes=6):
-    named = [[[[CLASSES[k] for k in block] for block in report] for report in case] for case in cases]
-    return Rankings.from_nested(named, classes=CLASSES[:num_classes])
-
-
-def random_rankings(seed, num_items=40):
-    rng = np.random.default_rng(seed)
-
-    def report():
-        order = rng.permutation(6)[: rng.integers(0, 7)]
-        return [block.tolist() for block in np.split(order, np.cumsum(rng.integers(1, 4, 3))) if len(block)]
-
-    return rankings([[report() for _ in range(rng.integers(1, 6))] for _ in range(num_items)])
+def random_rankings(seed):
+    return rankings(random_cases(seed, 40, most=5), 6)
 
 
 def prepare(data, priors=None, reliability=1.0, **settings):
@@ -78,7 +66,7 @@ def test_the_objective_never_decreases(x64, priors, reliability):
 @pytest.mark.parametrize("reliability", [1.0, 2.5])
 def test_an_interior_optimum_is_that_of_a_general_optimiser(reliability):
     with jax.enable_x64(True):
-        data = rankings(CASES)
+        data = rankings(CASES, 6)
         shares, _ = climb(prepare(data, TWO, reliability), 400)
         has_other = np.bincount(data.entry_item, minlength=len(CASES)) < 6
         split = data.num_entries
@@ -131,7 +119,7 @@ def test_an_interior_maximum_of_the_likelihood_has_no_slope():
 def test_single_classes_are_counted():
     votes = np.array([[3, 1, 0, 1], [2, 0, 0, 0], [1, 1, 1, 0], [0, 0, 0, 7]])
     cases = [[[[k]] for k, count in enumerate(row) for _ in range(count)] for row in votes]
-    data = rankings(cases)
+    data = rankings(cases, 6)
     share = votes / votes.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(maximum_likelihood(data), share[data.entry_item, data.entry_class], atol=1e-12)
 
@@ -140,13 +128,13 @@ def test_repeated_reports_and_reliability_are_the_same_thing():
     twice = [case + case for case in CASES]
     with jax.enable_x64(True):
         for priors in (None, TWO):
-            expected, _ = climb(prepare(rankings(twice), priors), 30)
-            shares, _ = climb(prepare(rankings(CASES), priors, reliability=2.0), 30)
+            expected, _ = climb(prepare(rankings(twice, 6), priors), 30)
+            shares, _ = climb(prepare(rankings(CASES, 6), priors, reliability=2.0), 30)
             for site, value in shares.items():
                 np.testing.assert_allclose(value, expected[site], rtol=1e-6, atol=1e-6)
         # The maximum of the likelihood does not depend on its power.
-        once, _ = climb(prepare(rankings(CASES)), 30)
-        squared, _ = climb(prepare(rankings(twice)), 30)
+        once, _ = climb(prepare(rankings(CASES, 6)), 30)
+        squared, _ = climb(prepare(rankings(twice, 6)), 30)
         np.testing.assert_allclose(once["plausibility"], squared["plausibility"], rtol=1e-6, atol=1e-6)
 
 
@@ -158,7 +146,7 @@ def test_nothing_known_is_shared_equally():
 
 
 def test_shares_that_tend_to_zero_keep_their_order():
-    plausibility = maximum_likelihood(rankings([[[[3], [1], [2]], [[3], [1]]]]))
+    plausibility = maximum_likelihood(rankings([[[[3], [1], [2]], [[3], [1]]]], 6))
     order = plausibility[[2, 0, 1]]
     assert order[0] > 0.999
     assert np.all(np.diff(order) < 0)
@@ -167,15 +155,15 @@ def test_shares_that_tend_to_zero_keep_their_order():
 
 def test_shapes_below_one_have_no_mode():
     with pytest.raises(UnsupportedRequest, match=r"shape 0\.5 has no mode"):
-        prepare(rankings(CASES), Priors(weight=OneClass(0.5)))
+        prepare(rankings(CASES, 6), Priors(weight=OneClass(0.5)))
     with pytest.raises(UnsupportedRequest, match="has no mode"):
-        prepare(rankings(CASES), Priors.exchangeable(0.1))
+        prepare(rankings(CASES, 6), Priors.exchangeable(0.1))
     # Where every class is named the prior of the others is not read.
     prepare(rankings([[[[0, 1]], [[2]]]], 3), Priors(other=OneClass(0.5)))
 
 
 def test_other_requests_that_have_no_answer():
     with pytest.raises(UnsupportedRequest, match="tempering is 'power'"):
-        prepare(rankings(CASES), tempering="power")
+        prepare(rankings(CASES, 6), tempering="power")
     with pytest.raises(NotConjugate, match="Gamma"):
-        prepare(rankings(CASES), Priors(weight=dist.LogNormal(0.0, 1.0)))
+        prepare(rankings(CASES, 6), Priors(weight=dist.LogNormal(0.0, 1.0)))

@@ -1,4 +1,4 @@
-"""The Gibbs sampler of Plackett-Luce against exact posteriors, importance sampling and the joint distribution."""
+"""The Gibbs sampler of Plackett-Luce against exact posteriors and importance sampling."""
 
 import itertools
 
@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 
 import consilience as cs
-from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
-from consilience.inference.diagnostics import r_hat
+from consilience.inference.diagnostics import convergence
 from consilience.inference.gibbs import run_gibbs
 from consilience.models.plackett_luce import MODEL
 from consilience.models.plackett_luce.gibbs import GIBBS
 from consilience.models.plackett_luce.priors import OneClass, Priors
+from tests.models.plackett_luce.reports import rankings
 
 ONE_LABEL_EACH = [[[0]], [[0]], [[1]]]
 P1 = [[[0, 1], [2]], [[1]]]
@@ -29,10 +29,6 @@ LOWER_TIE = [[[0], [1, 2, 3]], [[0], [4]], [[0], [2], [1]]]
 Q1 = [[[0, 1]], [[1], [0]]]
 Q2 = [[[0], [1]], [[1], [2]], [[0, 2]]]
 NUM_COPIES, NUM_SWEEPS = 2500, 60
-
-
-def rankings(cases, num_classes):
-    return Rankings.from_nested(cases, classes=[f"class {code}" for code in range(num_classes)])
 
 
 def problem_of(data, priors, reliability=1.0, **settings):
@@ -224,54 +220,6 @@ def test_reports_that_say_nothing():
         assert all(map(np.array_equal, jax.tree.leaves(problem), jax.tree.leaves(other)))
 
 
-def simulated(rng, num_items, alpha, blocks):
-    """Race weights from the prior, three reports of blocks of the same sizes each; return data and true values."""
-    num_classes, num_ranked = 6, sum(blocks)
-    weight = rng.gamma(alpha, size=(num_items, num_classes))
-    arrival = rng.exponential(size=(num_items, 3, num_classes)) / weight[:, None]
-    order = arrival.argsort(axis=2)[:, :, :num_ranked]
-    block = np.repeat(np.arange(len(blocks)), blocks)
-    first = np.cumsum(blocks) - blocks
-    when = np.take_along_axis(arrival, order, axis=2)
-    end_before = np.concatenate([np.zeros((num_items, 3, 1)), when[:, :, first[1:] - 1]], axis=2)[:, :, block]
-    # Rows as `Rankings` sorts them: by report, block, class.
-    sorting = np.lexsort((order, np.broadcast_to(block, order.shape)), axis=2)
-    item, annotator = np.indices((num_items, 3)).reshape(2, -1)
-    report = np.repeat(np.arange(len(item)), num_ranked)
-    data = Rankings.from_codes(
-        item, annotator, report, np.tile(block, len(item)), order.ravel(), num_classes=num_classes
-    )
-    time = np.take_along_axis(when - end_before, sorting, axis=2).ravel()
-    assert np.array_equal(np.take_along_axis(order, sorting, axis=2).ravel(), data.entry_class[data.entry])
-    return data, {"weight": weight, "time": time}
-
-
-def test_a_sweep_keeps_the_joint_distribution():
-    """Truth and reports are a draw from the joint law; so must be the reports and what sweeps make of the truth."""
-    alpha = 0.7
-    data, values = simulated(np.random.default_rng(0), 20_000, alpha, [1, 3])
-    resolved = MODEL.resolve(data, Priors.exchangeable(alpha))
-    problem = GIBBS.prepare(resolved)
-    at_truth = GIBBS.at(values, resolved, problem)
-    sweep = jax.jit(GIBBS.sweep)
-    after = sweep(jax.random.key(2), sweep(jax.random.key(1), at_truth, problem), problem)
-    wins = np.bincount(data.entry[np.asarray(data.block) == 0], minlength=data.num_entries)
-
-    def statistics(state):
-        sites = jax.tree.map(np.asarray, GIBBS.sites(state, problem))
-        of_item = lambda values: np.bincount(data.entry_item, values, data.num_items)  # noqa: E731
-        share = sites["plausibility"]
-        last = np.zeros(data.num_items)
-        np.maximum.at(last, data.entry_item[problem.tables.tied_entry], np.log(np.asarray(state.time)) + 20)
-        logs = of_item(np.maximum(np.log(share), -20))
-        return np.stack([sites["other"], sites["other"] ** 2, of_item(share**2), of_item(share * wins), logs, last])
-
-    difference = statistics(after) - statistics(at_truth)
-    error = difference.std(axis=1, ddof=1) / np.sqrt(data.num_items)
-    assert np.all(error > 0)
-    assert np.all(np.abs(difference.mean(axis=1)) < 5 * error)
-
-
 def test_chains_start_apart():
     problem = problem_of(rankings([P5] * 500, 8), Priors.exchangeable(0.01))
     start = jax.vmap(GIBBS.start, (0, None))(jax.random.split(jax.random.key(0), 4), problem)
@@ -335,7 +283,7 @@ def test_dermatology_converges(data_folder, reliability, most_above):
     data = cs.load("dermatology-ddx")
     problem = problem_of(data, Priors(), reliability)
     drawn = run_gibbs(GIBBS, problem, key=jax.random.key(0), progress=False).samples
-    worst = r_hat(drawn["other"])
-    np.maximum.at(worst, data.entry_item, r_hat(drawn["plausibility"]))
+    worst = convergence(drawn["other"]).r_hat
+    np.maximum.at(worst, data.entry_item, convergence(drawn["plausibility"]).r_hat)
     assert np.mean(worst > 1.01) < most_above
     assert worst.max() < 1.05

@@ -1,10 +1,8 @@
 """The joint-distribution test passes the Gibbs sampler of Plackett-Luce and catches it with any one bug planted.
 
-Every item is a chain. It starts at its true weights and times, and sweeps of a correct sampler leave the joint
-distribution as it is. Some bugs are planted in the tables of a problem, others in a function of the sampler.
+Every item is a chain, all of them in one problem. It starts at its true weights and times; reports are not drawn anew.
 """
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -12,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience.evaluation.calibration import joint_distribution_test, with_second_moments
 from consilience.models.plackett_luce import MODEL, Priors, gibbs, simulation
 from consilience.models.random import log_gamma
+from consilience.replications import Chain
+from tests.models.mutants import FOUND, PASSES, Case, given, joint_tests, largest, planted
 
-SWEEPS = 10
-PRIORS = Priors.exchangeable(1.0)
+log_likelihood = jax.jit(MODEL.simulation.log_likelihood)
 
 
 class Reports(NamedTuple):
@@ -35,139 +33,104 @@ ALIKE = Reports(((2,), (3,)), 8, 4)
 WITHOUT_TIES = Reports(((1, 1), (1, 1, 1)), 6, 5, num_items=60_000)
 
 
-@functools.cache
-def simulated(seed, reports):
-    design, *sizes = reports
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulation, "DESIGN", design)
-        names = ("num_annotators", "num_classes", "num_items")
-        return MODEL.simulate(jax.random.key(seed), PRIORS, **dict(zip(names, sizes, strict=True)))
+def case_of(reports, alpha=1.0, reliability=1.0):
+    """Return a function that makes the case; the reliability is that of the sampler, and not of the data."""
+    priors, resolved = Priors.exchangeable(alpha), []
+
+    def start(key):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(simulation, "DESIGN", reports.design)
+            data, values = MODEL.simulate(key, priors, **dict(list(reports._asdict().items())[1:]))
+        resolved[:] = [MODEL.resolve(data, priors)]
+        problem = gibbs.prepare(MODEL.resolve(data, priors, {"reliability": reliability}))
+        return Chain(gibbs.at(values, resolved[0], problem), problem)
+
+    return lambda: Case(
+        start=start, redraw=lambda key, chains: chains, quantities=lambda chains: quantities(chains, resolved[0]),
+        sweep=gibbs.sweep, rounds=1, together=True,
+    )  # fmt: skip
 
 
-log_likelihood = jax.jit(MODEL.simulation.log_likelihood)
-
-
-def functions(state, problem, resolved):
-    """Return functions of an item's weights and reports: plausibilities where named, the others', the likelihood."""
-    sites = {site: np.asarray(value, float) for site, value in gibbs.sites(state, problem).items()}
-    data = resolved.data
+def quantities(chains, resolved):
+    """Return those of an item's weights and reports: plausibilities where named, the others', times, the likelihood."""
+    sites, data = gibbs.sites(*chains), resolved.data
+    item, share = data.entry_item, np.asarray(sites["plausibility"], float)
     named = np.zeros((data.num_items, data.num_classes))
-    named[data.entry_item, data.entry_class] = sites["plausibility"]
-    quantities = {f"plausibility {k}": named[:, k] for k in range(data.num_classes)}
-    quantities |= {"other": sites["other"], "largest": named.max(axis=1)}
-    quantities["log likelihood"] = np.asarray(log_likelihood(sites, resolved), float)
-    return with_second_moments(quantities)
+    named[item, data.entry_class] = share
+    last = np.full(data.num_items, -20.0)
+    tied = chains.problem.tables.tied_entry
+    np.maximum.at(last, item[tied], np.log(np.asarray(chains.state.time, float)))
+    wins = np.bincount(data.entry[np.asarray(data.block) == 0], minlength=data.num_entries)
+    return {
+        **{f"plausibility {code}": values for code, values in enumerate(named.T)},
+        "other": sites["other"], "largest": named.max(axis=1), "last of a tie": last,
+        "winners": np.bincount(item, share * wins, data.num_items),
+        "logarithms": np.bincount(item, np.maximum(np.log(share), -20), data.num_items),
+        "log likelihood": log_likelihood(sites, resolved),
+    }  # fmt: skip
 
 
-@jax.jit
-def right_sweeps(key, state, problem):
-    def once(number, state):
-        return gibbs.sweep(jax.random.fold_in(key, number), state, problem)
-
-    return jax.lax.fori_loop(0, SWEEPS, once, state)
-
-
-def joint_test(seed, reports, change=None, sweeps=right_sweeps, reliability=1.0):
-    """Run the test on given data, with another problem or another sweep."""
-    data, values = simulated(seed, reports)
-    problem = gibbs.prepare(MODEL.resolve(data, PRIORS, {"reliability": reliability}))
-    resolved = MODEL.resolve(data, PRIORS)
-    if change is not None:
-        problem = change(problem, data)
-    return joint_distribution_test(
-        jax.random.key(seed + 100),
-        lambda key: (gibbs.at(values, resolved, problem), data),
-        lambda key, state, data: sweeps(key, state, problem),
-        lambda key, state, data: (state, data),
-        lambda state, data: functions(state, problem, resolved),
-        rounds=1,
-    )
-
-
-@pytest.mark.parametrize("reports", [FEW, pytest.param(ALIKE, marks=pytest.mark.slow)], ids=["few", "alike"])
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_sampler_passes(seed, reports):
-    assert joint_test(seed, reports).largest < 4.5
-
-
-# ---- bugs in the tables ----
-
-
-def with_tables(problem, **tables):
-    return problem._replace(tables=problem.tables._replace(**tables))
-
-
-def every_report_counted(problem, data):
-    """The shape for complete times, with the times for which a class was watched."""
-    reports = np.bincount(data.report_item, minlength=data.num_items)[data.entry_item]
-    return with_tables(problem, wins=reports.astype(problem.tables.wins.dtype))
-
-
-def prior_dropped(problem, data):
-    return problem._replace(shape=np.full_like(problem.shape, 1e-3))
-
-
-def shape_less(problem, data):
-    return problem._replace(shape=problem.shape - 0.2)
-
-
-def races_counted_once(problem, data):
-    return with_tables(problem, stages=np.minimum(problem.tables.stages, 1))
-
-
-def pairs_counted_once(problem, data):
-    return with_tables(problem, pair_count=np.minimum(problem.tables.pair_count, 1))
-
-
-def total_without_others(problem, data):
-    return problem._replace(total_shape=problem.total_shape - problem.shape[-data.num_items :])
-
-
-TABLES = {
-    "every report counted": (every_report_counted, FEW),
-    "prior dropped": (prior_dropped, FEW),
-    "shape less 0.2": (shape_less, FEW),
-    "races alike counted once": (races_counted_once, ALIKE),
-    "pairs alike counted once": (pairs_counted_once, ALIKE),
-    "total without the others": (total_without_others, FEW),
-}
-
-
-@pytest.mark.parametrize("bug", TABLES)
-def test_a_bug_in_the_tables_fails(bug):
-    change, reports = TABLES[bug]
-    assert joint_test(0, reports, change).largest > 8
+@pytest.mark.slow
+def test_the_joint_distribution_of_sparse_weights():
+    assert largest(case_of(FEW, alpha=0.7)()) < PASSES
 
 
 @pytest.mark.slow
 def test_a_weighted_likelihood_fails():
-    assert joint_test(0, WITHOUT_TIES, reliability=1.05).largest > 8
+    assert largest(case_of(WITHOUT_TIES, reliability=1.05)()) > FOUND
+
+
+# ---- bugs in the problem ----
+
+
+def with_problem(**changes):
+    return gibbs, "sweep", given(
+        lambda problem: problem._replace(**{name: change(problem) for name, change in changes.items()})
+    )  # fmt: skip
+
+
+def with_table(name, change):
+    return with_problem(
+        tables=lambda problem: problem.tables._replace(**{name: change(getattr(problem.tables, name))})
+    )
+
+
+def every_report_counted(wins):
+    """The shape for complete times, with the times for which a class was watched."""
+    return jnp.full_like(wins, FEW.num_annotators)
+
+
+def total_without_others(problem):
+    return problem.total_shape - problem.shape[-len(problem.total_shape) :]
 
 
 # ---- bugs in a function of the sampler ----
 
 
-def complete_times(original, current):
+def complete_times(right):
     """The paper's text: the times of unranked classes are drawn to the end, but the shape does not count them."""
 
-    def exposure(times, tables):
-        unranked = jnp.maximum(FEW.num_annotators - jnp.asarray(tables.wins), 0)
-        rest = jnp.exp(log_gamma(jax.random.fold_in(current["key"], 7), jnp.maximum(unranked, 1.0)))
-        rest = jnp.where(unranked > 0, rest, 0.0) / current["share"][: len(unranked)]
-        return original(times, tables).at[: len(rest)].add(rest)
+    def sweep(key, state, problem):
+        def of_exposure(original):
+            def exposure(times, tables):
+                unranked = jnp.maximum(FEW.num_annotators - jnp.asarray(tables.wins), 0)
+                rest = jnp.exp(log_gamma(jax.random.fold_in(key, 7), jnp.maximum(unranked, 1.0)))
+                rest = jnp.where(unranked > 0, rest, 0.0) / jnp.exp(state.log_share)[: len(unranked)]
+                return original(times, tables).at[: len(rest)].add(rest)
 
-    return exposure
+            return exposure
+
+        with planted(gibbs, "_exposure", of_exposure):
+            return right(key, state, problem)
+
+    return sweep
 
 
-def swapped_pairs(original, current):
-    return lambda key, rate, tables: original(key, rate, tables)[:, ::-1]
-
-
-def one_key_for_two_weights(original, current):
+def one_key_for_two_weights(right):
     """The weight of the others and that of the first entry of each item are drawn with one key."""
 
     def draw_gammas(key, stages, sets, problem):
-        gammas, num_items = original(key, stages, sets, problem), len(problem.total_shape)
+        gammas, num_items = right(key, stages, sets, problem), len(problem.total_shape)
         first = jnp.searchsorted(problem.tables.entry_item, jnp.arange(num_items))
         shape = problem.shape[first] + problem.tables.wins[first]
         weight = gammas.weight.at[first].set(log_gamma(key, shape))
@@ -176,19 +139,19 @@ def one_key_for_two_weights(original, current):
     return draw_gammas
 
 
-def without_tail(original, current):
-    return lambda key, time, share, rate, tables: original(key, time, share, jnp.full_like(rate, 1e6), tables)
+def without_tail(right):
+    return lambda key, time, share, rate, tables: right(key, time, share, jnp.full_like(rate, 1e6), tables)
 
 
-def tie_races_itself(original, current):
+def tie_races_itself(right):
     def tie_times(key, time, share, rate, tables):
         members = jnp.zeros(len(tables.tie_below)).at[tables.tied].add(share[tables.tied_entry])
-        return original(key, time, share, rate.at[tables.tie_below].add(members), tables)
+        return right(key, time, share, rate.at[tables.tie_below].add(members), tables)
 
     return tie_times
 
 
-def unwatched_below_ties(original, current):
+def unwatched_below_ties(right):
     def exposure(times, tables):
         clocks = jnp.concatenate([times.clock, times.tied])[tables.clock]
         return jax.ops.segment_sum(clocks, tables.weight, len(tables.weight_item))
@@ -196,52 +159,42 @@ def unwatched_below_ties(original, current):
     return exposure
 
 
-def volume_forgotten(original, current):
-    return lambda within, stages, problem: original(within, jnp.zeros_like(stages), problem)
+def swapped_pairs(right):
+    return lambda key, rate, tables: right(key, rate, tables)[:, ::-1]
 
 
-def scale_without_prior(original, current):
-    def scale_times(sets, log_gammas, share, times, prior_rate, tables):
-        return original(sets, log_gammas, share, times, jnp.zeros_like(prior_rate), tables)
+def scale_without_prior(right):
+    return lambda sets, log_gammas, share, times, prior_rate, tables: right(
+        sets, log_gammas, share, times, jnp.zeros_like(prior_rate), tables
+    )
 
-    return scale_times
+
+def volume_forgotten(right):
+    return lambda within, stages, problem: right(within, jnp.zeros_like(stages), problem)
 
 
-# What is replaced, the function that makes the wrong one of the right one, and the reports that show it.
-FUNCTIONS = {
-    "complete times with the shape for watched ones": ("_exposure", complete_times, FEW),
-    "a key used twice": ("_draw_gammas", one_key_for_two_weights, FEW),
-    "threshold without its tail": ("_tie_times", without_tail, FEW),
-    "winners of pairs swapped": ("_second_stages", swapped_pairs, ALIKE),
-    "a tie races against itself": ("_tie_times", tie_races_itself, FEW),
-    "nobody watched below ties": ("_exposure", unwatched_below_ties, FEW),
-    "volume of the scaled times forgotten": ("_scale_shape", volume_forgotten, WITHOUT_TIES),
-    "scale without the prior": ("_scale_times", scale_without_prior, FEW._replace(num_items=60_000)),
+MUTANTS = {
+    "every report counted": with_table("wins", every_report_counted),
+    "complete times with the shape for watched ones": (gibbs, "sweep", complete_times),
+    "a key used twice": (gibbs, "_draw_gammas", one_key_for_two_weights),
+    "threshold without its tail": (gibbs, "_tie_times", without_tail),
+    "a tie races against itself": (gibbs, "_tie_times", tie_races_itself),
+    "nobody watched below ties": (gibbs, "_exposure", unwatched_below_ties),
+    "prior dropped": with_problem(shape=lambda problem: jnp.full_like(problem.shape, 1e-3)),
+    "shape less 0.2": with_problem(shape=lambda problem: problem.shape - 0.2),
+    "total without the others": with_problem(total_shape=total_without_others),
 }
+OF_REPORTS_ALIKE = {
+    "races alike counted once": with_table("stages", lambda stages: jnp.minimum(stages, 1)),
+    "pairs alike counted once": with_table("pair_count", lambda count: jnp.minimum(count, 1)),
+    "winners of pairs swapped": (gibbs, "_second_stages", swapped_pairs),
+}
+OF_MORE_ITEMS = {"scale without the prior": (gibbs, "_scale_times", scale_without_prior)}
+WITHOUT_TIES_ALONE = {"volume of the scaled times forgotten": (gibbs, "_scale_shape", volume_forgotten)}
 
-
-def mutated(bug, seed):
-    """Run the test with one function of the sampler replaced, by one that knows the sweep's key and shares."""
-    name, mutate, reports = FUNCTIONS[bug]
-    current = {}
-
-    @jax.jit
-    def sweeps(key, state, problem):
-        def once(number, state):
-            current.update(key=jax.random.fold_in(key, number), share=jnp.exp(state.log_share))
-            return gibbs.sweep(current["key"], state, problem)
-
-        return jax.lax.fori_loop(0, SWEEPS, once, state)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gibbs, name, mutate(getattr(gibbs, name), current))
-        return joint_test(seed, reports, sweeps=sweeps)
-
-
-# Each has to be compiled anew, so that a quick run tries the first of them only.
-BUGS = [bug if number < 3 else pytest.param(bug, marks=pytest.mark.slow) for number, bug in enumerate(FUNCTIONS)]
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_bug_in_a_function_fails(bug):
-    assert mutated(bug, 0).largest > 8
+test_the_sampler_passes, test_a_mutant_is_found = joint_tests(case_of(FEW), MUTANTS, quick=3)
+test_reports_alike_pass, test_a_mutant_of_reports_alike_is_found = joint_tests(case_of(ALIKE), OF_REPORTS_ALIKE)
+test_more_items_pass, test_a_mutant_among_more_items_is_found = joint_tests(
+    case_of(FEW._replace(num_items=60_000)), OF_MORE_ITEMS
+)
+test_no_ties_pass, test_a_mutant_without_ties_is_found = joint_tests(case_of(WITHOUT_TIES), WITHOUT_TIES_ALONE)

@@ -5,14 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from consilience.data.rankings import Rankings
 from consilience.models.plackett_luce.layout import layout
+from tests.models.plackett_luce.reports import rankings
 
 OTHER = "other"
-
-
-def rankings(cases, num_classes):
-    return Rankings.from_nested(cases, classes=[f"class {code}" for code in range(num_classes)])
 
 
 def written_out(cases, num_classes):

@@ -11,19 +11,12 @@ import pytest
 
 from consilience.data import Rankings
 from consilience.models.plackett_luce.likelihood import log_likelihood, log_tied
-
-CLASSES = [str(k) for k in range(8)]
+from tests.models.plackett_luce.reports import random_cases, rankings
 
 # Compiled once for all tests with data of the same shapes.
 compiled = jax.jit(log_likelihood)
 compiled_tied = jax.jit(log_tied)
 gradients = jax.jit(jax.grad(lambda weight, other, data: log_likelihood(data, weight, other).sum(), (0, 1)))
-
-
-def rankings(cases, num_classes):
-    """Cases of annotators of blocks of class codes."""
-    named = [[[[CLASSES[k] for k in block] for block in report] for report in case] for case in cases]
-    return Rankings.from_nested(named, classes=CLASSES[:num_classes])
 
 
 def logs(data, weights):
@@ -58,17 +51,6 @@ def log_block(log_weight, log_rest):
     return compiled_tied(jnp.asarray(log_weight), jnp.zeros(len(log_weight), int), jnp.asarray([log_rest]))[0]
 
 
-def random_cases(seed, num_items=60, num_classes=6):
-    """Reports that cut a random order into blocks of one to four; some rank nothing, some everything."""
-    rng = np.random.default_rng(seed)
-
-    def report():
-        order = rng.permutation(num_classes)[: rng.integers(0, num_classes + 1)]
-        return [block.tolist() for block in np.split(order, np.cumsum(rng.integers(1, 4, 3))) if len(block)]
-
-    return [[report() for _ in range(rng.integers(1, 5))] for _ in range(num_items)]
-
-
 def random_weights(seed, num_items=60, num_classes=6, decades=2):
     return 10 ** np.random.default_rng(seed).uniform(-decades, decades, (num_items, num_classes))
 
@@ -76,7 +58,7 @@ def random_weights(seed, num_items=60, num_classes=6, decades=2):
 # ---- values ----
 
 
-def test_worked_values():
+def test_worked_likelihoods():
     three = [([[0, 1]], 3 / 20), ([[0, 1], [2]], 3 / 20), ([[2], [0]], 1 / 2 * 1 / 3), ([[0, 1, 2]], 1), ([], 1)]
     four = [
         ([[0, 1, 2]], 7 / 90),
@@ -223,7 +205,7 @@ def test_other_is_not_read_where_every_class_is_named():
 
 
 @pytest.mark.parametrize("x64", [False, True])
-def test_gradients_are_those_of_finite_differences(x64):
+def test_gradients_of_the_likelihood_are_finite_differences(x64):
     with jax.enable_x64(True):
         data = rankings(random_cases(0), 6)
         point = np.concatenate([np.asarray(values) for values in logs(data, random_weights(8))])
