@@ -30,12 +30,13 @@ from benchmarks.views_scores import (
     calibration,
     fitted,
     held_out,
-    one_view,
+    mutual_information,
     ours,
+    reliability_of_pairs,
     single_views,
+    view_of_truth,
 )
 from consilience.data import Constraints
-from consilience.evaluation.views import reliability_of_pairs, view_of_truth
 from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.simulation import PROTOCOLS, Experts, simulate_experts
 
@@ -339,7 +340,7 @@ def _raced(race: _Race, races: list[_Race], known: Known, experts: Experts) -> d
     return {
         "program": race.name, "starts": len(bound), "best bound": float(bound.max()),
         "median": float(np.median(bound)),
-        **{f"NMI {view + 1}": one_view(race.label[one], known.label[view], "nmi") for view, one in enumerate(own)},
+        **{f"NMI {view + 1}": mutual_information(race.label[one], known.label[view]) for view, one in enumerate(own)},
         "CPU s": race.seconds, "CPU s a start": a_start,
         "expected s to theirs": expected(races[0].bound.max()),
         "expected s to the best": expected(max(other.bound.max() for other in races) - 1),

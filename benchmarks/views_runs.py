@@ -5,7 +5,6 @@ Each returns rows for a table.
 
 from __future__ import annotations
 
-import functools
 import resource
 import sys
 import time
@@ -15,12 +14,11 @@ from typing import Any
 import jax
 import numpy as np
 import numpyro.distributions as dist
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
 from benchmarks.views_data import load
 from benchmarks.views_scores import fitted
 from consilience.data import Constraints
-from consilience.evaluation import views
 from consilience.evaluation.partitions import contingency, score
 from consilience.models.expert_views import MODEL, PAPER_PRIORS, Priors, simulate
 from consilience.models.expert_views.cavi import CAVI, WARM_UP_STEPS
@@ -148,17 +146,17 @@ def _priors(sensitivity: Any, specificity: Any) -> Priors:
 
 def _covered(intervals: _Intervals, truth: np.ndarray) -> dict[str, float]:
     mean, interval_at = intervals
-    held = {
-        f"{level:.0%} hold": float(views.interval_coverage(*interval_at(level), truth).covered.mean())
-        for level in (0.9, 0.95)
-    }
+    held = {}
+    for level in (0.9, 0.95):
+        low, high = interval_at(level)
+        held[f"{level:.0%} hold"] = float(((low <= truth) & (truth <= high)).mean())
     low, high = interval_at(0.9)
     return {**held, "90% width": float((high - low).mean()), "bias": float((mean - truth).mean())}
 
 
 def _factor_intervals(fit: Any) -> _Intervals:
-    parameters = _beta_parameters(fit)
-    return parameters[:, 0] / parameters.sum(axis=1), functools.partial(views.beta_interval, parameters)
+    factors = stats.beta(*_beta_parameters(fit).T)
+    return factors.mean(), factors.interval
 
 
 def _drawn_intervals(fit: Any) -> _Intervals:
