@@ -136,15 +136,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     packages = "krippendorff, nltk and statsmodels"
     parser.add_argument("--peers", metavar="PYTHON", required=True, help=f"interpreter that has {packages}")
     parser.add_argument("--peers-irr", metavar="PYTHON", help="interpreter that has irrCAC; left out by default")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    peers, command = [(arguments.peers, _PEERS)], "python -m benchmarks agreement_oracles --peers PYTHON"
+    peers = [(arguments.peers, _PEERS)]
     if arguments.peers_irr is not None:
-        peers, command = [*peers, (arguments.peers_irr, _PEERS_IRR)], f"{command} --peers-irr PYTHON"
-    record = Recording("agreement-oracles", "Coefficients of agreement, ours and others'", command, arguments.output)
+        peers.append((arguments.peers_irr, _PEERS_IRR))
+    title = "Coefficients of agreement, ours and others'"
+    record = Recording("agreement-oracles", title, arguments.command, arguments.output)
     _compare(record, peers)
     _odd(record, peers)
     if arguments.peers_irr is not None:

@@ -88,16 +88,13 @@ print(json.dumps(found))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--peer", help="a Python interpreter that has crowd-kit; without it our models stand alone")
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with crowd-kit; without it ours stand alone")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="NAME", help="of public data")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/annotators by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    record = Recording(
-        "annotators", "Crowd models on public data", "python -m benchmarks annotators --peer PYTHON", arguments.output
-    )
+    record = Recording("annotators", "Crowd models on public data", arguments.command, arguments.output)
     chosen = [one for one in RUNS if one.member in models.names()]
     record.say(
         "Accuracy against the gold labels, ties of majority vote in expectation. Brier: mean squared distance of the "

@@ -92,15 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--java", metavar="COMMAND", nargs="+",
         help="the author's program for MPA, with the mentions (CSV) that it reads as its last word",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    peer = " --peer PYTHON" if arguments.peer else ""
-    large = " ".join(map(str, arguments.large))
-    command = f"python -m benchmarks annotators_speed{peer} --annotations {arguments.annotations} --large {large}"
-    record = Recording("annotators-speed", "Speed of crowd models", command, arguments.output)
+    record = Recording("annotators-speed", "Speed of crowd models", arguments.command, arguments.output)
     record.say(
         f"Simulated annotations: {_PER_ITEM} an item, {_NUM_ANNOTATORS:,} annotators with a confusion matrix each, "
         f"{len(_PREVALENCE)} labels, ids as text, in random order. Each row is one fresh process. Other work may have "

@@ -7,7 +7,6 @@ arXiv:2307.02191 (2023); labels: Peterson and others, Human uncertainty makes cl
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,13 +26,12 @@ _LEAST_CERTAIN = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--draws", type=int, default=1000, help="draws of the truth; the paper takes 1000")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/cifar10h by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     images = cs.load("cifar10h")
-    record = Recording("cifar10h", "Certainty of CIFAR-10H", "python -m benchmarks cifar10h", arguments.output)
+    record = Recording("cifar10h", "Certainty of CIFAR-10H", arguments.command, arguments.output)
     record.say(
         f"Data: {images.num_items:,} images, {images.num_labels} labels, {images.weight.sum():,.0f} annotations "
         f"({images.weight.sum() / images.num_items:.1f} an image). Dirichlet plausibilities, M = {arguments.draws} "

@@ -142,7 +142,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="scores of systems, one text file each with a row a case and a column a condition, such as the files "
         "dermatology_predictions0.txt to 3.txt of the authors' repository",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -154,7 +153,7 @@ def run(arguments: argparse.Namespace) -> None:
     record = Recording(
         f"dermatology-{arguments.model}" if alone else "dermatology",
         f"{TITLE}, {arguments.model}" if alone else TITLE,
-        f"python -m benchmarks dermatology{f' --model {arguments.model}' if alone else ''}",
+        arguments.command,
         arguments.output,
     )
     record.say(

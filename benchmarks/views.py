@@ -73,12 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--authors", type=Path, metavar="CHECKOUT", help="of the authors' program")
     parser.add_argument("--python2", metavar="INTERPRETER", help="a Python 2 that can run it")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/views by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    record = Recording("views", "Several views from uncertain experts", _command(arguments), arguments.output)
+    record = Recording("views", "Several views from uncertain experts", arguments.command, arguments.output)
     record.say(
         "NMI and AMI of each true view with the view that most of its experts are thought to have; adjusted Rand index "
         "of the grouping of experts; mean (standard deviation) over seeds. Three kinds of labels: of judged items, "
@@ -120,18 +119,6 @@ def run(arguments: argparse.Namespace) -> None:
         record.write()
     _authors(record, arguments)
     record.write()
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    words = ["python -m benchmarks views"]
-    words += [f"--seeds {arguments.seeds}"] if arguments.seeds != 10 else []
-    words += [f"--data {' '.join(arguments.data)}"] if arguments.data != ["three-clusters"] else []
-    words += [f"--protocols {' '.join(arguments.protocols)}"] if set(arguments.protocols) != set(PROTOCOLS) else []
-    words += [f"--methods {' '.join(arguments.methods)}"] if set(arguments.methods) != set(baselines.METHODS) else []
-    words += [f"--{name}" for name in ("restarts", "coverage") if getattr(arguments, name)]
-    words += [" ".join(["--sweeps", *arguments.sweeps])] if arguments.sweeps is not None else []
-    words += [" ".join(["--scale", *map(str, arguments.scale)])] if arguments.scale is not None else []
-    return " ".join([*words, "--authors CHECKOUT --python2 INTERPRETER"] if arguments.authors else words)
 
 
 # Views, protocol by protocol ------------------------------------------------------------------------------------------

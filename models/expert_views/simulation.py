@@ -165,7 +165,7 @@ def simulate_experts(
         answers.append(random.rand(len(pair)) < share)
     chosen = np.concatenate(pairs)
     expert_code = np.repeat(np.arange(len(pairs)), num_together + num_apart)
-    data = _constraints(expert_code, first[chosen], second[chosen], np.concatenate(answers), feature, len(pairs))
+    data = constraints_of(expert_code, first[chosen], second[chosen], np.concatenate(answers), feature, len(pairs))
     return data, experts
 
 
@@ -201,10 +201,11 @@ def _chosen(
     ])  # fmt: skip
 
 
-def _constraints(
+def constraints_of(
     expert: np.ndarray, item_a: np.ndarray, item_b: np.ndarray, together: np.ndarray, feature: np.ndarray,
     num_experts: int,
 ) -> Constraints:  # fmt: skip
+    """Return answers and features as constraints, with numbers as ids."""
     num_items, num_features = feature.shape
     return Constraints(
         expert=np.asarray(expert, np.int32), item_a=np.asarray(item_a, np.int32), item_b=np.asarray(item_b, np.int32),
@@ -245,7 +246,7 @@ def draw_data(
         spread = feature.std(axis=0)
         feature = (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
         item_a, item_b = _random_pairs(random, sizes["num_items"], sizes["num_experts"], sizes["num_pairs"])
-        given = _constraints(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"])
+        given = constraints_of(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"])
         drawn = _from_the_prior(random, key_priors, resolved.replace(data=given))
         values = {**drawn, "feature": feature, "item_a": item_a, "item_b": item_b}
     values = {name: np.asarray(value) for name, value in values.items()}
@@ -256,7 +257,7 @@ def draw_data(
     together = cluster[view[expert], item_a] == cluster[view[expert], item_b]
     sensitivity, specificity = (accuracy[expert] for accuracy in _accuracies(values))
     answer = _generator(key_answers).random(len(expert)) < np.where(together, sensitivity, 1 - specificity)
-    return _constraints(expert, item_a, item_b, answer, values["feature"], len(view)), values
+    return constraints_of(expert, item_a, item_b, answer, values["feature"], len(view)), values
 
 
 def _generator(key: Key) -> np.random.Generator:

@@ -375,3 +375,19 @@ def test_report_of_views_takes_no_systems(fit, tmp_path):
     system = cs.Partition.from_codes(np.zeros(fit.data.num_items, int))
     with pytest.raises(UnsupportedRequest, match="score partitions by evaluate, view by view"):
         cs.report(fit, {"mine": system}, path=tmp_path / "other.html")
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (4, 3), (3,)])
+def test_weights_of_a_link_of_your_own_bear_no_names_of_features(shape):
+    """Three features and the offset are the rows of the linear link's weights; those of another link are what it is."""
+    one = sampled(made(num_features=3))
+    weight = np.random.default_rng(0).normal(size=(2, 10, 2, *shape))
+    priors = Priors(logits=lambda weight, inputs: inputs[:, :3] * weight.sum())
+    fit = fitted(one.data, Draws({**one.posterior.chains, "weight": weight}), 3, 2, "gibbs", priors)
+    posterior = fit.to_arviz().posterior
+    linear = shape == (4, 3)
+    own = ("view", "feature", "of_cluster") if linear else tuple(f"weight_dim_{axis}" for axis in range(1 + len(shape)))
+    assert posterior["weight"].dims == ("chain", "draw", *own)
+    assert ("feature" in posterior.coords) is linear
+    assert posterior["sensitivity"].dims == ("chain", "draw", "expert")
+    assert len(fit.summary()) > 0
