@@ -19,6 +19,7 @@ import numpy as np
 import consilience as cs
 from benchmarks.recording import Recording
 from consilience.data import Annotations
+from consilience.data.codes import repeated
 from consilience.evaluation.agreement.coefficients import Coefficient, coefficients
 from consilience.evaluation.agreement.counts import LabelCounts
 
@@ -277,8 +278,7 @@ def _sparse_table(seed: int) -> Annotations:
 
 def _crowd(name: str) -> Annotations:
     crowd = cs.load(name)
-    pair = np.asarray(crowd.item, np.int64) * crowd.num_annotators + crowd.annotator
-    first = np.sort(np.unique(pair, return_index=True)[1])
+    first = ~repeated(crowd.item, crowd.annotator)
     return Annotations.from_codes(
         crowd.item[first], crowd.annotator[first], crowd.label[first], num_items=crowd.num_items,
         num_annotators=crowd.num_annotators, num_labels=crowd.num_labels,

@@ -275,13 +275,14 @@ def _measure_race(member: str, method: str, folder: Path) -> dict[str, Any]:
     wall, warm = timed(fit)
     made["labels"][["item", "label"]].to_csv(folder / "ours.csv", index=False)
     if not (folder / "annotations.csv").exists():
-        _write_csv(data, folder / "annotations.csv")
+        write_csv(data, folder / "annotations.csv")
     return {
         "cold, CPU s": cold, "warm, CPU s": warm, "warm, wall s": wall, "steps": len(made["fit"].elbo),
     }  # fmt: skip
 
 
-def _write_csv(data: Any, path: Path) -> None:
+def write_csv(data: Any, path: Path) -> None:
+    """Write annotations as crowd-kit reads them."""
     import pandas
 
     columns = {"task": data.items[data.item], "worker": data.annotators[data.annotator]}

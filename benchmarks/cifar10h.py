@@ -15,7 +15,7 @@ import consilience as cs
 from benchmarks.exact import exact_accuracy
 from benchmarks.recording import Recording
 from consilience.data import Annotations, Predictions
-from consilience.drawing import STYLE
+from consilience.drawing import BLUE, VERMILLION, styled
 
 RELIABILITIES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 ALPHAS = (0.01, 0.1, 1.0)
@@ -128,29 +128,28 @@ def _original(record: Recording, images: Annotations, fit: Any) -> None:
     )  # fmt: skip
 
 
+@styled
 def _figure_3(images: Annotations, certainty: np.ndarray, accuracy: np.ndarray, order: np.ndarray) -> Any:
     """Draw the sorted certainties with the accuracy of the original labels, and the votes of two images."""
-    import matplotlib
     from matplotlib.figure import Figure
 
     least = order[:_LEAST_CERTAIN]
     wrong = int(np.argmin(np.where(certainty >= 0.99, accuracy, np.inf)))
-    with matplotlib.rc_context(dict(STYLE)):
-        figure = Figure(figsize=(13, 3.6), layout="constrained")
-        curve, *histograms = figure.subplots(1, 3, width_ratios=[2, 1, 1])
-        place = np.arange(1, len(least) + 1)
-        curve.plot(place, certainty[least], color="#0072B2", linewidth=2.5, label="certainty")
-        curve.scatter(
-            place, accuracy[least], s=5, color="#D55E00", linewidth=0, rasterized=True, zorder=3,
-            label="UA accuracy of the original label",
-        )  # fmt: skip
-        curve.set(title="The least certain images", xlabel="images, least certain first", ylim=(-0.02, 1.02))
-        curve.legend(loc="center right")
-        curve.grid(axis="y")
-        for ax, image in zip(histograms, (int(order[0]), wrong), strict=True):
-            _votes(ax, images, image)
-            original = images.labels[images.gold[image]]
-            ax.set(title=f"Image {images.items[image]}: certainty {certainty[image]:.2f}, original label {original}")
+    figure = Figure(figsize=(13, 3.6), layout="constrained")
+    curve, *histograms = figure.subplots(1, 3, width_ratios=[2, 1, 1])
+    place = np.arange(1, len(least) + 1)
+    curve.plot(place, certainty[least], color=BLUE, linewidth=2.5, label="certainty")
+    curve.scatter(
+        place, accuracy[least], s=5, color=VERMILLION, linewidth=0, rasterized=True, zorder=3,
+        label="UA accuracy of the original label",
+    )  # fmt: skip
+    curve.set(title="The least certain images", xlabel="images, least certain first", ylim=(-0.02, 1.02))
+    curve.legend(loc="center right")
+    curve.grid(axis="y")
+    for ax, image in zip(histograms, (int(order[0]), wrong), strict=True):
+        _votes(ax, images, image)
+        original = images.labels[images.gold[image]]
+        ax.set(title=f"Image {images.items[image]}: certainty {certainty[image]:.2f}, original label {original}")
     return figure
 
 
@@ -158,7 +157,7 @@ def _votes(ax: Any, images: Annotations, image: int) -> None:
     """Draw how often an image got each label."""
     own = np.asarray(images.item) == image
     votes = np.bincount(np.asarray(images.label)[own], np.asarray(images.weight)[own], images.num_labels)
-    ax.barh(np.arange(images.num_labels), votes, color="#0072B2")
+    ax.barh(np.arange(images.num_labels), votes, color=BLUE)
     ax.set_yticks(np.arange(images.num_labels), images.labels)
     ax.set(xlabel="annotations")
     ax.invert_yaxis()

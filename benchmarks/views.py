@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from benchmarks import clustering_baselines as baselines
-from benchmarks.recording import Recording
+from benchmarks.recording import Recording, grouped
 from benchmarks.views_authors import RECORDED, run_authors, scored
 from benchmarks.views_data import DATA, PACKAGED, Known, load
 from benchmarks.views_runs import coverage, restarts, scale
@@ -194,11 +194,8 @@ def _reliability(protocol: str, found: list[tuple[np.ndarray, np.ndarray]]) -> l
 def _means(rows: list[dict[str, Any]], by: list[str]) -> list[dict[str, Any]]:
     """Return mean (standard deviation) of all columns but the seed, by the values of some; a dash for nothing."""
     columns = list(dict.fromkeys(column for row in rows for column in row if column not in (*by, "seed")))
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[column] for column in by), []).append(row)
     table = []
-    for key, own in groups.items():
+    for key, own in grouped(rows, by).items():
         cells = {column: _cell([row[column] for row in own if column in row]) for column in columns}
         table.append(dict(zip(by, key, strict=True)) | cells)
     return table

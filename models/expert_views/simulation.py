@@ -28,6 +28,7 @@ from consilience.arrays import Float, Int, Key
 from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
+from consilience.models.expert_views.canonical import view_weights
 from consilience.models.expert_views.priors import link_of, weight_prior
 from consilience.models.expert_views.settings import EXPERTS
 from consilience.models.sites import Resolved
@@ -110,7 +111,8 @@ def k_views(
 
 
 def _standardised(feature: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
-    return (feature - feature.mean(axis=0)) / feature.std(axis=0)
+    spread = feature.std(axis=0)
+    return (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
 
 
 # Experts of known accuracy --------------------------------------------------------------------------------------------
@@ -242,9 +244,7 @@ def draw_data(
     key_values, key_priors, key_answers = jax.random.split(key, 3)
     if values is None:
         random = _generator(key_values)
-        feature = random.standard_normal((sizes["num_items"], sizes["num_features"]))
-        spread = feature.std(axis=0)
-        feature = (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
+        feature = _standardised(random.standard_normal((sizes["num_items"], sizes["num_features"])))
         item_a, item_b = _random_pairs(random, sizes["num_items"], sizes["num_experts"], sizes["num_pairs"])
         given = constraints_of(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"])
         drawn = _from_the_prior(random, key_priors, resolved.replace(data=given))
@@ -268,8 +268,7 @@ def _from_the_prior(random: np.random.Generator, key: Key, resolved: Resolved) -
     """Draw the sites of the model; the data say how many experts there are, and have the features."""
     data, given, kind, views = resolved.data, resolved.given, resolved.settings.experts, resolved.size("view")
     stick = random.beta(1.0, given.concentration, views - 1)
-    share = np.append(stick, 1.0) * np.cumprod(np.append(1.0, 1 - stick))
-    view = random.choice(views, data.num_experts, p=share)
+    view = random.choice(views, data.num_experts, p=view_weights(stick))
     key_weight, *keys = jax.random.split(key, 3)
     shape = (views, data.num_experts) if kind == "per-view" else (data.num_experts,)
     of_experts = {}
