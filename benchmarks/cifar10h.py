@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import consilience as cs
-from benchmarks.exact import exact_accuracy
 from benchmarks.recording import Recording
 from consilience.data import Annotations, Predictions
 from consilience.drawing import BLUE, VERMILLION, styled
@@ -85,14 +84,14 @@ def _reliabilities(record: Recording, images: Annotations) -> None:
         "α = 0.1, by quadrature; accuracy is the UA accuracy of the original CIFAR-10 label as a prediction, the "
         "probability that it is the most plausible label."
     )
-    rows, ranked = [], original_labels(images).ranked
+    rows, original = [], original_labels(images)
     for reliability in RELIABILITIES:
         fit = cs.fit("dirichlet", images, reliability=reliability, alpha=0.1)
         exact = cs.certainty(fit, exact=True)
         rows.append({
             "reliability": reliability, "certainty": exact.value, "images below 0.99": int((exact.items < 0.99).sum()),
             "images below 0.9": int((exact.items < 0.9).sum()),
-            "accuracy of the original label": float(exact_accuracy(fit.truth, ranked).mean()),
+            "accuracy of the original label": cs.evaluate(fit, original, exact=True).value,
         })  # fmt: skip
     record.table("reliability", rows, digits=4)
 
@@ -100,8 +99,9 @@ def _reliabilities(record: Recording, images: Annotations) -> None:
 def _original(record: Recording, images: Annotations, fit: Any) -> None:
     record.section("Original labels (Figure 3; γ = 1, α = 0.1)")
     certainty = cs.certainty(fit, exact=True).items
-    score = cs.evaluate(fit, original_labels(images), exact=False)
-    accuracy = exact_accuracy(fit.truth, original_labels(images).ranked)
+    original = original_labels(images)
+    score = cs.evaluate(fit, original, exact=False)
+    accuracy = cs.evaluate(fit, original, exact=True).items
     order = np.argsort(certainty, kind="stable")
     groups = {
         "all": order,
