@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shlex
 import sys
+from pathlib import Path
 
 from consilience.errors import ConsilienceError
 
@@ -27,6 +29,29 @@ BENCHMARKS = {
 }
 
 
+# What stands for a place on the user's machine, beside paths.
+_PLACES = ("PYTHON", "INTERPRETER", "COMMAND")
+
+
+def command_of(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str:
+    """Return how to run a benchmark again: with all options that are not the default, but for where the results go.
+
+    Where files and interpreters lie is nobody's business: in the place of each is what it is.
+    """
+    words = [parser.prog]
+    for action in parser._actions:
+        value = getattr(arguments, action.dest, action.default)
+        if value == action.default or action.dest == "output":
+            continue
+        if isinstance(value, bool):
+            words.append(action.option_strings[0 if value else -1])
+            continue
+        place = action.type is Path or action.metavar in _PLACES
+        values = [action.metavar] if place else value if isinstance(value, list) else [value]
+        words += [action.option_strings[0], *(shlex.quote(str(one)) for one in values)]
+    return " ".join(words)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark that the command line names; returns the exit status."""
     listed = "\n".join(f"  {name:16} {line}" for name, line in BENCHMARKS.items())
@@ -42,8 +67,11 @@ def main(arguments: list[str] | None = None) -> int:
     benchmark = importlib.import_module(f"benchmarks.{chosen.name}")
     own = argparse.ArgumentParser(prog=f"python -m benchmarks {chosen.name}", description=BENCHMARKS[chosen.name])
     benchmark.add_arguments(own)
+    own.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
+    settings = own.parse_args(chosen.options)
+    settings.command = command_of(own, settings)
     try:
-        benchmark.run(own.parse_args(chosen.options))
+        benchmark.run(settings)
     except ConsilienceError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -19,6 +19,7 @@ import numpy as np
 import consilience as cs
 from benchmarks.recording import Recording
 from consilience.data import Annotations
+from consilience.data.codes import repeated
 from consilience.evaluation.agreement.coefficients import Coefficient, coefficients
 from consilience.evaluation.agreement.counts import LabelCounts
 
@@ -136,15 +137,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     packages = "krippendorff, nltk and statsmodels"
     parser.add_argument("--peers", metavar="PYTHON", required=True, help=f"interpreter that has {packages}")
     parser.add_argument("--peers-irr", metavar="PYTHON", help="interpreter that has irrCAC; left out by default")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    peers, command = [(arguments.peers, _PEERS)], "python -m benchmarks agreement_oracles --peers PYTHON"
+    peers = [(arguments.peers, _PEERS)]
     if arguments.peers_irr is not None:
-        peers, command = [*peers, (arguments.peers_irr, _PEERS_IRR)], f"{command} --peers-irr PYTHON"
-    record = Recording("agreement-oracles", "Coefficients of agreement, ours and others'", command, arguments.output)
+        peers.append((arguments.peers_irr, _PEERS_IRR))
+    title = "Coefficients of agreement, ours and others'"
+    record = Recording("agreement-oracles", title, arguments.command, arguments.output)
     _compare(record, peers)
     _odd(record, peers)
     if arguments.peers_irr is not None:
@@ -277,8 +278,7 @@ def _sparse_table(seed: int) -> Annotations:
 
 def _crowd(name: str) -> Annotations:
     crowd = cs.load(name)
-    pair = np.asarray(crowd.item, np.int64) * crowd.num_annotators + crowd.annotator
-    first = np.sort(np.unique(pair, return_index=True)[1])
+    first = ~repeated(crowd.item, crowd.annotator)
     return Annotations.from_codes(
         crowd.item[first], crowd.annotator[first], crowd.label[first], num_items=crowd.num_items,
         num_annotators=crowd.num_annotators, num_labels=crowd.num_labels,

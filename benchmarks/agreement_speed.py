@@ -43,17 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--peers", metavar="PYTHON", help="interpreter with krippendorff and NumPy; none by default")
     parser.add_argument("--repeats", type=int, default=3, help="processes of each kind; the median counts (3)")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     if arguments.peers:
         _check_peers(arguments.peers)
-    peers = " --peers PYTHON" if arguments.peers else ""
-    numbers = " ".join(map(str, arguments.annotations))
-    command = f"python -m benchmarks agreement_speed --annotations {numbers}{peers} --repeats {arguments.repeats}"
-    record = Recording("agreement-speed", "Speed of agreement", command, arguments.output)
+    record = Recording("agreement-speed", "Speed of agreement", arguments.command, arguments.output)
     record.say(
         f"Simulated columns in memory, item as int32 and label as int8: {_PER_ITEM} annotations an item, "
         f"{_NUM_LABELS} labels, a class distribution of its own for each item (uniform over all of them), rows in "

@@ -11,9 +11,7 @@ mentions of twelve LitBank documents.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import tempfile
 import time
 import warnings
@@ -24,9 +22,12 @@ import jax
 import numpy as np
 
 import consilience as cs
-from benchmarks.recording import Recording
+from benchmarks.annotators_speed import write_csv
+from benchmarks.recording import Recording, panels
+from benchmarks.speed import last_line
 from consilience import models
 from consilience.data import Annotations, Mentions
+from consilience.drawing import GRID, colours_of, styled
 from consilience.models.truth.classes import ClassTruth, marginals
 
 SETS = ("snow2008-rte", "snow2008-temporal", "snow2008-wsd", "crowd-cf", "crowd-cf-amt", "crowd-ms", "crowd-sp",
@@ -88,16 +89,13 @@ print(json.dumps(found))
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--peer", help="a Python interpreter that has crowd-kit; without it our models stand alone")
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with crowd-kit; without it ours stand alone")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS, metavar="NAME", help="of public data")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/annotators by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    record = Recording(
-        "annotators", "Crowd models on public data", "python -m benchmarks annotators --peer PYTHON", arguments.output
-    )
+    record = Recording("annotators", "Crowd models on public data", arguments.command, arguments.output)
     chosen = [one for one in RUNS if one.member in models.names()]
     record.say(
         "Accuracy against the gold labels, ties of majority vote in expectation. Brier: mean squared distance of the "
@@ -230,16 +228,10 @@ def _timed(one: Run, data: Any) -> tuple[Any, float]:
 def _peers(python: str | None, data: Annotations, names: list[str]) -> dict[str, Any]:
     if python is None:
         return {}
-    import pandas
-
-    columns = {"task": data.items[data.item], "worker": data.annotators[data.annotator]}
-    columns["label"] = data.labels[data.label]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "annotations.csv"
-        pandas.DataFrame(columns).to_csv(path, index=False)
-        command = [python, "-W", "ignore", "-c", _PEER, str(path), *names]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+        write_csv(data, path)
+        return last_line([python, "-W", "ignore", "-c", _PEER, str(path), *names])
 
 
 def _curves(reliability: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> list[dict[str, Any]]:
@@ -260,24 +252,18 @@ def _bins(certainty: np.ndarray) -> np.ndarray:
     return np.clip(np.searchsorted(_BINS, certainty, side="right") - 1, 0, len(_BINS) - 2)
 
 
+@styled
 def _figure(reliability: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> Any:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    from consilience.drawing import GRID, STYLE, colours_of
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.2, 4.4), layout="constrained")
-        ax = figure.subplots()
-        ax.plot([0, 1], [0, 1], color=GRID, linewidth=1)
-        rows = _curves(reliability)
-        for model, colour in zip(reliability, colours_of(len(reliability)), strict=True):
-            own = [row for row in rows if row["model"] == model and row["items"] >= 20]
-            x, y = ([row[name] for row in own] for name in ("mean probability", "right"))
-            ax.plot(x, y, "o-", color=colour, markersize=4, label=model)
-        ax.set(xlabel="probability of the most probable label", ylabel="share that is right", aspect="equal")
-        ax.set(title="All sets together, bins with 20 items or more", xlim=(0, 1.01), ylim=(0, 1.01))
-        ax.legend(loc="upper left")
+    figure, ((ax,),) = panels(1, width=5.2, height=4.4)
+    ax.plot([0, 1], [0, 1], color=GRID, linewidth=1)
+    rows = _curves(reliability)
+    for model, colour in zip(reliability, colours_of(len(reliability)), strict=True):
+        own = [row for row in rows if row["model"] == model and row["items"] >= 20]
+        x, y = ([row[name] for row in own] for name in ("mean probability", "right"))
+        ax.plot(x, y, "o-", color=colour, markersize=4, label=model)
+    ax.set(xlabel="probability of the most probable label", ylabel="share that is right", aspect="equal")
+    ax.set(title="All sets together, bins with 20 items or more", xlim=(0, 1.01), ylim=(0, 1.01))
+    ax.legend(loc="upper left")
     return figure
 
 

@@ -92,15 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--java", metavar="COMMAND", nargs="+",
         help="the author's program for MPA, with the mentions (CSV) that it reads as its last word",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    peer = " --peer PYTHON" if arguments.peer else ""
-    large = " ".join(map(str, arguments.large))
-    command = f"python -m benchmarks annotators_speed{peer} --annotations {arguments.annotations} --large {large}"
-    record = Recording("annotators-speed", "Speed of crowd models", command, arguments.output)
+    record = Recording("annotators-speed", "Speed of crowd models", arguments.command, arguments.output)
     record.say(
         f"Simulated annotations: {_PER_ITEM} an item, {_NUM_ANNOTATORS:,} annotators with a confusion matrix each, "
         f"{len(_PREVALENCE)} labels, ids as text, in random order. Each row is one fresh process. Other work may have "
@@ -279,13 +275,14 @@ def _measure_race(member: str, method: str, folder: Path) -> dict[str, Any]:
     wall, warm = timed(fit)
     made["labels"][["item", "label"]].to_csv(folder / "ours.csv", index=False)
     if not (folder / "annotations.csv").exists():
-        _write_csv(data, folder / "annotations.csv")
+        write_csv(data, folder / "annotations.csv")
     return {
         "cold, CPU s": cold, "warm, CPU s": warm, "warm, wall s": wall, "steps": len(made["fit"].elbo),
     }  # fmt: skip
 
 
-def _write_csv(data: Any, path: Path) -> None:
+def write_csv(data: Any, path: Path) -> None:
+    """Write annotations as crowd-kit reads them."""
     import pandas
 
     columns = {"task": data.items[data.item], "worker": data.annotators[data.annotator]}

@@ -7,16 +7,14 @@ arXiv:2307.02191 (2023); labels: Peterson and others, Human uncertainty makes cl
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import consilience as cs
-from benchmarks.exact import exact_accuracy
 from benchmarks.recording import Recording
 from consilience.data import Annotations, Predictions
-from consilience.drawing import STYLE
+from consilience.drawing import BLUE, VERMILLION, styled
 
 RELIABILITIES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 ALPHAS = (0.01, 0.1, 1.0)
@@ -27,13 +25,12 @@ _LEAST_CERTAIN = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--draws", type=int, default=1000, help="draws of the truth; the paper takes 1000")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/cifar10h by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     images = cs.load("cifar10h")
-    record = Recording("cifar10h", "Certainty of CIFAR-10H", "python -m benchmarks cifar10h", arguments.output)
+    record = Recording("cifar10h", "Certainty of CIFAR-10H", arguments.command, arguments.output)
     record.say(
         f"Data: {images.num_items:,} images, {images.num_labels} labels, {images.weight.sum():,.0f} annotations "
         f"({images.weight.sum() / images.num_items:.1f} an image). Dirichlet plausibilities, M = {arguments.draws} "
@@ -87,14 +84,14 @@ def _reliabilities(record: Recording, images: Annotations) -> None:
         "α = 0.1, by quadrature; accuracy is the UA accuracy of the original CIFAR-10 label as a prediction, the "
         "probability that it is the most plausible label."
     )
-    rows, ranked = [], original_labels(images).ranked
+    rows, original = [], original_labels(images)
     for reliability in RELIABILITIES:
         fit = cs.fit("dirichlet", images, reliability=reliability, alpha=0.1)
         exact = cs.certainty(fit, exact=True)
         rows.append({
             "reliability": reliability, "certainty": exact.value, "images below 0.99": int((exact.items < 0.99).sum()),
             "images below 0.9": int((exact.items < 0.9).sum()),
-            "accuracy of the original label": float(exact_accuracy(fit.truth, ranked).mean()),
+            "accuracy of the original label": cs.evaluate(fit, original, exact=True).value,
         })  # fmt: skip
     record.table("reliability", rows, digits=4)
 
@@ -102,8 +99,9 @@ def _reliabilities(record: Recording, images: Annotations) -> None:
 def _original(record: Recording, images: Annotations, fit: Any) -> None:
     record.section("Original labels (Figure 3; γ = 1, α = 0.1)")
     certainty = cs.certainty(fit, exact=True).items
-    score = cs.evaluate(fit, original_labels(images), exact=False)
-    accuracy = exact_accuracy(fit.truth, original_labels(images).ranked)
+    original = original_labels(images)
+    score = cs.evaluate(fit, original, exact=False)
+    accuracy = cs.evaluate(fit, original, exact=True).items
     order = np.argsort(certainty, kind="stable")
     groups = {
         "all": order,
@@ -130,29 +128,28 @@ def _original(record: Recording, images: Annotations, fit: Any) -> None:
     )  # fmt: skip
 
 
+@styled
 def _figure_3(images: Annotations, certainty: np.ndarray, accuracy: np.ndarray, order: np.ndarray) -> Any:
     """Draw the sorted certainties with the accuracy of the original labels, and the votes of two images."""
-    import matplotlib
     from matplotlib.figure import Figure
 
     least = order[:_LEAST_CERTAIN]
     wrong = int(np.argmin(np.where(certainty >= 0.99, accuracy, np.inf)))
-    with matplotlib.rc_context(dict(STYLE)):
-        figure = Figure(figsize=(13, 3.6), layout="constrained")
-        curve, *histograms = figure.subplots(1, 3, width_ratios=[2, 1, 1])
-        place = np.arange(1, len(least) + 1)
-        curve.plot(place, certainty[least], color="#0072B2", linewidth=2.5, label="certainty")
-        curve.scatter(
-            place, accuracy[least], s=5, color="#D55E00", linewidth=0, rasterized=True, zorder=3,
-            label="UA accuracy of the original label",
-        )  # fmt: skip
-        curve.set(title="The least certain images", xlabel="images, least certain first", ylim=(-0.02, 1.02))
-        curve.legend(loc="center right")
-        curve.grid(axis="y")
-        for ax, image in zip(histograms, (int(order[0]), wrong), strict=True):
-            _votes(ax, images, image)
-            original = images.labels[images.gold[image]]
-            ax.set(title=f"Image {images.items[image]}: certainty {certainty[image]:.2f}, original label {original}")
+    figure = Figure(figsize=(13, 3.6), layout="constrained")
+    curve, *histograms = figure.subplots(1, 3, width_ratios=[2, 1, 1])
+    place = np.arange(1, len(least) + 1)
+    curve.plot(place, certainty[least], color=BLUE, linewidth=2.5, label="certainty")
+    curve.scatter(
+        place, accuracy[least], s=5, color=VERMILLION, linewidth=0, rasterized=True, zorder=3,
+        label="UA accuracy of the original label",
+    )  # fmt: skip
+    curve.set(title="The least certain images", xlabel="images, least certain first", ylim=(-0.02, 1.02))
+    curve.legend(loc="center right")
+    curve.grid(axis="y")
+    for ax, image in zip(histograms, (int(order[0]), wrong), strict=True):
+        _votes(ax, images, image)
+        original = images.labels[images.gold[image]]
+        ax.set(title=f"Image {images.items[image]}: certainty {certainty[image]:.2f}, original label {original}")
     return figure
 
 
@@ -160,7 +157,7 @@ def _votes(ax: Any, images: Annotations, image: int) -> None:
     """Draw how often an image got each label."""
     own = np.asarray(images.item) == image
     votes = np.bincount(np.asarray(images.label)[own], np.asarray(images.weight)[own], images.num_labels)
-    ax.barh(np.arange(images.num_labels), votes, color="#0072B2")
+    ax.barh(np.arange(images.num_labels), votes, color=BLUE)
     ax.set_yticks(np.arange(images.num_labels), images.labels)
     ax.set(xlabel="annotations")
     ax.invert_yaxis()

@@ -76,14 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", type=int, default=3, help="processes of ours and of scorch; medians count (3)")
     parser.add_argument("--draws", type=int, default=1000, help="chains to score at once; 0 for none of it (1000)")
     parser.add_argument("--check", type=int, default=0, metavar="N", help="random files of each kind (0)")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     _check_peers(arguments)
     key = read_key(arguments.key)
-    record = Recording("coreference", "Scoring of coreference", _command(arguments), arguments.output)
+    record = Recording("coreference", "Scoring of coreference", arguments.command, arguments.output)
     responses = {"system": perturbed(key, arguments.seed), "majority vote": _silver(key, arguments.seed)}
     record.say(
         f"Key: {arguments.key}, {key.num_documents:,} documents, {key.num_mentions:,} mentions, {key.num_entities:,} "
@@ -107,16 +106,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.perl and arguments.check:
         _check(record, arguments.perl, arguments.check, arguments.seed)
     record.write()
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    words = ["python -m benchmarks coreference"]
-    words += ["--perl FOLDER"] if arguments.perl else []
-    words += ["--peer PYTHON"] if arguments.peer else []
-    words += [f"--key {arguments.key}"] if arguments.key != "litbank" else []
-    words += [f"--check {arguments.check}"] if arguments.check else []
-    words += [f"--draws {arguments.draws}"] if arguments.draws != 1000 else []
-    return " ".join(words)
 
 
 def _check_peers(arguments: argparse.Namespace) -> None:

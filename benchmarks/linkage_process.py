@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.linkage_data import entities
 from benchmarks.speed import last_line, peak_memory_mb, timed
 
 _SHORT = {"P": "precision", "R": "recall", "F1": "f1"}
@@ -60,8 +61,7 @@ def _measure(path: str, likelihood: str) -> dict[str, Any]:
     row["peak, MB"] = peak_memory_mb()
     row["draws, s"], _ = timed(lambda: made.update(count=cs.num_entities(made["fit"])))
     row["peak with draws, MB"] = peak_memory_mb()
-    entity = pandas.read_csv(path, dtype=str, usecols=["entity"])["entity"]
-    return row | _quality(made, pandas.factorize(entity)[0])
+    return row | _quality(made, entities(Path(path)))
 
 
 def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:

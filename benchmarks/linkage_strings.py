@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.linkage_data import THRESHOLDS, entities, run_splink, write_simulated
 from benchmarks.recording import Recording
 from benchmarks.speed import last_line, peak_memory_mb, timed
 
@@ -31,10 +32,7 @@ SIMULATED = {
 _MILLION = 1_000_000
 _NAMES = ("field_1", "field_2")
 
-_THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 _OF_SPLINK = 0.95  # at which its tutorials make clusters
-
-_PEERS = Path(__file__).with_name("linkage_peers.py")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,20 +42,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--simulated", type=int, nargs="*", default=[10_000, 100_000], metavar="N", help="records (10000 100000)"
     )
     parser.add_argument("--large", action="store_true", help="a million records as well")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    sizes = " ".join(map(str, arguments.simulated))
-    options = [*["--splink PYTHON"] * bool(arguments.splink), f"--simulated {sizes}", *["--large"] * arguments.large]
-    command = " ".join(["python -m benchmarks linkage_strings", *options])
-    record = Recording("linkage-strings", "Linkage of records with misspelt names", command, arguments.output)
+    title = "Linkage of records with misspelt names"
+    record = Recording("linkage-strings", title, arguments.command, arguments.output)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for number in [*arguments.simulated, *[_MILLION] * arguments.large]:
             path = Path(folder) / f"{number}.csv"
-            write_simulated(path, number)
+            write_simulated(path, number, SIMULATED)
             for mode in ("typo", "string", "equality"):
                 command_line = [sys.executable, "-m", "benchmarks.linkage_strings", str(path), mode]
                 row = last_line(command_line, echo=True)
@@ -65,24 +60,6 @@ def run(arguments: argparse.Namespace) -> None:
             if arguments.splink:
                 rows.append({"records": number, "system": "splink, Jaro–Winkler", **_splink(arguments.splink, path)})
     _write(record, rows)
-
-
-def write_simulated(path: Path, number: int, seed: int = 0) -> None:
-    """Write simulated records as a CSV file.
-
-    Parameters
-    ----------
-    path : of the file.
-    number : of records.
-    seed : of the random numbers.
-    """
-    import pandas
-
-    from consilience.models.block_linkage import simulate
-
-    data, _ = simulate(seed, num_records=number, **SIMULATED)
-    columns = {"id": data.records, **{field: data.column(field) for field in data.fields}}
-    pandas.DataFrame({**columns, "entity": data.entities[data.entity]}).to_csv(path, index=False)
 
 
 # ---- the systems ----
@@ -114,7 +91,7 @@ def _measure(path: str, mode: str) -> dict[str, Any]:
     row |= {unit: sum(row[f"{stage}, {unit}"] for stage in stages) for unit in ("wall s", "CPU s")}
     row |= {"process, wall s": time.perf_counter() - began, "process, CPU s": time.process_time() - began_cpu}
     row["peak, MB"] = peak_memory_mb()
-    entity = _entities(Path(path))
+    entity = entities(Path(path))
     pairs = made["pairs"]
     posterior = made["fit"].posterior
     return row | {
@@ -128,23 +105,13 @@ def _measure(path: str, mode: str) -> dict[str, Any]:
 
 def _splink(python: str, path: Path) -> dict[str, Any]:
     """Run splink and score its clusters."""
-    clusters = path.with_suffix(".npz")
-    thresholds = list(map(str, _THRESHOLDS))
-    command = [python, "-I", str(_PEERS), "splink-names", str(len(_NAMES)), str(path), str(clusters), *thresholds]
-    row, entity = last_line(command, echo=True), _entities(path)
-    with np.load(clusters) as found:
-        by_threshold = {threshold: found[str(threshold)] for threshold in _THRESHOLDS}
-        pairs = found["first"].astype(int), found["second"].astype(int), found["probability"]
+    row, found = run_splink(python, path, "splink-names", str(len(_NAMES)))
+    entity, by_threshold = entities(path), {threshold: found[str(threshold)] for threshold in THRESHOLDS}
+    pairs = found["first"].astype(int), found["second"].astype(int), found["probability"]
     return row | {
         **_scores("own", by_threshold[_OF_SPLINK], entity), **_best(by_threshold, entity),
         "candidates": len(pairs[0]), "calibration": _calibration(pairs, entity),
     }  # fmt: skip
-
-
-def _entities(path: Path) -> np.ndarray:
-    import pandas
-
-    return pandas.factorize(pandas.read_csv(path, dtype=str, usecols=["entity"])["entity"])[0]
 
 
 # ---- what they found ----
@@ -156,7 +123,7 @@ def _by_threshold(pairs: Any, num_records: int) -> dict[float, np.ndarray]:
     from scipy.sparse.csgraph import connected_components
 
     clusters = {}
-    for threshold in _THRESHOLDS:
+    for threshold in THRESHOLDS:
         above = pairs.probability >= threshold
         index = pairs.first[above], pairs.second[above]
         graph = coo_array((np.ones(above.sum(), np.int8), index), shape=(num_records, num_records))
@@ -213,7 +180,7 @@ def _write(record: Recording, rows: list[dict[str, Any]]) -> None:
     record.say(
         "Precision, recall and F1 of pairs of records. 'Own': the most probable partition of `block-linkage`; clusters "
         f"at {_OF_SPLINK} of splink, as in its tutorials. 'Best': clusters of pairs above the best of the thresholds "
-        f"{', '.join(map(str, _THRESHOLDS))}, made alike for all, which only those know who know the entities."
+        f"{', '.join(map(str, THRESHOLDS))}, made alike for all, which only those know who know the entities."
     )
     names = [f"{letter}, {which}" for which in ("own", "best") for letter in ("P", "R", "F1")]
     keys = ("records", "system")

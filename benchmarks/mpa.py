@@ -214,13 +214,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--coverage", action=argparse.BooleanOptionalAction, default=True,
         help="whether scores over draws of the chains hold the true ones (yes; it takes most of the time)",
     )  # fmt: skip
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/mpa by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Simulate, fit, print and record."""
     key = read_key(arguments.key)
-    record = Recording("mpa", "The mention-pair model on simulated annotations", _command(arguments), arguments.output)
+    title = "The mention-pair model on simulated annotations"
+    record = Recording("mpa", title, arguments.command, arguments.output)
     chosen = [name for name in arguments.scenarios if arguments.profiles or not name.startswith("profiles")]
     record.say(_about_key(key, arguments))
     record.say(_about_profiles(arguments))
@@ -256,17 +256,6 @@ def run(arguments: argparse.Namespace) -> None:
     seconds = {name: _values(rows, "CPU s", method=name) for name in _methods(rows) if name != EXPECTED}
     record.table("seconds", [{name: float(values.mean()) for name, values in seconds.items()}], digits=1)
     record.write()
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    words = ["python -m benchmarks mpa"]
-    words += [f"--table {arguments.table}"] if arguments.table else []
-    words += [f"--key {arguments.key}"] if arguments.key != "litbank" else []
-    words += [f"--profiles {arguments.profiles}"] if arguments.profiles else []
-    words += [f"--seeds {arguments.seeds}"] if arguments.seeds != 10 else []
-    words += [f"--scenarios {' '.join(arguments.scenarios)}"] if arguments.scenarios != SCENARIOS else []
-    words += [] if arguments.coverage else ["--no-coverage"]
-    return " ".join(words)
 
 
 def _about_key(key: Chains, arguments: argparse.Namespace) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.recording import grouped
 from consilience.data import Mentions
 from consilience.data.conll import Chains
 from consilience.evaluation.chains import spans_of, value_of
@@ -138,13 +139,10 @@ def _squares(entity: np.ndarray) -> float:
 def coverage_means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a row for each scenario, fit, response and count of singletons: means over seeds."""
     names = ("scenario", "fit", "response", "singletons")
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in names), []).append(row)
     means = ("documents covered", "documents below", "documents above", "true", "UA", "true of documents",
              "UA of documents")  # fmt: skip
     table = []
-    for group, of_group in groups.items():
+    for group, of_group in grouped(rows, names).items():
         covered = sum(row["covered"] for row in of_group)
         table.append(
             dict(zip(names, group, strict=True))

@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--peer", type=Path, metavar="CHECKOUT", help="of the authors' repository; none by default")
     parser.add_argument("--peer-seconds", type=float, default=150, help="for each reliability of the peer (150)")
     parser.add_argument("--simulated", type=int, default=100_000, help="simulated cases; 0 leaves them out (100000)")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/… by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
             file=str(arguments.peer),
         )  # fmt: skip
         raise InputError(problem)
-    record = Recording("plackett-luce", "Speed of the Plackett-Luce sampler", _command(arguments), arguments.output)
+    record = Recording("plackett-luce", "Speed of the Plackett-Luce sampler", arguments.command, arguments.output)
     record.say(
         f"One chain of {_WARMUP} + {_DRAWS} sweeps, as in the paper, over the 1,947 released cases (9,602 differential "
         "diagnoses, 419 conditions); also four chains of 500 + 250. 'Cold' is the first call in a process, with "
@@ -62,12 +61,6 @@ def run(arguments: argparse.Namespace) -> None:
         )
         record.table("simulated", _in_own_process("simulated", [str(arguments.simulated)]), digits=1)
     record.write()
-
-
-def _command(arguments: argparse.Namespace) -> str:
-    """Return how to run it again; where the checkout lies is nobody's business."""
-    peer = " --peer CHECKOUT" if arguments.peer else ""
-    return f"python -m benchmarks plackett_luce{peer} --simulated {arguments.simulated}"
 
 
 def _in_own_process(what: str, words: list[str]) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ import dataclasses
 import warnings
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -346,13 +345,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--rounds", type=int, default=3000, help="random orders; the paper takes 3000")
     parser.add_argument("--seed", type=int, default=0, help="of the orders")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/spa by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    command = f"python -m benchmarks spa --rounds {arguments.rounds} --seed {arguments.seed}"
-    record = Recording("spa", "Sparse probability of agreement: weights compared", command, arguments.output)
+    title = "Sparse probability of agreement: weights compared"
+    record = Recording("spa", title, arguments.command, arguments.output)
     data = [read_set(name) for name in NAMES]
     _describe(record, data, arguments.rounds)
     growths = {}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from benchmarks.recording import panels
 from consilience.drawing import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION, colours_of, styled
 from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.weighting import SCHEMES, rho, weight_function
@@ -26,14 +27,6 @@ _FLAT = SCHEMES.index("flat")
 
 # A variance below this share of the largest is what rounding leaves where all orders end in the same annotations.
 _ROUNDING = 1e-12
-
-
-def _panels(columns: int, rows: int = 1, width: float = 3.9, height: float = 2.9) -> tuple[Any, Any]:
-    """Return a figure and its axes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def _viridis(number: int) -> np.ndarray:
@@ -60,7 +53,7 @@ def _weights(scheme: str, size: np.ndarray, num_labels: int = 2, shares: np.ndar
 @styled
 def figure_4() -> Any:
     """Draw Figure 4: the weights of four schemes; and how those of `inv_var` depend on the number of classes."""
-    figure, (axes,) = _panels(2)
+    figure, (axes,) = panels(2, width=3.9, height=2.9)
     size, numbers = np.arange(2.0, 11), range(2, 8)
     for scheme in ("annotations", "annotations_m1", "edge", "inv_var"):
         axes[0].plot(size, _weights(scheme, size), label=scheme, **_LINES[scheme])
@@ -122,7 +115,7 @@ def class_weights(number: int, seed: int) -> ClassWeights:
 @styled
 def figure_5(curves: ClassWeights, studied: ClassWeights) -> Any:
     """Draw Figure 5: weights of `inv_var_class`, and the area under them against the entropy and against ρ."""
-    figure, (axes,) = _panels(3)
+    figure, (axes,) = panels(3, width=3.9, height=2.9)
     colours = dict(zip(range(2, 11), _viridis(9), strict=True))
     size = np.arange(1.0, 11)
     for number, weights in zip(curves.num_classes, curves.weights, strict=True):
@@ -167,7 +160,7 @@ def _powers(axis: Any) -> None:
 
 def _sets(growths: Mapping[str, Any]) -> tuple[Any, list[tuple[Any, Any]]]:
     """Return a figure with a panel for each data set: the axes and what belongs there."""
-    figure, axes = _panels(3, -(-len(growths) // 3))
+    figure, axes = panels(3, -(-len(growths) // 3), width=3.9, height=2.9)
     for ax in axes.flat[len(growths) :]:
         ax.remove()
     chosen = []
@@ -228,7 +221,7 @@ def figure_8(growths: Mapping[str, Any]) -> Any:
 @styled
 def figure_9(growths: Mapping[str, Any]) -> Any:
     """Draw Figure 9: annotations added at random, on logarithmic axes."""
-    figure, ((ax,),) = _panels(1, width=5.6, height=3.6)
+    figure, ((ax,),) = panels(1, width=5.6, height=3.6)
     for (name, growth), colour in zip(growths.items(), colours_of(len(growths)), strict=True):
         _random(ax, growth, color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel="annotations of usable items", ylabel="variance")

@@ -26,10 +26,8 @@ _PEER_DRAWS = 5
 
 
 def measure() -> dict[str, Any]:
-    """Measure in a fresh process, from the root of the checkout; returns seconds and megabytes by name."""
-    command = [sys.executable, "-m", "benchmarks.speed"]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    """Measure in a fresh process; returns seconds and megabytes by name."""
+    return last_line([sys.executable, "-m", "benchmarks.speed"])
 
 
 def last_line(command: list[str], *, echo: bool = False) -> dict[str, Any]:

@@ -22,20 +22,21 @@ import jax
 import numpy as np
 
 from benchmarks import clustering_baselines as baselines
-from benchmarks.recording import Recording
+from benchmarks.recording import Recording, grouped
 from benchmarks.views_authors import RECORDED, run_authors, scored
 from benchmarks.views_data import DATA, PACKAGED, Known, load
 from benchmarks.views_runs import coverage, restarts, scale
 from benchmarks.views_scores import (
+    PairReliability,
     calibration,
     fitted,
     held_out,
-    one_view,
+    mutual_information,
     ours,
+    reliability_of_pairs,
     single_views,
+    view_of_truth,
 )
-from consilience.data import Constraints
-from consilience.evaluation.views import reliability_of_pairs, view_of_truth
 from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.simulation import PROTOCOLS, Experts, simulate_experts
 
@@ -72,12 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--authors", type=Path, metavar="CHECKOUT", help="of the authors' program")
     parser.add_argument("--python2", metavar="INTERPRETER", help="a Python 2 that can run it")
-    parser.add_argument("--output", type=Path, help="folder for the results; benchmarks/results/views by default")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    record = Recording("views", "Several views from uncertain experts", _command(arguments), arguments.output)
+    record = Recording("views", "Several views from uncertain experts", arguments.command, arguments.output)
     record.say(
         "NMI and AMI of each true view with the view that most of its experts are thought to have; adjusted Rand index "
         "of the grouping of experts; mean (standard deviation) over seeds. Three kinds of labels: of judged items, "
@@ -121,18 +121,6 @@ def run(arguments: argparse.Namespace) -> None:
     record.write()
 
 
-def _command(arguments: argparse.Namespace) -> str:
-    words = ["python -m benchmarks views"]
-    words += [f"--seeds {arguments.seeds}"] if arguments.seeds != 10 else []
-    words += [f"--data {' '.join(arguments.data)}"] if arguments.data != ["three-clusters"] else []
-    words += [f"--protocols {' '.join(arguments.protocols)}"] if set(arguments.protocols) != set(PROTOCOLS) else []
-    words += [f"--methods {' '.join(arguments.methods)}"] if set(arguments.methods) != set(baselines.METHODS) else []
-    words += [f"--{name}" for name in ("restarts", "coverage") if getattr(arguments, name)]
-    words += [" ".join(["--sweeps", *arguments.sweeps])] if arguments.sweeps is not None else []
-    words += [" ".join(["--scale", *map(str, arguments.scale)])] if arguments.scale is not None else []
-    return " ".join([*words, "--authors CHECKOUT --python2 INTERPRETER"] if arguments.authors else words)
-
-
 # Views, protocol by protocol ------------------------------------------------------------------------------------------
 
 
@@ -141,17 +129,12 @@ def _known_views(record: Recording, name: str, arguments: argparse.Namespace) ->
     record.say(f"{_STATED[name].capitalize()}. Each expert judges 300 pairs that are together and 300 that are apart.")
     rows: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []
-    pairs: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {protocol: [] for protocol in arguments.protocols}
+    pairs: list[dict[str, Any]] = []
     for protocol in arguments.protocols:
-        for seed in range(arguments.seeds):
-            known = load(name, seed)
-            data, experts = simulate_experts(known.label, known.feature, protocol=protocol, seed=seed)
-            set_ = {"protocol": protocol, "seed": seed}
-            found = _measured(known, data, experts, set_, arguments.methods)
-            rows += found.rows
-            answers += found.answers
-            pairs[protocol].append(found.pairs)
-            print(f"{name}, {protocol}, seed {seed}: NMI {_first_view(found.rows)}", flush=True)
+        found = _measured(name, {"protocol": protocol}, {"protocol": protocol}, arguments)
+        rows += found.rows
+        answers += found.answers
+        pairs += _reliability(protocol, found.pairs)
     record.data(f"{name}-sets", rows)
     record.data(f"{name}-answers-sets", answers)
     record.table(name, _means(rows, ["protocol", "method"]))
@@ -165,34 +148,36 @@ def _known_views(record: Recording, name: str, arguments: argparse.Namespace) ->
         "Random pairs of judged items by how probably they are together in the views of the experts, and the share of "
         "them that is; all seeds. The error is the mean distance of the two over pairs."
     )
-    record.table(f"{name}-pairs", [row for protocol, found in pairs.items() for row in _reliability(protocol, found)])
+    record.table(f"{name}-pairs", pairs)
 
 
 class _Measured(NamedTuple):
-    """What is measured of one data set: rows of labels, rows of answers that were held out, pairs for calibration."""
+    """What is measured of data sets: rows of labels, rows of answers that were held out, and pairs, of all seeds."""
 
     rows: list[dict[str, Any]]
     answers: list[dict[str, Any]]
-    pairs: tuple[np.ndarray, np.ndarray]
+    pairs: PairReliability
 
 
-def _measured(
-    known: Known, data: Constraints, experts: Experts, set_: dict[str, Any], methods: list[str]
-) -> _Measured:
-    """Measure one data set; its rows begin with what it is, ``seed`` among that."""
-    seed = set_["seed"]
-    of_ours, fit = ours(known, data, experts, seed)
-    rows = [set_ | row for row in (*of_ours, *single_views(known, data, experts, seed, methods))]
-    answers = [set_ | row for row in held_out(known, data, experts, seed)]
-    return _Measured(rows, answers, calibration(known, fit, experts, seed))
+def _measured(name: str, is_: dict[str, Any], options: dict[str, Any], arguments: argparse.Namespace) -> _Measured:
+    """Measure a data set for each seed, with options of `simulate_experts`; rows begin with what it is and the seed."""
+    rows: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
+    pairs = []
+    for seed in range(arguments.seeds):
+        known, set_ = load(name, seed), {**is_, "seed": seed}
+        data, experts = simulate_experts(known.label, known.feature, seed=seed, **options)
+        of_ours, fit = ours(known, data, experts, seed)
+        rows += [set_ | row for row in (*of_ours, *single_views(known, data, experts, seed, arguments.methods))]
+        answers += [set_ | row for row in held_out(known, data, experts, seed)]
+        pairs.append(calibration(known, fit, experts, seed))
+        nmi = ", ".join(f"{value:.3f}" for column, value in of_ours[0].items() if column.startswith("NMI"))
+        print(name, *(f"{what} {value}" for what, value in set_.items()), f"NMI {nmi}", sep=", ", flush=True)
+    together = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return _Measured(rows, answers, reliability_of_pairs(*together))
 
 
-def _first_view(rows: list[dict[str, Any]]) -> str:
-    return ", ".join(f"{value:.3f}" for column, value in rows[0].items() if column.startswith("NMI"))
-
-
-def _reliability(protocol: str, found: list[tuple[np.ndarray, np.ndarray]]) -> list[dict[str, Any]]:
-    bins = reliability_of_pairs(*(np.concatenate(part) for part in zip(*found, strict=True)))
+def _reliability(protocol: str, bins: PairReliability) -> list[dict[str, Any]]:
     return [
         {
             "protocol": protocol, "probability": f"{place / 10:.1f} to {(place + 1) / 10:.1f}",
@@ -206,11 +191,8 @@ def _reliability(protocol: str, found: list[tuple[np.ndarray, np.ndarray]]) -> l
 def _means(rows: list[dict[str, Any]], by: list[str]) -> list[dict[str, Any]]:
     """Return mean (standard deviation) of all columns but the seed, by the values of some; a dash for nothing."""
     columns = list(dict.fromkeys(column for row in rows for column in row if column not in (*by, "seed")))
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[column] for column in by), []).append(row)
     table = []
-    for key, own in groups.items():
+    for key, own in grouped(rows, by).items():
         cells = {column: _cell([row[column] for row in own if column in row]) for column in columns}
         table.append(dict(zip(by, key, strict=True)) | cells)
     return table
@@ -244,20 +226,13 @@ def _sweeps(record: Recording, arguments: argparse.Namespace) -> None:
     pairs: list[dict[str, Any]] = []
     chosen = [one for one in settings if one[0] in (arguments.sweeps or _SWEEPS)]
     for sweep, value, changed in chosen:
-        of_pairs = []
-        for seed in range(arguments.seeds):
-            known = load("three-clusters", seed)
-            options = {"num_together": 60, "num_apart": 60, "protocol": "own", "seed": seed} | changed
-            data, experts = simulate_experts(known.label, known.feature, **options)
-            set_ = {"sweep": sweep, "value": value, "seed": seed}
-            found = _measured(known, data, experts, set_, arguments.methods)
-            rows += found.rows
-            answers += found.answers
-            of_pairs.append(found.pairs)
+        options = {"num_together": 60, "num_apart": 60, "protocol": "own"} | changed
+        found = _measured("three-clusters", {"sweep": sweep, "value": value}, options, arguments)
+        rows += found.rows
+        answers += found.answers
         jax.clear_caches()  # the next sets have programs of their own
-        bins = reliability_of_pairs(*(np.concatenate(part) for part in zip(*of_pairs, strict=True)))
-        pairs.append({"sweep": sweep, "value": value, "pairs": int(bins.number.sum()), "mean distance": bins.error})
-        print(f"{sweep} {value} done", flush=True)
+        number = int(found.pairs.number.sum())
+        pairs.append({"sweep": sweep, "value": value, "pairs": number, "mean distance": found.pairs.error})
     record.data("sweeps-sets", rows)
     record.data("sweeps-answers-sets", answers)
     record.table("sweeps", _means(rows, ["sweep", "value", "method"]))
@@ -339,7 +314,7 @@ def _raced(race: _Race, races: list[_Race], known: Known, experts: Experts) -> d
     return {
         "program": race.name, "starts": len(bound), "best bound": float(bound.max()),
         "median": float(np.median(bound)),
-        **{f"NMI {view + 1}": one_view(race.label[one], known.label[view], "nmi") for view, one in enumerate(own)},
+        **{f"NMI {view + 1}": mutual_information(race.label[one], known.label[view]) for view, one in enumerate(own)},
         "CPU s": race.seconds, "CPU s a start": a_start,
         "expected s to theirs": expected(races[0].bound.max()),
         "expected s to the best": expected(max(other.bound.max() for other in races) - 1),

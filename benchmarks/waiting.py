@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measure all rows at all sizes, and record them."""
     here = Path(__file__).parents[1]
-    record = Recording("waiting", "What a user waits for", "python -m benchmarks waiting")
+    record = Recording("waiting", "What a user waits for", arguments.command, arguments.output)
     for row in arguments.rows:
         if row == "growth":
             _grow(record, here)

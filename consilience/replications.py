@@ -77,7 +77,9 @@ def replications_of(
     UnsupportedRequest : the simulated rows have weights other than one, which data drawn anew do not follow.
     """
     gibbs: Any = member.engine("gibbs")
-    data, _ = member.simulate(key, priors, **SIZES, **settings)
+    simulation: Any = member.simulation
+    sizes = {name: size for name, size in SIZES.items() if name in simulation.sizes}
+    data, _ = member.simulate(key, priors, **sizes, **settings)
     if np.any(np.asarray(getattr(data, "weight", 1)) != 1):
         raise UnsupportedRequest(f"'{member.name}' simulates rows with weights; data are drawn anew of weight one only")
     resolved = member.resolve(data, priors, settings)

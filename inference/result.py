@@ -209,18 +209,18 @@ class Fit:
         samples = self.samples(draws)
         if self.member.sites.summarised is not None:
             samples = self.member.sites.summarised(samples, self.resolved)
-        return posterior.summarise(samples, dims=self._dims(samples), coords=self.data.coordinates(), interval=interval)
+        coords = self.data.coordinates()
+        return posterior.summarise(samples, dims=self._dims(samples, coords), coords=coords, interval=interval)
 
     def to_arviz(self, draws: int | None = None) -> Any:
         """Return the posterior as ArviZ has it, with the user's own ids as coordinates."""
         from consilience.inference import posterior
 
-        samples = self.samples(draws)
+        samples, coords = self.samples(draws), self.data.coordinates()
         groups: dict[str, Any] = {"posterior": samples}
         if self.run is not None and self.run.stats:
             groups["sample_stats"] = self.run.stats
-        coords = self.data.coordinates()
-        return posterior.to_arviz(groups, dims=self._dims(samples), coords=coords, attrs=self.describe())
+        return posterior.to_arviz(groups, dims=self._dims(samples, coords), coords=coords, attrs=self.describe())
 
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.
@@ -352,10 +352,19 @@ class Fit:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
         return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
 
-    def _dims(self, samples: Mapping[str, np.ndarray]) -> dict[str, tuple[str, ...]]:
+    def _dims(self, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
         dims = self.member.sites.dims
-        return {site: dims[site] for site, own in samples.items() if site in dims and len(dims[site]) == own.ndim - 2}
+
+        def foreseen(names: tuple[str, ...], shape: tuple[int, ...]) -> bool:
+            sizes = [len(coords[name]) if name in coords else None for name in names]
+            return len(names) == len(shape) and all(
+                size in (None, own) for size, own in zip(sizes, shape, strict=True)
+            )
+
+        return {
+            site: dims[site] for site, own in samples.items() if site in dims and foreseen(dims[site], own.shape[2:])
+        }
 
 
 def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, truth: Callable | None = None) -> Fit:

@@ -173,14 +173,9 @@ def _relabelled(fields: Mapping[str, np.ndarray], concentration: float) -> dict[
         later = number[::-1].cumsum()[::-1][1:]
         stick = np.stack([1 + number[:-1], concentration + later], axis=-1)
         found["stick"] = stick.astype(fields["stick"].dtype)
-    return {**fields, **relabel_experts(fields, view), **found}
-
-
-def relabel_experts(sites: Mapping[str, np.ndarray], view: Int[np.ndarray, " view"]) -> dict[str, np.ndarray]:
-    """Return Beta parameters ``(expert, view, 2)`` with the views in another order; those of all views at once stay."""
-    return {
-        site: sites[site][:, view] for site in ("sensitivity", "specificity") if np.ndim(sites.get(site, 0)) == 3
-    }
+    # Beta parameters by view, (expert, view, 2); those of all views at once stay.
+    found |= {site: fields[site][:, view] for site in ("sensitivity", "specificity") if fields[site].ndim == 3}
+    return {**fields, **found}
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------

@@ -120,8 +120,7 @@ def _sample_view_weight(priors: Priors, views: int) -> Float[Array, " view"]:
     if views == 1:
         return jnp.zeros(1)
     prior = dist.Beta(1.0, jnp.asarray(priors.concentration, jnp.result_type(float)))
-    stick = numpyro.sample("stick", prior.expand((views - 1,)).to_event(1))
-    return log_view_weight(jnp.log(stick), jnp.log1p(-stick))
+    return _log_weight({"stick": numpyro.sample("stick", prior.expand((views - 1,)).to_event(1))}, views)
 
 
 def _sample_experts(resolved: Resolved, views: int) -> Answering:

@@ -28,6 +28,7 @@ from consilience.arrays import Float, Int, Key
 from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
+from consilience.models.expert_views.canonical import view_weights
 from consilience.models.expert_views.priors import link_of, weight_prior
 from consilience.models.expert_views.settings import EXPERTS
 from consilience.models.sites import Resolved
@@ -110,7 +111,8 @@ def k_views(
 
 
 def _standardised(feature: Float[np.ndarray, "item feature"]) -> Float[np.ndarray, "item feature"]:
-    return (feature - feature.mean(axis=0)) / feature.std(axis=0)
+    spread = feature.std(axis=0)
+    return (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
 
 
 # Experts of known accuracy --------------------------------------------------------------------------------------------
@@ -165,7 +167,7 @@ def simulate_experts(
         answers.append(random.rand(len(pair)) < share)
     chosen = np.concatenate(pairs)
     expert_code = np.repeat(np.arange(len(pairs)), num_together + num_apart)
-    data = _constraints(expert_code, first[chosen], second[chosen], np.concatenate(answers), feature, len(pairs))
+    data = constraints_of(expert_code, first[chosen], second[chosen], np.concatenate(answers), feature, len(pairs))
     return data, experts
 
 
@@ -201,10 +203,11 @@ def _chosen(
     ])  # fmt: skip
 
 
-def _constraints(
+def constraints_of(
     expert: np.ndarray, item_a: np.ndarray, item_b: np.ndarray, together: np.ndarray, feature: np.ndarray,
     num_experts: int,
 ) -> Constraints:  # fmt: skip
+    """Return answers and features as constraints, with numbers as ids."""
     num_items, num_features = feature.shape
     return Constraints(
         expert=np.asarray(expert, np.int32), item_a=np.asarray(item_a, np.int32), item_b=np.asarray(item_b, np.int32),
@@ -241,11 +244,9 @@ def draw_data(
     key_values, key_priors, key_answers = jax.random.split(key, 3)
     if values is None:
         random = _generator(key_values)
-        feature = random.standard_normal((sizes["num_items"], sizes["num_features"]))
-        spread = feature.std(axis=0)
-        feature = (feature - feature.mean(axis=0)) / np.where(spread > 0, spread, 1)
+        feature = _standardised(random.standard_normal((sizes["num_items"], sizes["num_features"])))
         item_a, item_b = _random_pairs(random, sizes["num_items"], sizes["num_experts"], sizes["num_pairs"])
-        given = _constraints(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"])
+        given = constraints_of(np.empty(0), item_a[:0, 0], item_b[:0, 0], np.empty(0), feature, sizes["num_experts"])
         drawn = _from_the_prior(random, key_priors, resolved.replace(data=given))
         values = {**drawn, "feature": feature, "item_a": item_a, "item_b": item_b}
     values = {name: np.asarray(value) for name, value in values.items()}
@@ -256,7 +257,7 @@ def draw_data(
     together = cluster[view[expert], item_a] == cluster[view[expert], item_b]
     sensitivity, specificity = (accuracy[expert] for accuracy in _accuracies(values))
     answer = _generator(key_answers).random(len(expert)) < np.where(together, sensitivity, 1 - specificity)
-    return _constraints(expert, item_a, item_b, answer, values["feature"], len(view)), values
+    return constraints_of(expert, item_a, item_b, answer, values["feature"], len(view)), values
 
 
 def _generator(key: Key) -> np.random.Generator:
@@ -267,8 +268,7 @@ def _from_the_prior(random: np.random.Generator, key: Key, resolved: Resolved) -
     """Draw the sites of the model; the data say how many experts there are, and have the features."""
     data, given, kind, views = resolved.data, resolved.given, resolved.settings.experts, resolved.size("view")
     stick = random.beta(1.0, given.concentration, views - 1)
-    share = np.append(stick, 1.0) * np.cumprod(np.append(1.0, 1 - stick))
-    view = random.choice(views, data.num_experts, p=share)
+    view = random.choice(views, data.num_experts, p=view_weights(stick))
     key_weight, *keys = jax.random.split(key, 3)
     shape = (views, data.num_experts) if kind == "per-view" else (data.num_experts,)
     of_experts = {}

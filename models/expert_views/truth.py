@@ -38,27 +38,25 @@ from consilience.models.sites import Resolved
 from consilience.models.truth.truth import PARTITION
 from consilience.models.truth.views import ViewPartition, Views
 
-# Numbers that are held at a time.
-_BLOCK = 1 << 22
-
-# A view is used where it has an expert with more than this probability.
-_USED, _ROUNDING = 0.5, 1e-9
-
-# Of views and clusters that were summed out: a handful of items forgets its start long before.
-_SWEEPS = 50
-
-# The least uniform number of which the normal quantile is taken.
-_TINY = 2.0**-54
-
-# Of splitmix64, 2^64 over the golden ratio.
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_BLOCK = 1 << 22                 # Numbers that are held at a time.
+_USED, _ROUNDING = 0.5, 1e-9     # A view is used where it has an expert with more than this probability.
+_SWEEPS = 50                     # Of what was summed out: a handful of items forgets its start long before.
+_TINY = 2.0**-54                 # The least uniform number of which the normal quantile is taken.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)    # Of splitmix64: 2^64 over the golden ratio.
+_EXPERTS, _ITEMS, _SILENT, _WEIGHTS = range(4)    # Numbers of streams of random numbers.
 
 _UNKNOWN_LINK = (
     "this fit has a link of your own, which is not saved; ask where the fit was made, before it is saved and loaded"
 )
 
-# Numbers of streams of random numbers.
-_EXPERTS, _ITEMS, _SILENT, _WEIGHTS = range(4)
+Draw = Int[np.ndarray, " draw"]
+Pair = Int[np.ndarray, " pair"]
+"""Numbers of draws, and codes or places of one side of pairs."""
+
+OfPairs = Float[np.ndarray, "pair view"]
+OfItems = Float[np.ndarray, "item view cluster"]
+OfSilent = Float[np.ndarray, "draw silent cluster"]
+"""Probabilities: of pairs in each view, of the clusters of items, and of those of silent items in each draw."""
 
 
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> ViewsTruth:
@@ -168,28 +166,15 @@ class ViewsTruth(Views):
 
     @property
     @abstractmethod
-    def view_probability(self) -> Float[np.ndarray, "expert view"]:
-        """How probably each expert has each view."""
-
-    @property
-    @abstractmethod
     def used_probability(self) -> Float[np.ndarray, " view"]:
         """How probably each view has an expert."""
 
     @abstractmethod
-    def views_of_experts(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw expert"]:
-        """Return the view of each expert in some draws."""
-
-    @abstractmethod
-    def memberships(
-        self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature"
-    ) -> Float[np.ndarray, "item view cluster"]:
+    def memberships(self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature") -> OfItems:
         """Return how probably items that nobody judged are in each cluster, from standardised features."""
 
     @abstractmethod
-    def same_view_probability(
-        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
-    ) -> Float[np.ndarray, " pair"]:
+    def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts, by their codes, have the same view, pair by pair."""
 
     @property
@@ -198,31 +183,23 @@ class ViewsTruth(Views):
         """How probably each judged item is in each cluster of each view."""
 
     @abstractmethod
-    def _judged_clusters(
-        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"]
-    ) -> Int[np.ndarray, "draw judged"]:
+    def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
         """Return the clusters of judged items in one view of each draw."""
 
     @abstractmethod
-    def _silent_probability(
-        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"], item: Int[np.ndarray, " silent"]
-    ) -> Float[np.ndarray, "draw silent cluster"]:
+    def _silent_probability(self, draw: Draw, view: Draw, item: Int[np.ndarray, " silent"]) -> OfSilent:
         """Return how probably some items are in each cluster of one view, given the weights of each draw."""
 
     @abstractmethod
-    def _has_view(self, draws: slice, view: int, expert: Int[np.ndarray, " pair"] | None) -> Any:
+    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
         """Return whether each expert has a view in each draw, or how probably; 1 where there are no experts."""
 
     @abstractmethod
-    def _both_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
-    ) -> Float[np.ndarray, "pair view"]:
+    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         """Return what `pair_probability` does, of two judged items by their places."""
 
     @abstractmethod
-    def _one_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
-    ) -> Float[np.ndarray, "pair view"]:
+    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         """Return what `pair_probability` does, of a judged item and a silent one by their places."""
 
     # ---- what follows from it ----
@@ -242,7 +219,7 @@ class ViewsTruth(Views):
         return np.concatenate([num_distinct(self.views_of_experts(rows)) for rows in blocks])
 
     @functools.cached_property
-    def cluster_probability(self) -> Float[np.ndarray, "item view cluster"]:
+    def cluster_probability(self) -> OfItems:
         """How probably each item is in each cluster of each view; of silent items by prediction."""
         found = np.empty((self.num_units, self.most_views, self.most_clusters))
         found[self.judged] = self.judged_probability
@@ -297,7 +274,7 @@ class ViewsTruth(Views):
         """
         if (view is None) == (expert is None):
             raise UnsupportedRequest("say in which view two items may be together: give view= or expert=")
-        a, b = self._paired_codes(item_a, item_b, self.ids.get("item"), "item")
+        a, b = self._paired_codes(item_a, item_b, "item")
         if view is not None:
             return self.pair_probability(a, b)[:, self.checked_view(view)]
         code = self.expert_code(expert)
@@ -305,11 +282,9 @@ class ViewsTruth(Views):
 
     def same_view(self, expert: Any, other: Any) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts have the same view, pair by pair; ids or codes, as `together` takes them."""
-        return self.same_view_probability(*self._paired_codes(expert, other, self.ids.get("expert"), "expert"))
+        return self.same_view_probability(*self._paired_codes(expert, other, "expert"))
 
-    def pair_probability(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None = None
-    ) -> Float[np.ndarray, "pair view"]:
+    def pair_probability(self, a: Pair, b: Pair, expert: Pair | None = None) -> OfPairs:
         """Return how probably items, by their codes, are together in each view.
 
         Parameters
@@ -335,27 +310,39 @@ class ViewsTruth(Views):
                 found[own] = measure(place[a[own]], place[b[own]], None if expert is None else expert[own])
         return found
 
-    def _both_silent(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
-    ) -> Float[np.ndarray, "pair view"]:
+    def _both_silent(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         """Return how probably two silent items, by their places, are together: over the same draws of the weights."""
         items, ends = np.unique(np.concatenate([a, b]), return_inverse=True)
         first, second = ends.reshape(2, -1)
-        total = np.zeros((len(a), self.most_views))
-        for draws in row_blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters, _BLOCK):
+
+        def same(draw: Draw, view: int) -> np.ndarray:
+            probability = self._silent_probability(draw, np.full(len(draw), view), items)
+            return np.einsum("dpk,dpk->dp", probability[:, first], probability[:, second])
+
+        return self._over_draws(same, (len(items) + len(a)) * self.most_clusters, expert, len(a))
+
+    def _over_draws(
+        self, same: Callable[[Draw, int], np.ndarray], width: int, expert: Pair | None, number: int
+    ) -> OfPairs:
+        """Return the mean over draws of whether pairs are together, and the experts have the view.
+
+        Parameters
+        ----------
+        same : ``same(draw, view)`` -> whether, or how probably, each pair is together, ``(draw, pair)``.
+        width : numbers that are held for one draw.
+        number : of pairs.
+        """
+        total = np.zeros((number, self.most_views))
+        for draws in row_blocks(self.num_draws, width, _BLOCK):
             draw = np.arange(self.num_draws)[draws]
             for view in range(self.most_views):
-                probability = self._silent_probability(draw, np.full(len(draw), view), items)
-                same = np.einsum("dpk,dpk->dp", probability[:, first], probability[:, second])
-                total[:, view] += (same * self._has_view(draws, view, expert)).sum(axis=0)
+                total[:, view] += (same(draw, view) * self._has_view(draws, view, expert)).sum(axis=0)
         return total / self.num_draws
 
-    def _paired_codes(
-        self, asked: Any, other: Any, names: Any, what: str
-    ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    def _paired_codes(self, asked: Any, other: Any, what: str) -> tuple[Pair, Pair]:
         """Return the codes of both sides of pairs; a single id goes with each of the other side."""
         number = self.num_units if what == "item" else self.num_experts
-        one, two = (_codes(side, names, number, what) for side in (asked, other))
+        one, two = (_codes(side, self.ids.get(what), number, what) for side in (asked, other))
         if np.ndim(asked) and np.ndim(other) and len(one) != len(two):
             raise UnsupportedRequest(
                 f"{len(one)} {what}s and {len(two)} {what}s are no pairs; give two lists of one length, or one {what} "
@@ -400,15 +387,11 @@ class ApproximateViews(ViewsTruth):
         noise = _uniform(self.key, _EXPERTS, draw, 0, self.num_experts)
         return _by_inverse(np.broadcast_to(self.view_probability, (len(draw), *self.view_probability.shape)), noise)
 
-    def memberships(
-        self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature"
-    ) -> Float[np.ndarray, "item view cluster"]:
+    def memberships(self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature") -> OfItems:
         """Return how probably items are in each cluster, by a rule of `prediction`."""
         return expected_memberships(*self._weights, feature, rule)
 
-    def same_view_probability(
-        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
-    ) -> Float[np.ndarray, " pair"]:
+    def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
         """Return how probably two experts have the same view, exactly."""
         probability = (self.view_probability[one] * self.view_probability[other]).sum(axis=1)
         return np.where(one == other, 1.0, probability)
@@ -418,9 +401,7 @@ class ApproximateViews(ViewsTruth):
         """How probably each judged item is in each cluster of each view."""
         return _normalised(self.posterior.cluster_probability)
 
-    def _judged_clusters(
-        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"]
-    ) -> Int[np.ndarray, "draw judged"]:
+    def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
         found = np.empty((len(draw), len(self.judged)), np.int8)
         of_view = self.judged_probability.swapaxes(0, 1)
         for rows in row_blocks(len(draw), len(self.judged) * self.most_clusters, _BLOCK):
@@ -428,9 +409,7 @@ class ApproximateViews(ViewsTruth):
             found[rows] = _by_inverse(of_view[view[rows]], noise)
         return found
 
-    def _silent_probability(
-        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"], item: Int[np.ndarray, " silent"]
-    ) -> Float[np.ndarray, "draw silent cluster"]:
+    def _silent_probability(self, draw: Draw, view: Draw, item: Int[np.ndarray, " silent"]) -> OfSilent:
         mean, variance = self._weights
         noise = ndtri(np.maximum(_uniform(self.key, _WEIGHTS, draw, view, mean[0].size), _TINY))
         weight = mean[view] + np.sqrt(variance[view]) * noise.reshape(-1, *mean.shape[1:])
@@ -440,23 +419,19 @@ class ApproximateViews(ViewsTruth):
     def _weights(self) -> tuple[Float[np.ndarray, "view column cluster"], Float[np.ndarray, "view column cluster"]]:
         return np.asarray(self.posterior.weight_mean, float), np.asarray(self.posterior.weight_variance, float)
 
-    def _has_view(self, draws: slice, view: int, expert: Int[np.ndarray, " pair"] | None) -> Any:
+    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
         return 1.0 if expert is None else self.view_probability[expert, view]
 
-    def _both_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
-    ) -> Float[np.ndarray, "pair view"]:
+    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         return self._jointly(self.judged_probability[a], self.judged_probability[b], expert)
 
-    def _one_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
-    ) -> Float[np.ndarray, "pair view"]:
+    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         return self._jointly(self.judged_probability[a], self.cluster_probability[self.silent[b]], expert)
 
     def _jointly(
         self, one: Float[np.ndarray, "pair view cluster"], other: Float[np.ndarray, "pair view cluster"],
-        expert: Int[np.ndarray, " pair"] | None,
-    ) -> Float[np.ndarray, "pair view"]:  # fmt: skip
+        expert: Pair | None,
+    ) -> OfPairs:  # fmt: skip
         """Return how probably two items are together, and experts have each view: independently, as the factors are."""
         together = (one * other).sum(axis=2)
         return np.asarray(together if expert is None else together * self.view_probability[expert])
@@ -482,9 +457,7 @@ class DrawnViews(ViewsTruth):
         scaling = standard_of(np.asarray(resolved.data.feature), bool(resolved.settings.standardize))
         super().__init__(resolved.data, scaling, key=key, clusters_known=known)
         self.link, self.link_known = link, link is not None
-        labels = sites
-        if not known:
-            labels = {**most_probable(sites, resolved), **sites}
+        labels = sites if known else {**most_probable(sites, resolved), **sites}
         matching = match_draws(labels, clusters)
         matched = relabel_draws(sites, matching, clusters=False)
         self._expert, self._weight, self._place = matched["view_of_expert"], matched["weight"], matching.cluster
@@ -509,15 +482,11 @@ class DrawnViews(ViewsTruth):
         """Return the stored views."""
         return self._expert[draws]
 
-    def memberships(
-        self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature"
-    ) -> Float[np.ndarray, "item view cluster"]:
+    def memberships(self, feature: Float[np.ndarray, "item column"], rule: str = "quadrature") -> OfItems:
         """Return how probably items are in each cluster, averaged over the draws; there is no other rule for these."""
         return drawn_memberships(self._weight, self._place, feature, self._checked_link())
 
-    def same_view_probability(
-        self, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]
-    ) -> Float[np.ndarray, " pair"]:
+    def same_view_probability(self, one: Pair, other: Pair) -> Float[np.ndarray, " pair"]:
         """Return the share of the draws in which two experts have the same view."""
         return np.asarray((self._expert[:, one] == self._expert[:, other]).mean(axis=0))
 
@@ -527,44 +496,32 @@ class DrawnViews(ViewsTruth):
         shares = [(self._cluster == cluster).mean(axis=0).T for cluster in range(self.most_clusters)]
         return np.stack(shares, axis=-1)
 
-    def _judged_clusters(
-        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"]
-    ) -> Int[np.ndarray, "draw judged"]:
+    def _judged_clusters(self, draw: Draw, view: Draw) -> Int[np.ndarray, "draw judged"]:
         return self._cluster[draw, view]
 
-    def _silent_probability(
-        self, draw: Int[np.ndarray, " draw"], view: Int[np.ndarray, " draw"], item: Int[np.ndarray, " silent"]
-    ) -> Float[np.ndarray, "draw silent cluster"]:
+    def _silent_probability(self, draw: Draw, view: Draw, item: Int[np.ndarray, " silent"]) -> OfSilent:
         probability = memberships(self._weight[draw, view], self._silent_feature[item], self._checked_link())
         return np.take_along_axis(probability, self._place[draw, view][:, None], axis=2)
 
-    def _has_view(self, draws: slice, view: int, expert: Int[np.ndarray, " pair"] | None) -> Any:
+    def _has_view(self, draws: slice, view: int, expert: Pair | None) -> Any:
         return 1 if expert is None else self._expert[draws][:, expert] == view
 
-    def _both_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
-    ) -> Float[np.ndarray, "pair view"]:
-        total = np.zeros((len(a), self.most_views))
-        for draws in row_blocks(self.num_draws, len(a) * self.most_views, _BLOCK):
-            for view in range(self.most_views):
-                of_draws = self._cluster[draws, view]
-                same = of_draws[:, a] == of_draws[:, b]
-                total[:, view] += (same * self._has_view(draws, view, expert)).sum(axis=0)
-        return total / self.num_draws
+    def _both_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
+        def same(draw: Draw, view: int) -> np.ndarray:
+            of_draws = self._cluster[draw, view]
+            return of_draws[:, a] == of_draws[:, b]
 
-    def _one_judged(
-        self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"], expert: Int[np.ndarray, " pair"] | None
-    ) -> Float[np.ndarray, "pair view"]:
-        total = np.zeros((len(a), self.most_views))
+        return self._over_draws(same, len(a) * self.most_views, expert, len(a))
+
+    def _one_judged(self, a: Pair, b: Pair, expert: Pair | None) -> OfPairs:
         items, place = np.unique(b, return_inverse=True)
-        for draws in row_blocks(self.num_draws, (len(items) + len(a)) * self.most_clusters, _BLOCK):
-            draw = np.arange(self.num_draws)[draws]
-            for view in range(self.most_views):
-                probability = self._silent_probability(draw, np.full(len(draw), view), items)
-                own = self._cluster[draws, view][:, a].astype(np.intp)
-                same = np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0]
-                total[:, view] += (same * self._has_view(draws, view, expert)).sum(axis=0)
-        return total / self.num_draws
+
+        def same(draw: Draw, view: int) -> np.ndarray:
+            probability = self._silent_probability(draw, np.full(len(draw), view), items)
+            own = self._cluster[draw, view][:, a].astype(np.intp)
+            return np.take_along_axis(probability[:, place], own[..., None], axis=2)[..., 0]
+
+        return self._over_draws(same, (len(items) + len(a)) * self.most_clusters, expert, len(a))
 
     def _checked_link(self) -> Callable[[Any, Any], Any]:
         if self.link is None:
@@ -585,7 +542,7 @@ def _codes(asked: Any, names: Any, number: int, what: str) -> Int[np.ndarray, " 
     what : which ids they are, for the error.
     """
     given = np.atleast_1d(np.asarray(asked, None if np.asarray(asked).dtype.kind in "iu" else object))
-    if given.dtype.kind in "iu" and (names is None or not any(map(_is_whole, names))):
+    if given.dtype.kind in "iu" and (names is None or not any(str(name).lstrip("-").isdecimal() for name in names)):
         unknown = given[(given < 0) | (given >= number)].tolist()
         if unknown:
             raise UnknownName(f"there is no {what} {', '.join(map(str, unknown[:10]))}; codes are 0 to {number - 1}")
@@ -597,10 +554,6 @@ def _codes(asked: Any, names: Any, number: int, what: str) -> Int[np.ndarray, " 
     if unknown:
         raise UnknownName(f"the data have no {what} {', '.join(map(repr, unknown[:10]))}")
     return np.array([code[text] for text in wanted], int)
-
-
-def _is_whole(name: Any) -> bool:
-    return str(name).lstrip("-").isdecimal()
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from benchmarks import __main__ as command
 from benchmarks import coverage
 
 
@@ -38,13 +39,11 @@ def test_sets_that_are_done_are_kept(tmp_path, monkeypatch, capsys):
         return row(seed, 100, 100.0 + seed, 96.0, 104.0, kind, likelihood)
 
     monkeypatch.setattr(coverage, "measure", measure)
-    parser = argparse.ArgumentParser()
-    coverage.add_arguments(parser)
     words = ["--sets", "3", "--records", "50", "--draws", "10", "--kinds", "six fields", "--output", str(tmp_path)]
     with pytest.raises(KeyboardInterrupt):
-        coverage.run(parser.parse_args(words))
+        command.main(["coverage", *words])
     made.clear()
-    coverage.run(parser.parse_args(words))
+    assert command.main(["coverage", *words]) == 0
     assert made == [("error-classes", 1), ("error-classes", 2)]
     assert [json.loads(line)["seed"] for line in (tmp_path / "sets.jsonl").read_text().splitlines()] == [0, 1, 2] * 2
     assert (tmp_path / "results.md").read_text().count("six fields") >= 2

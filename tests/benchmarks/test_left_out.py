@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from benchmarks.exact import exact_accuracy
 from benchmarks.left_out import evaluate_left_out, leave_out
 from consilience.data import Predictions, Rankings
 from consilience.evaluation.classes import resolve
@@ -73,9 +72,9 @@ def test_exact_accuracy_is_what_draws_approach(cases):
     fit = cs.fit("prirn", cases, reliability=3.0, alpha=0.3, draws=draws)
     lists = [["b", "e"], ["e"], ["d", "c", "a"]]
     predictions = Predictions.from_lists(lists, items=cases.items, classes=cases.classes)
-    exact = exact_accuracy(fit.truth, predictions.ranked)
-    measured = cs.evaluate(fit, predictions, metric="top-3", exact=False).items
+    exact, measured = (cs.evaluate(fit, predictions, metric="top-3", exact=how).items for how in (True, False))
     error = np.sqrt(exact * (1 - exact) / draws)
     assert (abs(measured - exact) <= 5 * error + 1e-6).all()
-    everything = exact_accuracy(fit.truth, np.tile(np.arange(cases.num_classes), (cases.num_items, 1)))
-    np.testing.assert_allclose(everything, 1, atol=1e-9)
+    everything = Predictions.from_lists([list(cases.classes)] * 3, items=cases.items, classes=cases.classes)
+    found = cs.evaluate(fit, everything, metric=f"top-{cases.num_classes}", exact=True).items
+    np.testing.assert_allclose(found, 1, atol=1e-9)

@@ -14,7 +14,7 @@ from benchmarks.recording import Recording
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     path = tmp_path_factory.mktemp("linkage") / "simulated.csv"
-    linkage.write_simulated(path, 1500)
+    linkage.write_simulated(path, 1500, linkage.SIMULATED)
     return path
 
 
@@ -92,7 +92,7 @@ def test_goals_say_what_was_met(tmp_path, capsys, f1, seconds, verdicts):
     name = "simulated 1,000,000"
     ours = [{"data": name, "f1": f1, "wall s": seconds, "CPU s": seconds, "peak, MB": 800.0 + 50 * seconds}]
     theirs = [{"data": name, "failed": "", "wall s": 20.0, "CPU s": 20.0}]
-    theirs[0] |= {f"F1 at {threshold}": 0.95 for threshold in linkage._THRESHOLDS}
+    theirs[0] |= {f"F1 at {threshold}": 0.95 for threshold in linkage.THRESHOLDS}
     record = Recording("linkage", "Linkage", "…", tmp_path)
     linkage._goals(record, ours, theirs)
     rows = record._content["tables"]["goals"]

@@ -13,7 +13,7 @@ from benchmarks.recording import Recording
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     path = tmp_path_factory.mktemp("strings") / "simulated.csv"
-    linkage_strings.write_simulated(path, 1500)
+    linkage_strings.write_simulated(path, 1500, linkage_strings.SIMULATED)
     return {mode: linkage_strings._measure(str(path), mode) for mode in ("typo", "equality")}
 
 

@@ -65,14 +65,14 @@ def test_every_method_chooses_a_label_that_the_mention_got(mentions, method):
             assert set(enumerate(antecedent.tolist())) <= given
 
 
-def test_tables_are_written(tmp_path, monkeypatch, capsys):
+def test_the_tables_of_mpa_are_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(mpa, "METHODS", (mpa.majority_vote,))
     (tmp_path / "key.conll").write_text(
         "#begin document one\n" + "".join(f"w ({place % 3})\n" for place in range(30)) + "\n#end document\n"
     )
     arguments = argparse.Namespace(
         table=None, key=str(tmp_path / "key.conll"), profiles=None, seeds=2, scenarios=SCENARIOS,
-        output=tmp_path / "results", coverage=True,
+        output=tmp_path / "results", coverage=True, command="python -m benchmarks mpa",
     )  # fmt: skip
     mpa.run(arguments)
     tables = json.loads((tmp_path / "results" / "results.json").read_text())["tables"]

@@ -86,6 +86,25 @@ def test_every_benchmark_has_options(name, capsys):
     assert f"python -m benchmarks {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("linkage", [], ""),
+        ("linkage", ["--large", "--splink", "/bin/python", "--simulated", "10", "20"],
+         "--splink PYTHON --simulated 10 20 --large"),
+        ("mpa", ["--no-coverage", "--profiles", "/me/x.csv", "--output", "there"], "--profiles FILE --no-coverage"),
+        ("coverage", ["--sets", "100", "--kinds", "a quarter moves"], "--kinds 'a quarter moves'"),
+        ("views", ["--sweeps", "--protocols", "own"], "--protocols own --sweeps"),
+        ("dermatology", ["--predictions", "a.txt", "b.txt"], "--predictions FILE"),
+    ],
+)  # fmt: skip
+def test_the_command_is_recorded_without_defaults_and_places(monkeypatch, name, options, expected):
+    seen = []
+    monkeypatch.setattr(f"benchmarks.{name}.run", seen.append)
+    assert command.main([name, *options]) == 0
+    assert seen[0].command == f"python -m benchmarks {name} {expected}".strip()
+
+
 def test_unknown_model_is_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
         command.main(["dermatology", "--model", "nothing"])

@@ -108,12 +108,12 @@ def test_the_authors_weights_are_scored_by_our_bound(known, judged):
 
 
 @pytest.mark.slow
-def test_tables_are_written(tmp_path, monkeypatch, known):
+def test_the_tables_of_views_are_written(tmp_path, monkeypatch, known):
     monkeypatch.setattr(views, "load", lambda name, seed=0: known)
     monkeypatch.setattr(views, "_ACCURACIES", (0.85,))
     arguments = SimpleNamespace(
         seeds=1, data=["three-clusters"], protocols=["own"], methods=["ITML"], sweeps=["accuracy"], restarts=False,
-        coverage=False, scale=None, authors=None, python2=None, output=tmp_path,
+        coverage=False, scale=None, authors=None, python2=None, output=tmp_path, command="",
     )  # fmt: skip
     views.run(arguments)
     tables = json.loads((tmp_path / "results.json").read_text())["tables"]

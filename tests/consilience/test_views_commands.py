@@ -104,7 +104,7 @@ def test_the_table_of_experts_shows_the_prior(folder, printed):
     assert all(row["sensitivity_lower"] < row["sensitivity"] < row["sensitivity_upper"] for row in rows)
 
 
-def test_new_items_are_predicted(folder, fit, printed, tmp_path):
+def test_new_items_are_predicted_by_the_command(folder, fit, printed, tmp_path):
     text = printed("predict", folder / "run", folder / "new.csv")
     assert text.split("\n")[0].split() == ["item", "view", "cluster", "probability", "entropy", "p_0", "p_1", "p_2"]
     words = ("predict", folder / "run", folder / "new.csv", "--json", "--csv", tmp_path / "out.csv")
@@ -166,7 +166,7 @@ def test_what_is_asked_of_a_fit(fit):
         (["fit", "dawid-skene", "{items}", "--features", "{items}", "-o", "x"], "--features has no meaning"),
     ],
 )
-def test_errors_of_input_come_before_jax(folder, tmp_path, words, message):
+def test_errors_of_views_come_before_jax(folder, tmp_path, words, message):
     places = {"run": folder / "run", "pairs": folder / "pairs.csv", "items": folder / "items.csv"}
     words = [word.format(**places) for word in words]
     ending = "; import json; print('loaded', json.dumps([code, sorted(sys.modules)]))"

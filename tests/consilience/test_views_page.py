@@ -10,12 +10,12 @@ import pytest
 
 import consilience as cs
 from consilience import views_figures
-from consilience.data import Constraints
 from consilience.errors import UnsupportedRequest
 from consilience.inference.fitting import Fit
 from consilience.inference.results import Result
 from consilience.models.expert_views import MODEL, BetaPrior, Priors
 from consilience.models.expert_views.posterior import finished
+from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.posterior import Closed, Draws
 from consilience.pages import write_page
 from consilience.views_page import most_telling, views_lead, views_sections
@@ -36,13 +36,10 @@ def made(num_experts=5, num_views=2, clusters=3, num_features=3, num_items=40, j
     expert = np.repeat(np.arange(num_experts), 30)
     names = (STRANGE + [f"expert {number}" for number in range(num_experts)])[:num_experts]
     feature = random.normal(size=(num_items, num_features)) * [1.0, 20.0, 300.0, 4.0, 5.0][:num_features] + 100
-    data = Constraints(
-        expert=expert.astype(np.int32), item_a=a.astype(np.int32), item_b=b.astype(np.int32),
-        together=random.integers(0, 2, size).astype(np.int32), feature=feature, num_constraints=size,
-        num_experts=num_experts, num_items=num_items, num_features=num_features, experts=np.array(names, object),
-        items=np.array([f"item {number}" for number in range(num_items)], object),
+    data = constraints_of(expert, a, b, random.integers(0, 2, size), feature, num_experts).replace(
+        experts=np.array(names, object), items=np.array([f"item {number}" for number in range(num_items)], object),
         features=np.array([f"size_{number}" for number in range(num_features)], object),
-    )  # fmt: skip
+    )
     seen = len(np.unique([a, b]))
     view = np.arange(num_experts) % num_views
     ended = dict(
@@ -375,3 +372,19 @@ def test_report_of_views_takes_no_systems(fit, tmp_path):
     system = cs.Partition.from_codes(np.zeros(fit.data.num_items, int))
     with pytest.raises(UnsupportedRequest, match="score partitions by evaluate, view by view"):
         cs.report(fit, {"mine": system}, path=tmp_path / "other.html")
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (4, 3), (3,)])
+def test_weights_of_a_link_of_your_own_bear_no_names_of_features(shape):
+    """Three features and the offset are the rows of the linear link's weights; those of another link are what it is."""
+    one = sampled(made(num_features=3))
+    weight = np.random.default_rng(0).normal(size=(2, 10, 2, *shape))
+    priors = Priors(logits=lambda weight, inputs: inputs[:, :3] * weight.sum())
+    fit = fitted(one.data, Draws({**one.posterior.chains, "weight": weight}), 3, 2, "gibbs", priors)
+    posterior = fit.to_arviz().posterior
+    linear = shape == (4, 3)
+    own = ("view", "feature", "of_cluster") if linear else tuple(f"weight_dim_{axis}" for axis in range(1 + len(shape)))
+    assert posterior["weight"].dims == ("chain", "draw", *own)
+    assert ("feature" in posterior.coords) is linear
+    assert posterior["sensitivity"].dims == ("chain", "draw", "expert")
+    assert len(fit.summary()) > 0

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from consilience.data import Constraints
 from consilience.models.expert_views import MODEL, truth
 from consilience.models.expert_views.posterior import finished
+from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.interface import Account
 from consilience.models.posterior import Draws
 
@@ -55,15 +55,13 @@ def fitted():
 @pytest.fixture(scope="session")
 def constraints():
     """Return what four experts say of the same six pairs; the last two of eight items occur in none."""
-    expert = np.repeat(np.arange(4, dtype=np.int32), len(PAIRS))
-    a, b, together = (np.tile(np.array(column, np.int32), 4) for column in zip(*PAIRS, strict=True))
+    expert = np.repeat(np.arange(4), len(PAIRS))
+    a, b, together = (np.tile(column, 4) for column in zip(*PAIRS, strict=True))
     together = np.where((expert >= 2) & (a == 0), 1 - together, together)
-    return Constraints(
-        expert=expert, item_a=a, item_b=b, together=together.astype(np.int32),
-        feature=np.random.default_rng(0).normal(3, 2, (8, 2)), num_constraints=len(expert), num_experts=4, num_items=8,
-        num_features=2, experts=np.array(["ann", "bob", "cat", "dan"], object),
-        items=np.array(list("abcdefgh"), object), features=np.array(["height", "width"], object),
-    )  # fmt: skip
+    named = {"experts": ["ann", "bob", "cat", "dan"], "items": [*"abcdefgh"], "features": ["height", "width"]}
+    return constraints_of(expert, a, b, together, np.random.default_rng(0).normal(3, 2, (8, 2)), 4).replace(
+        **{name: np.array(ids, object) for name, ids in named.items()}
+    )
 
 
 @pytest.fixture(scope="session")

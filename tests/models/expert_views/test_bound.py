@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience.data.constraints import Constraints
 from consilience.models.expert_views import MODEL, cavi, updates
 from consilience.models.expert_views.bound import bound, pruned_bound
 from consilience.models.expert_views.judgements import Colour, judgements
@@ -16,13 +15,7 @@ from consilience.models.expert_views.model import log_joint
 from consilience.models.expert_views.priors import PAPER_PRIORS
 from consilience.models.expert_views.problem import Q, problem_of
 from consilience.models.special import log_beta
-
-FEATURE = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
-ANSWERS = [
-    (0, 0, 1, 1), (0, 2, 3, 1), (0, 0, 2, 0), (0, 1, 3, 0), (0, 0, 3, 1),
-    (1, 0, 2, 1), (1, 1, 3, 1), (1, 0, 1, 0), (1, 2, 3, 0),
-]  # fmt: skip
-LOG_EVIDENCE = -7.569818  # exact, by enumeration and quadrature
+from tests.models.expert_views.worked import DATA, FEATURE, LOG_EVIDENCE
 
 
 @pytest.fixture(autouse=True)
@@ -31,19 +24,9 @@ def _float64():
         yield
 
 
-def worked_data(silent=0):
-    """Return four items at the corners of a square, two experts who see one feature each, and silent items."""
-    expert, a, b, together = (np.array(column, np.int32) for column in zip(*ANSWERS, strict=True))
-    feature = np.concatenate([FEATURE, np.random.default_rng(0).normal(size=(silent, 2))])
-    return Constraints(
-        expert=expert, item_a=a, item_b=b, together=together, feature=feature, num_constraints=9, num_experts=2,
-        num_items=4 + silent, num_features=2,
-    )  # fmt: skip
-
-
-def worked_problem(data=None, views=2, **options):
+def worked_problem(data=DATA, views=2, **options):
     """Return the worked example, its items updated one after the other in the order of their numbers."""
-    found, standard = judgements(worked_data() if data is None else data, standardize=False)
+    found, standard = judgements(data, standardize=False)
     ends = np.stack([found.first, found.second])
     single = []
     for item in range(4):
@@ -250,7 +233,7 @@ def test_bound_is_what_draws_say_of_the_joint_density(experts):
     for site, draws in (("sensitivity", sensitivity), ("specificity", specificity)):
         sites[site] = draws if experts == "per-view" else draws[..., 0]
     priors = dataclasses.replace(PAPER_PRIORS, concentration=1.7)
-    resolved = MODEL.resolve(worked_data(), priors, {"clusters": 2, "views": 2, "experts": experts, "standardize": 0})
+    resolved = MODEL.resolve(DATA, priors, {"clusters": 2, "views": 2, "experts": experts, "standardize": 0})
     joint = jax.jit(jax.vmap(lambda values: log_joint(values, resolved)))(sites)
     sample = np.asarray(joint - log_q)
     error = sample.std() / np.sqrt(number)
@@ -268,7 +251,8 @@ def test_silent_items_and_empty_views_cost_nothing():
     q = worked_q(problem)
     found = updates.agreement(q.eta, problem)
     height = pruned_bound(q, found, problem)
-    silent = worked_problem(worked_data(silent=100))
+    feature = np.concatenate([FEATURE, np.random.default_rng(0).normal(size=(100, 2))])
+    silent = worked_problem(DATA.replace(feature=feature, num_items=104))
     jax.tree.map(np.testing.assert_array_equal, silent._replace(mean=0, scale=0), problem._replace(mean=0, scale=0))
 
     # A third view with idle parameters of whatever kind, and with an expert's rounding in it.
@@ -299,7 +283,7 @@ def test_numbers_of_clusters_have_no_meaning():
 
 
 def test_order_of_items_and_experts_has_no_meaning():
-    data, item, expert = worked_data(), np.array([2, 0, 3, 1]), np.array([1, 0])  # the new number of each
+    data, item, expert = DATA, np.array([2, 0, 3, 1]), np.array([1, 0])  # the new number of each
     moved = data.replace(
         expert=expert[data.expert].astype(np.int32), item_a=item[data.item_a].astype(np.int32),
         item_b=item[data.item_b].astype(np.int32), feature=data.feature[np.argsort(item)],

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.data.constraints import Constraints
 from consilience.models.expert_views.colouring import coloured
 from consilience.models.expert_views.judgements import judgements, standard_of, standardised
 from consilience.models.expert_views.problem import problem_of
+from consilience.models.expert_views.simulation import constraints_of
 
 
 def random_constraints(seed=0, items=15, silent=3, experts=4, number=80):
@@ -18,12 +18,8 @@ def random_constraints(seed=0, items=15, silent=3, experts=4, number=80):
     random = np.random.default_rng(seed)
     a = random.integers(0, items - 1, number)
     b = random.integers(a + 1, items)
-    return Constraints(
-        expert=random.integers(0, experts, number).astype(np.int32), item_a=a.astype(np.int32),
-        item_b=b.astype(np.int32), together=random.integers(0, 2, number).astype(np.int32),
-        feature=random.normal(5, 2, (items + silent, 3)), num_constraints=number, num_experts=experts,
-        num_items=items + silent, num_features=3,
-    )  # fmt: skip
+    expert, together = random.integers(0, experts, number), random.integers(0, 2, number)
+    return constraints_of(expert, a, b, together, random.normal(5, 2, (items + silent, 3)), experts)
 
 
 def test_answers_are_counted_by_expert_and_pair():

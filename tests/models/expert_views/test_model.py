@@ -12,7 +12,6 @@ from numpyro import handlers
 from numpyro.infer import MCMC, NUTS, DiscreteHMCGibbs, HMCGibbs, init_to_median
 from numpyro.infer.util import log_density
 
-from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
 from consilience.inference.fitting import fit
 from consilience.inference.nuts import run_nuts
@@ -21,29 +20,19 @@ from consilience.inference.svi import run_svi
 from consilience.models.expert_views import MODEL, PAPER_PRIORS, Priors, model
 from consilience.models.expert_views.model import GIBBS_SITES, arranged, density, gibbs_function, log_joint
 from consilience.models.expert_views.settings import EXPERTS
+from tests.models.expert_views.worked import (
+    ANSWERS,
+    DATA,
+    FEATURE,
+    OPTIONS,
+    P_TOGETHER,
+    PAIRS,
+    SAME_VIEW,
+    SENSITIVITY,
+    VIEWS,
+)
 
-# The worked example: four items at the corners of a square, two experts who see one feature each.
-FEATURE = np.array([[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
-ANSWERS = [
-    (0, 0, 1, 1), (0, 2, 3, 1), (0, 0, 2, 0), (0, 1, 3, 0), (0, 0, 3, 1),
-    (1, 0, 2, 1), (1, 1, 3, 1), (1, 0, 1, 0), (1, 2, 3, 0),
-]  # fmt: skip
-EXPERT, ITEM_A, ITEM_B, TOGETHER = (np.array(column, np.int32) for column in zip(*ANSWERS, strict=True))
-DATA = Constraints(
-    expert=EXPERT, item_a=ITEM_A, item_b=ITEM_B, together=TOGETHER, feature=FEATURE, num_constraints=9, num_experts=2,
-    num_items=4, num_features=2,
-)  # fmt: skip
-OPTIONS = {"clusters": 2, "views": 2, "standardize": 0}
 STATES = np.array(list(itertools.product(range(2), repeat=8))).reshape(-1, 2, 4)  # of both views
-VIEWS = np.array(list(itertools.product(range(2), repeat=2)))
-
-# Exact, by enumeration and quadrature.
-SAME_VIEW, SENSITIVITY = 0.038392, [0.901033, 0.916899]
-PAIRS = np.array(list(itertools.combinations(range(4), 2)))
-P_TOGETHER = [
-    [0.911521, 0.181828, 0.234925, 0.155884, 0.181828, 0.911521],
-    [0.045129, 0.977023, 0.050429, 0.043729, 0.977023, 0.045129],
-]
 
 
 def own_link(weight, feature):
@@ -160,7 +149,8 @@ def test_the_pair_likelihood_is_another_model():
         assert abs(pair - enumerated) > 0.01
         rows = np.array([0, 1])  # one expert on pairs without a common item
         apart = DATA.replace(
-            expert=EXPERT[rows], item_a=ITEM_A[rows], item_b=ITEM_B[rows], together=TOGETHER[rows], num_constraints=2
+            **{name: getattr(DATA, name)[rows] for name in ("expert", "item_a", "item_b", "together")},
+            num_constraints=2,
         )
         pair, enumerated = both_forms(apart, values)
         assert abs(pair - enumerated) < 1e-10

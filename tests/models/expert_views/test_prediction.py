@@ -68,7 +68,7 @@ def test_draws_are_averaged_in_the_order_of_their_clusters():
     np.testing.assert_allclose(own, expected, atol=1e-5)  # a link of one's own runs in JAX
 
 
-def test_a_link_of_ones_own():
+def test_memberships_under_a_link_of_ones_own():
     weight = np.random.default_rng(0).normal(size=(4, 3))
     found = memberships(weight, FEATURE, lambda one, x: (x[:, :1] - one) ** 2)
     np.testing.assert_allclose(found, special.softmax((FEATURE[:, :1] - weight[:, None]) ** 2, axis=2), atol=1e-5)
@@ -77,7 +77,7 @@ def test_a_link_of_ones_own():
 # ---- a table of new items ----
 
 
-def test_predict(fit, constraints):
+def test_new_items_are_predicted_view_by_view(fit, constraints):
     height, width = constraints.feature[6]
     table = {"sample": ["new", "g"], "width": [1.0, width], "height": [5, height]}
     found = predict(fit, table)

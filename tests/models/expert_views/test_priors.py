@@ -6,15 +6,12 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from consilience.data.constraints import Constraints
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.expert_views import MODEL, PAPER_PRIORS, BetaPrior, Priors
 from consilience.models.expert_views.priors import weight_prior
+from consilience.models.expert_views.simulation import constraints_of
 
-DATA = Constraints(
-    expert=np.array([0, 1, 2]), item_a=np.array([0, 0, 1]), item_b=np.array([1, 2, 2]), together=np.array([1, 0, 1]),
-    feature=np.eye(3)[:, :2], num_constraints=3, num_experts=3, num_items=3, num_features=2,
-)  # fmt: skip
+DATA = constraints_of(*np.array([[0, 1, 2], [0, 0, 1], [1, 2, 2], [1, 0, 1]]), np.eye(3)[:, :2], 3)
 
 
 def resolved_of(priors, clusters=2, **settings):
@@ -85,7 +82,7 @@ def test_a_prior_for_each_expert():
         resolved_of(Priors(specificity=lambda data: 0.9)).prior("specificity")
 
 
-def test_priors_that_are_not_conjugate():
+def test_priors_of_experts_that_are_no_beta_distributions():
     with pytest.raises(NotConjugate, match="site 'specificity': the updates need a Beta prior, not Uniform"):
         beta_parameters(Priors(specificity=dist.Uniform(0.5, 1.0)))
     with pytest.raises(NotConjugate, match="site 'sensitivity': .* draws its own"):

@@ -45,7 +45,7 @@ def test_views(posterior, views):
     np.testing.assert_allclose(table["probability"][:12].reshape(6, 2), posterior.cluster_probability.max(axis=2))
 
 
-def test_experts(posterior, views):
+def test_the_table_of_experts(posterior, views):
     table = views.table("experts")
     assert table["view"].tolist() == [0, 0, 0, 1]
     np.testing.assert_allclose(table["probability"], [0.9, 0.8, 0.6, 0.95])

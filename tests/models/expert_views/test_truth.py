@@ -114,7 +114,7 @@ def test_two_silent_items_are_together_over_the_same_weights(views, posterior):
     assert (np.abs(apart - each.mean(axis=0)) > 10 * error).any()
 
 
-def test_experts(views, posterior):
+def test_how_probably_experts_share_a_view(views, posterior):
     phi = posterior.view_probability
     np.testing.assert_allclose(views.same_view("ann", "dan"), phi[0] @ phi[3])
     assert views.same_view([1, 1], [1, 2]).tolist() == [1.0, pytest.approx(phi[1] @ phi[2])]
@@ -300,7 +300,7 @@ def test_what_was_enumerated_is_drawn_given_the_other_sites(constraints, sites):
     assert within_five_sigma(share, exact, 3000)
 
 
-def test_a_link_of_ones_own(constraints, sites, made):
+def test_a_link_of_ones_own_places_silent_items(constraints, sites, made):
     wide = {**sites[1], "weight": np.concatenate([sites[1]["weight"]] * 2, axis=2)}
     link = lambda weight, x: x @ weight[:3] + 0.0 * weight[3:].sum()  # noqa: E731
     found = made(wide, constraints, num_draws=60, priors=Priors(logits=link))

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience.data.constraints import Constraints
 from consilience.models.expert_views import updates
 from consilience.models.expert_views.bound import bound
 from consilience.models.expert_views.judgements import judgements
 from consilience.models.expert_views.problem import Q, problem_of
+from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.expert_views.tied import update_tied_weights
 
 ITEMS, EXPERTS, VIEWS, RESTARTS, FEATURES = 14, 5, 3, 2, 2
@@ -30,12 +30,8 @@ def random_problem(seed, clusters=3, **options):
     number = 90
     a = graph.integers(0, ITEMS - 1, number)
     b = graph.integers(a + 1, ITEMS)
-    data = Constraints(
-        expert=graph.integers(0, EXPERTS, number).astype(np.int32), item_a=a.astype(np.int32),
-        item_b=b.astype(np.int32), together=random.integers(0, 2, number).astype(np.int32),
-        feature=random.normal(size=(ITEMS, FEATURES)), num_constraints=number, num_experts=EXPERTS, num_items=ITEMS,
-        num_features=FEATURES,
-    )  # fmt: skip
+    expert, together = graph.integers(0, EXPERTS, number), random.integers(0, 2, number)
+    data = constraints_of(expert, a, b, together, random.normal(size=(ITEMS, FEATURES)), EXPERTS)
     priors = random.uniform(0.5, 8, (2, EXPERTS, 2))
     found, standard = judgements(data)
     problem = problem_of(
