@@ -147,9 +147,9 @@ def assert_leaves_invariant():
             begun = np.tile(small.state.cluster, (num_chains, 1))
 
         state, graph = small.state, small.problem
-        shares = (state.value_share, state.distortion, float(state.intensity), state.size_share)
-        if state.class_share is not None:
-            shares = (*shares, state.class_share)
+        shares = (
+            state.value_share, state.distortion, float(state.intensity), state.size_share, state.class_share
+        )  # fmt: skip
         given = (*shares, graph.value, graph.field, graph.source, graph.first_neighbour, graph.neighbour)
         uniform, ended = generator.random((num_chains, sweeps, begun.shape[1])), begun.copy()
         chains = _chains if isinstance(sweep, types.FunctionType) else numba.njit(_chains)
