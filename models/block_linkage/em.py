@@ -256,10 +256,7 @@ def candidates(
     else:
         found = given_pairs(records, pairs, parameters, likelihood)
         found = found.where(found.log_odds > -threshold)
-    if restriction == "none":
-        return found
-    same = records.source[found.first] == records.source[found.second]
-    return found.where(same if restriction == "within" else ~same)
+    return found.allowed(records.source, restriction)
 
 
 class _Rule(NamedTuple):

@@ -105,13 +105,6 @@ def _looked_at(
     return record, generator.integers(num_records, size=len(record)), generator
 
 
-def candidate_loss(parameters: Parameters, found: FoundShare) -> float:
-    """Return the expected number of links that are not found."""
-    size = np.arange(1, len(parameters.size_share) + 1)
-    links = parameters.intensity * parameters.size_share @ (size * (size - 1) / 2)
-    return float(links * (1 - found.share))
-
-
 def _agreeing(
     parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"], likelihood: Likelihood
 ) -> Float[np.ndarray, " value"]:

@@ -27,7 +27,7 @@ from consilience.data.columns import Column
 from consilience.data.records import Records
 from consilience.data.tables import Problems, choose_columns, read_table
 from consilience.errors import TooLarge
-from consilience.models.block_linkage.hash_ranges import JoinRule, Search, find_pairs, pairs_of_pile
+from consilience.models.block_linkage.hash_ranges import JoinRule, Search, distinct, ends, find_pairs, pairs_of_pile
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.workers import Piles, Workers
@@ -59,6 +59,13 @@ class CandidatePairs(NamedTuple):
     def where(self, keep: Bool[np.ndarray, " pair"]) -> CandidatePairs:
         """Return some of the pairs."""
         return CandidatePairs(*(column[keep] for column in self))
+
+    def allowed(self, source: Int[np.ndarray, " record"], restriction: str) -> CandidatePairs:
+        """Return the pairs whose records may be together, by a name in `RESTRICTIONS`."""
+        if restriction == "none":
+            return self
+        same = source[self.first] == source[self.second]
+        return self.where(same if restriction == "within" else ~same)
 
 
 def prior_log_odds(parameters: Parameters) -> float:
@@ -311,10 +318,9 @@ def given_pairs(
     else:
         codes = _read_pairs(records, pairs, columns)
     lower, higher = codes.min(1), codes.max(1)
-    word = np.sort((lower.astype(np.int64) << 32 | higher)[lower < higher])
-    word = word[np.append(True, word[1:] != word[:-1])] if len(word) else word
-    first, second = (word >> 32).astype(np.int32), (word & 0xFFFFFFFF).astype(np.int32)
-    return pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
+    word = lower.astype(np.uint64) << np.uint64(32) | higher.astype(np.uint64)
+    pair = ends(distinct(word[lower < higher]))
+    return pair_log_odds(records.value, *pair, parameters, likelihood, records.first_value)
 
 
 def _read_pairs(records: Records, source: Any, columns: Mapping[str, str] | None) -> Int[np.ndarray, "pair 2"]:

@@ -90,6 +90,10 @@ class Linkable(Contract):
     restriction: str = size(derived=True)
     similar: tuple[bool, ...] = size(derived=True)
 
+    @property
+    def fields(self) -> None:
+        """Names of fields are not kept."""
+
 
 def linkable(
     records: Records,
@@ -179,11 +183,16 @@ def found_by_wide(
 
 def prepared(resolved: Resolved) -> Resolved:
     """Return it with the components of candidates beside the records, which the density needs beforehand."""
+    return with_components(resolved, resolved.settings.likelihood)
+
+
+def with_components(resolved: Resolved, likelihood: str | Likelihood = "hit-miss") -> Resolved:
+    """Return it with the components of candidates in the place of the records, unless they are there already."""
     data, own = resolved.data, resolved.settings
     if isinstance(data, Linkable):
         return resolved
     found = linkable(
-        data, likelihood=own.likelihood, threshold=own.threshold, largest=own.largest, restriction=own.restriction,
+        data, likelihood=likelihood, threshold=own.threshold, largest=own.largest, restriction=own.restriction,
         pairs=data.candidate,
     )  # fmt: skip
     return resolved.replace(data=found)
@@ -225,7 +234,7 @@ def sample_value_share(concentration: float, data: Linkable) -> Float[Array, " v
     # Fields differ in their number of values, so that one vector of weights serves them all.
     each = jnp.full(data.field.shape, concentration, jnp.result_type(float))
     log_weight = numpyro.sample("value_log_weight", LogGamma(each).to_event(1))
-    return numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data)))
+    return numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data.field, data.num_fields)))
 
 
 def sample_size_share(prior: dist.Distribution) -> Float[Array, " size"]:
@@ -240,10 +249,12 @@ def sample_size_share(prior: dist.Distribution) -> Float[Array, " size"]:
     return numpyro.deterministic("size_share", jnp.exp(log_share))
 
 
-def log_shares(log_weight: Float[Array, " value"], data: Linkable) -> Float[Array, " value"]:
+def log_shares(
+    log_weight: Float[Array, " value *axes"], field: Int[Array, " value"], num_fields: int
+) -> Float[Array, " value *axes"]:
     """Return the logarithms of the weights as shares of those of the same field."""
-    highest = jax.ops.segment_max(log_weight, data.field, data.num_fields)[data.field]
-    total = jax.ops.segment_sum(jnp.exp(log_weight - highest), data.field, data.num_fields)[data.field]
+    highest = jax.ops.segment_max(log_weight, field, num_fields)[field]
+    total = jax.ops.segment_sum(jnp.exp(log_weight - highest), field, num_fields)[field]
     return log_weight - highest - jnp.log(total)
 
 

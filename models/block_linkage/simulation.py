@@ -87,7 +87,7 @@ def simulate_records(
     >>> records.num_fields, records.num_sources, len(records.entities)
     (5, 2, 20)
     """
-    fields = _names("field_", len(num_values)).tolist()
+    fields = numbered("field_", len(num_values)).tolist()
     misspelt_fields = () if isinstance(typos, bool) else tuple(typos)
     for named, could in ((moving_fields, "move"), (misspelt_fields, "be misspelt")):
         if unknown := [name for name in named if name not in fields]:
@@ -183,11 +183,11 @@ def simulate(
         entity=entity,
         num_records=num_records, num_fields=num_fields, num_sources=num_sources,
         num_values=sum(len(field.vocabulary) for field in fields),
-        records=_names("r", num_records),
-        fields=_names("field_", num_fields),
-        sources=_names("file_", num_sources),
+        records=numbered("r", num_records),
+        fields=numbered("field_", num_fields),
+        sources=numbered("file_", num_sources),
         values=np.concatenate([field.vocabulary for field in fields]),
-        entities=_names("e", len(entities)),
+        entities=numbered("e", len(entities)),
     )  # fmt: skip
     return data, {
         "distorted": np.stack([field.distorted for field in fields]),
@@ -197,7 +197,8 @@ def simulate(
     }  # fmt: skip
 
 
-def _names(stem: str, number: int) -> np.ndarray:
+def numbered(stem: str, number: int) -> np.ndarray:
+    """Return names that end in 1, 2, …, and begin alike."""
     return object_array(f"{stem}{place}" for place in range(1, number + 1))
 
 

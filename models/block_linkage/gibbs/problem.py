@@ -95,5 +95,4 @@ def wide_pairs(records: Records, *, threshold: float, restriction: str = "none")
         pairs = pairs.where(pairs.log_odds > -threshold)
     else:
         pairs = join(records, wide, likelihood, threshold=threshold, exact=True)
-    same = records.source[pairs.first] == records.source[pairs.second]
-    return pairs if restriction == "none" else pairs.where(same if restriction == "within" else ~same)
+    return pairs.allowed(records.source, restriction)

@@ -56,7 +56,7 @@ def prepare(resolved: Resolved) -> LinkProblem:
         similarity.
     """
     data, settings = resolved.data, resolved.settings
-    if getattr(data, "similar", None) is not None and np.any(data.similar):
+    if data.similar is not None and np.any(data.similar):
         raise UnsupportedRequest(
             "gibbs compares fields for equality; leave out {similar}, or take {method} or {method}",
             Remedy("similar"), Remedy("method", "em"), Remedy("method", "nuts"),
