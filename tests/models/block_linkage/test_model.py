@@ -99,7 +99,7 @@ def test_of_many_records_it_is_the_evidence_of_em(simulate, fit_em):
     assert np.isclose(density - apart, evidence - apart, rtol=5e-3)
 
 
-def test_gradients_are_those_of_finite_differences(make_records):
+def test_gradients_of_the_linkage_density(make_records):
     records = make_records(VALUES)
     data, parameters = linkable(records), parameters_of(records)
 

@@ -175,7 +175,7 @@ def test_equal_seeds_equal_bits_and_the_state_stays(small_problem):
     np.testing.assert_array_equal(state.cluster, np.arange(60))
 
 
-def test_clusters_are_named_by_their_first_record(small_problem):
+def test_redrawn_clusters_are_named_by_their_first_record(small_problem):
     problem, state = random_problem(small_problem)
     cluster = redraw_links(np.random.default_rng(0), state, problem)
     assert len(np.unique(cluster)) < len(cluster)

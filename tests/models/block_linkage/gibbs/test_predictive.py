@@ -45,7 +45,7 @@ def test_errors_that_come_one_by_one():
     np.testing.assert_allclose(check.expected.sum(), 1)
 
 
-def test_by_hand(make_records):
+def test_a_predictive_check_by_hand(make_records):
     """Two pairs: one differs in two fields that both have, one in none; and the expected shares are those of draws."""
     records = make_records([[0, 1, 0, 0, 1], [0, 1, 0, -1, 1], [0, 0, 1, 1, 1]])
     cluster = np.array([0, 0, 2, 2, 4])
