@@ -67,11 +67,9 @@ class Search(NamedTuple):
     num_piles: int
 
     @classmethod
-    def of(
-        cls, rule: JoinRule, first_value: Int[np.ndarray, " fields_and_one"], num_records: int, num_piles: int | None
-    ) -> Search:
+    def of(cls, rule: JoinRule, first_value: Int[np.ndarray, " fields_and_one"], num_records: int) -> Search:
         """Choose the number of piles by that of the records."""
-        needed = -(-num_records // _RECORDS_OF_PILE) if num_piles is None else num_piles
+        needed = -(-num_records // _RECORDS_OF_PILE)
         return cls(rule, first_value, num_records, min(1 << max(needed - 1, 0).bit_length(), _MOST_PILES))
 
     @property

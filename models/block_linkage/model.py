@@ -102,7 +102,6 @@ def linkable(
     threshold: float = 4.0,
     largest: int = 6,
     restriction: str = "none",
-    pairs: Any = None,
 ) -> Linkable:
     """Find the components of candidates; of up to eight records, all are one.
 
@@ -110,7 +109,6 @@ def linkable(
     ----------
     likelihood, threshold, largest, restriction : the settings of these names; candidates are found with a distortion of
         .05, and sizes 1, 2 and 3 in the shares .8, .15 and .05.
-    pairs : candidates in the place of the join, as `given_pairs` takes them.
 
     Raises
     ------
@@ -126,10 +124,10 @@ def linkable(
         members = [np.arange(number if own == number else 0).reshape(-1, own) for own in range(2, number + 1)]
     else:
         wide = chosen.started(wide_parameters(records))
-        found = candidates(records, wide, chosen, threshold, restriction, pairs)
+        found = candidates(records, wide, chosen, threshold, restriction)
         parts = components(found, number, largest=largest)
         members, cut = list(parts.members), parts.cut
-        if pairs is None:
+        if records.candidate is None:
             alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
     codes = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
     similar = np.zeros(records.num_fields, bool) if records.similar is None else records.similar
@@ -192,9 +190,8 @@ def with_components(resolved: Resolved, likelihood: str | Likelihood = "hit-miss
     if isinstance(data, Linkable):
         return resolved
     found = linkable(
-        data, likelihood=likelihood, threshold=own.threshold, largest=own.largest, restriction=own.restriction,
-        pairs=data.candidate,
-    )  # fmt: skip
+        data, likelihood=likelihood, threshold=own.threshold, largest=own.largest, restriction=own.restriction
+    )
     return resolved.replace(data=found)
 
 

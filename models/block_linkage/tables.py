@@ -228,5 +228,7 @@ MEASURES: tuple[Measure, ...] = tuple(
         ("entity_probability", "How probably some records are exactly one entity."),
     )
 )
-TABLES: tuple[Table | Measure, ...] = (ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS, *MEASURES)
+TABLES: tuple[Table | Measure, ...] = (
+    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS, *MEASURES
+)  # fmt: skip
 """What fits of linkage answer."""

@@ -1,6 +1,5 @@
 """Block-linkage as a member of the zoo: through fit, its tables by hand, saved and loaded, and by NUTS."""
 
-
 import jax
 import numpy as np
 import pytest

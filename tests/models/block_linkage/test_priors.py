@@ -1,6 +1,5 @@
 """Priors of distortion: one for all fields or one for each, and what is said of others."""
 
-
 import numpy as np
 import numpyro.distributions as dist
 import pytest

@@ -1,6 +1,5 @@
 """Error classes as an option of the sampler: through fit, refused, what it says of itself, and its checks."""
 
-
 import numpy as np
 import pytest
 
@@ -125,10 +124,10 @@ def test_p_values_where_the_model_holds_and_where_it_does_not(make_records):
         cluster = first_members(np.asarray(records.entity))
         one = values | {"cluster": cluster}
         draws = {site: np.broadcast_to(value, (100, *np.shape(value))) for site, value in one.items()}
-        held.append(predictive_check(draws, records, seed=seed).p_value)
+        held.append(predictive_check(draws, records).p_value)
         del draws["class_share"]
         draws["distortion"] = np.full((100, 4), 0.18)
-        refused += predictive_check(draws, records, seed=seed).fails
+        refused += predictive_check(draws, records).fails
     assert np.mean(np.array(held) < 0.05) < 0.3
     assert 0.25 < np.mean(held) < 0.75
     assert refused >= 5
