@@ -26,7 +26,7 @@ from consilience.data.records import Records
 from consilience.errors import TooLarge
 from consilience.models.block_linkage.hash_ranges import JoinRule, Search, find_pairs, pairs_of_pile
 from consilience.models.block_linkage.likelihood import Likelihood
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.workers import Piles, Workers
 
 _BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
@@ -126,10 +126,8 @@ def _add_log_pairs(
     """Add the log likelihood of pairs, where it is no sum of terms."""
     for begin in range(0, len(first), _BLOCK):
         part = slice(begin, begin + _BLOCK)
-        codes = value[:, np.stack([first[part], second[part]])].transpose(1, 0, 2)
-        log_odds[part] += likelihood.log_pairs(
-            np.where(codes >= 0, codes + first_value[:-1, None], -1), parameters
-        )
+        codes = value_codes(value[:, np.stack([first[part], second[part]])], first_value).transpose(1, 0, 2)
+        log_odds[part] += likelihood.log_pairs(codes, parameters)
 
 
 def join(

@@ -28,7 +28,7 @@ from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorCla
 from consilience.models.block_linkage.hidden_links import found_share
 from consilience.models.block_linkage.join import join_rule, prior_log_odds
 from consilience.models.block_linkage.likelihood import Likelihood
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.repeats import Alike, alike_apart
 from consilience.models.block_linkage.similar import for_data
 from consilience.models.sites import Resolved, Site
@@ -129,7 +129,7 @@ def linkable(
         members, cut = list(parts.members), parts.cut
         if records.candidate is None:
             alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
-    codes = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
+    codes = value_codes(records.value, records.first_value)
     similar = np.zeros(records.num_fields, bool) if records.similar is None else records.similar
     return Linkable(
         value=codes.astype(np.int32),

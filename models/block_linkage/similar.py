@@ -35,7 +35,7 @@ from consilience.arrays import Array, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.join import prior_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
 from consilience.notes import Remedy
 
@@ -202,7 +202,7 @@ class SimilarHitMiss(HitMiss):
         """
         if not len(found.first):
             return float("nan")
-        values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
+        values = value_codes(records.value, records.first_value)
         generator = np.random.default_rng(0)
         weight = expit(found.log_odds)
         record, lacking = generator.integers(values.shape[1], size=(2, _NUM_LINKS))

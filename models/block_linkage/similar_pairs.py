@@ -35,6 +35,7 @@ from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.hash_ranges import distinct, ends, lowest
+from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.rows import equal_pairs
 
 _BLOCK = 32_768    # records looked at together; some are in several groups
@@ -123,7 +124,7 @@ def find_similar_pairs(
     """
     # Similar fields last: then few records are left that have to be looked at in several groups.
     fields = rule.fields[np.argsort(np.asarray(records.similar)[rule.fields], kind="stable")]
-    values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)[fields]
+    values = value_codes(records.value, records.first_value)[fields]
     counts = np.bincount(values[values >= 0], minlength=records.num_values)
     # A join of its own for each set of missing fields is not made here: slack makes up for one of them.
     lacking = rule.differ[fields][(values < 0).any(axis=1)].min(initial=0)

@@ -24,7 +24,7 @@ from consilience.models.block_linkage.enumeration import (
 )
 from consilience.models.block_linkage.join import join, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.model import linkable, log_density
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar import BEYOND, DECAY, for_data
 from consilience.models.block_linkage.simulation import simulate_records
 from consilience.similarity import with_similar
@@ -124,7 +124,7 @@ def test_pairs_are_components_of_two(people):
     itself = np.arange(people.num_records)
     same = pair_log_odds(people.value, itself, itself, parameters, likelihood, people.first_value)
     agree, _ = likelihood.pair_terms(parameters, people.first_value)
-    codes = np.where(people.value >= 0, people.value + people.first_value[:-1, None], -1)
+    codes = value_codes(people.value, people.first_value)
     terms = np.append(agree, 0)[codes].sum(axis=0)
     np.testing.assert_allclose(same.log_odds - terms, same.log_odds[0] - terms[0], atol=1e-10)
 
