@@ -1,8 +1,11 @@
 """Records from codes of their values, for tests of linkage."""
 
+import itertools
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln
 
 from consilience.data import Records, read_records
 from consilience.models.block_linkage.enumeration import set_partitions
@@ -110,3 +113,24 @@ def given_head(record, head, field, share, distortion):
         for column in both
     ])  # fmt: skip
     return apart * np.array([exact, one, many])
+
+
+def assignments(data, concentration, number):
+    """Return all assignments of records to so many Dirichlet entities, and the log probability of each and of the data.
+
+    Parameters
+    ----------
+    concentration : of each value of all fields.
+    """
+    first, value = np.asarray(data.first_value), np.asarray(data.value)
+    every, terms = [*itertools.product(range(number), repeat=data.num_records)], []
+    for z in every:
+        total = -data.num_records * np.log(number)
+        for k, f in itertools.product(set(z), range(data.num_fields)):
+            prior = concentration[first[f] : first[f + 1]]
+            codes = value[f][np.array(z) == k]
+            count = np.bincount(codes[codes >= 0], minlength=len(prior))
+            total += (gammaln(prior + count) - gammaln(prior)).sum()
+            total -= gammaln(prior.sum() + count.sum()) - gammaln(prior.sum()) if len(prior) else 0
+        terms.append(total)
+    return np.array(every), np.array(terms)

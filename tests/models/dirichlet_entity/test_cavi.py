@@ -14,7 +14,7 @@ from consilience.errors import InvalidPrior, UnsupportedRequest
 from consilience.models.dirichlet_entity import MODEL, Priors, cavi
 from consilience.models.dirichlet_entity.problem import Dense, anchored_problem
 from consilience.models.dirichlet_entity.support import Support, agreeing_pairs
-from tests.models.records import records_of
+from tests.models.records import assignments, records_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -55,18 +55,7 @@ def long_bound(data, concentration, responsibility):
 
 def exact_evidence(data, concentration, number):
     """Log p(x) by the sum over all assignments of records to entities."""
-    first, value = np.asarray(data.first_value), np.asarray(data.value)
-    terms = []
-    for z in itertools.product(range(number), repeat=data.num_records):
-        total = -data.num_records * np.log(number)
-        for k, f in itertools.product(set(z), range(data.num_fields)):
-            prior = concentration[first[f] : first[f + 1]]
-            codes = value[f][np.array(z) == k]
-            count = np.bincount(codes[codes >= 0], minlength=len(prior))
-            total += (gammaln(prior + count) - gammaln(prior)).sum()
-            total -= gammaln(prior.sum() + count.sum()) - gammaln(prior.sum()) if len(prior) else 0
-        terms.append(total)
-    return logsumexp(terms)
+    return logsumexp(assignments(data, concentration, number)[1])
 
 
 def test_the_worked_toy():

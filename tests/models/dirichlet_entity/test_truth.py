@@ -15,7 +15,7 @@ from consilience.models.dirichlet_entity import MODEL, Priors, canonical
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.posterior import Closed
 from consilience.models.truth.partitions import first_members, pairs_together
-from tests.models.records import german_names, records_of
+from tests.models.records import assignments, german_names, records_of
 
 DRAWS = 4000
 
@@ -67,24 +67,11 @@ def test_pairs_and_whole_clusters_have_the_probabilities_of_all_assignments(mixe
     assert mixed.estimate().tolist() == [0, 0, 2, 3]
 
 
-def enumerated_pairs(value, concentration, number):
-    """Pair probabilities by the sum over all assignments of records to entities, of one-size fields."""
-    from scipy.special import gammaln
-
-    num_fields, num_records = value.shape
-    size = value.max() + 1
-    weights, tables = [], []
-    for z in itertools.product(range(number), repeat=num_records):
-        total = 0.0
-        for k, f in itertools.product(set(z), range(num_fields)):
-            own = value[f][(np.array(z) == k) & (value[f] >= 0)]
-            count = np.bincount(own, minlength=size)
-            total += (gammaln(concentration + count) - gammaln(concentration)).sum()
-            total -= gammaln(size * concentration + count.sum()) - gammaln(size * concentration)
-        weights.append(total)
-        tables.append(np.equal.outer(z, z))
-    weights = np.exp(np.array(weights) - np.max(weights))
-    return np.einsum("z,zij->ij", weights / weights.sum(), np.array(tables, float))
+def enumerated_pairs(data, concentration, number):
+    """Pair probabilities by the sum over all assignments of records to entities."""
+    z, log_weight = assignments(data, np.full(data.num_values, concentration), number)
+    weight = np.exp(log_weight - log_weight.max())
+    return np.einsum("z,zij->ij", weight / weight.sum(), (z[:, :, None] == z[:, None]).astype(float))
 
 
 VALUE = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [1, -1, 0, -1], [0, 0, 1, 0]], np.int32)
@@ -97,7 +84,7 @@ def tiny():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_nuts_has_the_pairs_of_all_assignments_and_cavi_is_on_their_side():
-    exact = enumerated_pairs(VALUE, 0.5, 3)
+    exact = enumerated_pairs(tiny(), 0.5, 3)
     fit = cs.fit("dirichlet-entity", tiny(), method="nuts", num_entities=3, concentration=0.5, draws=1000, seed=1)
     cluster = fit.truth.clusters().reshape(4, 1000, 4)
     for i, j in itertools.combinations(range(4), 2):
