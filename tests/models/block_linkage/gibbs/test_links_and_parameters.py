@@ -199,13 +199,13 @@ def one_entity_fewer(right):
 
 def without_sizes(right):
     """Forget the factor n + 1 of joining."""
-    factor = np.cumprod(np.arange(1.0, LARGEST + 1))
+    right, factor = inspect.unwrap(right), np.cumprod(np.arange(1.0, LARGEST + 1))
     return lambda random, state, problem: right(random, state._replace(size_share=state.size_share / factor), problem)
 
 
 def with_equal_values(right):
     """Take values for equally common."""
-    share = 1 / np.asarray(VALUES, float)[FIELD]
+    right, share = inspect.unwrap(right), 1 / np.asarray(VALUES, float)[FIELD]
     return lambda random, state, problem: right(random, state._replace(value_share=share), problem)
 
 
