@@ -26,7 +26,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `components` | what they connect, cut where it is too large |
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
-| `similar_pairs`, `similar_links` | of similar fields: the candidates; what the threshold hides |
+| `similar_pairs` | of similar fields: the candidates |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links` | hyperparameters; what the threshold hides |
 | `repeats` | fields and records that repeat too little or too much to tell entities |

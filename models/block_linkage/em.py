@@ -32,7 +32,6 @@ from consilience.models.block_linkage.hash_ranges import JoinRule
 from consilience.models.block_linkage.hidden_links import FoundShare, found_share
 from consilience.models.block_linkage.join import (
     CandidatePairs,
-    given_pairs,
     join,
     join_rule,
     pair_log_odds,
@@ -68,7 +67,7 @@ def estimate(resolved: Resolved, *, mesh: Mesh | None = None, processes: int = 1
 
 
 def fit_em(
-    resolved: Resolved, *, num_sampled: int = 20_000, seed: int = 0, mesh: Mesh | None = None, processes: int = 1
+    resolved: Resolved, *, num_sampled: int = 20_000, mesh: Mesh | None = None, processes: int = 1
 ) -> Linkage:
     """Link records.
 
@@ -77,7 +76,6 @@ def fit_em(
     resolved : records, settings and conjugate priors. Components of more than ``largest`` records are cut; above 7
         enumeration is slow. Candidates are those of the data, where these have some, in the place of the join.
     num_sampled : components that EM looks at.
-    seed : of the sample.
     mesh : devices that enumerate, as `enumerate_blocks` takes them; NumPy where it is left out.
     processes : that search for pairs and enumerate all components in the end; every bit of the answer is the same for
         any number of them.
@@ -92,24 +90,24 @@ def fit_em(
     records = resolved.data
     with Workers(processes) as workers:
         workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-        return _fit(resolved, num_sampled=num_sampled, seed=seed, mesh=mesh, workers=workers)
+        return _fit(resolved, num_sampled=num_sampled, mesh=mesh, workers=workers)
 
 
-def _fit(resolved: Resolved, *, num_sampled: int, seed: int, mesh: Mesh | None, workers: Workers) -> Linkage:
+def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Workers) -> Linkage:
     """Link records; see `fit_em`."""
-    records, settings, pairs = resolved.data, resolved.settings, resolved.data.candidate
+    records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
     parameters = starting_parameters(records, settings.largest)
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     counts = _value_counts(records)
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
-        rule = _Rule.of(records, wide, threshold, chosen, joined=pairs is None)
-        found = candidates(records, wide, chosen, threshold + SLACK, restriction, pairs, workers)
+        rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
+        found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
         parts = components(
             found.where(found.log_odds > -threshold), records.num_records, largest=settings.largest
         )
@@ -124,10 +122,10 @@ def _fit(resolved: Resolved, *, num_sampled: int, seed: int, mesh: Mesh | None, 
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
-    if seen is None and pairs is None:
+    if seen is None and joined:
         share = chosen.found_share(records, wide, found, threshold)
     alike = Alike(0, 0, 0.0)
-    if pairs is None:
+    if joined:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
     return Linkage(
         num_records=np.array(records.num_records),
@@ -247,19 +245,17 @@ def largest_rise(records: Records, before: Parameters, after: Parameters, likeli
 
 
 def candidates(
-    records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str, pairs: Any,
+    records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str,
     workers: Workers | None = None,
 ) -> CandidatePairs:  # fmt: skip
     """Join, or take the pairs that were given; leave out what is below the threshold and what may not be together."""
-    if pairs is None:
+    if records.candidate is None:
         found = join(records, parameters, likelihood, threshold=threshold, workers=workers)
     else:
-        found = given_pairs(records, pairs, parameters, likelihood)
+        first, second = records.candidate.T
+        found = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
         found = found.where(found.log_odds > -threshold)
-    if restriction == "none":
-        return found
-    same = records.source[found.first] == records.source[found.second]
-    return found.where(same if restriction == "within" else ~same)
+    return found.allowed(records.source, restriction)
 
 
 class _Rule(NamedTuple):

@@ -23,6 +23,7 @@ from jax.sharding import Mesh, PartitionSpec
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.settings import setting
 
 # As many components as keep the arrays in the cache.
@@ -146,9 +147,7 @@ def gather_values(
     members: Int[np.ndarray, "component member"],
 ) -> Int[np.ndarray, "member field component"]:
     """Return the values of components of one size as codes into the table of all fields, -1 where missing."""
-    codes = value[:, members.T]
-    codes = np.where(codes >= 0, codes + first_value[:-1, None, None], -1)
-    return np.ascontiguousarray(codes.transpose(1, 0, 2))
+    return np.ascontiguousarray(value_codes(value[:, members.T], first_value).transpose(1, 0, 2))
 
 
 def conflicts(

@@ -67,11 +67,9 @@ class Search(NamedTuple):
     num_piles: int
 
     @classmethod
-    def of(
-        cls, rule: JoinRule, first_value: Int[np.ndarray, " fields_and_one"], num_records: int, num_piles: int | None
-    ) -> Search:
+    def of(cls, rule: JoinRule, first_value: Int[np.ndarray, " fields_and_one"], num_records: int) -> Search:
         """Choose the number of piles by that of the records."""
-        needed = -(-num_records // _RECORDS_OF_PILE) if num_piles is None else num_piles
+        needed = -(-num_records // _RECORDS_OF_PILE)
         return cls(rule, first_value, num_records, min(1 << max(needed - 1, 0).bit_length(), _MOST_PILES))
 
     @property
@@ -164,7 +162,7 @@ def _entered_keys(arrays: Mapping[str, np.ndarray], among: Int[np.ndarray, " amo
         for name in ("gain", "hash")
     )
     found = [
-        (hashed & ~_lowest(search.bits)) | among[record].astype(np.uint64)
+        (hashed & ~lowest(search.bits)) | among[record].astype(np.uint64)
         for record, hashed in _entered(gain, key, rule.start + _ROUNDING, len(among))
     ]
     return np.concatenate([np.zeros(0, np.uint64), *found])
@@ -200,7 +198,7 @@ def _entered(
     yield from walk(0, nothing + np.float32(start), nothing + np.float32(np.inf), np.zeros(num_records, np.uint64))
 
 
-def _lowest(bits: np.uint64) -> np.uint64:
+def lowest(bits: np.uint64) -> np.uint64:
     """Return the mask of the lowest bits."""
     return (np.uint64(1) << bits) - np.uint64(1)
 
@@ -220,14 +218,14 @@ def _write_pairs(
     number, longest = int(length @ (length - 1)) // 2, int(length.max(initial=0))
     if number > most:
         return number, longest
-    key, record = ordered >> search.bits, ordered & _lowest(search.bits)
+    key, record = ordered >> search.bits, ordered & lowest(search.bits)
     found = [np.zeros(0, np.uint64)]
     for one, other in equal_pairs(key):
         if lacking:
             exactly = (arrays["lacks"][record[one]] | arrays["lacks"][record[other]]) == lacking
             one, other = one[exactly], other[exactly]
         found.append(record[one] << np.uint64(32) | record[other])
-    _add_sorted(pairs, _distinct(np.concatenate(found)), search.first_pairs())
+    _add_sorted(pairs, distinct(np.concatenate(found)), search.first_pairs())
     return number, longest
 
 
@@ -243,7 +241,7 @@ def _lacking_together(words: np.ndarray, bits: np.uint64, lacks: np.ndarray, lac
     if not lacking or not len(words):
         return words
     length = _run_lengths(words, bits)
-    own = lacks[(words & _lowest(bits)).astype(np.int32)]
+    own = lacks[(words & lowest(bits)).astype(np.int32)]
     return words[np.repeat(np.bitwise_or.reduceat(own, np.cumsum(length) - length) == lacking, length)]
 
 
@@ -260,16 +258,17 @@ def _run_lengths(words: np.ndarray, bits: np.uint64) -> Int[np.ndarray, " run"]:
 
 def pairs_of_pile(pairs: Piles, pile: int) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
     """Return the pairs of a pile, sorted, each once: the codes of their records, the lower one first."""
-    first, second = _ends(_distinct(pairs.take(pile, np.uint64)))
+    first, second = ends(distinct(pairs.take(pile, np.uint64)))
     apart = first != second  # a record that enters two keys of the same hash
     return first[apart], second[apart]
 
 
-def _ends(pair: np.ndarray) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
-    return (pair >> np.uint64(32)).astype(np.int32), (pair & _lowest(np.uint64(32))).astype(np.int32)
+def ends(pair: np.ndarray) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+    """Return the two records of pairs, of which the lower one stands above the other in a word."""
+    return (pair >> np.uint64(32)).astype(np.int32), (pair & lowest(np.uint64(32))).astype(np.int32)
 
 
-def _distinct(pair: np.ndarray) -> np.ndarray:
+def distinct(pair: np.ndarray) -> np.ndarray:
     """Return pairs sorted, each once."""
     ordered = np.sort(pair)
     again: Bool[np.ndarray, " pair"] = np.append(False, ordered[1:] == ordered[:-1])[: len(ordered)]

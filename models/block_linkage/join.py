@@ -17,20 +17,16 @@ and takes longer. The search itself is in `hash_ranges`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Bool, Float, Int
-from consilience.data.codes import check_codes, recode
-from consilience.data.columns import Column, choose_columns
-from consilience.data.problems import Problems
 from consilience.data.records import Records
-from consilience.data.tables import read_table
 from consilience.errors import TooLarge
 from consilience.models.block_linkage.hash_ranges import JoinRule, Search, find_pairs, pairs_of_pile
 from consilience.models.block_linkage.likelihood import Likelihood
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.workers import Piles, Workers
 
 _BLOCK = 65_536             # pairs looked at together, so that they stay in the processor's cache
@@ -60,6 +56,13 @@ class CandidatePairs(NamedTuple):
     def where(self, keep: Bool[np.ndarray, " pair"]) -> CandidatePairs:
         """Return some of the pairs."""
         return CandidatePairs(*(column[keep] for column in self))
+
+    def allowed(self, source: Int[np.ndarray, " record"], restriction: str) -> CandidatePairs:
+        """Return the pairs whose records may be together, by a name in `RESTRICTIONS`."""
+        if restriction == "none":
+            return self
+        same = source[self.first] == source[self.second]
+        return self.where(same if restriction == "within" else ~same)
 
 
 def prior_log_odds(parameters: Parameters) -> float:
@@ -123,10 +126,8 @@ def _add_log_pairs(
     """Add the log likelihood of pairs, where it is no sum of terms."""
     for begin in range(0, len(first), _BLOCK):
         part = slice(begin, begin + _BLOCK)
-        codes = value[:, np.stack([first[part], second[part]])].transpose(1, 0, 2)
-        log_odds[part] += likelihood.log_pairs(
-            np.where(codes >= 0, codes + first_value[:-1, None], -1), parameters
-        )
+        codes = value_codes(value[:, np.stack([first[part], second[part]])], first_value).transpose(1, 0, 2)
+        log_odds[part] += likelihood.log_pairs(codes, parameters)
 
 
 def join(
@@ -135,29 +136,22 @@ def join(
     likelihood: Likelihood,
     *,
     threshold: float,
-    slack: float | None = None,
-    fields: Int[np.ndarray, " join_field"] | None = None,
     exact: bool | None = None,
     workers: Workers | None = None,
-    hash_ranges: int | None = None,
 ) -> CandidatePairs:
     """Return the pairs with log odds above ``-threshold``: all, or with missing values or many fields nearly all.
 
     Parameters
     ----------
-    slack, fields, exact : see `join_rule`.
+    exact : see `join_rule`.
     workers : who search, where ``value`` is shared; this process by default.
-    hash_ranges : into how many parts the search is divided, of which one is in memory at a time (of more than four
-        million records; the others are in files). By default one for each 131,072 records. It changes no pair.
 
     Raises
     ------
     UnsupportedRequest : for more pairs than memory holds, as many identical records make, and for more than 64 fields.
     """
     _check_fields(records.num_fields)
-    rule = join_rule(
-        records, parameters, likelihood, threshold=threshold, slack=slack, fields=fields, exact=exact
-    )
+    rule = join_rule(records, parameters, likelihood, threshold=threshold, exact=exact)
     found = likelihood.find_pairs(records, rule, parameters)
     if found is not None:
         pairs = pair_log_odds(records.value, *found, parameters, likelihood, records.first_value)
@@ -165,8 +159,8 @@ def join(
     if workers is None:
         with Workers() as alone:
             alone.share(value=records.value)
-            return _search(records, rule, parameters, likelihood, threshold, alone, hash_ranges)
-    return _search(records, rule, parameters, likelihood, threshold, workers, hash_ranges)
+            return _search(records, rule, parameters, likelihood, threshold, alone)
+    return _search(records, rule, parameters, likelihood, threshold, workers)
 
 
 def _search(
@@ -176,9 +170,8 @@ def _search(
     likelihood: Likelihood,
     threshold: float,
     workers: Workers,
-    hash_ranges: int | None,
 ) -> CandidatePairs:
-    search = Search.of(rule, records.first_value, records.num_records, hash_ranges)
+    search = Search.of(rule, records.first_value, records.num_records)
     # Without anything to give back, missing fields are no different from those that differ.
     lacks = _lacking(records.value[rule.fields], rule.differ[rule.fields] < 0)
     pairs = find_pairs(search, lacks, workers)
@@ -215,20 +208,19 @@ def join_rule(
     likelihood: Likelihood,
     *,
     threshold: float,
-    slack: float | None = None,
-    fields: Int[np.ndarray, " join_field"] | None = None,
     exact: bool | None = None,
 ) -> JoinRule:
     """Choose the fields that the join looks at, and make up for what it does not see.
 
+    Those are the seven in which a pair that agrees gains most, on the average over records. A field that has one value
+    only is never looked at: it counts the same for all pairs. Slack is added to the log odds in advance: 4 where fields
+    are left out; and, unless the join is exact, as much as the costliest field with missing values takes away when it
+    differs, so that pairs with one field missing are found. What pairs have above the terms of the likelihood comes on
+    top.
+
     Parameters
     ----------
     threshold : pairs with log odds above minus this are wanted.
-    slack : added to the log odds in advance. By default 4 where fields are left out; and, unless the join is exact, as
-        much as the costliest field with missing values takes away when it differs, so that pairs with one field missing
-        are found. What pairs have above the terms of the likelihood comes on top.
-    fields : the fields to look at. By default the seven in which a pair that agrees gains most, on the average over
-        records. A field that has one value only is never looked at: it counts the same for all pairs.
     exact : whether there is a join for every set of fields that pairs lack. By default where more than one pair in
         twenty lacks two fields or more.
     """
@@ -236,17 +228,14 @@ def join_rule(
     differ = np.maximum(differ, LEAST_DIFFER)
     gain = agree - np.repeat(differ, np.diff(records.first_value))
     constant = np.diff(records.first_value) <= 1
-    chosen = _informative(records, gain, ~constant)[:_MOST_FIELDS] if fields is None else np.asarray(fields)
+    chosen = _informative(records, gain, ~constant)[:_MOST_FIELDS]
     left_out = np.setdiff1d(np.arange(records.num_fields), chosen)
     lacks = records.value[chosen] < 0
     if exact is None:
         exact = _often_two_missing(lacks)
-    if slack is None:
-        slack = _OTHER_FIELDS * (~constant[left_out]).any()
-        slack -= 0 if exact else differ[chosen][lacks.any(axis=1)].min(initial=0)
-    constant[chosen] = False
+    slack = _OTHER_FIELDS * (~constant[left_out]).any() + likelihood.slack(parameters, records.first_value)
+    slack -= 0 if exact else differ[chosen][lacks.any(axis=1)].min(initial=0)
     of_constants = _of_constants(agree, records.first_value, constant)
-    slack += likelihood.slack(parameters, records.first_value)
     start = prior_log_odds(parameters) + differ[chosen].sum() + of_constants + threshold + slack
     return JoinRule(chosen, float(start), gain, differ if exact else np.zeros_like(differ))
 
@@ -279,53 +268,3 @@ def _of_constants(
     """Return the most that fields of one value add to the log odds of a pair."""
     values = first_value[:-1][constant & (np.diff(first_value) == 1)]
     return float(np.maximum(agree[values], 0).sum())
-
-
-# ---- pairs of the user ----
-
-
-def given_pairs(
-    records: Records,
-    pairs: Any,
-    parameters: Parameters,
-    likelihood: Likelihood,
-    *,
-    columns: Mapping[str, str] | None = None,
-) -> CandidatePairs:
-    """Compare the pairs that a user wants to have compared, whatever their log odds.
-
-    Parameters
-    ----------
-    pairs : a path, a data frame or a dict of columns with the ids of the records in ``record_a`` and ``record_b``; or
-        codes of records, integers of shape ``(pair, 2)``. The order does not matter, nor do repetitions; a record
-        paired with itself is left out.
-    columns : role to column name, where the columns have other names.
-
-    Raises
-    ------
-    InputError : for a pair that names no record.
-    """
-    if isinstance(pairs, np.ndarray):
-        problems = Problems("the pairs of records")
-        codes = check_codes(problems, "record", pairs.ravel(), records.num_records).reshape(pairs.shape)
-        problems.raise_any()
-    else:
-        codes = _read_pairs(records, pairs, columns)
-    lower, higher = codes.min(1), codes.max(1)
-    word = np.sort((lower.astype(np.int64) << 32 | higher)[lower < higher])
-    word = word[np.append(True, word[1:] != word[:-1])] if len(word) else word
-    first, second = (word >> 32).astype(np.int32), (word & 0xFFFFFFFF).astype(np.int32)
-    return pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
-
-
-def _read_pairs(records: Records, source: Any, columns: Mapping[str, str] | None) -> Int[np.ndarray, "pair 2"]:
-    roles = ("record_a", "record_b")
-    table = read_table(source, choose_columns([Column(role) for role in roles], columns))
-    codes = []
-    for role in roles:
-        found, names = table.texts(role, required=True)
-        code = recode(found, names, records.records)
-        table.flag(code == -2, role, "there is no such record", "name records by their ids, or leave the row out")
-        codes.append(code)
-    table.problems.raise_any()
-    return np.stack(codes, 1)

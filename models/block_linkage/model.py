@@ -28,7 +28,7 @@ from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorCla
 from consilience.models.block_linkage.hidden_links import found_share
 from consilience.models.block_linkage.join import join_rule, prior_log_odds
 from consilience.models.block_linkage.likelihood import Likelihood
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.repeats import Alike, alike_apart
 from consilience.models.block_linkage.similar import for_data
 from consilience.models.sites import Resolved, Site
@@ -90,6 +90,10 @@ class Linkable(Contract):
     restriction: str = size(derived=True)
     similar: tuple[bool, ...] = size(derived=True)
 
+    @property
+    def fields(self) -> None:
+        """Names of fields are not kept."""
+
 
 def linkable(
     records: Records,
@@ -98,7 +102,6 @@ def linkable(
     threshold: float = 4.0,
     largest: int = 6,
     restriction: str = "none",
-    pairs: Any = None,
 ) -> Linkable:
     """Find the components of candidates; of up to eight records, all are one.
 
@@ -106,7 +109,6 @@ def linkable(
     ----------
     likelihood, threshold, largest, restriction : the settings of these names; candidates are found with a distortion of
         .05, and sizes 1, 2 and 3 in the shares .8, .15 and .05.
-    pairs : candidates in the place of the join, as `given_pairs` takes them.
 
     Raises
     ------
@@ -122,12 +124,12 @@ def linkable(
         members = [np.arange(number if own == number else 0).reshape(-1, own) for own in range(2, number + 1)]
     else:
         wide = chosen.started(wide_parameters(records))
-        found = candidates(records, wide, chosen, threshold, restriction, pairs)
+        found = candidates(records, wide, chosen, threshold, restriction)
         parts = components(found, number, largest=largest)
         members, cut = list(parts.members), parts.cut
-        if pairs is None:
+        if records.candidate is None:
             alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
-    codes = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
+    codes = value_codes(records.value, records.first_value)
     similar = np.zeros(records.num_fields, bool) if records.similar is None else records.similar
     return Linkable(
         value=codes.astype(np.int32),
@@ -179,13 +181,17 @@ def found_by_wide(
 
 def prepared(resolved: Resolved) -> Resolved:
     """Return it with the components of candidates beside the records, which the density needs beforehand."""
+    return with_components(resolved, resolved.settings.likelihood)
+
+
+def with_components(resolved: Resolved, likelihood: str | Likelihood = "hit-miss") -> Resolved:
+    """Return it with the components of candidates in the place of the records, unless they are there already."""
     data, own = resolved.data, resolved.settings
     if isinstance(data, Linkable):
         return resolved
     found = linkable(
-        data, likelihood=own.likelihood, threshold=own.threshold, largest=own.largest, restriction=own.restriction,
-        pairs=data.candidate,
-    )  # fmt: skip
+        data, likelihood=likelihood, threshold=own.threshold, largest=own.largest, restriction=own.restriction
+    )
     return resolved.replace(data=found)
 
 
@@ -225,7 +231,7 @@ def sample_value_share(concentration: float, data: Linkable) -> Float[Array, " v
     # Fields differ in their number of values, so that one vector of weights serves them all.
     each = jnp.full(data.field.shape, concentration, jnp.result_type(float))
     log_weight = numpyro.sample("value_log_weight", LogGamma(each).to_event(1))
-    return numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data)))
+    return numpyro.deterministic("value_share", jnp.exp(log_shares(log_weight, data.field, data.num_fields)))
 
 
 def sample_size_share(prior: dist.Distribution) -> Float[Array, " size"]:
@@ -240,10 +246,12 @@ def sample_size_share(prior: dist.Distribution) -> Float[Array, " size"]:
     return numpyro.deterministic("size_share", jnp.exp(log_share))
 
 
-def log_shares(log_weight: Float[Array, " value"], data: Linkable) -> Float[Array, " value"]:
+def log_shares(
+    log_weight: Float[Array, " value *axes"], field: Int[Array, " value"], num_fields: int
+) -> Float[Array, " value *axes"]:
     """Return the logarithms of the weights as shares of those of the same field."""
-    highest = jax.ops.segment_max(log_weight, data.field, data.num_fields)[data.field]
-    total = jax.ops.segment_sum(jnp.exp(log_weight - highest), data.field, data.num_fields)[data.field]
+    highest = jax.ops.segment_max(log_weight, field, num_fields)[field]
+    total = jax.ops.segment_sum(jnp.exp(log_weight - highest), field, num_fields)[field]
     return log_weight - highest - jnp.log(total)
 
 

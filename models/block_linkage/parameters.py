@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Float
+from consilience.arrays import Float, Int
 
 
 class Parameters(NamedTuple):
@@ -28,3 +28,11 @@ class Parameters(NamedTuple):
     intensity: float
     size_share: Float[np.ndarray, " size"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+
+
+def value_codes(
+    value: Int[np.ndarray, " field *axes"], first_value: Int[np.ndarray, " fields_and_one"]
+) -> Int[np.ndarray, " field *axes"]:
+    """Return codes within each field as codes into the table of the values of all fields, -1 where missing."""
+    first = first_value[:-1].reshape(-1, *[1] * (value.ndim - 1))
+    return np.where(value >= 0, value + first, -1)

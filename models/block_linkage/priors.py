@@ -19,7 +19,7 @@ _EXAMPLE = "RareDistortion(a=[1, 1, 5], b=[99, 9, 5]) for three fields"
 
 def _fields(data: Any) -> str:
     """Return how many fields there are, and their names where they are known."""
-    names = "" if getattr(data, "fields", None) is None else f": {', '.join(map(str, data.fields))}"
+    names = "" if data.fields is None else f": {', '.join(map(str, data.fields))}"
     return f"{data.num_fields} fields that are compared{names}"
 
 

@@ -15,7 +15,7 @@ from scipy.special import expit
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.models.block_linkage.likelihood import Likelihood
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 
 _NEARLY_UNIQUE = 0.8  # distinct values per record that has the field
 _BY_CHANCE = 0.1      # agreement elsewhere, corrected for chance, of records that share a value
@@ -84,7 +84,7 @@ def alike_apart(
     restriction : as in `fit_em`; pairs that it forbids are not counted.
     """
     value = np.asarray(records.value)
-    codes = np.where(value >= 0, value + records.first_value[:-1, None], -1)
+    codes = value_codes(value, records.first_value)
     if likelihood.additive:
         agree = np.append(likelihood.pair_terms(parameters, records.first_value)[0], 0.0)
         log_odds = log_prior_odds + sum(agree[column] for column in codes)

@@ -20,7 +20,7 @@ Left out are
 - pairs of values that are not near each other, but both near a third one, which adds to their log odds too;
 - with missing values, pairs that lack two fields or more, as in `join` where it is not exact.
 
-`similar_links` says how many links the threshold hides, and tests how many are lost besides.
+`SimilarHitMiss.found_share` says how many links the threshold hides, and tests how many are lost besides.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from scipy.sparse import csr_array
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.hash_ranges import distinct, ends, lowest
+from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.rows import equal_pairs
 
 _BLOCK = 32_768    # records looked at together; some are in several groups
@@ -122,7 +124,7 @@ def find_similar_pairs(
     """
     # Similar fields last: then few records are left that have to be looked at in several groups.
     fields = rule.fields[np.argsort(np.asarray(records.similar)[rule.fields], kind="stable")]
-    values = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)[fields]
+    values = value_codes(records.value, records.first_value)[fields]
     counts = np.bincount(values[values >= 0], minlength=records.num_values)
     # A join of its own for each set of missing fields is not made here: slack makes up for one of them.
     lacking = rule.differ[fields][(values < 0).any(axis=1)].min(initial=0)
@@ -131,14 +133,13 @@ def find_similar_pairs(
     words: dict[int, list[np.ndarray]] = {}
     for begin in range(0, records.num_records, _BLOCK):
         for chosen, record, key in search.entered(values[:, begin : begin + _BLOCK]):
-            word = (key & ~_lowest(bits)) | (record + begin).astype(np.uint64)
+            word = (key & ~lowest(bits)) | (record + begin).astype(np.uint64)
             words.setdefault(chosen, []).append(word)
     found, number = [np.zeros(0, np.uint64)], 0
     for chosen in list(words):
         found.append(_pairs_of_words(np.concatenate(words.pop(chosen)), bits, _MOST_PAIRS - number))
         number += len(found[-1])
-    pair = _once(np.concatenate(found))
-    return (pair >> np.uint64(32)).astype(np.int32), (pair & _lowest(np.uint64(32))).astype(np.int32)
+    return ends(distinct(np.concatenate(found)))
 
 
 def _pairs_of_words(words: np.ndarray, bits: np.uint64, most: int) -> np.ndarray:
@@ -151,20 +152,9 @@ def _pairs_of_words(words: np.ndarray, bits: np.uint64, most: int) -> np.ndarray
             f"more than {_MOST_PAIRS:,} comparisons would be needed; {length.max():,} records nearly agree in all that "
             "a link takes. Remove exact duplicates first, add fields that tell records apart, or lower the threshold"
         )
-    record = words & _lowest(bits)
+    record = words & lowest(bits)
     found = [record[one] << np.uint64(32) | record[other] for one, other in equal_pairs(key)]
-    return _once(np.concatenate([np.zeros(0, np.uint64), *found]))
-
-
-def _once(pairs: np.ndarray) -> np.ndarray:
-    """Return pairs sorted, each once."""
-    pairs.sort()
-    return pairs[np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]]
-
-
-def _lowest(bits: np.uint64) -> np.uint64:
-    """Return the mask of the lowest bits."""
-    return (np.uint64(1) << bits) - np.uint64(1)
+    return distinct(np.concatenate([np.zeros(0, np.uint64), *found]))
 
 
 class _Rows(NamedTuple):

@@ -87,7 +87,7 @@ def simulate_records(
     >>> records.num_fields, records.num_sources, len(records.entities)
     (5, 2, 20)
     """
-    fields = _names("field_", len(num_values)).tolist()
+    fields = numbered("field_", len(num_values)).tolist()
     misspelt_fields = () if isinstance(typos, bool) else tuple(typos)
     for named, could in ((moving_fields, "move"), (misspelt_fields, "be misspelt")):
         if unknown := [name for name in named if name not in fields]:
@@ -115,24 +115,14 @@ def simulate(
     Parameters
     ----------
     key : a key of JAX, or a whole number. The same one gives the same records in every process.
-    num_values : how many values each field may have; one number a field.
-    exponent : s of Zipf's law, for all fields or for each; 0 for values that are equally common.
-    distortion : b, for all fields or for each.
-    missing : share of the values that are lost, for all fields or for each.
-    num_records : how many; of no account where ``num_entities`` or ``intensity`` is given.
-    num_entities : how many entities, with all of their records.
-    size_share : μ, the share of entities with 1, 2, … records. The last entity is cut where the records are enough.
+    num_records, num_entities, num_values, missing, repeats, moves : as `simulate_records` takes them.
+    exponent, distortion, size_share : s, b and μ, as there. The last entity is cut where the records are enough.
     intensity : m. Where given, the number of entities is that of a Poisson distribution with this mean when it is not
         zero, and there are as many records as they have: the prior of partitions as it is, for tests of a posterior.
     num_sources : how many files the records come in.
-    repeats : whether a file may have several records of an entity. If not, an entity has no more records than there
-        are files.
-    moves : share of the records in which all ``moving_fields`` are drawn anew together, besides other errors.
-    moving_fields : positions of these fields.
-    errors : ``independent``, or ``one``: the first record of an entity is true, and every other one has a wrong value
-        in exactly one field, chosen in proportion to ``distortion``.
-    typos : whether a distorted value is the true one with a typing error in one letter, not another value; for all
-        fields or for each.
+    moving_fields : positions of the fields that move.
+    errors : as there; the one field that is wrong is chosen in proportion to ``distortion``.
+    typos : as there; for all fields or for each.
 
     Returns
     -------
@@ -183,11 +173,11 @@ def simulate(
         entity=entity,
         num_records=num_records, num_fields=num_fields, num_sources=num_sources,
         num_values=sum(len(field.vocabulary) for field in fields),
-        records=_names("r", num_records),
-        fields=_names("field_", num_fields),
-        sources=_names("file_", num_sources),
+        records=numbered("r", num_records),
+        fields=numbered("field_", num_fields),
+        sources=numbered("file_", num_sources),
         values=np.concatenate([field.vocabulary for field in fields]),
-        entities=_names("e", len(entities)),
+        entities=numbered("e", len(entities)),
     )  # fmt: skip
     return data, {
         "distorted": np.stack([field.distorted for field in fields]),
@@ -197,7 +187,8 @@ def simulate(
     }  # fmt: skip
 
 
-def _names(stem: str, number: int) -> np.ndarray:
+def numbered(stem: str, number: int) -> np.ndarray:
+    """Return names that end in 1, 2, …, and begin alike."""
     return object_array(f"{stem}{place}" for place in range(1, number + 1))
 
 

@@ -31,14 +31,15 @@ def entities(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) ->
     ``original_id`` say where the record comes from: its id there, where ``record`` is ``file:id`` because files share
     ids.
     """
-    data, own = resolved.data, _assigned(truth)
+    data, own = resolved.data, assigned(truth)
     if data.records is None or data.sources is None:
         return own
     records, files = np.asarray(data.records, object), np.asarray(data.sources, object)[np.asarray(data.source)]
     return own | {"file": files, "original_id": records if data.num_sources == 1 else _original_ids(records, files)}
 
 
-def _assigned(truth: PartitionTruth) -> dict[str, np.ndarray]:
+def assigned(truth: PartitionTruth) -> dict[str, np.ndarray]:
+    """Return the entity of each record in the estimate, and how probably it is exactly these records."""
     estimate = truth.estimate()
     return {
         "record": np.arange(truth.num_units), "entity": estimate, "certainty": truth.cluster_probability(estimate),
@@ -74,7 +75,7 @@ def review(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> d
     entropy = truth.entropy()
     order = np.argsort(-entropy, kind="stable")
     order = order[entropy[order] > _DOUBTFUL]
-    table = _assigned(truth)
+    table = assigned(truth)
     return {**{name: values[order] for name, values in table.items()}, "entropy": entropy[order]}
 
 
@@ -219,19 +220,15 @@ LOSS = Table(
     columns=(Column("quantity"), Column("value"), Column("meaning")),
     make=loss,
 )
-TABLES = (
-    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS,
-    Measure(
-        name="num_entities", help="The number of entities, with its interval.",
-        place="consilience.evaluation.partition_scores:num_entities",
-    ),
-    Measure(
-        name="expected_scores", help="Scores that the estimate is expected to have.",
-        place="consilience.evaluation.partition_scores:expected_scores",
-    ),
-    Measure(
-        name="entity_probability", help="How probably some records are exactly one entity.",
-        place="consilience.evaluation.partition_scores:entity_probability",
-    ),
+MEASURES: tuple[Measure, ...] = tuple(
+    Measure(name=name, help=help, place=f"consilience.evaluation.partition_scores:{name}")
+    for name, help in (
+        ("num_entities", "The number of entities, with its interval."),
+        ("expected_scores", "Scores that the estimate is expected to have."),
+        ("entity_probability", "How probably some records are exactly one entity."),
+    )
+)
+TABLES: tuple[Table | Measure, ...] = (
+    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS, *MEASURES
 )  # fmt: skip
 """What fits of linkage answer."""

@@ -73,13 +73,15 @@ import numpyro
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.records import Records
 from consilience.models import settings
+from consilience.models.block_linkage.model import log_shares as log_shares_of_fields
+from consilience.models.block_linkage.tables import MEASURES
 from consilience.models.dirichlet_entity.cavi import CAVI
 from consilience.models.dirichlet_entity.priors import Priors, concentrations, field_of_value, value_codes
 from consilience.models.dirichlet_entity.problem import entities_of
 from consilience.models.dirichlet_entity.support import least_agreement
 from consilience.models.dirichlet_entity.tables import ENTITIES, PAIRS, REVIEW
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
-from consilience.models.interface import Account, Generic, Measure, Model
+from consilience.models.interface import Account, Generic, Model
 from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
@@ -129,10 +131,7 @@ def density(resolved: Resolved) -> None:
 
 def log_shares(log_weight: Float[Array, "entity value"], data: Records) -> Float[Array, "entity value"]:
     """Return ln β: the weights as shares of those of the same entity and field."""
-    field, by_value = field_of_value(data), log_weight.T
-    highest = jax.ops.segment_max(by_value, field, data.num_fields)[field]
-    total = jax.ops.segment_sum(jnp.exp(by_value - highest), field, data.num_fields)[field]
-    return (by_value - highest - jnp.log(total)).T
+    return log_shares_of_fields(log_weight.T, field_of_value(data), data.num_fields).T
 
 
 def log_likelihoods(log_share: Float[Array, "entity value"], data: Records) -> Float[Array, "record entity"]:
@@ -217,17 +216,7 @@ MODEL = Model(
     density=density,
     engines=(CAVI, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables=(
-        ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CLUSTERS,
-        *(
-            Measure(name=name, help=help, place=f"consilience.evaluation.partition_scores:{name}")
-            for name, help in (
-                ("num_entities", "How many entities there are, with an interval."),
-                ("expected_scores", "Scores of the estimate that the posterior expects."),
-                ("entity_probability", "How probably some records are exactly one entity."),
-            )
-        ),
-    ),
+    tables=(ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CLUSTERS, *MEASURES),
     says=says,
 )  # fmt: skip
 model = MODEL.model

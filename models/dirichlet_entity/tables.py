@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from consilience.models.block_linkage.tables import assigned
 from consilience.models.interface import Column, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
@@ -17,9 +18,7 @@ def entities(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) ->
 
     ``certainty`` is the probability that the entity is exactly these records, and no other.
     """
-    estimate = truth.estimate()
-    certainty = truth.cluster_probability(estimate)
-    return {"record": np.arange(truth.num_units), "entity": estimate, "certainty": certainty}
+    return assigned(truth)
 
 
 def pairs(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:

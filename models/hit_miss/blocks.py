@@ -17,7 +17,7 @@ from consilience.arrays import Array, Int, Key
 from consilience.models.block_linkage.enumeration import Enumerated, first_places, links_of_partitions
 from consilience.models.block_linkage.gibbs.problem import State
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
-from consilience.models.hit_miss.links import draw_all_links, draw_links, link_log_weights, num_records
+from consilience.models.hit_miss.links import draw_all_links, draw_links, link_log_weights
 
 
 def enumerated(
@@ -76,7 +76,7 @@ def _drawn(
         log_weight = jnp.log(one.partition)
         if links is not None:
             wanted = links[ends[number] - len(own) : ends[number]]
-            kind = links_of_partitions(num_records(len(one.partition)))
+            kind = links_of_partitions(own.shape[1])
             log_weight = jnp.where(kind[:, None] == wanted, log_weight, -jnp.inf)
         chosen = jax.random.categorical(jax.random.fold_in(key, number), log_weight, axis=0)
         place = jnp.asarray(first_places(own.shape[1]))[chosen]

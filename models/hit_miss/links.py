@@ -7,7 +7,6 @@ all components together, by the distribution of the sum, for draws that no chain
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,16 +16,7 @@ import numpy as np
 from jax.scipy.special import gammaln, logsumexp
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.block_linkage.enumeration import Enumerated, links_of_partitions, set_partitions
-
-
-@functools.cache
-def num_records(num_partitions: int) -> int:
-    """Return how many records have so many partitions."""
-    number = 1
-    while len(set_partitions(number)) < num_partitions:
-        number += 1
-    return number
+from consilience.models.block_linkage.enumeration import Enumerated, links_of_partitions
 
 
 def link_log_weights(found: Sequence[Enumerated]) -> Float[Array, "component link"]:
@@ -41,7 +31,7 @@ def link_log_weights(found: Sequence[Enumerated]) -> Float[Array, "component lin
     Relative to all records apart; minus infinity for more links than records allow. The columns are those that the
     largest component needs.
     """
-    sizes = [num_records(len(one.partition)) for one in found]
+    sizes = [len(one.sizes) for one in found]
     rows = []
     for size, one in zip(sizes, found, strict=True):
         kinds = (links_of_partitions(size) == np.arange(max(sizes))[:, None]).astype(one.partition.dtype)

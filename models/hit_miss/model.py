@@ -19,10 +19,10 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.gibbs.problem import State
 from consilience.models.block_linkage.model import (
     Linkable,
-    linkable,
     log_density,
     sample_size_share,
     sample_value_share,
+    with_components,
 )
 from consilience.models.hit_miss.blocks import draw_blocks_anew, enumerated, most_links
 from consilience.models.hit_miss.links import link_log_weights, log_sum_over_links
@@ -38,18 +38,13 @@ def prepared(resolved: Resolved) -> Resolved:
     ------
     UnsupportedRequest : fields are to be compared by similarity.
     """
-    data, own = resolved.data, resolved.settings
-    if isinstance(data, Linkable):
-        return resolved
-    if getattr(data, "similar", None) is not None and np.any(data.similar):
+    similar = resolved.data.similar
+    if similar is not None and np.any(similar):
         raise UnsupportedRequest(
             "hit-miss compares fields for equality; leave out {similar}, or link the records by block-linkage",
             Remedy("similar"),
         )
-    found = linkable(
-        data, threshold=own.threshold, largest=own.largest, restriction=own.restriction, pairs=data.candidate
-    )
-    return resolved.replace(data=found)
+    return with_components(resolved)
 
 
 def density(resolved: Resolved) -> None:

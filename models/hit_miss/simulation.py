@@ -18,6 +18,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.enumeration import conflicts, first_places, pairs_within, set_partitions, together
 from consilience.models.block_linkage.model import Linkable, members_by_size
 from consilience.models.block_linkage.priors import Hyperprior
+from consilience.models.block_linkage.simulation import numbered
 from consilience.models.hit_miss.priors import hyperpriors
 from consilience.models.interface import Simulation
 from consilience.models.sites import Resolved
@@ -82,15 +83,13 @@ def draw_data(
     first_value = np.concatenate([[0], np.cumsum(widths)]).astype(np.int32)
     code = np.where(lost, -1, np.asarray(value) - first_value[:-1, None])
     _, entity = np.unique(found["cluster"], return_inverse=True)
-    names = object_array(f"field_{place + 1}" for place in range(len(widths)))
     records = Records(
         value=code.astype(np.int32), source=generator.integers(num_sources, size=number).astype(np.int32),
         first_value=first_value, entity=entity.astype(np.int32), num_records=number, num_fields=len(widths),
         num_sources=num_sources, num_values=int(widths.sum()),
-        records=object_array(f"r{place + 1}" for place in range(number)), fields=names,
-        sources=object_array(f"file_{place + 1}" for place in range(num_sources)),
+        records=numbered("r", number), fields=numbered("field_", len(widths)), sources=numbered("file_", num_sources),
         values=object_array(f"v{place + 1}" for width in widths for place in range(width)),
-        entities=object_array(f"e{place + 1}" for place in range(int(entity.max()) + 1)),
+        entities=numbered("e", int(entity.max()) + 1),
     )  # fmt: skip
     return records, found
 

@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Bool, Float, Int, Key
-from consilience.models.block_linkage.enumeration import size_terms
+from consilience.models.block_linkage.enumeration import conflicts, size_terms
 from consilience.models.block_linkage.gibbs.problem import State
 from consilience.models.block_linkage.model import Linkable, members_by_size
 from consilience.models.hit_miss.marginal import Shown, log_marginals, shown
@@ -75,10 +75,9 @@ def layout(data: Linkable) -> Layout:
     most = max(sizes(data))
     several = [jnp.asarray(own) for own in members_by_size(data) if len(own)]
     member = jnp.concatenate([jnp.pad(own, ((0, 0), (0, most - own.shape[1])), constant_values=-1) for own in several])
-    source = jnp.asarray(data.source)[member]
-    same = source[:, :, None] == source[:, None]
-    conflict = {"none": jnp.zeros_like(same), "across": same & ~jnp.eye(most, dtype=bool), "within": ~same}
-    return Layout(member, (member >= 0).sum(axis=1), conflict[data.restriction])
+    conflict = conflicts(jnp.asarray(data.source), member, data.restriction)
+    conflict = jnp.zeros((len(member), most, most), bool) if conflict is None else conflict.transpose(2, 0, 1)
+    return Layout(member, (member >= 0).sum(axis=1), conflict)
 
 
 def draw_split_merge(key: Key, state: State, data: Linkable, *, prior: str) -> Int[Array, " record"]:

@@ -5,7 +5,7 @@
 | `problem` | records, the wide graph, the priors |
 | `links`, `record_sweep` | links drawn, record by record, in machine code |
 | `hyperparameters` | what is drawn given the links |
-| `error_classes`, `error_class_sweep` | both with errors that come together |
+| `error_classes` | the same with errors that come together |
 | `sampler` | the two together |
 | `truth` | who is together in the draws |
 | `outside`, `predictive` | links that the graph leaves out; whether the model holds |

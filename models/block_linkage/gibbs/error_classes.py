@@ -22,7 +22,12 @@ import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.block_linkage.error_classes import given_head, other_share
-from consilience.models.block_linkage.gibbs.hyperparameters import Counts, draw_given_counts, members_of_several
+from consilience.models.block_linkage.gibbs.hyperparameters import (
+    Counts,
+    choose,
+    draw_given_counts,
+    members_of_several,
+)
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
 
 
@@ -71,9 +76,9 @@ def draw_class_counts(
     given = given_head(
         own[:, None], own[:, :, None], share[:, None], share[:, :, None], distortion, class_share, jnp
     )
-    head = _choose(key_head, _log_weights(given.whole, filled).T)
+    head = choose(key_head, _log_weights(given.whole, filled).T)
     of_classes = jnp.take_along_axis(given.classes, head[None, :, None, None], axis=2)[:, :, 0]
-    own_class = _choose(key_class, jnp.log(of_classes))
+    own_class = choose(key_class, jnp.log(of_classes))
 
     is_head = jnp.arange(largest) == head[:, None]
     other = filled & ~is_head
@@ -101,14 +106,6 @@ def draw_class_counts(
     missed, hit = distorted.sum(axis=(0, 1)), (both & many[..., None] & ~distorted).sum(axis=(0, 1))
     classes = jnp.stack([kind.sum() for kind in (exact, one, many)])
     return Counts(number, jnp.stack([missed, hit], axis=1).astype(share.dtype), classes.astype(share.dtype))
-
-
-def _choose(key: Key, log_weight: Float[Array, " choice *axes"]) -> Int[Array, "*axes"]:
-    """Draw a choice in proportion to its weight, with one uniform number for each."""
-    highest = jnp.maximum(log_weight.max(axis=0), jnp.finfo(log_weight.dtype).min)     # of no cluster all are zero
-    end = jnp.cumsum(jnp.exp(log_weight - highest), axis=0)
-    uniform = jax.random.uniform(key, end.shape[1:], end.dtype)
-    return jnp.minimum((uniform * end[-1] >= end).sum(axis=0), len(end) - 1)
 
 
 def _times_again(key: Key, other: Float[Array, "*axes"]) -> Float[Array, "*axes"]:

@@ -156,7 +156,8 @@ def draw_counts(
     part = copy_log_weight(log_share[:, None], log_ratio[:, None], of_several) - jnp.log(of_several)
     number = (own[:, :, None] == own[:, None]).sum(axis=2)
     weight = jnp.where(there, part[own, number - 1], -jnp.inf)
-    chosen = _choose(key_choice, jnp.concatenate([weight, jnp.zeros_like(weight[:, :1])], axis=1))
+    weight = jnp.concatenate([weight, jnp.zeros_like(weight[:, :1])], axis=1)
+    chosen = choose(key_choice, jnp.moveaxis(weight, 1, 0))
     free = _draw_values(key_free, value_share, field, (len(members), num_fields))
     true = jnp.take_along_axis(jnp.concatenate([own, free[:, None]], axis=1), chosen[:, None], axis=1)
 
@@ -174,11 +175,12 @@ def draw_counts(
     return Counts(one, jnp.stack([missed, hit], axis=1).astype(value_share.dtype))
 
 
-def _choose(key: Key, log_weight: Float[Array, "cluster choice field"]) -> Int[Array, "cluster field"]:
+def choose(key: Key, log_weight: Float[Array, " choice *axes"]) -> Int[Array, "*axes"]:
     """Draw a choice in proportion to its weight, with one uniform number for each."""
-    end = jnp.cumsum(jnp.exp(log_weight - log_weight.max(axis=1, keepdims=True)), axis=1)
-    uniform = jax.random.uniform(key, (len(end), 1, end.shape[2]), end.dtype)
-    return jnp.minimum((uniform * end[:, -1:] >= end).sum(axis=1), end.shape[1] - 1)
+    highest = jnp.maximum(log_weight.max(axis=0), jnp.finfo(log_weight.dtype).min)     # of no cluster all are zero
+    end = jnp.cumsum(jnp.exp(log_weight - highest), axis=0)
+    uniform = jax.random.uniform(key, end.shape[1:], end.dtype)
+    return jnp.minimum((uniform * end[-1] >= end).sum(axis=0), len(end) - 1)
 
 
 def _draw_values(

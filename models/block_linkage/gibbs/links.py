@@ -16,7 +16,7 @@ weight :math:`m \mu_1`, or join any cluster C of n < S records that holds a neig
           Z_f(C) = 1 + \sum_{v \in C} \theta_{fv} (r_f(v)^{n_v} - 1),
 
 where :math:`n_v` members of C show v. This is the ratio of the weights with and without the record, the common factor
-:math:`\theta_x` left out. With error classes it is that of `error_class_sweep`.
+:math:`\theta_x` left out. That of error classes is in `record_sweep`.
 """
 
 from __future__ import annotations
@@ -52,16 +52,15 @@ def redraw_links(random: np.random.Generator, state: State, problem: LinkProblem
     ValueError : a cluster has more records than there are sizes.
     """
     # Machine code is compiled, or read from disk, when it is first asked for.
-    from consilience.models.block_linkage.gibbs import error_class_sweep, record_sweep
+    from consilience.models.block_linkage.gibbs import record_sweep
 
     # Copies in double precision, and views that cannot be written: there is one machine code for all of them.
     shares = [np.array(values, float) for values in (state.value_share, state.distortion)]
     of_sizes = float(state.intensity), np.array(state.size_share, float)
-    given = random.random(len(state.cluster)), np.array(state.cluster, np.int32), *shares, *of_sizes
+    classes = None if state.class_share is None else np.array(state.class_share, float)
+    given = random.random(len(state.cluster)), np.array(state.cluster, np.int32), *shares, *of_sizes, classes
     graph = problem.value, problem.field, problem.source, problem.first_neighbour, problem.neighbour
     data = [np.ascontiguousarray(values, np.int32).view() for values in graph]
     for values in data:
         values.flags.writeable = False
-    if state.class_share is None:
-        return record_sweep.sweep(*given, *data)
-    return error_class_sweep.sweep(*given, np.array(state.class_share, float), *data)
+    return record_sweep.sweep(*given, *data)

@@ -20,6 +20,7 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.models.block_linkage.gibbs.error_class_records import draw_class_records
+from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.truth.partitions import pairs_together
 from consilience.notes import Level, Note, Remedy
 
@@ -63,16 +64,15 @@ class PredictiveCheck(NamedTuple):
         )
 
 
-def predictive_check(draws: Mapping[str, np.ndarray], data: Records, *, seed: int = 0) -> PredictiveCheck:
+def predictive_check(draws: Mapping[str, np.ndarray], data: Records) -> PredictiveCheck:
     """Compare linked records with what the model expects.
 
     Parameters
     ----------
     draws : of the sites, ``(draw, …)``; of error classes where ``class_share`` is among them.
-    seed : of the records that are drawn anew.
     """
-    generator = np.random.default_rng(seed)
-    codes = np.where(data.value >= 0, data.value + data.first_value[:-1, None], -1)
+    generator = np.random.default_rng(0)
+    codes = value_codes(data.value, data.first_value)
     counts = []
     number = np.clip(_MOST_RECORDS // data.num_records, _LEAST_DRAWS, _MOST_DRAWS)
     for draw in np.unique(np.linspace(0, len(draws["distortion"]) - 1, number).astype(int)):

@@ -15,7 +15,7 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.join import CandidatePairs, given_pairs, join, pair_log_odds
+from consilience.models.block_linkage.join import CandidatePairs, join, pair_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.model import wide_parameters
 
@@ -88,12 +88,12 @@ def wide_pairs(records: Records, *, threshold: float, restriction: str = "none")
     """
     wide, likelihood = wide_parameters(records), LIKELIHOODS["hit-miss"]
     if records.candidate is not None:
-        pairs = given_pairs(records, records.candidate, wide, likelihood)
+        first, second = records.candidate.T
+        pairs = pair_log_odds(records.value, first, second, wide, likelihood, records.first_value)
     elif records.num_records <= ALL_PAIRS:
         first, second = (place.astype(np.int32) for place in np.triu_indices(records.num_records, 1))
         pairs = pair_log_odds(records.value, first, second, wide, likelihood, records.first_value)
         pairs = pairs.where(pairs.log_odds > -threshold)
     else:
         pairs = join(records, wide, likelihood, threshold=threshold, exact=True)
-    same = records.source[pairs.first] == records.source[pairs.second]
-    return pairs if restriction == "none" else pairs.where(same if restriction == "within" else ~same)
+    return pairs.allowed(records.source, restriction)

@@ -1,16 +1,32 @@
 # mypy: allow-untyped-defs
-"""The record sweep in machine code: links are drawn record after record; `links` calls it.
+r"""The record sweep in machine code: links are drawn record after record; `links` calls it and says what it draws.
 
-A record alone has no slot. A cluster of two or more has one, with its members and, for every field, the part of a
-join's weight that all values share, (1 - b) / Z; both change with the members alone. Everything is reckoned in float64.
+A record alone has no slot. A cluster of two or more has one, with its members and what the likelihood keeps of them
+for the weight of a join; both change with the members alone.
 
-Powers and weights stop at 1e280. No data come near that: it would take fifty factors of a million. Types are left to
-numba; where that is not installed, Python runs the same code, a hundred times slower.
+With **hit-miss errors** (no ``class_share``) that is, for every field, the part of the weight that all values share,
+(1 - b) / Z.
+
+With **error classes** a record joins a cluster C of n records with the weight
+
+.. math:: (n + 1) \frac{\mu_{n+1}}{\mu_n} \cdot \frac{n}{n + 1} \cdot
+          \frac{\sum_{h \in C} w_h R(i \mid h) + \prod_{j \in C} R(j \mid i)}{\sum_{h \in C} w_h}, \qquad
+          w_h = \prod_{j \in C, j \neq h} R(j \mid h),
+
+which is the ratio of the weights with and without it: the new record is one of the others, or the head. The logarithms
+of :math:`w_h` are kept, and behind them that of their sum. A record given a head is at most 1e280 times as probable as
+apart, and at least 1e-280 times.
+
+Everything is reckoned in float64. Powers and weights stop at 1e280. No data come near that: it would take fifty factors
+of a million. Types are left to numba, which compiles the sweep once with shares of classes and once without; where it
+is not installed, Python runs the same code, a hundred times slower. (A sweep made by closure over the functions of a
+likelihood would be compiled anew in every process: numba keeps on disk what is a function of a module.)
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,55 +37,55 @@ try:
 except ImportError:
     numba = None  # type: ignore[assignment]
 
-_MOST = 1e280
+_MOST, _FEWEST = 1e280, 1e-280
 _LEAST = 1e-300         # for shares that single precision rounds to zero
 
 
-def _machine_code(function: Callable) -> Any:
+def _machine_code(function: Callable, **options: Any) -> Any:
     """Compile at the first call, and keep the code on disk where a folder for it can be written."""
     function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
     if numba is None:
         return function
     try:
-        return numba.njit(cache=True, error_model="numpy")(function)
+        return numba.njit(cache=True, error_model="numpy", **options)(function)
     except RuntimeError:
-        return numba.njit(error_model="numpy")(function)
+        return numba.njit(error_model="numpy", **options)(function)
+
+
+def _inlined(function: Callable) -> Any:
+    """Compile into what calls it: a call that hands over so many arrays takes as long as what it does."""
+    return _machine_code(function, inline="always")
 
 
 @_machine_code
 def sweep(
-    uniform, cluster, value_share, distortion, intensity, size_share, value, field, source, first_neighbour, neighbour
+    uniform, cluster, value_share, distortion, intensity, size_share, class_share,
+    value, field, source, first_neighbour, neighbour,
 ):  # fmt: skip
     """Return the clusters after every record was taken out and put back.
 
     Parameters
     ----------
     uniform : float64, shape ``(record,)``; random numbers from 0 to 1.
-    cluster, value_share, distortion, intensity, size_share : as in `State`; the last four float64.
+    cluster, value_share, distortion, intensity, size_share, class_share : as in `State`; all but the first float64.
     value, field, source, first_neighbour, neighbour : as in `LinkProblem`.
     """
-    num_records, num_fields = value.shape
     largest = len(size_share)
-    alike, ratio = _of_values(value_share, distortion, field)
-    size_factor = _of_sizes(size_share)
-    alone = intensity * max(size_share[0], _LEAST)
+    size_factor, alone = _of_sizes(size_share), intensity * max(size_share[0], _LEAST)
+    alike, ratio = _of_values(value_share, distortion, field, class_share)
 
     slot, size, member, free, num_free = _slots(cluster, largest)
-    shared = np.empty((len(size), num_fields))
+    kept = np.empty((len(size), max(value.shape[1], largest + 1)))
     for own in range(len(size)):
         if size[own] > 0:
-            _reckon(own, size, member, value, value_share, distortion, ratio, shared)
+            _reckon(own, size, member, kept, value, value_share, distortion, alike, ratio, class_share)
 
-    most = 1
-    for record in range(num_records):
-        most = max(most, first_neighbour[record + 1] - first_neighbour[record])
+    most = max(1, np.diff(first_neighbour).max())
     choice, total = np.empty(most, np.int32), np.empty(most)
     looked = np.full(len(size), -1, np.int32)           # the record that looked at a cluster last
-    own_value, same, other = np.empty(num_fields, np.int32), np.empty(num_fields), np.empty(num_fields)
-    reached = np.empty(largest, np.bool_)
-    waiting = np.empty(largest, np.int32)
+    reached, waiting = np.empty(largest, np.bool_), np.empty(largest, np.int32)
 
-    for record in range(num_records):
+    for record in range(len(value)):
         begin, end = first_neighbour[record], first_neighbour[record + 1]
         if begin == end:
             continue
@@ -80,13 +96,7 @@ def sweep(
                 continue
             num_free = _take_out(record, place, own, slot, size, member, free, num_free)
             if size[own] > 0:
-                _reckon(own, size, member, value, value_share, distortion, ratio, shared)
-
-        for at in range(num_fields):
-            code = value[record, at]
-            own_value[at] = code
-            same[at] = alike[code] if code >= 0 else 1.0
-            other[at] = distortion[at] * (2 - distortion[at]) if code >= 0 else 1.0
+                _reckon(own, size, member, kept, value, value_share, distortion, alike, ratio, class_share)
 
         sum_of_weights, number = alone, 0
         for at in range(begin, end):
@@ -95,11 +105,7 @@ def sweep(
             if there < 0:
                 if source[one] == source[record]:
                     continue
-                weight = size_factor[1]
-                for column in range(num_fields):
-                    code = value[one, column]
-                    differ = other[column] if code >= 0 else 1.0
-                    weight *= same[column] if code == own_value[column] else differ
+                weight = _paired(size_factor[1], record, one, value, value_share, distortion, alike, ratio, class_share)
                 choice[number] = -1 - one
             else:
                 if looked[there] == record or size[there] >= largest:
@@ -107,15 +113,10 @@ def sweep(
                 looked[there] = record
                 if _has_source(source[record], there, size, member, source):
                     continue
-                weight = size_factor[size[there]]
-                for column in range(num_fields):
-                    code = own_value[column]
-                    if code >= 0:
-                        power = 1.0
-                        for fellow in range(size[there]):
-                            if value[member[there, fellow], column] == code:
-                                power *= ratio[code]
-                        weight *= distortion[column] + shared[there, column] * min(power, _MOST)
+                weight = _joined(
+                    size_factor[size[there]], record, there, size, member, kept,
+                    value, value_share, distortion, alike, ratio, class_share,
+                )  # fmt: skip
                 choice[number] = there
             sum_of_weights += min(weight, _MOST)
             total[number] = sum_of_weights
@@ -131,27 +132,141 @@ def sweep(
         if there < 0:
             num_free -= 1
             there = free[num_free]
-            member[there, 0] = -1 - choice[chosen]
-            slot[member[there, 0]] = there
-            size[there] = 1
-        member[there, size[there]] = record
-        size[there] += 1
-        slot[record] = there
-        _reckon(there, size, member, value, value_share, distortion, ratio, shared)
+            _put(-1 - choice[chosen], there, slot, size, member)
+        _put(record, there, slot, size, member)
+        _reckon(there, size, member, kept, value, value_share, distortion, alike, ratio, class_share)
     return _first_members(slot, len(size))
 
 
+# ---- likelihoods ----
+
+
 @_machine_code
-def _of_values(value_share, distortion, field):
-    """Return for each value the factor of a join of two records that have it, and r, how much a copy counts."""
+def _of_values(value_share, distortion, field, class_share):
+    """Return for each value the factor of a pair that has it, of error classes with many errors; and r of a copy."""
     alike, ratio = np.empty(len(value_share)), np.empty(len(value_share))
     for code in range(len(value_share)):
         if field[code] == len(distortion):
             break                                       # padding follows
         rate, share = distortion[field[code]], max(value_share[code], _LEAST)
-        alike[code] = min(rate + (1 - rate) * (rate + (1 - rate) / share), _MOST)
+        copy = rate + (1 - rate) / share
+        alike[code] = min(rate + (1 - rate) * copy if class_share is None else copy, _MOST)
         ratio[code] = min(1 + (1 - rate) / (rate * share), _MOST)
     return alike, ratio
+
+
+@_inlined
+def _paired(weight, record, one, value, value_share, distortion, alike, ratio, class_share):
+    """Return a weight times that of a pair of records, relative to both alone."""
+    if class_share is None:
+        for column in range(value.shape[1]):
+            code, other = value[record, column], value[one, column]
+            if code >= 0 and other >= 0:
+                rate = distortion[column]
+                weight *= alike[code] if code == other else rate * (2 - rate)
+        return weight
+    given, reverse = _given(record, one, value, value_share, distortion, alike, class_share)
+    return weight * (given + reverse) / 2
+
+
+@_inlined
+def _joined(weight, record, own, size, member, kept, value, value_share, distortion, alike, ratio, class_share):
+    """Return a weight times that of a cluster with another record, relative to it without and the record alone."""
+    number = size[own]
+    if class_share is None:
+        for column in range(value.shape[1]):
+            code = value[record, column]
+            if code >= 0:
+                power = 1.0
+                for fellow in range(number):
+                    if value[member[own, fellow], column] == code:
+                        power *= ratio[code]
+                weight *= distortion[column] + kept[own, column] * min(power, _MOST)
+        return weight
+    log_weight = np.empty(number + 1)
+    log_weight[number] = 0.0
+    for place in range(number):
+        given, reverse = _given(record, member[own, place], value, value_share, distortion, alike, class_share)
+        log_weight[place] = kept[own, place] + math.log(given)
+        log_weight[number] += math.log(reverse)
+    highest = log_weight.max()
+    log_ratio = highest + math.log(np.exp(log_weight - highest).sum()) - kept[own, -1]
+    return weight * (math.exp(min(log_ratio, 640.0)) * number / (number + 1))
+
+
+@_inlined
+def _reckon(own, size, member, kept, value, value_share, distortion, alike, ratio, class_share):
+    """Set what is kept of a cluster, after its members have changed."""
+    if class_share is None:
+        _reckon_fields(own, size, member, kept, value, value_share, distortion, ratio)
+    else:
+        _reckon_heads(own, size, member, kept, value, value_share, distortion, alike, class_share)
+
+
+@_machine_code
+def _reckon_fields(own, size, member, kept, value, value_share, distortion, ratio):
+    """Set (1 - b) / Z of each field, with Z = 1 + the sum over its values v of a cluster of θ (r^n - 1)."""
+    for column in range(value.shape[1]):
+        total = 1.0
+        for place in range(size[own]):
+            code = value[member[own, place], column]
+            if code < 0:
+                continue
+            power, again = 1.0, False
+            for fellow in range(size[own]):
+                if value[member[own, fellow], column] == code:
+                    again = again or fellow < place
+                    power *= ratio[code]
+            if not again:
+                total += max(value_share[code], _LEAST) * (min(power, _MOST) - 1)
+        kept[own, column] = (1 - distortion[column]) / total
+
+
+@_machine_code
+def _reckon_heads(own, size, member, kept, value, value_share, distortion, alike, class_share):
+    """Set log w of each member of a cluster as its head, and behind all places the logarithm of their sum."""
+    kept[own, : size[own]] = 0.0
+    for one in range(size[own]):
+        for other in range(one):
+            given, reverse = _given(
+                member[own, one], member[own, other], value, value_share, distortion, alike, class_share
+            )
+            kept[own, other] += math.log(given)
+            kept[own, one] += math.log(reverse)
+    highest = kept[own, : size[own]].max()
+    kept[own, -1] = highest + math.log(np.exp(kept[own, : size[own]] - highest).sum())
+
+
+@_inlined
+def _given(record, head, value, value_share, distortion, alike, class_share):
+    """Return R of a record given a head, and R of the head given the record: which of the two is the head matters."""
+    num_fields = value.shape[1]
+    exact, many, missing, differing, where = 1.0, class_share[2], 0, 0, 0
+    for column in range(num_fields):
+        shown, true = value[record, column], value[head, column]
+        if shown < 0 or true < 0:
+            missing += 1
+        elif shown == true:
+            exact /= max(value_share[shown], _LEAST)
+            many *= alike[shown]
+        else:
+            differing += 1
+            where = column
+            many *= distortion[column]
+    few, reverse = 0.0, 0.0
+    if differing == 0:
+        few = exact * (class_share[0] + class_share[1] * missing / num_fields)
+        reverse = few
+    elif differing == 1:
+        one = exact * class_share[1] / num_fields
+        shown, true = value_share[value[record, where]], value_share[value[head, where]]
+        # The others have at least the share of the one that is shown, whatever rounding makes of the difference.
+        few = one / max(1 - true, shown, _LEAST)
+        reverse = one / max(1 - shown, true, _LEAST)
+    return max(min(few + many, _MOST), _FEWEST), max(min(reverse + many, _MOST), _FEWEST)
+
+
+# ---- clusters ----
 
 
 @_machine_code
@@ -181,34 +296,19 @@ def _slots(cluster, largest):
         if own < 0:
             num_free -= 1
             own = free[num_free]
-            slot[first] = own
-            member[own, 0] = first
-            size[own] = 1
+            _put(first, own, slot, size, member)
         if size[own] >= largest:
             raise ValueError("a cluster has more records than size_share has sizes")
-        member[own, size[own]] = record
-        size[own] += 1
-        slot[record] = own
+        _put(record, own, slot, size, member)
     return slot, size, member, free, num_free
 
 
-@_machine_code
-def _reckon(own, size, member, value, value_share, distortion, ratio, shared):
-    """Set (1 - b) / Z of a cluster, with Z = 1 + the sum over its values v of θ (r^n - 1)."""
-    for column in range(value.shape[1]):
-        total = 1.0
-        for place in range(size[own]):
-            code = value[member[own, place], column]
-            if code < 0:
-                continue
-            power, again = 1.0, False
-            for fellow in range(size[own]):
-                if value[member[own, fellow], column] == code:
-                    again = again or fellow < place
-                    power *= ratio[code]
-            if not again:
-                total += max(value_share[code], _LEAST) * (min(power, _MOST) - 1)
-        shared[own, column] = (1 - distortion[column]) / total
+@_inlined
+def _put(record, own, slot, size, member):
+    """Put a record that is alone into a slot."""
+    member[own, size[own]] = record
+    size[own] += 1
+    slot[record] = own
 
 
 @_machine_code

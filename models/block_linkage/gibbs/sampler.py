@@ -30,6 +30,7 @@ from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, w
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 from consilience.models.block_linkage.join import CandidatePairs
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
+from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.similar import for_data
 from consilience.models.interface import Gibbs
@@ -56,7 +57,7 @@ def prepare(resolved: Resolved) -> LinkProblem:
         similarity.
     """
     data, settings = resolved.data, resolved.settings
-    if getattr(data, "similar", None) is not None and np.any(data.similar):
+    if data.similar is not None and np.any(data.similar):
         raise UnsupportedRequest(
             "gibbs compares fields for equality; leave out {similar}, or take {method} or {method}",
             Remedy("similar"), Remedy("method", "em"), Remedy("method", "nuts"),
@@ -73,13 +74,12 @@ def prepare(resolved: Resolved) -> LinkProblem:
     threshold = wide_threshold(data, settings.wide)
     pairs = wide_pairs(data, threshold=threshold, restriction=settings.restriction)
     first_neighbour, neighbour = _neighbours(pairs, data.num_records)
-    codes = np.where(data.value >= 0, data.value + data.first_value[:-1, None], -1).T
     dtype = jnp.result_type(float)
     # Padded, so that data of like size share a program.
     field = np.repeat(np.arange(data.num_fields, dtype=np.int32), np.diff(data.first_value))
     across = settings.restriction == "across"
     return LinkProblem(
-        value=np.ascontiguousarray(codes, np.int32),
+        value=np.ascontiguousarray(value_codes(data.value, data.first_value).T, np.int32),
         field=padded_rows(field, padded_size(len(field)), data.num_fields),
         source=np.asarray(data.source if across else np.arange(data.num_records), np.int32),
         first_neighbour=first_neighbour, neighbour=padded_rows(neighbour, padded_size(len(neighbour))),

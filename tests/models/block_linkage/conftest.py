@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from consilience.data import Records
 from consilience.models.block_linkage import MODEL, em
+from tests.models.records import records_of
 
 
 def _shares(number, exponent):
@@ -64,15 +64,5 @@ def coded(value, *, entity=None, source=None):
         names, code = np.unique(column, return_inverse=True)
         codes.append(code - (names[0] < 0))
         lengths.append(len(names) - int(names[0] < 0))
-    number = len(codes[0])
-    source = np.zeros(number, int) if source is None else np.asarray(source)
-    return Records(
-        value=np.stack(codes).astype(np.int32),
-        source=source.astype(np.int32),
-        first_value=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
-        entity=None if entity is None else entity.astype(np.int32),
-        num_records=number,
-        num_fields=len(codes),
-        num_sources=int(source.max()) + 1,
-        num_values=sum(lengths),
-    )
+    entity = None if entity is None else entity.astype(np.int32)
+    return records_of(codes, lengths, source=source, entity=entity)

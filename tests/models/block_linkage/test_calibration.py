@@ -13,7 +13,6 @@ import pytest
 from numpyro.infer.hmc import hmc
 from numpyro.infer.util import initialize_model
 
-from consilience.data import Records
 from consilience.evaluation.calibration import rank_statistics, uniformity
 from consilience.models.block_linkage import model, simulate
 from consilience.models.block_linkage.enumeration import (
@@ -27,6 +26,7 @@ from consilience.models.block_linkage.likelihoods import LIKELIHOODS, differing
 from consilience.models.block_linkage.model import enumerate_linkable, linkable
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors
+from tests.models.records import records_of
 
 # ---- hyperparameters known: the posterior of the partition is exact ----
 
@@ -157,12 +157,7 @@ def drawn_from_the_priors(number, seed):
 
 def as_linkable(value):
     """Return records with all values of their fields, whose shares are known."""
-    records = Records(
-        value=value.astype(np.int32), source=np.zeros(RECORDS, np.int32),
-        first_value=np.cumsum([0, *VALUES]).astype(np.int32), num_records=RECORDS, num_fields=len(VALUES),
-        num_sources=1, num_values=sum(VALUES),
-    )  # fmt: skip
-    return linkable(records).replace(share=SHARE)
+    return linkable(records_of(value, VALUES)).replace(share=SHARE)
 
 
 def ranked_draws(key, data, *, warmup, draws, thinning):

@@ -15,6 +15,7 @@ from consilience.models.block_linkage.em import log_base, starting_parameters
 from consilience.models.block_linkage.enumeration import conflicts, set_partitions
 from consilience.models.block_linkage.priors import Hyperprior, Priors
 from consilience.models.block_linkage.simulation import simulate
+from tests.models.records import german_names, pair_scores
 
 em = importlib.import_module("consilience.models.block_linkage.em")  # the package has a function of this name
 
@@ -28,19 +29,6 @@ def moments(posterior):
         mode -= fewer[group.partition.argmax(axis=1)].sum()
         mean -= (group.partition @ fewer).sum(dtype=float)
     return mode, mean
-
-
-def pair_scores(posterior, entity):
-    """Return precision and recall of the pairs of the most probable partition."""
-    found = right = 0
-    for group in posterior.groups():
-        labels = set_partitions(group.members.shape[1])[group.partition.argmax(axis=1)]
-        same = np.triu(labels[:, :, None] == labels[:, None], 1)
-        own = entity[group.members]
-        found += same.sum()
-        right += (same & (own[:, :, None] == own[:, None])).sum()
-    number = np.bincount(entity)
-    return right / found, right / (number * (number - 1) // 2).sum()
 
 
 @pytest.mark.parametrize("likelihood", ["hit-miss", "dirichlet-multinomial"])
@@ -199,20 +187,11 @@ def test_the_evidence_of_records_apart(make_records):
     assert np.isclose(log_base(records, parameters), expected + 4 * np.log(1 / 4))
 
 
-@pytest.fixture
-def german_names(data_folder):
-    return read_records(
-        data_folder / "rldata" / "RLdata500.csv",
-        fields=["fname_c1", "lname_c1", "by", "bm", "bd"],
-        missing_values=["NA"],
-        entity="ent_id",
-    )
-
-
 @pytest.mark.public_data
-def test_rldata500(german_names, fit_em):
-    posterior = fit_em(german_names)
-    precision, recall = pair_scores(posterior, german_names.entity)
+def test_german_names_by_em(data_folder, fit_em):
+    records = german_names(data_folder)
+    posterior = fit_em(records)
+    precision, recall = pair_scores(posterior, records.entity)
     assert precision == pytest.approx(0.96, abs=1e-6)
     assert recall == pytest.approx(0.96, abs=1e-6)
     mode, mean = moments(posterior)
@@ -223,9 +202,10 @@ def test_rldata500(german_names, fit_em):
 
 @pytest.mark.public_data
 @pytest.mark.parametrize("likelihood", ["hit-miss", "dirichlet-multinomial"])
-def test_rldata500_with_little_distortion_expected(german_names, likelihood, fit_em):
-    posterior = fit_em(german_names, Priors(distortion=dist.Beta(1.0, 99.0)), likelihood=likelihood)
-    precision, recall = pair_scores(posterior, german_names.entity)
+def test_german_names_with_little_distortion_expected(data_folder, likelihood, fit_em):
+    records = german_names(data_folder)
+    posterior = fit_em(records, Priors(distortion=dist.Beta(1.0, 99.0)), likelihood=likelihood)
+    precision, recall = pair_scores(posterior, records.entity)
     assert 2 * precision * recall / (precision + recall) == pytest.approx(0.958, abs=5e-4)
     mode, mean = moments(posterior)
     assert mode == 454

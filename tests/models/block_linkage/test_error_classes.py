@@ -2,9 +2,6 @@
 
 import functools
 import itertools
-import os
-import warnings
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +10,9 @@ import pytest
 
 import consilience as cs
 from consilience.data import read_records
-from consilience.errors import DiagnosticWarning, UnsupportedRequest
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.em import log_base, record_shares
-from consilience.models.block_linkage.enumeration import enumerate_blocks, gather_values, set_partitions, size_terms
+from consilience.models.block_linkage.enumeration import enumerate_blocks, gather_values, size_terms
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.join import join, pair_log_odds
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss
@@ -23,6 +20,9 @@ from consilience.models.block_linkage.model import linkable, log_density
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 from consilience.models.block_linkage.simulation import simulate_records
+from tests.models.records import german_names, given_head, log_sum_over_partitions, probability_of_classes
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
 SHARE = np.array([0.6, 0.3, 0.1, 0.7, 0.3, 0.5, 0.3, 0.2])
 FIRST_VALUE = np.array([0, 3, 5, 8])
@@ -34,35 +34,14 @@ def parameters(sizes=(0.7, 0.2, 0.1)):
     return Parameters(SHARE, DISTORTION, 4.0, np.array(sizes), CLASS_SHARE)
 
 
-def probability(record, head):
-    """Return the probability of a record's values given the head's, where both have them, class by class."""
-    both = [field for field in range(3) if record[field] >= 0 and head[field] >= 0]
-    theta = {field: SHARE[FIRST_VALUE[field] : FIRST_VALUE[field + 1]] for field in both}
-    x = {field: record[field] - FIRST_VALUE[field] for field in both}
-    y = {field: head[field] - FIRST_VALUE[field] for field in both}
-    exact = float(all(x[field] == y[field] for field in both))
-    one = 0.0
-    for wrong in range(3):
-        term = 1 / 3
-        for field in both:
-            if field != wrong:
-                term *= x[field] == y[field]
-            else:
-                term *= 0 if x[field] == y[field] else theta[field][x[field]] / (1 - theta[field][y[field]])
-        one += term
-    many = np.prod([
-        (1 - DISTORTION[field]) * (x[field] == y[field]) + DISTORTION[field] * theta[field][x[field]] for field in both
-    ])  # fmt: skip
-    return CLASS_SHARE * [exact, one, many], np.prod([theta[field][x[field]] for field in both])
+FIELD = np.repeat([0, 1, 2], [3, 2, 3])
 
 
 def summed(records):
     """Return the likelihood of records of an entity relative to the records apart, by the sum over heads."""
-    total = 0.0
-    for head in records:
-        others = [probability(record, head) for record in records if record is not head]
-        total += np.prod([classes.sum() / alone for classes, alone in others]) / len(records)
-    return total
+    codes = np.array(records)
+    whole = probability_of_classes(codes, field=FIELD, share=SHARE, distortion=DISTORTION, class_share=CLASS_SHARE)
+    return whole / np.prod(SHARE[codes[codes >= 0]])
 
 
 def marginals(values, xp=np, dtype=float):
@@ -75,9 +54,10 @@ def marginals(values, xp=np, dtype=float):
 def test_records_are_distributions_given_the_head():
     for head in ([0, 3, 5], [2, 4, 7]):
         whole = sum(
-            probability(record, head)[0] for record in itertools.product(range(3), range(3, 5), range(5, 8))
+            given_head(record, head, FIELD, SHARE, DISTORTION)
+            for record in itertools.product(range(3), range(3, 5), range(5, 8))
         )
-        np.testing.assert_allclose(whole, CLASS_SHARE, rtol=1e-12)
+        np.testing.assert_allclose(whole, 1, rtol=1e-12)
 
 
 def test_marginals_are_sums_over_heads_and_classes():
@@ -89,7 +69,7 @@ def test_marginals_are_sums_over_heads_and_classes():
 
 
 @pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-12), (False, 2e-6)])
-def test_jax_finds_what_numpy_finds(double, tolerance):
+def test_jax_and_numpy_have_the_same_error_classes(double, tolerance):
     expected = marginals(VALUES)
     with jax.enable_x64(double):
         found = marginals(VALUES, jnp, jnp.result_type(float))
@@ -141,12 +121,8 @@ def test_the_model_sums_over_all_partitions():
     share, sizes, number = record_shares(records), np.array([0.7, 0.2, 0.1]), records.num_records
     values = gather_values(records.value, records.first_value, np.arange(number)[None])
     log_cluster = ErrorClasses(CLASS_SHARE).log_marginals(values, np.append(share, 1)[values], DISTORTION, np)[:, 0]
-    terms, labels = size_terms(5.0, sizes, number, np), set_partitions(number)
-    bits, total = 1 << np.arange(number), np.zeros(len(labels))
-    for cluster in range(number):
-        own = labels == cluster
-        total += np.where(own.sum(axis=1) > 1, log_cluster[own @ bits] + terms[own.sum(axis=1)], 0)
-    expected = log_base(records, Parameters(share, DISTORTION, 5.0, sizes)) + np.logaddexp.reduce(total)
+    expected = log_sum_over_partitions(log_cluster, size_terms(5.0, sizes, number, np))
+    expected += log_base(records, Parameters(share, DISTORTION, 5.0, sizes))
     with jax.enable_x64(True):
         given = [jnp.asarray(one, float) for one in (share, DISTORTION, sizes, 5.0, CLASS_SHARE)]
         found = float(log_density(linkable(records, likelihood="error-classes"), *given, likelihood="error-classes"))
@@ -180,9 +156,7 @@ def test_the_evidence_tells_which_errors_there_are(copied, fit_em):
 
 
 def test_errors_of_their_own_make_the_number_of_entities_right(copied):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        fits = [cs.fit("block-linkage", copied, likelihood=name) for name in ("hit-miss", "error-classes")]
+    fits = [cs.fit("block-linkage", copied, likelihood=name) for name in ("hit-miss", "error-classes")]
     true = len(set(copied.entity.tolist()))
     errors = [abs(fit.num_entities().value - true) for fit in fits]
     assert errors[1] < errors[0]
@@ -210,10 +184,8 @@ def test_nuts_samples_the_classes(copied):
     some = copied.entity < 60
     fields = {name: copied.column(name)[some] for name in copied.fields}
     records = read_records({"id": np.arange(some.sum()), **fields})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        given = {"method": "nuts", "draws": 100, "chains": 2, "warmup": 100}
-        fit = cs.fit("block-linkage", records, likelihood="error-classes", **given)
+    given = {"method": "nuts", "draws": 100, "chains": 2, "warmup": 100}
+    fit = cs.fit("block-linkage", records, likelihood="error-classes", **given)
     share = fit.samples()["class_share"]
     np.testing.assert_allclose(share.sum(axis=-1), 1, atol=1e-5)
     assert share.std() > 0
@@ -233,11 +205,9 @@ class Strict(HitMiss):
 
 
 def test_a_likelihood_of_ones_own(copied, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        plain, same, strict = (
-            cs.fit("block-linkage", copied, likelihood=one) for one in ("hit-miss", Strict(1.0), Strict(2.0))
-        )
+    plain, same, strict = (
+        cs.fit("block-linkage", copied, likelihood=one) for one in ("hit-miss", Strict(1.0), Strict(2.0))
+    )
     assert strict.options["likelihood"].price == 2.0
     assert strict.pairs()["probability"].sum() <= same.pairs()["probability"].sum()
     assert "is not known with this likelihood" in str(same.findings())
@@ -252,10 +222,8 @@ def test_a_likelihood_of_ones_own(copied, tmp_path):
 
 
 @pytest.mark.public_data
-def test_rldata500(fit_em):
-    path = Path(os.environ["CONSILIENCE_DATA"]) / "rldata" / "RLdata500.csv"
-    fields = ["fname_c1", "lname_c1", "by", "bm", "bd"]
-    records = read_records(path, id="rec_id", entity="ent_id", fields=fields)
+def test_german_names_have_error_classes(data_folder, fit_em):
+    records = german_names(data_folder)
     posterior = fit_em(records, likelihood="error-classes")
     assert posterior.evidence[-1] > fit_em(records).evidence[-1] + 10
     assert posterior.class_share[1] > 0.85

@@ -1,17 +1,17 @@
 """Block-linkage as a member of the zoo: through fit, its tables by hand, saved and loaded, and by NUTS."""
 
-import warnings
-
 import jax
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.errors import DiagnosticWarning, UnsupportedRequest
+from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.enumeration import pairs_within
 from consilience.models.block_linkage.model import enumerate_linkable, linkable
 from consilience.models.block_linkage.truth import drawn_partitions
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +21,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def fitted(records):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        return cs.fit("block-linkage", records, draws=400)
+    return cs.fit("block-linkage", records, draws=400)
 
 
 @pytest.fixture
@@ -139,9 +137,7 @@ def loss_of(fitted):
 
 
 def fitted_quietly(records, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        return cs.fit("block-linkage", records, draws=10, **options)
+    return cs.fit("block-linkage", records, draws=10, **options)
 
 
 def test_what_the_candidates_leave_out(simulated):
@@ -199,9 +195,7 @@ def test_candidates_of_the_user_are_all_that_is_linked(records):
 
 
 def test_records_between_files_only(records):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        fitted = cs.fit("block-linkage", records, restriction="across")
+    fitted = cs.fit("block-linkage", records, restriction="across")
     source = dict(zip(records.records, records.source, strict=True))
     pairs = fitted.pairs()
     linked = pairs[pairs["probability"] > 0]
@@ -227,9 +221,7 @@ def test_partitions_are_drawn_as_probable_as_they_are():
 @pytest.mark.slow
 def test_nuts_finds_the_entities_too(records, fitted):
     """With the hyperparameters drawn, entities are as many as by EM, within both spreads."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        drawn = cs.fit("block-linkage", records, method="nuts", draws=60, chains=1, warmup=100, progress=False)
+    drawn = cs.fit("block-linkage", records, method="nuts", draws=60, chains=1, warmup=100, progress=False)
     one, other = drawn.num_entities(), fitted.num_entities()
     assert abs(one.value - other.value) < 4 * np.hypot(one.sd, other.sd)
     assert drawn.entities()["certainty"].between(0, 1).all()

@@ -19,7 +19,7 @@ from consilience.models.block_linkage.em import log_base, log_prior
 from consilience.models.block_linkage.enumeration import enumerate_blocks_jax, set_partitions, size_terms
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.model import linkable, log_density
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.priors import Hyperprior, Priors
 
 VALUES = np.array([[0, 0, 1, 1, 2, -1], [0, 0, 0, 1, 1, 1], [3, 3, -1, 4, 5, 5]])
@@ -36,7 +36,7 @@ def density_by_clusters(records, parameters, likelihood, allowed=lambda cluster:
     """Sum over all set partitions, each a product over its clusters."""
     total = 0.0
     table = np.append(parameters.value_share, 1)
-    codes = np.where(records.value >= 0, records.value + records.first_value[:-1, None], -1)
+    codes = value_codes(records.value, records.first_value)
     for labels in set_partitions(records.num_records):
         weight = 1.0
         for label in range(labels.max() + 1):
@@ -99,7 +99,7 @@ def test_of_many_records_it_is_the_evidence_of_em(simulate, fit_em):
     assert np.isclose(density - apart, evidence - apart, rtol=5e-3)
 
 
-def test_gradients_are_those_of_finite_differences(make_records):
+def test_gradients_of_the_linkage_density(make_records):
     records = make_records(VALUES)
     data, parameters = linkable(records), parameters_of(records)
 

@@ -1,15 +1,15 @@
 """Priors of distortion: one for all fields or one for each, and what is said of others."""
 
-import warnings
-
 import numpy as np
 import numpyro.distributions as dist
 import pytest
 
 import consilience as cs
-from consilience.errors import DiagnosticWarning, InvalidPrior, UnsupportedRequest
+from consilience.errors import InvalidPrior, UnsupportedRequest
 from consilience.models.block_linkage import MODEL, Priors, RareDistortion
 from consilience.models.block_linkage.priors import Hyperprior
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
 TABLE = {"id": list("abcd"), "name": ["ada", "ada", "max", "max"], "city": ["x", "x", "y", "y"]}
 
@@ -56,9 +56,7 @@ def test_other_things_are_no_priors():
 
 
 def test_link_takes_priors():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        fit = cs.link(TABLE, priors=Priors(distortion=RareDistortion(a=[1, 7e6], b=[9, 3e6])), draws=10)
+    fit = cs.link(TABLE, priors=Priors(distortion=RareDistortion(a=[1, 7e6], b=[9, 3e6])), draws=10)
     assert fit.posterior.distortion[1] == pytest.approx(0.7, abs=1e-3)
 
 

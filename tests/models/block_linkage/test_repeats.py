@@ -1,7 +1,6 @@
 """What repeats too little or too much: nearly unique fields, records that are the same in everything, no links."""
 
 import dataclasses
-import warnings
 
 import jax
 import numpy as np
@@ -16,6 +15,8 @@ from consilience.models.block_linkage.likelihoods import LIKELIHOODS
 from consilience.models.block_linkage.repeats import alike_apart, repeats_by_chance
 from consilience.models.interface import Account
 from consilience.models.posterior import Draws
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
 HIT_MISS = LIKELIHOODS["hit-miss"]
 
@@ -78,9 +79,7 @@ def test_a_thousand_equal_records_are_told(simulate):
     records = simulate(1_500, numbers=(300, 400, 12), exponents=(0, 0, 0))
     value = records.value.copy()
     value[:, :400] = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        fitted = cs.fit("block-linkage", dataclasses.replace(records, value=value), draws=10)
+    fitted = cs.fit("block-linkage", dataclasses.replace(records, value=value), draws=10)
     assert any("records are like others in all fields, but of values so common" in one for one in fitted.diagnostics())
     table = fitted.loss().set_index("quantity")["value"]
     assert table["records_alike"] >= 400
@@ -98,10 +97,8 @@ def test_where_nothing_is_linked_nothing_is_expected(make_records):
 
 
 def test_links_that_a_cut_cost(simulate):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        records = simulate(1_000, numbers=(30, 40, 12), exponents=(0, 0, 0))
-        fitted = cs.fit("block-linkage", records, draws=10, largest=3)
+    records = simulate(1_000, numbers=(30, 40, 12), exponents=(0, 0, 0))
+    fitted = cs.fit("block-linkage", records, draws=10, largest=3)
     table = fitted.loss().set_index("quantity")["value"]
     assert 0 < table["links_cut"] < table["pairs_cut"]
     assert table["links_cut"] == fitted.posterior.cut[4]

@@ -2,10 +2,7 @@
 
 import functools
 import html
-import os
 import sys
-import warnings
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +12,7 @@ import pytest
 import consilience as cs
 from consilience.cli import main
 from consilience.data import read_records
-from consilience.errors import DiagnosticWarning, InputError, UnknownName, UnsupportedRequest
+from consilience.errors import InputError, UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import similar as similar_model
 from consilience.models.block_linkage import similar_pairs
 from consilience.models.block_linkage.em import log_base, record_shares
@@ -23,15 +20,17 @@ from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     enumerate_blocks_jax,
     gather_values,
-    set_partitions,
     size_terms,
 )
 from consilience.models.block_linkage.join import join, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.model import linkable, log_density
-from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar import BEYOND, DECAY, for_data
 from consilience.models.block_linkage.simulation import simulate_records
 from consilience.similarity import with_similar
+from tests.models.records import german_names, log_sum_over_partitions, pair_scores
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
 DISTORTION = np.array([0.2, 0.07, 0.1])
 PEOPLE = {
@@ -125,13 +124,13 @@ def test_pairs_are_components_of_two(people):
     itself = np.arange(people.num_records)
     same = pair_log_odds(people.value, itself, itself, parameters, likelihood, people.first_value)
     agree, _ = likelihood.pair_terms(parameters, people.first_value)
-    codes = np.where(people.value >= 0, people.value + people.first_value[:-1, None], -1)
+    codes = value_codes(people.value, people.first_value)
     terms = np.append(agree, 0)[codes].sum(axis=0)
     np.testing.assert_allclose(same.log_odds - terms, same.log_odds[0] - terms[0], atol=1e-10)
 
 
 @pytest.mark.parametrize(("double", "tolerance"), [(True, 1e-10), (False, 2e-5)])
-def test_jax_finds_what_numpy_finds(people, double, tolerance):
+def test_jax_and_numpy_have_the_same_similar_marginals(people, double, tolerance):
     members = np.array([[0, 1, 6], [3, 4, 7]])
     expected = marginals(people, members)
     with jax.enable_x64(double):
@@ -152,18 +151,14 @@ def test_enumeration_is_the_same_in_jax(people):
         np.testing.assert_allclose(one, other, atol=1e-10)
 
 
-def test_the_model_sums_over_all_partitions():
+def test_the_density_of_similar_fields_sums_over_partitions():
     few = {name: list(values)[:4] for name, values in PEOPLE.items()}
     people = with_similar(read_records(few), {"name": "string", "born": "number"})
     share, sizes, number = record_shares(people), np.array([0.7, 0.2, 0.1]), people.num_records
     parameters = Parameters(share, DISTORTION, 5.0, sizes)
     log_cluster = marginals(people, np.arange(number)[None])[:, 0]
-    terms, labels = size_terms(5.0, sizes, number, np), set_partitions(number)
-    bits, total = 1 << np.arange(number), np.zeros(len(labels))
-    for cluster in range(number):
-        own = labels == cluster
-        total += np.where(own.sum(axis=1) > 1, log_cluster[own @ bits] + terms[own.sum(axis=1)], 0)
-    expected = log_base(people, parameters, for_data("hit-miss", people, share)) + np.logaddexp.reduce(total)
+    expected = log_sum_over_partitions(log_cluster, size_terms(5.0, sizes, number, np))
+    expected += log_base(people, parameters, for_data("hit-miss", people, share))
     with jax.enable_x64(True):
         linked = linkable(people)
         others = [jnp.asarray(one, float) for one in (share, sizes, 5.0)]
@@ -193,7 +188,7 @@ def misspelt():
 
 def test_similarity_finds_more_of_what_is_misspelt(misspelt, fit_em):
     records, similar = misspelt
-    scores = [_scores(fit_em(one), records.entity) for one in (records, similar)]
+    scores = [pair_scores(fit_em(one), records.entity) for one in (records, similar)]
     assert scores[1][1] > scores[0][1] + 0.1
     assert scores[1][0] > scores[0][0] - 0.02
 
@@ -205,7 +200,7 @@ def test_where_only_typing_errors_distort_names_saying_so_is_better(fit_em):
     )  # fmt: skip
     fits = [fit_em(with_similar(records, dict.fromkeys(("field_1", "field_2"), kind))) for kind in ("string", "typo")]
     assert fits[1].evidence[-1] > fits[0].evidence[-1] + 50
-    scores = [_scores(posterior, records.entity) for posterior in fits]
+    scores = [pair_scores(posterior, records.entity) for posterior in fits]
     f1 = [2 / (1 / precision + 1 / recall) for precision, recall in scores]
     assert f1[1] > f1[0] + 0.005
 
@@ -214,14 +209,11 @@ def test_very_dense_vocabularies_have_the_nearest_groups_alone(misspelt, monkeyp
     records = misspelt[1]
     parameters = fit_em(records).parameters()
     monkeypatch.setattr(similar_pairs, "_MOST_FURTHER", 0)
-    every, found = all_pairs_and_found(records, parameters, 4.0)
-    keys = [one.first.astype(int) * records.num_records + one.second for one in (every, found)]
-    weight = 1 / (1 + np.exp(-every.log_odds))
-    lost = weight[~np.isin(keys[0], keys[1])].sum()
-    assert 0 < lost < 5e-3 * weight.sum()
+    _, lost, weight = all_pairs_and_lost(records, parameters, 4.0)
+    assert 0 < weight[lost].sum() < 5e-3 * weight.sum()
 
 
-def test_the_first_phase_raises_the_evidence(misspelt, fit_em):
+def test_the_first_phase_raises_the_evidence_of_similar_fields(misspelt, fit_em):
     posterior = fit_em(misspelt[1], num_sampled=10**9)
     assert (np.diff(posterior.evidence[: int(posterior.first_phase)]) >= 0).all()
 
@@ -229,11 +221,7 @@ def test_the_first_phase_raises_the_evidence(misspelt, fit_em):
 def test_the_join_finds_similar_pairs(misspelt, fit_em):
     records = misspelt[1]
     parameters = fit_em(records).parameters()
-    every, found = all_pairs_and_found(records, parameters, 4.0)
-    keys = [one.first.astype(int) * records.num_records + one.second for one in (every, found)]
-    assert np.isin(keys[1], keys[0]).all()
-    lost = ~np.isin(keys[0], keys[1])
-    weight = 1 / (1 + np.exp(-every.log_odds))
+    every, lost, weight = all_pairs_and_lost(records, parameters, 4.0)
     assert weight[lost].sum() < 1e-3 * weight.sum()
     # Without groups, pairs that need their near values for the threshold would not be found.
     likelihood = for_data("hit-miss", records, parameters.value_share)
@@ -244,12 +232,16 @@ def test_the_join_finds_similar_pairs(misspelt, fit_em):
     assert weight[far].sum() > 0.01 * weight.sum()
 
 
-def all_pairs_and_found(records, parameters, threshold):
-    """Return the pairs above a threshold, by brute force and by the join."""
+def all_pairs_and_lost(records, parameters, threshold):
+    """Return the pairs above a threshold by brute force, which of them the join does not find, and their weights."""
     likelihood = for_data("hit-miss", records, parameters.value_share)
     first, second = (place.astype(np.int32) for place in np.triu_indices(records.num_records, 1))
     every = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
-    return every.where(every.log_odds > -threshold), join(records, parameters, likelihood, threshold=threshold)
+    every = every.where(every.log_odds > -threshold)
+    found = join(records, parameters, likelihood, threshold=threshold)
+    keys, of_found = (one.first.astype(int) * records.num_records + one.second for one in (every, found))
+    assert np.isin(of_found, keys).all()
+    return every, ~np.isin(keys, of_found), 1 / (1 + np.exp(-every.log_odds))
 
 
 def test_the_join_finds_all_pairs_of_a_single_near_field():
@@ -259,13 +251,11 @@ def test_the_join_finds_all_pairs_of_a_single_near_field():
     )
     similar = with_similar(records, {"field_1": "string"})
     parameters = Parameters(record_shares(similar), np.full(4, 0.2), 400.0, np.array([0.5, 0.5]))
-    every, found = all_pairs_and_found(similar, parameters, 3.0)
-    keys = [one.first.astype(int) * records.num_records + one.second for one in (every, found)]
+    every, lost, _ = all_pairs_and_lost(similar, parameters, 3.0)
     names = np.sort(similar.value[0, [every.first, every.second]], axis=0)
     near = (similar.near == names.T[:, None]).all(axis=2).any(axis=1)
     assert near.sum() > 20
     # What is not near itself may be near a third value.
-    lost = ~np.isin(keys[0], keys[1])
     assert not lost[near | (names[0] == names[1])].any()
     assert lost.mean() < 0.05
 
@@ -276,11 +266,8 @@ def test_pairs_that_lack_one_field_are_found():
     )
     similar = with_similar(records, {"field_1": "string", "field_2": "string"})
     parameters = Parameters(record_shares(similar), np.full(4, 0.05), 600.0, np.array([0.6, 0.4]))
-    every, found = all_pairs_and_found(similar, parameters, 4.0)
-    keys = [one.first.astype(int) * records.num_records + one.second for one in (every, found)]
-    lost = ~np.isin(keys[0], keys[1])
+    every, lost, weight = all_pairs_and_lost(similar, parameters, 4.0)
     lacks = ((similar.value[:, every.first] < 0) | (similar.value[:, every.second] < 0)).sum(axis=0)
-    weight = 1 / (1 + np.exp(-every.log_odds))
     for number in (0, 1):
         assert weight[(lacks == number) & lost].sum() < 2e-3 * weight[lacks == number].sum()
 
@@ -312,19 +299,6 @@ def test_the_share_of_links_found_is_that_of_the_records(misspelt, fit_em):
     assert abs(posterior.found_share - share) < 3 * np.sqrt(share * (1 - share) / len(first))
     # Nothing is completed by it: the model expects other distortions.
     assert not posterior.completed
-
-
-def _scores(posterior, entity):
-    """Return precision and recall of the pairs of the most probable partition."""
-    found = right = 0
-    for group in posterior.groups():
-        labels = set_partitions(group.members.shape[1])[group.partition.argmax(axis=1)]
-        same = np.triu(labels[:, :, None] == labels[:, None], 1)
-        own = entity[group.members]
-        found += same.sum()
-        right += (same & (own[:, :, None] == own[:, None])).sum()
-    number = np.bincount(entity)
-    return right / found, right / (number * (number - 1) // 2).sum()
 
 
 # ---- which values are near ----
@@ -374,9 +348,7 @@ def test_values_that_are_all_near_are_refused():
 
 @pytest.fixture
 def fit():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)  # of so few records
-        return cs.link(PEOPLE, fields=["name", "city", "born"], similar={"name": "string"}, draws=20)
+    return cs.link(PEOPLE, fields=["name", "city", "born"], similar={"name": "string"}, draws=20)
 
 
 def test_link_takes_similar_fields(fit, tmp_path):
@@ -445,9 +417,7 @@ def test_fields_are_chosen_before(people):
     ("similar", "expected"),
     [((), 0.96), (("fname_c1", "lname_c1"), 0.98), (("fname_c1", "lname_c1", "by", "bm", "bd"), 0.99)],
 )
-def test_rldata500(similar, expected, fit_em):
-    path = Path(os.environ["CONSILIENCE_DATA"]) / "rldata" / "RLdata500.csv"
-    fields = ["fname_c1", "lname_c1", "by", "bm", "bd"]
-    records = read_records(path, id="rec_id", entity="ent_id", fields=fields)
-    precision, recall = _scores(fit_em(with_similar(records, dict.fromkeys(similar, "string"))), records.entity)
+def test_german_names_by_similarity(similar, expected, data_folder, fit_em):
+    records = with_similar(german_names(data_folder), dict.fromkeys(similar, "string"))
+    precision, recall = pair_scores(fit_em(records), records.entity)
     assert 2 * precision * recall / (precision + recall) == pytest.approx(expected, abs=0.005)

@@ -7,7 +7,6 @@ from consilience.models.block_linkage.em import record_shares
 from consilience.models.block_linkage.join import pair_log_odds
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.similar import for_data
-from consilience.models.block_linkage.similar_links import share_of_links_found
 from consilience.models.block_linkage.simulation import simulate_records
 from consilience.similarity import with_similar
 
@@ -24,23 +23,23 @@ def links():
     likelihood = for_data("hit-miss", similar, parameters.value_share)
     first, second = np.argsort(records.entity, kind="stable").reshape(-1, 2).T
     odds = pair_log_odds(similar.value, first, second, parameters, likelihood, similar.first_value)
-    values = np.where(similar.value >= 0, similar.value + similar.first_value[:-1, None], -1)
-    return values, likelihood, parameters, odds
+    return likelihood, similar, parameters, odds
 
 
 @pytest.mark.parametrize(("threshold", "too_good"), [(4.0, 0.02), (2.0, 0.02), (-2.0, 0.04), (-6.0, 0.07)])
 def test_the_share_is_that_of_true_links_or_somewhat_more(links, threshold, too_good):
-    values, likelihood, parameters, odds = links
-    found = share_of_links_found(values, likelihood, parameters, odds, threshold)
-    share = np.mean(odds.log_odds > -threshold)
+    likelihood, *given = links
+    found = likelihood.found_share(*given, threshold)
+    share = np.mean(given[-1].log_odds > -threshold)
     assert 0.2 < share < 0.99
     # Links that are improbable for themselves count less among those found.
     assert -0.01 < found - share < too_good
 
 
 def test_thresholds_without_effect_and_without_links(links):
-    values, likelihood, parameters, odds = links
-    assert share_of_links_found(values, likelihood, parameters, odds, 200.0) == 1
-    assert share_of_links_found(values, likelihood, parameters, odds, -200.0) == 0
+    likelihood, *given = links
+    assert likelihood.found_share(*given, 200.0) == 1
+    assert likelihood.found_share(*given, -200.0) == 0
+    *given, odds = given
     none = odds.where(np.zeros(len(odds.first), bool))
-    assert np.isnan(share_of_links_found(values, likelihood, parameters, none, 4.0))
+    assert np.isnan(likelihood.found_share(*given, none, 4.0))

@@ -158,7 +158,7 @@ def test_files(repeats):
         ({"errors": "one", "num_values": (1, 1)}, "errors='one' needs a field of several values"),
     ],
 )
-def test_refusals(options, match):
+def test_numbers_that_cannot_be_simulated(options, match):
     with pytest.raises(UnsupportedRequest, match=match):
         simulate(0, **options)
 

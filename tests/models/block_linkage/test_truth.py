@@ -16,14 +16,13 @@ MODULE = importlib.import_module("consilience.models.block_linkage.truth")
 MEMBERS = [np.array([[1, 4], [0, 7]]), np.array([[2, 5, 9]]), np.array([[3, 6, 8, 10]])]
 
 
-def partition_of(probabilities, num_draws=4_000):
+def partition_of(probabilities, num_draws=4_000, members=MEMBERS, num_records=NUM_RECORDS):
     groups = [
-        Group(members.astype(np.int32), own.astype(np.float32))
-        for members, own in zip(MEMBERS, probabilities, strict=True)
+        Group(of_group.astype(np.int32), own.astype(np.float32))
+        for of_group, own in zip(members, probabilities, strict=True)
     ]
-    rest = dict.fromkeys(set(Linkage._fields), np.array(0.0))
-    known = {"num_records": np.array(NUM_RECORDS), **flatten(groups)}
-    posterior = Linkage(**{**rest, **known})
+    rest = dict.fromkeys(Linkage._fields, np.array(0.0))
+    posterior = Linkage(**rest | {"num_records": np.array(num_records)} | flatten(groups))
     return BlockPartition(posterior, key=jax.random.key(3), num_draws=num_draws)
 
 
@@ -81,16 +80,11 @@ def test_draws_are_the_same_at_every_pass(truth):
 
 def large_components(num_draws=300):
     """Components of two to seven records, the last with hundreds of partitions."""
-    generator, groups, first = np.random.default_rng(2), [], 3
-    for size in range(2, 8):
-        members = first + np.arange(3 * size).reshape(3, size)
-        number = len(set_partitions(size))
-        probability = generator.dirichlet(np.full(number, 0.2), 3)
-        groups.append(Group(members.astype(np.int32), probability.astype(np.float32)))
-        first += 3 * size
-    rest = dict.fromkeys(set(Linkage._fields), np.array(0.0))
-    posterior = Linkage(**{**rest, "num_records": np.array(first + 2), **flatten(groups)})
-    return BlockPartition(posterior, key=jax.random.key(5), num_draws=num_draws)
+    generator, sizes = np.random.default_rng(2), range(2, 8)
+    probabilities = [generator.dirichlet(np.full(len(set_partitions(size)), 0.2), 3) for size in sizes]
+    ends = np.cumsum([3, *(3 * size for size in sizes)])
+    members = [first + np.arange(3 * size).reshape(3, size) for first, size in zip(ends, sizes, strict=False)]
+    return partition_of(probabilities, num_draws, members, int(ends[-1]) + 2)
 
 
 def test_counts_are_those_of_the_drawn_clusters(monkeypatch):

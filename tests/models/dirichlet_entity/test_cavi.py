@@ -10,25 +10,19 @@ from hypothesis import strategies as st
 from scipy.special import digamma, gammaln, logsumexp
 
 import consilience as cs
-from consilience.data import Records
 from consilience.errors import InvalidPrior, UnsupportedRequest
 from consilience.models.dirichlet_entity import MODEL, Priors, cavi
 from consilience.models.dirichlet_entity.problem import Dense, anchored_problem
 from consilience.models.dirichlet_entity.support import Support, agreeing_pairs
+from tests.models.records import assignments, records_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
 HALF = Priors(concentration=0.5)
 
 
 def prepare(data, priors, **settings):
     return cavi.CAVI.prepare(MODEL.resolve(data, priors, {"support": "dense", **settings}))
-
-
-def records_of(value, sizes):
-    value = np.asarray(value, np.int32)
-    return Records(
-        value=value, source=np.zeros(value.shape[1], np.int32), num_records=value.shape[1], num_fields=len(sizes),
-        first_value=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32), num_sources=1, num_values=sum(sizes),
-    )  # fmt: skip
 
 
 TOY = records_of([[0, 0, 1], [0, 1, 2]], (2, 3))
@@ -61,18 +55,7 @@ def long_bound(data, concentration, responsibility):
 
 def exact_evidence(data, concentration, number):
     """Log p(x) by the sum over all assignments of records to entities."""
-    first, value = np.asarray(data.first_value), np.asarray(data.value)
-    terms = []
-    for z in itertools.product(range(number), repeat=data.num_records):
-        total = -data.num_records * np.log(number)
-        for k, f in itertools.product(set(z), range(data.num_fields)):
-            prior = concentration[first[f] : first[f + 1]]
-            codes = value[f][np.array(z) == k]
-            count = np.bincount(codes[codes >= 0], minlength=len(prior))
-            total += (gammaln(prior + count) - gammaln(prior)).sum()
-            total -= gammaln(prior.sum() + count.sum()) - gammaln(prior.sum()) if len(prior) else 0
-        terms.append(total)
-    return logsumexp(terms)
+    return logsumexp(assignments(data, concentration, number)[1])
 
 
 def test_the_worked_toy():
@@ -130,11 +113,7 @@ def full(responsibility, problem):
 
 
 def _quiet_fit(data, priors=None, **options):
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.errors.DiagnosticWarning)
-        return cs.fit("dirichlet-entity", data, priors, progress=False, **options)
+    return cs.fit("dirichlet-entity", data, priors, progress=False, **options)
 
 
 @settings(deadline=None, max_examples=10)
@@ -169,7 +148,7 @@ def test_candidates_are_the_pairs_that_agree(data, agree):
     assert list(zip(*map(np.ndarray.tolist, agreeing_pairs(value, agree)), strict=True)) == wanted
 
 
-def test_single_precision_finds_the_same():
+def test_single_precision_ends_where_double_does():
     random = np.random.default_rng(0)
     data = records_of(random.integers(-1, 3, (4, 30)), (3, 3, 3, 3))
     for support in ("dense", "anchored"):

@@ -9,13 +9,13 @@ import jax
 import numpy as np
 import pytest
 
-from consilience.data import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.dirichlet_entity import MODEL
 from consilience.models.dirichlet_entity.cavi import CAVI
 from consilience.models.dirichlet_entity.problem import anchored_problem
 from consilience.models.dirichlet_entity.shards import shard, shard_of_record
 from consilience.models.dirichlet_entity.support import Support, anchored
+from tests.models.records import records_of
 
 
 def simulated(num_entities, num_records, seed=0):
@@ -26,11 +26,7 @@ def simulated(num_entities, num_records, seed=0):
     value = true[:, random.integers(0, num_entities, num_records)]
     other = np.stack([random.integers(0, size, num_records) for size in sizes])
     value = np.where(random.random(value.shape) < 0.1, other, value)
-    value = np.where(random.random(value.shape) < 0.05, -1, value).astype(np.int32)
-    return Records(
-        value=value, source=np.zeros(num_records, np.int32), num_records=num_records, num_fields=4,
-        first_value=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32), num_sources=1, num_values=sum(sizes),
-    )  # fmt: skip
+    return records_of(np.where(random.random(value.shape) < 0.05, -1, value), sizes)
 
 
 def prepare(data, **changed):

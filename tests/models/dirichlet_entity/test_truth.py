@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.data import Records, read_records
+from consilience.data import read_records
 from consilience.errors import DiagnosticWarning
 from consilience.inference.diagnostics import convergence
 from consilience.models.dirichlet_entity import MODEL, Priors, canonical
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.posterior import Closed
 from consilience.models.truth.partitions import first_members, pairs_together
+from tests.models.records import assignments, german_names, records_of
 
-FIELDS = ["fname_c1", "lname_c1", "by", "bm", "bd"]
 DRAWS = 4000
 
 
@@ -67,40 +67,24 @@ def test_pairs_and_whole_clusters_have_the_probabilities_of_all_assignments(mixe
     assert mixed.estimate().tolist() == [0, 0, 2, 3]
 
 
-def enumerated_pairs(value, concentration, number):
-    """Pair probabilities by the sum over all assignments of records to entities, of one-size fields."""
-    from scipy.special import gammaln
-
-    num_fields, num_records = value.shape
-    size = value.max() + 1
-    weights, tables = [], []
-    for z in itertools.product(range(number), repeat=num_records):
-        total = 0.0
-        for k, f in itertools.product(set(z), range(num_fields)):
-            own = value[f][(np.array(z) == k) & (value[f] >= 0)]
-            count = np.bincount(own, minlength=size)
-            total += (gammaln(concentration + count) - gammaln(concentration)).sum()
-            total -= gammaln(size * concentration + count.sum()) - gammaln(size * concentration)
-        weights.append(total)
-        tables.append(np.equal.outer(z, z))
-    weights = np.exp(np.array(weights) - np.max(weights))
-    return np.einsum("z,zij->ij", weights / weights.sum(), np.array(tables, float))
+def enumerated_pairs(data, concentration, number):
+    """Pair probabilities by the sum over all assignments of records to entities."""
+    z, log_weight = assignments(data, np.full(data.num_values, concentration), number)
+    weight = np.exp(log_weight - log_weight.max())
+    return np.einsum("z,zij->ij", weight / weight.sum(), (z[:, :, None] == z[:, None]).astype(float))
 
 
 VALUE = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [1, -1, 0, -1], [0, 0, 1, 0]], np.int32)
 
 
 def tiny():
-    return Records(
-        value=VALUE, source=np.zeros(4, np.int32), first_value=np.arange(5, dtype=np.int32) * 2, num_records=4,
-        num_fields=4, num_sources=1, num_values=8,
-    )  # fmt: skip
+    return records_of(VALUE)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 def test_nuts_has_the_pairs_of_all_assignments_and_cavi_is_on_their_side():
-    exact = enumerated_pairs(VALUE, 0.5, 3)
+    exact = enumerated_pairs(tiny(), 0.5, 3)
     fit = cs.fit("dirichlet-entity", tiny(), method="nuts", num_entities=3, concentration=0.5, draws=1000, seed=1)
     cluster = fit.truth.clusters().reshape(4, 1000, 4)
     for i, j in itertools.combinations(range(4), 2):
@@ -185,8 +169,7 @@ class TestRLdata500:
 
     @pytest.fixture
     def records(self, data_folder):
-        path = data_folder / "rldata" / "RLdata500.csv"
-        return read_records(path, id="rec_id", entity="ent_id", fields=FIELDS, missing_values=("NA",))
+        return german_names(data_folder)
 
     @pytest.mark.parametrize(("agree", "concentration", "score"), [(3, 0.25, 0.958), (2, 0.25, 0.958), (3, 0.5, 0.939)])
     def test_anchored(self, records, agree, concentration, score):
@@ -244,10 +227,7 @@ def random_records(seed=0):
     value[0, 12:] = (value[0, 12:] + random.integers(1, 6, 6)) % 6
     value[3, 8] = -1
     names = np.array([f"r{i}" for i in range(18)], object)
-    return Records(
-        value=value.astype(np.int32), source=np.zeros(18, np.int32), first_value=np.arange(6, dtype=np.int32) * 6,
-        num_records=18, num_fields=5, num_sources=1, num_values=30, records=names,
-    )  # fmt: skip
+    return records_of(value, [6] * 5, records=names)
 
 
 @pytest.mark.parametrize("support", ["dense", "anchored"])
@@ -289,14 +269,9 @@ def test_the_names_and_order_of_what_is_compared_do_not_matter(support):
     "value", [[[0]], [[-1]], [[0, 0, 0], [0, 0, 0]], [[-1, -1], [0, 1]], [[0, 1, 2, 3]]],
     ids=["one record", "one record, nothing known", "all equal", "a field that nobody has", "all different"],
 )  # fmt: skip
-def test_degenerate_data(value, support):
-    value = np.array(value, np.int32)
-    sizes = value.max(axis=1) + 1
-    data = Records(
-        value=value, source=np.zeros(value.shape[1], np.int32), num_records=value.shape[1], num_fields=len(value),
-        first_value=np.append(0, np.cumsum(sizes)).astype(np.int32), num_sources=1, num_values=int(sizes.sum()),
-    )  # fmt: skip
+def test_degenerate_records(value, support):
+    data = records_of(value)
     fit = cs.fit("dirichlet-entity", data, Priors(concentration=0.5), support=support)
     assert np.isfinite(fit.elbo).all()
     assert fit.entities()["certainty"].between(0, 1).all()
-    assert len(fit.truth.estimate()) == value.shape[1]
+    assert len(fit.truth.estimate()) == data.num_records

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience.data import Records
 from consilience.models.block_linkage.enumeration import set_partitions
 from consilience.models.block_linkage.gibbs.problem import State
 from consilience.models.block_linkage.model import linkable
 from consilience.models.hit_miss.priors import equal_sizes
+from tests.models.records import records_of
 
 Tiny = namedtuple("Tiny", "data state prior partitions probability log_total")
 
@@ -22,15 +22,6 @@ SOURCES = np.array([0, 1, 0, 1, 1, 0])
 SHARE = np.array([0.5, 0.3, 0.2, 0.6, 0.4, 0.2, 0.3, 0.5])
 DISTORTION = np.array([0.2, 0.1, 0.4])
 SIZES, INTENSITY = np.array([0.6, 0.25, 0.1, 0.05]), 4.0
-
-
-def records_of(value, source):
-    lengths = value.max(axis=1) + 1
-    return Records(
-        value=value.astype(np.int32), source=source.astype(np.int32),
-        first_value=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32), num_records=value.shape[1],
-        num_fields=len(value), num_sources=int(source.max()) + 1, num_values=int(lengths.sum()),
-    )  # fmt: skip
 
 
 def with_components(data, components):
@@ -77,7 +68,7 @@ def tiny():
     """Return a function that makes six records, with the exact probabilities of their partitions."""
 
     def make(prior="labels", components=(tuple(range(6)),), restriction="none", largest=4):
-        records = records_of(VALUES, SOURCES)
+        records = records_of(VALUES, source=SOURCES)
         data = with_components(linkable(records, restriction=restriction, largest=largest), components)
         first = records.first_value
         found, log_weight = [], []

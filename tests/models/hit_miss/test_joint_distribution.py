@@ -12,14 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from consilience.evaluation.calibration import joint_distribution_test, with_second_moments
-from consilience.models.hit_miss import MODEL, gibbs, split_merge
+from consilience.models.hit_miss import MODEL, gibbs
 from consilience.models.hit_miss.gibbs import GIBBS
 from consilience.models.hit_miss.priors import Priors
+from consilience.replications import Chain
+from tests.models.hit_miss.wrong_moves import NO_LABELS_IN_ACCEPTANCE, NO_WAYS_TO_SPLIT
+from tests.models.mutants import PASSES, Case, largest
 
 pytestmark = pytest.mark.usefixtures("double_precision")
 
-NUM_CHAINS, SWEEPS, ROUNDS = 1000, 2, 5
+NUM_CHAINS = 1000
 PARTS = ((0, 1, 2), (3, 4))
 PRIORS = Priors(value_share=1.5)
 
@@ -71,28 +73,18 @@ def quantities(state, problem):
     }  # fmt: skip
 
 
-def joint_test(problem, partitions, seed=0, num_chains=NUM_CHAINS):
-    start = jax.jit(jax.vmap(lambda key, sizes: at_the_prior(key, sizes, problem)))
-    redraw, look = jax.jit(jax.vmap(GIBBS.redraw)), jax.jit(jax.vmap(quantities))
+def case(tiny, prior, moves, num_chains=NUM_CHAINS):
+    problem, partitions = template(tiny, prior, moves, PARTS)
+    begin = jax.jit(jax.vmap(lambda key, sizes: Chain(*at_the_prior(key, sizes, problem))))
+    redraw = jax.jit(jax.vmap(lambda key, chain: Chain(*GIBBS.redraw(key, *chain))))
 
-    def begin(key):
-        return start(jax.random.split(key, num_chains), sizes_at_the_prior(key, problem, partitions, num_chains))
+    def start(key):
+        return begin(jax.random.split(key, num_chains), sizes_at_the_prior(key, problem, partitions, num_chains))
 
-    @jax.jit
-    @jax.vmap
-    def move(key, state, problem):
-        step = lambda number, state: GIBBS.sweep(jax.random.fold_in(key, number), state, problem)  # noqa: E731
-        return jax.lax.fori_loop(0, SWEEPS, step, state)
-
-    def functions(state, problem):
-        return with_second_moments({name: np.asarray(v, float) for name, v in look(state, problem).items()})
-
-    return joint_distribution_test(
-        jax.random.key(seed),
-        begin,
-        lambda key, state, problem: move(jax.random.split(key, num_chains), state, problem),
-        lambda key, state, problem: redraw(jax.random.split(key, num_chains), state, problem),
-        functions, rounds=ROUNDS,
+    return Case(
+        start=start, redraw=lambda key, chains: redraw(jax.random.split(key, num_chains), chains),
+        quantities=jax.jit(jax.vmap(lambda chain: quantities(*chain))), sweep=gibbs.sweep, num_chains=num_chains,
+        sweeps=2, rounds=5,
     )  # fmt: skip
 
 
@@ -105,58 +97,42 @@ def joint_test(problem, partitions, seed=0, num_chains=NUM_CHAINS):
         pytest.param("entities", "split-merge", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_the_sampler_passes(tiny, prior, moves):
-    assert joint_test(*template(tiny, prior, moves, PARTS)).largest < 4.5
+def test_the_whole_sampler_passes(tiny, prior, moves):
+    assert largest(case(tiny, prior, moves)) < PASSES
 
 
-def no_factor_of_labels(patch):
-    patch.setitem(gibbs.MOVES, "blocks", lambda *given, prior: gibbs.draw_blocks(*given, prior="partitions"))
-
-
-def no_factor_of_labels_in_acceptance(patch):
-    right = split_merge.accepted
-    patch.setattr(split_merge, "accepted", lambda *given, prior: right(*given, prior="partitions"))
-
-
-def no_ways_to_split(patch):
-    right = split_merge.log_ratio_of_split
-
-    def wrong(parts, *rest):
-        return right(parts, *rest) - (parts[0].sum() - 2) * np.log(2)
-
-    patch.setattr(split_merge, "log_ratio_of_split", wrong)
-
-
-def copies_are_never_by_chance(patch):
+def copies_are_never_by_chance(right):
     """A value that is the true one was never distorted: the bug that draws b to zero."""
-    right = gibbs.draw_counts
-
-    def wrong(key, cluster, value_share, distortion, *rest, **sizes):
-        return right(key, cluster, value_share, jnp.full_like(distortion, 1e-6), *rest, **sizes)
-
-    patch.setattr(gibbs, "draw_counts", wrong)
+    return lambda key, cluster, value_share, distortion, *rest, **sizes: right(
+        key, cluster, value_share, jnp.full_like(distortion, 1e-6), *rest, **sizes
+    )
 
 
-def distortions_too_small(patch):
-    right = gibbs.draw_fields
-
+def distortions_too_small(right):
     def wrong(key, counts, *rest):
         share, distortion = right(key, counts, *rest)
         return share, 0.9 * distortion
 
-    patch.setattr(gibbs, "draw_fields", wrong)
+    return wrong
 
 
-BUGS = [
-    (no_factor_of_labels, "blocks"), (no_factor_of_labels_in_acceptance, "split-merge"),
-    (no_ways_to_split, "split-merge"), (copies_are_never_by_chance, "blocks"),
-    (distortions_too_small, "blocks"),
-]  # fmt: skip
+def without_labels(right):
+    return right | {"blocks": lambda *given, prior: right["blocks"](*given, prior="partitions")}
+
+
+MUTANTS = {
+    "no factor of labels": ("blocks", (gibbs, "MOVES", without_labels)),
+    "no factor of labels in acceptance": ("split-merge", NO_LABELS_IN_ACCEPTANCE),
+    "no ways to split": ("split-merge", NO_WAYS_TO_SPLIT),
+    "copies are never by chance": ("blocks", (gibbs, "draw_counts", copies_are_never_by_chance)),
+    "distortions too small": ("blocks", (gibbs, "draw_fields", distortions_too_small)),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bug", "moves"), BUGS, ids=lambda one: getattr(one, "__name__", one))
-def test_a_bug_fails(tiny, bug, moves, monkeypatch):
-    bug(monkeypatch)
-    num_chains = (8 if bug is copies_are_never_by_chance else 4) * NUM_CHAINS  # which is no large bug of records so few
-    assert joint_test(*template(tiny, "labels", moves, PARTS), num_chains=num_chains).largest > 7
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_of_the_sampler_is_found(tiny, name):
+    moves, mutant = MUTANTS[name]
+    # Copies never by chance are no large bug of records so few.
+    num_chains = (8 if name.startswith("copies") else 4) * NUM_CHAINS
+    assert largest(case(tiny, "labels", moves, num_chains), mutant=mutant) > 7

@@ -14,6 +14,7 @@ from consilience.models.hit_miss.priors import hyperpriors
 from consilience.models.hit_miss.simulation import _draw_entities
 from consilience.models.hit_miss.tables import name_free
 from consilience.models.truth.partitions import DrawnPartitions
+from tests.models.records import german_names
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning"),
@@ -101,7 +102,7 @@ def simulated(**changed):
     return cs.simulate_records(**settings | changed)
 
 
-def test_the_interval_carries_its_label():
+def test_the_interval_says_what_it_rests_on():
     """As that of block-linkage does: what was linked among, how many links are expected outside, whether it holds."""
     fitted = cs.fit("hit-miss", simulated(), prior="entities", draws=100, chains=2, warmup=100, progress=False)
     outside, found = fitted.truth.outside, fitted.truth.components
@@ -231,10 +232,7 @@ def test_both_moves_and_nuts_agree(prior):
 @pytest.mark.public_data
 def test_rldata_has_as_many_entities_as_published_elsewhere(data_folder):
     """Of RLdata500 another sampler of the same model found 444.8 entities, 95 % in [438, 450]; 450 are true."""
-    records = cs.read_records(
-        data_folder / "rldata" / "RLdata500.csv", id="rec_id", entity="ent_id",
-        fields=["fname_c1", "lname_c1", "by", "bm", "bd"],
-    )  # fmt: skip
+    records = german_names(data_folder)
     fitted = cs.fit("hit-miss", records, prior="entities", threshold=8, draws=500, chains=2, progress=False)
     count = num_entities(fitted)
     assert abs(count.value - 444.8) < 1.5

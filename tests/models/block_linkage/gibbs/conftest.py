@@ -1,19 +1,16 @@
 """Small linkage problems whose partitions can all be gone through."""
 
-import dataclasses
 import functools
-import inspect
 import types
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numba
 import numpy as np
 import pytest
 
 from consilience.models.block_linkage.enumeration import set_partitions
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
+from tests.models.records import probability_of_classes
 
 
 class Small(NamedTuple):
@@ -93,38 +90,6 @@ def _hit_miss(codes, *, field, share, distortion):
     return whole
 
 
-def probability_of_classes(codes, *, field, share, distortion, class_share):
-    """Return the probability of the records of an entity: the sum over the head and the classes of the others."""
-    whole = 0.0
-    for place, head in enumerate(codes):
-        one = np.prod(share[head[head >= 0]]) / len(codes)
-        for record in np.delete(codes, place, axis=0):
-            one *= np.dot(class_share, _given_head(record, head, field, share, distortion))
-        whole += one
-    return whole
-
-
-def _given_head(record, head, field, share, distortion):
-    """Return the probability of a record given the head and each class."""
-    apart = np.prod([share[code] for code, true in zip(record, head, strict=True) if true < 0 <= code])
-    both = [column for column in range(len(head)) if min(record[column], head[column]) >= 0]
-    one = 0.0
-    for wrong in range(len(head)):
-        term = 1 / len(head)
-        for column in both:
-            shown, true = record[column], head[column]
-            others = (field == column) & (np.arange(len(field)) != true)
-            of_error = share[shown] / share[others].sum() if others[shown] else 0.0
-            term *= of_error if column == wrong else float(shown == true)
-        one += term
-    exact = float(all(record[column] == head[column] for column in both))
-    many = np.prod([
-        (1 - distortion[column]) * (record[column] == head[column]) + distortion[column] * share[record[column]]
-        for column in both
-    ])  # fmt: skip
-    return apart * np.array([exact, one, many])
-
-
 def _is_connected(own, edges):
     reached = {own[0]}
     for _ in own:
@@ -147,9 +112,9 @@ def assert_leaves_invariant():
             begun = np.tile(small.state.cluster, (num_chains, 1))
 
         state, graph = small.state, small.problem
-        shares = (state.value_share, state.distortion, float(state.intensity), state.size_share)
-        if state.class_share is not None:
-            shares = (*shares, state.class_share)
+        shares = (
+            state.value_share, state.distortion, float(state.intensity), state.size_share, state.class_share
+        )  # fmt: skip
         given = (*shares, graph.value, graph.field, graph.source, graph.first_neighbour, graph.neighbour)
         uniform, ended = generator.random((num_chains, sweeps, begun.shape[1])), begun.copy()
         chains = _chains if isinstance(sweep, types.FunctionType) else numba.njit(_chains)
@@ -172,25 +137,3 @@ def _chains(sweep, uniform, cluster, given):
     for chain in range(len(cluster)):
         for step in range(uniform.shape[1]):
             cluster[chain] = sweep(uniform[chain, step], cluster[chain], *given)
-
-
-@pytest.fixture
-def swept():
-    """Return a function that sweeps chains with records of their own, ``(set, …)``: links set by set, then the rest."""
-
-    def run(links, rest, state, problem, value, sweeps):
-        def one(key, cluster, state, value):
-            return rest(key, cluster, state, dataclasses.replace(jax.tree.map(jnp.asarray, problem), value=value))
-
-        links, rest_of_all = inspect.unwrap(links), jax.jit(jax.vmap(one))
-        random, graph = np.random.default_rng(0), {**vars(problem)}
-        for step in range(sweeps):
-            drawn = []
-            for number, own in enumerate(value):
-                chain = State(*(None if part is None else part[number] for part in state))
-                drawn.append(links(random, chain, types.SimpleNamespace(**graph | {"value": own})))
-            keys = jax.random.split(jax.random.key(step), len(value))
-            state = jax.tree.map(np.asarray, rest_of_all(keys, np.stack(drawn), state, value))
-        return state
-
-    return run

@@ -1,23 +1,19 @@
 """Error classes as an option of the sampler: through fit, refused, what it says of itself, and its checks."""
 
-import warnings
-
-import jax
 import numpy as np
 import pytest
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 import consilience as cs
-from consilience.errors import DiagnosticWarning
 from consilience.models.block_linkage import MODEL
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.gibbs.error_class_records import draw_class_records
 from consilience.models.block_linkage.gibbs.outside import links_outside
 from consilience.models.block_linkage.gibbs.predictive import predictive_check
-from consilience.models.block_linkage.gibbs.problem import wide_pairs
-from consilience.models.block_linkage.gibbs.sampler import prepare, start, sweep
-from consilience.models.truth.partitions import first_members, pairs_together
+from consilience.models.block_linkage.gibbs.sampler import prepare
+from consilience.models.truth.partitions import first_members
+from tests.models.records import linked_in
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +25,7 @@ def copied():
 
 
 def quietly(records, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiagnosticWarning)
-        return cs.fit("block-linkage", records, method="gibbs", chains=2, **{"warmup": 100, "draws": 250} | settings)
+    return cs.fit("block-linkage", records, method="gibbs", chains=2, **{"warmup": 100, "draws": 250} | settings)
 
 
 @pytest.fixture(scope="module")
@@ -68,19 +62,6 @@ def test_what_it_takes(copied):
     plain = prepare(MODEL.resolve(copied))
     assert plain.class_share is None
     np.testing.assert_array_equal(plain.neighbour, problem.neighbour)
-
-
-@pytest.mark.parametrize("double", [False, True])
-def test_a_sweep_in_both_precisions(copied, double):
-    with jax.enable_x64(double):
-        problem = prepare(MODEL.resolve(copied, None, {"likelihood": "error-classes"}))
-        random = np.random.default_rng(0)
-        state = start(random, problem)
-        after = sweep(random, state, problem)
-    for values, before in zip(after, state, strict=True):
-        assert values.dtype == before.dtype
-        assert np.isfinite(values[: copied.num_values] if values.ndim else values).all()
-    assert after.class_share.dtype == (np.float64 if double else np.float32)
 
 
 # ---- records drawn anew ----
@@ -127,14 +108,10 @@ def test_as_many_links_outside_as_there_are(make_records):
     expected, found = 0.0, 0
     for seed, missing in enumerate((0.0, 0.1, 0.0, 0.1)):
         records, values = records_of_classes(make_records, seed, missing=missing)
-        pairs = wide_pairs(records, threshold=8.0)
-        same = records.entity[pairs.first] == records.entity[pairs.second]
-        number = records.num_records
-        graph = coo_array((np.ones(same.sum()), (pairs.first[same], pairs.second[same])), shape=(number, number))
-        cluster = first_members(connected_components(graph, directed=False)[1])
+        cluster, outside = linked_in(records, 8.0)
         draws = {site: np.asarray(value)[None] for site, value in (values | {"cluster": cluster}).items()}
         expected += links_outside(draws, records, 8.0).number
-        found += len(pairs_together(np.asarray(records.entity))) - int(same.sum())
+        found += outside
     assert found > 30
     assert abs(found - expected) < 5 * np.sqrt(found + expected)
 
@@ -147,10 +124,10 @@ def test_p_values_where_the_model_holds_and_where_it_does_not(make_records):
         cluster = first_members(np.asarray(records.entity))
         one = values | {"cluster": cluster}
         draws = {site: np.broadcast_to(value, (100, *np.shape(value))) for site, value in one.items()}
-        held.append(predictive_check(draws, records, seed=seed).p_value)
+        held.append(predictive_check(draws, records).p_value)
         del draws["class_share"]
         draws["distortion"] = np.full((100, 4), 0.18)
-        refused += predictive_check(draws, records, seed=seed).fails
+        refused += predictive_check(draws, records).fails
     assert np.mean(np.array(held) < 0.05) < 0.3
     assert 0.25 < np.mean(held) < 0.75
     assert refused >= 5

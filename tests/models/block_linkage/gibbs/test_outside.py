@@ -2,24 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, links_outside, outside_warning
-from consilience.models.block_linkage.gibbs.problem import wide_pairs
 from consilience.models.block_linkage.model import linkable, members_by_size
 from consilience.models.truth.partitions import first_members, pairs_together
-
-
-def linked_in(records, threshold):
-    """Return clusters of the true pairs in the graph, and how many true pairs are not in it."""
-    number = records.num_records
-    pairs = wide_pairs(records, threshold=threshold)
-    same = records.entity[pairs.first] == records.entity[pairs.second]
-    graph = coo_array((np.ones(same.sum()), (pairs.first[same], pairs.second[same])), shape=(number, number))
-    total = len(pairs_together(np.asarray(records.entity)))
-    return first_members(connected_components(graph, directed=False)[1]), total - int(same.sum())
+from tests.models.records import linked_in
 
 
 def draws_of(records, values, cluster):

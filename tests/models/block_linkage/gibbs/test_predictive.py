@@ -28,7 +28,7 @@ def test_p_values_are_uniform_where_the_model_holds(missing):
     checks = []
     for seed in range(60):
         records, values = simulate(seed, **settings(missing=missing, distortion=0.1))
-        checks.append(predictive_check(draws_of(records, values), records, seed=seed))
+        checks.append(predictive_check(draws_of(records, values), records))
     assert stats.kstest([check.p_value for check in checks], "uniform").pvalue > 1e-4
     gap = np.array([check.drawn - check.expected for check in checks])
     assert (np.abs(gap.mean(axis=0)) <= 5 * gap.std(axis=0) / np.sqrt(len(gap))).all()
@@ -45,7 +45,7 @@ def test_errors_that_come_one_by_one():
     np.testing.assert_allclose(check.expected.sum(), 1)
 
 
-def test_by_hand(make_records):
+def test_a_predictive_check_by_hand(make_records):
     """Two pairs: one differs in two fields that both have, one in none; and the expected shares are those of draws."""
     records = make_records([[0, 1, 0, 0, 1], [0, 1, 0, -1, 1], [0, 0, 1, 1, 1]])
     cluster = np.array([0, 0, 2, 2, 4])

@@ -1,0 +1,244 @@
+"""All that a sweep draws, under both likelihoods: it leaves the joint distribution as it is, and mistakes do not.
+
+Parameters, partition and records are drawn from the priors given that there are five records; see Geweke (2004),
+Getting it right.
+"""
+
+import dataclasses
+import inspect
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from consilience.models.block_linkage.gibbs import error_classes, sampler
+from consilience.models.block_linkage.gibbs.hyperparameters import Counts, draw_fields
+from consilience.models.block_linkage.gibbs.problem import LinkProblem, State
+from tests.models.mutants import planted
+
+NUMBER, LARGEST, VALUES = 5, 3, (3, 4)
+FIELD = np.repeat([0, 1], VALUES).astype(np.int32)
+PRIOR = {"value_concentration": np.array(0.8), "intensity": np.array([4.0, 1.0])}
+PRIORS = {
+    "hit-miss": PRIOR | {
+        "distortion": np.array([[2.0, 6.0], [1.0, 3.0]]), "size_share": np.array([4.0, 2.0, 1.0]), "class_share": None,
+    },
+    "error-classes": PRIOR | {
+        "distortion": np.array([[2.0, 3.0], [1.0, 2.0]]), "size_share": np.array([2.0, 3.0, 1.5]),
+        "class_share": np.array([1.0, 4.0, 1.5]),
+    },
+}  # fmt: skip
+SWEEPS = {"hit-miss": 2, "error-classes": 4}
+
+
+def drawn_from_the_prior(prior, num_sets):
+    """Draw θ, b, m, μ, π, partition and records given that there are five of these; other numbers are refused."""
+    generator = np.random.default_rng(0)
+    tried = 40 * num_sets
+    intensity = generator.gamma(prior["intensity"][0], 1 / prior["intensity"][1], tried)
+    size_share = generator.dirichlet(prior["size_share"], tried)
+    size = 1 + (generator.random((tried, NUMBER, 1)) > np.cumsum(size_share, axis=1)[:, None, :-1]).sum(axis=2)
+    entities = generator.poisson(intensity)
+    there = np.arange(NUMBER) < entities[:, None]
+    fits = np.flatnonzero(((size * there).sum(axis=1) == NUMBER) & (entities <= NUMBER))[:num_sets]
+    assert len(fits) == num_sets
+    entity = np.stack([np.repeat(np.arange(NUMBER), own) for own in size[fits] * there[fits]])
+    entity = generator.permuted(entity, axis=1)
+    share = [generator.dirichlet(np.full(values, prior["value_concentration"]), num_sets) for values in VALUES]
+    classes = None if prior["class_share"] is None else generator.dirichlet(prior["class_share"], num_sets)
+    state = State(
+        (entity[:, :, None] == entity[:, None]).argmax(axis=1).astype(np.int32), np.concatenate(share, axis=1),
+        generator.beta(*prior["distortion"].T, (num_sets, len(VALUES))), intensity[fits], size_share[fits], classes,
+    )  # fmt: skip
+    return state, drawn_records(generator, state)
+
+
+def drawn_records(generator, state):
+    """Draw records from the model, ``(set, record, field)``; without classes all copy a true value that none has."""
+    shape, cluster = state.cluster.shape, state.cluster
+    kind, wrong, head = np.full(shape, 2), np.zeros(shape, int), cluster
+    if state.class_share is not None:
+        order = generator.random(shape)
+        head = np.where(cluster[:, :, None] == cluster[:, None], order[:, None], -1).argmax(axis=2)
+        kind = (generator.random((*shape, 1)) > np.cumsum(state.class_share, axis=1)[:, None, :-1]).sum(axis=2)
+        wrong = generator.integers(len(VALUES), size=shape)
+    value = np.empty((*shape, len(VALUES)), np.int32)
+    lost = generator.random(value.shape) < 0.1
+    for field, begin in enumerate(np.cumsum((0, *VALUES))[:-1]):
+        share = state.value_share[:, None, begin : begin + VALUES[field]]
+        share = np.broadcast_to(share, (*shape, VALUES[field]))
+        own, other = _categorical(generator, share), _categorical(generator, share)
+        true = np.take_along_axis(own, head, axis=1)
+        another = _categorical(generator, np.where(np.arange(VALUES[field]) == true[..., None], 0, share))
+        drawn = np.where((kind == 1) & (wrong == field), another, true)
+        by_chance = generator.random(shape) < state.distortion[:, field, None]
+        drawn = np.where((kind == 2) & by_chance, other, drawn)
+        if state.class_share is not None:
+            of_head = np.take_along_axis(lost[..., field], head, axis=1) | (head == np.arange(NUMBER))
+            drawn = np.where(of_head, own, drawn)
+        value[..., field] = begin + drawn
+    value[lost] = -1
+    return value
+
+
+def _categorical(generator, weight):
+    end = np.cumsum(weight, axis=-1)
+    uniform = generator.random((*weight.shape[:-1], 1)) * end[..., -1:]
+    return np.minimum((uniform >= end).sum(axis=-1), weight.shape[-1] - 1)
+
+
+def functions_of(state, value):
+    """Return statistics of the hyperparameters, the partition and the records together, ``(set, statistic)``."""
+    together = state.cluster[:, :, None] == state.cluster[:, None]
+    agree = (value[:, :, None] == value[:, None]) & (value >= 0)[:, :, None]
+    upper = np.triu(np.ones((NUMBER, NUMBER), bool), 1)
+    number = (state.cluster == np.arange(NUMBER)).sum(axis=1)
+    pairs = (together & upper).sum(axis=(1, 2))
+    agreeing = (agree & (together & upper)[..., None]).sum(axis=(1, 2))
+    at_all = (agree & upper[..., None]).sum(axis=(1, 2))
+    of_records = np.take_along_axis(state.value_share, np.maximum(value.reshape(len(value), -1), 0), axis=1)
+    shown, of_records = of_records.mean(axis=1), of_records.reshape(value.shape)
+    # Where two records of an entity differ, how common their values are: the head's and the one that replaced it.
+    differ = (value[:, :, None] != value[:, None]) & (np.minimum(value[:, :, None], value[:, None]) >= 0)
+    differ &= (together & upper)[..., None]
+    of_pairs = (differ * (of_records[:, :, None] + of_records[:, None])).sum(axis=(1, 2))
+    apart = (differ * of_records[:, :, None] * of_records[:, None]).sum(axis=(1, 2))
+    log_share = np.log(np.maximum(state.size_share, 1e-3))
+    columns = [
+        number, pairs, state.intensity, state.intensity**2, state.intensity * number, shown, *log_share.T,
+        *state.distortion.T, *(state.distortion**2).T, *(state.distortion * at_all).T, *agreeing.T,
+        *(state.distortion * agreeing).T, *(log_share * pairs[:, None]).T, *of_pairs.T, *apart.T,
+        *state.value_share.T, *(state.value_share**2).T, *(state.value_share * pairs[:, None]).T,
+    ]  # fmt: skip
+    for of_classes in () if state.class_share is None else (state.class_share,):
+        columns += [
+            *of_classes.T, *(of_classes**2).T, *(of_classes * pairs[:, None]).T,
+            *(of_classes * at_all.sum(axis=1, keepdims=True)).T, *(of_classes * agreeing.sum(axis=1, keepdims=True)).T,
+        ]  # fmt: skip
+    return np.stack(columns, axis=1)
+
+
+def swept(state, problem, value, sweeps):
+    """Return the chains after some sweeps, each with records of its own: links set by set, then the rest of all."""
+
+    @jax.jit
+    @jax.vmap
+    def rest(key, cluster, state, value):
+        own = dataclasses.replace(jax.tree.map(jnp.asarray, problem), value=value)
+        draw = sampler.draw_hyperparameters if state.class_share is None else sampler.draw_class_hyperparameters
+        return draw(key, cluster, state, own)
+
+    redraw, random, graph = inspect.unwrap(sampler.redraw_links), np.random.default_rng(0), vars(problem)
+    for step in range(sweeps):
+        drawn = []
+        for number, own in enumerate(value):
+            chain = State(*(None if part is None else part[number] for part in state))
+            drawn.append(redraw(random, chain, types.SimpleNamespace(**graph | {"value": own})))
+        keys = jax.random.split(jax.random.key(step), len(value))
+        state = jax.tree.map(np.asarray, rest(keys, np.stack(drawn), state, value))
+    return state
+
+
+def largest_z(likelihood, num_sets=20_000):
+    """Return the largest |z| of the statistics, after some sweeps against before."""
+    with jax.enable_x64(True):
+        state, value = drawn_from_the_prior(PRIORS[likelihood], num_sets)
+        edges = np.array([(one, other) for one in range(NUMBER) for other in range(NUMBER) if one != other], np.int32)
+        problem = LinkProblem(
+            value=value[0], field=FIELD, source=np.arange(NUMBER, dtype=np.int32), neighbour=edges[:, 1],
+            first_neighbour=np.arange(NUMBER + 1, dtype=np.int32) * (NUMBER - 1), **PRIORS[likelihood],
+        )  # fmt: skip
+        after = swept(state, problem, value, SWEEPS[likelihood])
+        moved = functions_of(after, value) - functions_of(state, value)
+    return np.abs(moved.mean(axis=0) / (moved.std(axis=0) / np.sqrt(num_sets))).max()
+
+
+@pytest.mark.parametrize("likelihood", PRIORS)
+def test_sweeps_leave_the_joint_distribution(likelihood):
+    assert largest_z(likelihood) < 5
+
+
+def every_value_once(right):
+    """Count every value that a record shows for θ: what plug-in shares of the records do."""
+
+    def wrong(key, cluster, state, problem):
+        drawn = right(key, cluster, state, problem)
+        counts = Counts(jnp.zeros(7).at[problem.value].add(problem.value >= 0), jnp.zeros((2, 2)))
+        share, _ = draw_fields(key, counts, problem.field, problem.value_concentration, problem.distortion)
+        return drawn._replace(value_share=share)
+
+    return wrong
+
+
+def agreeing_is_never_distorted(right):
+    """Take every record for distorted that differs from the first one of its cluster, and no other."""
+
+    def wrong(key, cluster, state, problem):
+        drawn, first = right(key, cluster, state, problem), problem.value[cluster]
+        both = (problem.value >= 0) & (first >= 0) & (cluster != np.arange(NUMBER))[:, None]
+        same = problem.value == first
+        counts = jnp.stack([(both & ~same).sum(axis=0), (both & same).sum(axis=0)], axis=1)
+        counts = Counts(jnp.zeros(7), counts.astype(float))
+        _, rate = draw_fields(key, counts, problem.field, problem.value_concentration, problem.distortion)
+        return drawn._replace(distortion=rate)
+
+    return wrong
+
+
+def one_entity_fewer(right):
+    """Draw m as if there were an entity fewer."""
+
+    def wrong(key, cluster, state, problem):
+        rate = problem.intensity - jnp.array([1.0, 0.0])
+        return right(key, cluster, state, dataclasses.replace(problem, intensity=rate))
+
+    return wrong
+
+
+def without_sizes(right):
+    """Forget the factor n + 1 of joining."""
+    right, factor = inspect.unwrap(right), np.cumprod(np.arange(1.0, LARGEST + 1))
+    return lambda random, state, problem: right(random, state._replace(size_share=state.size_share / factor), problem)
+
+
+def with_equal_values(right):
+    """Take values for equally common."""
+    right, share = inspect.unwrap(right), 1 / np.asarray(VALUES, float)[FIELD]
+    return lambda random, state, problem: right(random, state._replace(value_share=share), problem)
+
+
+def classes_by_prior(right):
+    """Draw the shares of classes from their prior."""
+    return lambda key, cluster, counts, problem: right(
+        key, cluster, counts._replace(of_class=jnp.zeros(3)), problem
+    )
+
+
+MUTANTS = {
+    ("hit-miss", "every value"): (sampler, "draw_hyperparameters", every_value_once),
+    ("hit-miss", "agreeing"): (sampler, "draw_hyperparameters", agreeing_is_never_distorted),
+    ("hit-miss", "one fewer"): (sampler, "draw_hyperparameters", one_entity_fewer),
+    ("hit-miss", "sizes"): (sampler, "redraw_links", without_sizes),
+    ("hit-miss", "equal values"): (sampler, "redraw_links", with_equal_values),
+    ("error-classes", "never again"): (
+        error_classes, "_times_again", lambda right: lambda key, other: jnp.zeros_like(other)
+    ),
+    ("error-classes", "once more"): (
+        error_classes, "_times_again", lambda right: lambda key, other: 1 + right(key, other)
+    ),
+    # The value that is shown is taken for the one of which there was none.
+    ("error-classes", "of the other value"): (
+        error_classes, "other_share", lambda right: lambda share, head_share, xp: 1 - share
+    ),
+    ("error-classes", "classes by prior"): (error_classes, "draw_given_counts", classes_by_prior),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=" ".join)
+def test_a_mutant_moves_the_joint_distribution(mutant):
+    num_sets = {"hit-miss": 20_000, "error-classes": 40_000}  # one more of a geometric number is no large mistake
+    with planted(*MUTANTS[mutant]):
+        assert largest_z(mutant[0], num_sets[mutant[0]]) > 6
