@@ -234,10 +234,10 @@ class DirichletEntityFit(Fit):
         """Numbers of entities with one record, two, …: of the estimate, and over the draws."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
-        """How many entities there are, with an interval."""
+        """The number of entities, with its interval."""
 
     def expected_scores(self, *arguments: Any, **choice: Any) -> Any:
-        """Scores of the estimate that the posterior expects."""
+        """Scores that the estimate is expected to have."""
 
     def entity_probability(self, *arguments: Any, **choice: Any) -> Any:
         """How probably some records are exactly one entity."""
