@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from consilience.data import ClassMap
 from consilience.data.accept import as_class_map, named_systems
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement import Agreement
@@ -15,12 +14,12 @@ from consilience.evaluation.classes import Metric
 from consilience.inference.fitting import Fit
 from consilience.models.truth.truth import CHAINS, CLASSES, PARTITION, VIEWS
 from consilience.output import check_output
-from consilience.pages import Page, Section, write_page
+from consilience.pages import Section, write_page
 from consilience.pages.agreement import agreement_lead, agreement_sections
 from consilience.pages.classes import classes_page
 from consilience.pages.linkage import linkage_page
 from consilience.pages.run import alerts, run_section
-from consilience.views_page import views_lead, views_sections
+from consilience.pages.views import views_page
 
 
 def report(
@@ -87,13 +86,7 @@ def report(
     return write_page(title or named, [*alerts(fit), *lead], about, path, force=force)
 
 
-def _views_page(fit: Fit, systems: Mapping[str, Any], *, risk: ClassMap | None, **others: Any) -> Page:
-    if systems or risk is not None:
-        raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
-    return "Views of experts", views_lead(fit), views_sections(fit)
-
-
 PAGES = {
-    CLASSES.name: classes_page, CHAINS.name: classes_page, PARTITION.name: linkage_page, VIEWS.name: _views_page,
+    CLASSES.name: classes_page, CHAINS.name: classes_page, PARTITION.name: linkage_page, VIEWS.name: views_page,
 }  # fmt: skip
 """What makes the page of each kind of truth."""

@@ -37,9 +37,9 @@ from consilience.evaluation.engine import Scoring, Sums, mean_of
 from consilience.evaluation.independent import Moments, hit_moments
 from consilience.evaluation.rank_distances import BucketOrder, footrule_score, kendall_score
 from consilience.evaluation.registry import METRICS, metric, scores
-from consilience.models.ranking import pad
 from consilience.models.truth import CLASSES, Ranked
 from consilience.models.truth.classes import ClassTruth
+from consilience.models.truth.entries import pad
 
 # Class codes, best first: as many as the metric needs of a draw or of a prediction.
 _Places = Int[Array, " _"]
@@ -326,7 +326,7 @@ def standard_scores(
     truth: ClassTruth, ranked: Int[np.ndarray, "item place"], metric: Metric
 ) -> Float[np.ndarray, " item"] | None:
     """Score against the point estimate, as standard practice does, ``(item,)``; None where there is none."""
-    point = truth.standard()
+    point: Any = truth.standard()
     if point is None:
         return None
     predicted = _positions(ranked, metric.prediction_depth)

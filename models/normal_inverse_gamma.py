@@ -48,12 +48,11 @@ from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
-from consilience.models.ranking import pad
 from consilience.models.settings import REQUIRED, setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked
 from consilience.models.truth.classes import ClassTruth, Lead, marginals
-from consilience.models.truth.entries import block_rows
+from consilience.models.truth.entries import block_rows, pad
 from consilience.models.truth.truth import Block, Marginals, Question, Shares
 
 __all__ = ["MODEL", "Priors", "Settings", "model", "simulate"]

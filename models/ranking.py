@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima
@@ -46,15 +45,6 @@ class LargestShares(NamedTuple):
         start = jax.random.randint(key, (self.size.shape[0], 1), 0, num_pooled)
         draw = (start + jnp.arange(num_draws)) % num_pooled
         return jnp.stack([self.log_share[self.size[:, None], place, draw] for place in range(depth)])
-
-
-def pad(values: np.ndarray, length: int, fill: int | float) -> np.ndarray:
-    """Lengthen the first axis; floats become JAX's default float."""
-    values = np.asarray(values)
-    if values.dtype.kind == "f":
-        values = values.astype(jnp.result_type(float))
-    tail = np.full((length - len(values), *values.shape[1:]), fill, values.dtype)
-    return np.concatenate([values, tail])
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "depth"))

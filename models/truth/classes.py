@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,9 +46,6 @@ from consilience.models.truth.truth import (
     Shares,
     Truth,
 )
-
-if TYPE_CHECKING:
-    from consilience.models.truth.plausibilities import PointTruth
 
 # Gains of certainty that are sums of rounding errors; they would order the items that nothing could change.
 _ROUNDING = 1e-12
@@ -92,7 +89,7 @@ class ClassTruth(Truth):
     systems: tuple[str, ...] = (CLASSES.name,)
     num_classes: int
     entries: Entries
-    point: PointTruth | Callable[[], PointTruth | None] | None = None
+    point: ClassTruth | Callable[[], ClassTruth | None] | None = None
     crowd: Crowd | None = None
     mentions: Mentions | None = None
 
@@ -117,7 +114,7 @@ class ClassTruth(Truth):
         """Return the class of each item that leads most often."""
         return self.lead.label
 
-    def standard(self) -> PointTruth | None:
+    def standard(self) -> ClassTruth | None:
         """Return the point estimate."""
         if callable(self.point):
             self.point = self.point()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int
-from consilience.models.ranking import PaddedBlock, pad
+from consilience.models.ranking import PaddedBlock
 from consilience.models.truth.truth import block_numbers
 
 # Entries, times what is held of each, that NumPy works on at a time.
@@ -125,6 +126,15 @@ def round_up(length: int) -> int:
     """Round up to three significant bits, so that data sets of similar size share a compiled program."""
     unit = 1 << max(0, length.bit_length() - 3)
     return -(-length // unit) * unit
+
+
+def pad(values: np.ndarray, length: int, fill: int | float) -> np.ndarray:
+    """Lengthen the first axis; floats become JAX's default float."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        values = values.astype(jnp.result_type(float))
+    tail = np.full((length - len(values), *values.shape[1:]), fill, values.dtype)
+    return np.concatenate([values, tail])
 
 
 def pad_block(entries: Entries, items: slice, slots: slice, num_items: int, num_entries: int) -> PaddedBlock:

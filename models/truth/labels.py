@@ -12,9 +12,9 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import UnsupportedRequest
-from consilience.models.ranking import draw_labels, pad
+from consilience.models.ranking import draw_labels
 from consilience.models.truth.classes import ClassTruth, Crowd, Lead, marginals, most_probable
-from consilience.models.truth.entries import Entries, block_rows, code_dtype, pad_block
+from consilience.models.truth.entries import Entries, block_rows, code_dtype, pad, pad_block
 from consilience.models.truth.truth import Agreement, Block, Marginals, Mass, Question, Ranked
 
 

@@ -21,13 +21,12 @@ from consilience.models.ranking import (
     draw_log_weights,
     group_weights,
     normalise_weights,
-    pad,
     rank_dirichlet,
     rank_weights,
     rank_weights_and_other,
 )
 from consilience.models.truth.classes import ClassTruth, Lead
-from consilience.models.truth.entries import Entries, block_rows, pad_block, round_up
+from consilience.models.truth.entries import Entries, block_rows, pad, pad_block, round_up
 from consilience.models.truth.truth import Block, Marginals, Question, Ranked
 
 # Draws of the largest shares of the unnamed classes are shared by items. With this many of them, or fewer where so many

@@ -18,7 +18,7 @@ from consilience.models.expert_views.posterior import finished
 from consilience.models.expert_views.simulation import constraints_of
 from consilience.models.posterior import Closed, Draws
 from consilience.pages import write_page
-from consilience.views_page import most_telling, views_lead, views_sections
+from consilience.pages.views import most_telling, views_lead, views_sections
 
 STRANGE = ["<b>&amp;", "a$b_c$", "_hidden", "x\x01y", "a very long name of an expert that would fill a page"]
 TITLES = [

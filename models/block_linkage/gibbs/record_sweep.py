@@ -28,7 +28,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,15 +41,15 @@ _MOST, _FEWEST = 1e280, 1e-280
 _LEAST = 1e-300         # for shares that single precision rounds to zero
 
 
-def _machine_code(function: Callable, **options: Any) -> Any:
+def _machine_code(function: Callable, inline: Literal["never", "always"] = "never") -> Any:
     """Compile at the first call, and keep the code on disk where a folder for it can be written."""
     function = inspect.unwrap(function)  # type checks of the test suite wrap every one; numba wants itself
     if numba is None:
         return function
     try:
-        return numba.njit(cache=True, error_model="numpy", **options)(function)
+        return numba.njit(cache=True, error_model="numpy", inline=inline)(function)
     except RuntimeError:
-        return numba.njit(error_model="numpy", **options)(function)
+        return numba.njit(error_model="numpy", inline=inline)(function)
 
 
 def _inlined(function: Callable) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from consilience import views_figures
 from consilience.drawing import shown_name
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.models.intervals import ends
-from consilience.pages import Section
+from consilience.pages import Page, Section
 from consilience.pages.crowd import shown_annotators
 
 _MOST_EXPERTS, _MOST_VIEWS = 40, 6
@@ -24,6 +25,18 @@ _WITHIN = 1.0         # Nats.
 _ALONE = 0.9          # Share of the squared loadings with which a feature stands for a whole direction.
 _FIXED = "\u00a0"      # A space at which no line ends.
 _FIRST = "probability of cluster 0"
+
+
+def views_page(fit: Any, systems: Mapping[str, Any], *, risk: Any, **others: Any) -> Page:
+    """Return the page of views; for the parameters see `consilience.reporting.report`.
+
+    Raises
+    ------
+    UnsupportedRequest : systems or groups of classes are given.
+    """
+    if systems or risk is not None:
+        raise UnsupportedRequest("the report of views has no systems; score partitions by evaluate, view by view")
+    return "Views of experts", views_lead(fit), views_sections(fit)
 
 
 def views_lead(fit: Any) -> list[Any]:
