@@ -68,7 +68,7 @@ PLACES = {
 
 # What commands begin with.
 WORK = (
-    "consilience.inference.saved.load_fit", "consilience.data.accept.choose_contract",
+    "consilience.inference.result.load_fit", "consilience.data.accept.choose_contract",
     "consilience.data.conll.read_conll",
 )  # fmt: skip
 
