@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_bits_also_after_loading(any_subject, tmp_p
         assert draws(one).tobytes() != draws(other).tobytes()
 
 
-@pytest.mark.parametrize(("name", "what"), AT_THE_EDGE, ids="-".join)
+@pytest.mark.parametrize(("name", "what"), AT_THE_EDGE, ids=["-".join(case) for case in AT_THE_EDGE])
 def test_data_at_the_edge(name, what):
     subject = subject_of(name)
     data = subject.degenerate(what)
