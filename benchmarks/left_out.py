@@ -18,8 +18,8 @@ import numpy as np
 from consilience.data import Predictions, Rankings
 from consilience.evaluation.classes import Metric, standard_scores
 from consilience.evaluation.scores import Score
-from consilience.models.ranking import pad
 from consilience.models.truth import Ranked, Truth
+from consilience.models.truth.entries import pad
 
 # Lists are padded to as many positions at least, so that every metric up to this depth can read them.
 _WIDTH = 3
