@@ -163,7 +163,6 @@ def test_a_leaderboard_of_few_items_draws_the_spread_alone(number):
     systems = {"one": predicted(np.zeros(number, int)), "two": predicted(np.arange(number) % 2)}
     found, exact = cs.compare(truth, systems), cs.compare(truth, systems, exact=True)
     assert (found.truth_draws.shape[1] == 50) == (number < 1000)
-    assert np.array_equal(found.truth_draws, exact.truth_draws) == (number == 1000)
     np.testing.assert_array_equal(found.values, exact.values)
 
 
