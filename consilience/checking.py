@@ -38,8 +38,9 @@ from consilience.evaluation.calibration import (
     with_second_moments,
 )
 from consilience.evaluation.kernel_comparison import compare_summaries
-from consilience.inference.fitting import Fit, as_member, fit
+from consilience.inference.fitting import Fit, fit
 from consilience.inference.loop import Progress
+from consilience.inference.own_model import as_member
 from consilience.inference.posterior import summarise
 from consilience.models.interface import Model
 from consilience.models.posterior import Draws

@@ -14,22 +14,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import IntEnum
 from typing import Any
 
+from consilience.commands import ExitCode
 from consilience.commands.files import checked_outputs, standard_input
 from consilience.commands.grammar import COMMANDS, FLAGS, parser
 from consilience.errors import ConsilienceError, ConsilienceWarning, DiagnosticWarning
-
-
-class ExitCode(IntEnum):
-    """What the command returns to the shell."""
-
-    success = 0
-    error = 1
-    usage = 2
-    poor = 3
-    interrupted = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:

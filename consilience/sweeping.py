@@ -8,7 +8,8 @@ from typing import Any
 from consilience.data.accept import as_class_map, as_contract, as_systems
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.certainties import certainty, expected_risk
-from consilience.inference.fitting import as_member, fit
+from consilience.inference.fitting import fit
+from consilience.inference.own_model import as_member
 
 
 def sweep(

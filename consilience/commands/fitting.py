@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience import models as registry
+from consilience.commands import ExitCode
 from consilience.commands.files import inputs_of
 from consilience.commands.reading import READING, flags, is_public, read_data
 from consilience.commands.stopped_runs import (
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from consilience.models.interface import Model
 
 Arguments = argparse.Namespace
-
-_POOR = 3
 
 
 def fit(arguments: Arguments) -> int:
@@ -168,4 +167,4 @@ def check(arguments: Arguments) -> int:
         )  # fmt: skip
     described = {"model": found.model, "method": found.method, "passed": found.passed, "checks": rows_of(found.table)}
     print(json_text(described) if arguments.json else found)
-    return 0 if found.passed else _POOR
+    return 0 if found.passed else ExitCode.poor

@@ -32,13 +32,13 @@ def guesses_of_all(right):
 
 
 def one_key_for_two_annotators(right):
-    """Annotator 1 has the luck of annotator 0: one key was used twice."""
+    """The last annotator has the luck of the first: one key was used twice, of two who are looked at."""
 
     def draw(key, competence, guess):
         log_share, log_guess = right(key, competence, guess)
         uniform = jax.scipy.special.betainc(*competence[:, 0], jnp.exp(log_share[0, 0]))
-        share = jnp.clip(_beta_quantile(competence[:, 1], uniform), 1e-6, 1 - 1e-6)
-        return log_share.at[:, 1].set(jnp.log(jnp.stack([share, 1 - share]))), log_guess
+        share = jnp.clip(_beta_quantile(competence[:, -1], uniform), 1e-6, 1 - 1e-6)
+        return log_share.at[:, -1].set(jnp.log(jnp.stack([share, 1 - share]))), log_guess
 
     return draw
 
