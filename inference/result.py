@@ -354,17 +354,13 @@ class Fit:
 
     def _dims(self, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
-        dims = self.member.sites.dims
+        dims, sizes = self.member.sites.dims, {name: len(ids) for name, ids in coords.items()}
 
         def foreseen(names: tuple[str, ...], shape: tuple[int, ...]) -> bool:
-            sizes = [len(coords[name]) if name in coords else None for name in names]
-            return len(names) == len(shape) and all(
-                size in (None, own) for size, own in zip(sizes, shape, strict=True)
-            )
+            return len(names) == len(shape) and tuple(map(sizes.get, names, shape)) == shape
 
-        return {
-            site: dims[site] for site, own in samples.items() if site in dims and foreseen(dims[site], own.shape[2:])
-        }
+        shapes = {site: values.shape[2:] for site, values in samples.items() if site in dims}
+        return {site: dims[site] for site, shape in shapes.items() if foreseen(dims[site], shape)}
 
 
 def load_fit(path: str | os.PathLike, *, model: Model | Callable | None = None, truth: Callable | None = None) -> Fit:
