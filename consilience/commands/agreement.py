@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import math
 import warnings
+from argparse import Namespace as Arguments
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from consilience.commands.reading import READING, flags, is_public, load, read_d
 from consilience.errors import InputWarning, UnsupportedRequest
 from consilience.inference.run_folder import holds_fit
 from consilience.printing import json_text, rows_of, table_text
-
-Arguments = argparse.Namespace
 
 AGREEMENT_TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
 WEIGHTS = ("flat", "annotations", "annotations_m1", "edge", "inv_var", "inv_var_class", "exch")

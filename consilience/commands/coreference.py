@@ -6,7 +6,7 @@ once.
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace as Arguments
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,7 +61,7 @@ def read_key(source: str) -> Chains:
     return data.load(source)
 
 
-def simulate(arguments: argparse.Namespace) -> None:
+def simulate(arguments: Arguments) -> None:
     """Write annotations of the mentions of a key, as a crowd would give them."""
     target = arguments.output
     key = read_key(arguments.key)
@@ -86,7 +86,7 @@ def simulate(arguments: argparse.Namespace) -> None:
     print(f"saved    {target}\n\nnext     consilience fit mpa {target} -o run")
 
 
-def score(arguments: argparse.Namespace) -> None:
+def score(arguments: Arguments) -> None:
     """Print the scores of a response against a key; of tables, those of the entities of records.
 
     Raises
@@ -119,7 +119,7 @@ def score(arguments: argparse.Namespace) -> None:
         print(found)
 
 
-def chains(arguments: argparse.Namespace) -> None:
+def chains(arguments: Arguments) -> None:
     """Print the chains of a fit of mentions, or write them as CoNLL files.
 
     Raises
@@ -147,7 +147,7 @@ def chains(arguments: argparse.Namespace) -> None:
     print(f"{found}\n{table_text(rows, hint='use --json or --csv FILE')}")
 
 
-def _write_chains(arguments: argparse.Namespace, fitted: Fit, found: SilverChains) -> None:
+def _write_chains(arguments: Arguments, fitted: Fit, found: SilverChains) -> None:
     """Write the most likely chains to a file (a folder where the template is one), and drawn ones beside it."""
     from consilience.data.conll_writer import write_conll
     from consilience.evaluation.silver import silver_chains

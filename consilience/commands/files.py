@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shutil
 import sys
 import tempfile
+from argparse import Namespace as Arguments
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ _INPUTS = (
 )  # fmt: skip
 
 
-def inputs_of(arguments: argparse.Namespace) -> list[Path]:
+def inputs_of(arguments: Arguments) -> list[Path]:
     """Return the files and folders that a command reads; an output must replace none of them."""
     inputs: list[Path] = []
     for one in map(Path, set(_named(arguments)) - {STANDARD_INPUT}):
@@ -32,7 +32,7 @@ def inputs_of(arguments: argparse.Namespace) -> list[Path]:
     return inputs
 
 
-def _named(arguments: argparse.Namespace) -> list[str]:
+def _named(arguments: Arguments) -> list[str]:
     """Return the inputs as they were given."""
     given = [getattr(arguments, name, None) or () for name in _INPUTS]
     return [one for each in given for one in ([each] if isinstance(each, str) else each)]
@@ -43,14 +43,14 @@ def _files_of_fit(folder: Path) -> list[Path]:
     return [file for file in folder.iterdir() if file.name == FIT_TEXT or ARRAYS.fullmatch(file.name)]
 
 
-def write_csv(table: Any, arguments: argparse.Namespace) -> None:
+def write_csv(table: Any, arguments: Arguments) -> None:
     """Write columns, or a data frame, to the CSV file that is asked for, if one is."""
     if arguments.csv:
         write_columns(table, arguments.csv, force=arguments.force)
 
 
 @contextlib.contextmanager
-def standard_input(arguments: argparse.Namespace) -> Iterator[None]:
+def standard_input(arguments: Arguments) -> Iterator[None]:
     """Let the input that is called ``-``, if there is one, be read from standard input, as CSV.
 
     Raises
@@ -72,7 +72,7 @@ def standard_input(arguments: argparse.Namespace) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def checked_outputs(arguments: argparse.Namespace) -> Iterator[None]:
+def checked_outputs(arguments: Arguments) -> Iterator[None]:
     """Check the files that a command is to write, before its work; let one of them go to standard output.
 
     What may be a folder is checked by the command itself.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+from argparse import Namespace as Arguments
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,6 @@ from consilience.printing import counted, json_text, print_notes, rows_of
 if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
     from consilience.models.interface import Model
-
-Arguments = argparse.Namespace
 
 
 def fit(arguments: Arguments) -> int:

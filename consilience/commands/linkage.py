@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+from argparse import Namespace as Arguments
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ _WRITTEN = ("entities.csv", "pairs.csv", "report.html")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
-def link(arguments: argparse.Namespace) -> int:
+def link(arguments: Arguments) -> int:
     """Link the records of files, and write the entities, the pairs, a report and the fit to a folder.
 
     Raises
@@ -76,7 +76,7 @@ def link(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _link_folder(arguments: argparse.Namespace) -> Path:
+def _link_folder(arguments: Arguments) -> Path:
     """Return the folder to write to; it must be new, unless it is to be replaced or its run gone on with."""
     target = Path(arguments.output)
     run = target / "fit"
@@ -153,7 +153,7 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
         print(f"resume   {go_on}")
 
 
-def simulate(arguments: argparse.Namespace) -> None:
+def simulate(arguments: Arguments) -> None:
     """Write records of entities that are known, as CSV files with a column of entities.
 
     Raises
@@ -196,14 +196,14 @@ def are_entities(*sources: str) -> bool:
     )
 
 
-def read_entities(source: str, arguments: argparse.Namespace) -> Partition:
+def read_entities(source: str, arguments: Arguments) -> Partition:
     """Read which records a system says are of one entity, as the flags of scoring have it."""
     from consilience.data import read_partition
 
     return read_partition(source, columns=arguments.columns, missing=arguments.missing)
 
 
-def score(arguments: argparse.Namespace) -> None:
+def score(arguments: Arguments) -> None:
     """Print the scores of one partition of records against another."""
     from consilience.data import read_partition
     from consilience.evaluation.partition_scores import score_partition

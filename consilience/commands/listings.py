@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
+from argparse import Namespace as Arguments
 from typing import TYPE_CHECKING, Any
 
 from consilience import models as registry
@@ -14,8 +14,6 @@ from consilience.printing import Rows, json_text, table_text
 if TYPE_CHECKING:
     from consilience.data.contract import Contract
     from consilience.models.interface import Model
-
-Arguments = argparse.Namespace
 
 _MOST_FILES = 6
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import inspect
 import json
 import warnings
+from argparse import Namespace as Arguments
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,6 @@ from consilience.standard_input import STANDARD_INPUT
 if TYPE_CHECKING:
     from consilience.data import ClassMap
     from consilience.inference.fitting import Fit
-
-Arguments = argparse.Namespace
 
 READING = ("missing", "duplicates", "unknown", "antecedents", "layout", "labels", "classes", "columns")
 """The flags that say how a file is read."""
@@ -105,10 +103,9 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
         what = "has no fit.json; it is not a saved fit" if folder.is_dir() else "is not a folder"
         raise InvalidFit(f"{folder} {what}; give the folder that `consilience fit … -o` wrote")
     keep_compiled_programs()
-    # One group a line: it is the fit that knows the classes and their order.
-    listed = source is not None and not is_public(source) and source.endswith((".txt", ".txt.gz"))
-    risk = source if source is None or listed else _class_map(source)
-    from consilience.data.accept import as_class_map
+    from consilience.data.accept import as_class_map, lists_groups
+
+    risk = source if source is None or lists_groups(source) else _class_map(source)
     from consilience.inference.result import load_fit
 
     fitted = load_fit(folder)

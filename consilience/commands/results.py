@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace as Arguments
 from typing import Any
 
 from consilience.commands.files import write_csv
 from consilience.commands.reading import load, refuse_views
 from consilience.errors import UnsupportedRequest
 from consilience.printing import Columns, columns_of, json_text, rows_of, table_text
-
-Arguments = argparse.Namespace
 
 # Items that are shown as the least certain ones.
 _LEAST = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace as Arguments
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,6 @@ from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import Predictions
-
-Arguments = argparse.Namespace
 
 
 def evaluate(arguments: Arguments) -> None:

@@ -112,6 +112,11 @@ def _has_columns(names: list[str], contract: type[Contract], columns: Mapping[st
     return True
 
 
+def lists_groups(source: Any) -> bool:
+    """Return whether a source is a text file with one group a line: only a fit knows the classes, in their order."""
+    return isinstance(source, str | os.PathLike) and os.fspath(source).lower().endswith((".txt", ".txt.gz"))
+
+
 def as_class_map(fit: Any, given: Any) -> ClassMap | None:
     """Return groups of classes, read where they are not read yet; None stays.
 
@@ -127,8 +132,7 @@ def as_class_map(fit: Any, given: Any) -> ClassMap | None:
     """
     if given is None:
         return None
-    listed = isinstance(given, str | os.PathLike) and os.fspath(given).lower().endswith((".txt", ".txt.gz"))
-    reading = {"classes": getattr(fit, "truth", fit).ids.get("class")} if listed else {}
+    reading = {"classes": getattr(fit, "truth", fit).ids.get("class")} if lists_groups(given) else {}
     found: ClassMap = as_contract(given, ClassMap, whose="this", **reading)
     return found
 
