@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 
 from consilience.arrays import Float
@@ -55,3 +57,33 @@ class BetaPrior:
     def numbers(self, data: Any) -> Float[np.ndarray, "*batch 2"]:
         """Return both parameters without making the distribution."""
         return np.stack(np.broadcast_arrays(np.asarray(self.a, float), np.asarray(self.b, float)), axis=-1)
+
+
+@dataclass(frozen=True)
+class LearnedBeta:
+    """Beta(a, b) of all annotators, with a and b learned from them.
+
+    Parameters
+    ----------
+    hyper : shape and rate of the Gamma prior of a, and those of the prior of b.
+    """
+
+    hyper: tuple[float, float, float, float] = (3.0, 0.5, 2.0, 0.5)
+
+    def __call__(self, data: Any) -> dist.Beta:
+        """Draw a and b from their priors, and return the distribution of all annotators."""
+        a, b = (numpyro.sample(f"prior_{name}", dist.Gamma(*own)) for name, own in zip("ab", self._pairs, strict=True))
+        return dist.Beta(a, b)
+
+    @property
+    def _pairs(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        return self.hyper[:2], self.hyper[2:]
+
+    def numbers(self, data: Any) -> np.ndarray:
+        """Return a and b at which learning starts: the means of their priors."""
+        return np.array([shape / rate for shape, rate in self._pairs])
+
+    @staticmethod
+    def of(site: str) -> Callable[[Any], np.ndarray]:
+        """Return the function of what was resolved that gives ``hyper`` of a site; empty where its prior is fixed."""
+        return lambda resolved: np.asarray(getattr(getattr(resolved.given, site, None), "hyper", ()), float)

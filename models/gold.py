@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from consilience.arrays import Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.settings import setting
 from consilience.notes import Remedy
@@ -28,3 +31,11 @@ def uses_gold(data: Any, gold: str) -> bool:
         text = "{gold} needs data with gold labels, and these have none; use {gold}"
         raise UnsupportedRequest(text, Remedy("gold", "use"), Remedy("gold", "ignore"))
     return gold == "use"
+
+
+def known_gold(resolved: Any) -> Int[np.ndarray, " known"]:
+    """Return the items whose gold label is known and has no part in the fit; none where it has."""
+    data = resolved.data
+    if data.gold is None or resolved.settings.gold == "use":
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.asarray(data.gold) >= 0)

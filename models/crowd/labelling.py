@@ -28,9 +28,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int
-from consilience.errors import DiagnosticWarning
-from consilience.models.crowds import annotation_counts
-from consilience.models.dawid_skene.priors import knows_no_class
+from consilience.errors import DiagnosticWarning, NotConjugate
+from consilience.models.crowd.agreement import annotation_counts
 from consilience.models.sites import Resolved
 
 # Gains below this many times the spacing of floats are rounding errors of sums over annotators.
@@ -45,7 +44,7 @@ def canonical(samples: Mapping[str, Array], resolved: Resolved) -> dict[str, Arr
     samples : ``prevalence`` ``(chain, draw, class)`` and ``confusion`` ``(chain, draw, annotator, class, label)``.
     resolved : of the fit.
     """
-    if "responsibility" in samples:  # of CAVI and EM
+    if "responsibility" in samples:  # of coordinate ascent and EM
         return dict(samples)
     data = resolved.data
     has_gold = resolved.settings.gold == "use" and np.any(np.asarray(data.gold) >= 0)
@@ -60,6 +59,15 @@ def canonical(samples: Mapping[str, Array], resolved: Resolved) -> dict[str, Arr
         "prevalence": np.take_along_axis(prevalence, source, axis=2),
         "confusion": np.take_along_axis(confusion, source[:, :, None, :, None], axis=3),
     }
+
+
+def knows_no_class(resolved: Resolved) -> bool:
+    """Return whether the prior is known to stay as it is when the true classes are renamed."""
+    try:
+        prevalence, confusion = resolved.concentration("prevalence"), resolved.concentration("confusion")
+    except NotConjugate:
+        return False
+    return bool(np.all(prevalence == prevalence[0]) and np.all(confusion == confusion[0]))
 
 
 def _warn(source: Int[np.ndarray, "chain draw label"]) -> None:

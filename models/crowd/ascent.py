@@ -1,0 +1,247 @@
+r"""Coordinate ascent and EM over any channel.
+
+With :math:`q_i(t)` the probabilities of the labels, n the outcomes of the simplices that they make one expect, and a
+the concentrations of the prior,
+
+| | logarithms | update | objective, at the tree that comes in |
+|---|---|---|---|
+| CAVI | :math:`\psi(c) - \psi(\sum c)` | :math:`c = a + n` | :math:`\sum_i \log Z_i - \sum \mathrm{KL}(\mathrm{Dir}(c) \| \mathrm{Dir}(a))` |
+| EM | :math:`\log p` | :math:`p \propto n + s` | :math:`\sum_i \log Z_i + s \sum \log p` |
+
+:math:`Z_i` normalises :math:`q_i(t) \propto \exp(\log p_t + \sum_n w_n \log p(l_n \mid t))`, and s is the smoothing of a
+model, zero for maximum likelihood. Zeros of EM are legitimate and final: what an annotator never did has probability
+zero. Simplices about which nothing is known, such as the row of a class that an annotator never saw, are uniform.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import xlogy
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.errors import UnsupportedRequest
+from consilience.models.crowd.channel import Channel, counted, e_step
+from consilience.models.crowd.gate import signal
+from consilience.models.crowd.simplices import (
+    PREVALENCE,
+    Tree,
+    divergences,
+    expected_logs,
+    factors,
+    flat_logs,
+    level_tree,
+    logs,
+    prior_tree,
+    random_logs,
+    shares,
+    used_sites,
+    variables,
+)
+from consilience.models.crowd.votes import Votes, require_annotators, shard_votes, vote_shares, votes_of
+from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
+from consilience.models.posterior import Closed, Estimate
+from consilience.models.rows import copies
+from consilience.models.sites import Resolved
+from consilience.notes import Remedy
+
+# As many sweeps as the program of MACE makes from each of its starts.
+_SWEEPS_OF_A_RESTART = 50
+# Concentrations are learned when the labels have settled a little.
+_FIRST_SWEEPS = 3
+
+
+class Problem(NamedTuple):
+    """What the steps read.
+
+    Parameters
+    ----------
+    votes : the annotations.
+    prior : concentrations of the priors; of EM, pseudo-counts.
+    hyper : the numbers of the prior of learned concentrations; empty where they are given.
+    restart : numbers of the random starts.
+    """
+
+    votes: Votes
+    prior: Tree
+    hyper: Float[Array, " number"]
+    restart: Int[Array, " restart"]
+
+
+class State(NamedTuple):
+    """Where an ascent is.
+
+    Parameters
+    ----------
+    tree : concentrations, or probabilities of EM, that are the best for ``responsibility``.
+    responsibility : shape ``(item, class)``; probabilities of the labels.
+    prior : the learned concentrations of the prior; empty where they are given.
+    sweep : how many there were.
+    """
+
+    tree: Tree
+    responsibility: Float[Array, "item class"]
+    prior: Tree
+    sweep: Int[Array, ""]
+
+
+def problem_of(channel: Channel, resolved: Resolved, prior: Tree) -> Problem:
+    """Collect what the steps read, on the host."""
+    learned = np.zeros(0) if channel.hyper is None else channel.hyper(resolved)
+    restart = np.arange(resolved.settings.restarts, dtype=np.int32)
+    return Problem(votes_of(resolved), prior, np.asarray(learned, jnp.result_type(float)), restart)
+
+
+def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
+    """Refuse annotations by nobody knows whom, tables that do not fit (`require_annotators`), and too few labels."""
+    data = resolved.data
+    if data.num_labels < channel.fewest_labels:
+        raise UnsupportedRequest(f"'{name}' needs {channel.fewest_labels} labels or more; the data have one")
+    sizes = {"annotator": data.num_annotators, "class": data.num_labels, "label": data.num_labels}
+    largest = max(int(np.prod([sizes[one] for one in site.dims])) for site in used_sites(resolved))
+    require_annotators(data, name, largest)
+
+
+def _shard(hidden: str) -> Callable[[Problem, int], Shards]:
+    def shard(problem: Problem, number: int) -> Shards:
+        real = int(problem.votes.real.sum())
+        votes, lengths = shard_votes(problem.votes, number, real)
+        shared = copies(problem._replace(votes=None)._asdict(), number)
+        return Shards(Problem(**{**shared, "votes": votes}), {hidden: lengths})
+
+    return shard
+
+
+def _started(channel: Channel, start_logs: Tree | None, problem: Problem, total: Total) -> tuple[Any, Tree]:
+    """Return the probabilities of the labels that an ascent starts from, and the outcomes that they make one expect."""
+    flat = flat_logs(problem.prior) if start_logs is None else start_logs
+    found = e_step(channel, flat, problem.votes)
+    responsibility = found.responsibility
+    if start_logs is None and not channel.flat_start:
+        responsibility = vote_shares(problem.votes, total)
+    return responsibility, counted(channel, found.evidence, responsibility, flat, problem.votes, total)
+
+
+def _ascent(
+    channel: Channel, name: str, hidden: str, *, prepare: Callable[[Resolved], Problem],
+    logs_of: Callable[[Tree], Tree], update: Callable[[Tree, Tree], Tree],
+    penalty: Callable[[Tree, Tree], list[Array]], finish: Callable[[dict[str, Any], Resolved], Any],
+    at: Callable[[Tree], Tree],
+) -> Ascent:  # fmt: skip
+    """Return the ascent of these logarithms, this update and this penalty of a tree under its prior."""
+
+    def begin(start_logs: Tree | None, problem: Problem, total: Total) -> State:
+        responsibility, counts = _started(channel, start_logs, problem, total)
+        prior = problem.prior if len(problem.hyper) else {}
+        return State(update(counts, problem.prior), responsibility, prior, jnp.zeros((), jnp.int32))
+
+    def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
+        """Update the labels given the parameters, and the parameters given the labels."""
+        log_tree, prior = logs_of(state.tree), state.prior or problem.prior
+        found = e_step(channel, log_tree, problem.votes)
+        counts = counted(channel, found.evidence, found.responsibility, log_tree, problem.votes, total)
+        shared = [found.evidence.constant(problem.votes), *(-term for term in penalty(state.tree, prior))]
+        terms = Terms(found.log_evidence, jnp.concatenate([term.ravel() for term in shared]))
+        following = prior
+        if len(problem.hyper):
+            assert channel.pooled is not None
+            learned = channel.pooled(prior, counts, problem.hyper)
+            following = jax.tree.map(lambda old, new: jnp.where(state.sweep < _FIRST_SWEEPS, old, new), prior, learned)
+        kept = following if state.prior else {}
+        return State(update(counts, following), found.responsibility, kept, state.sweep + 1), terms
+
+    def start(key: Key | None, problem: Problem, total: Total = unsharded) -> State:
+        """Return the state after the start of the model, or the highest of that one and of random ones."""
+        own = begin(None, problem, total)
+        if not len(problem.restart):
+            return own
+
+        def climb(state: State) -> tuple[State, Any]:
+            state = jax.lax.fori_loop(
+                0, _SWEEPS_OF_A_RESTART, lambda _, state: step(state, problem, total)[0], state
+            )
+            return state, step(state, problem, total)[1].sum(total)
+
+        def climb_from(number: Any) -> tuple[State, Any]:
+            return climb(begin(random_logs(jax.random.fold_in(key, number), problem.prior), problem, total))
+
+        (first, height), (others, heights) = climb(own), jax.lax.map(climb_from, problem.restart)
+        states = jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), first, others)
+        best = jnp.argmax(jnp.concatenate([height[None], heights]))
+        return jax.tree.map(lambda values: values[best], states)
+
+    def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
+        """Return the tree, the probabilities of the labels, and learned concentrations as ``prior.SITE``."""
+        learned = {f"prior.{site}": values for site, values in state.prior.items() if site != PREVALENCE}
+        return {**state.tree, hidden: state.responsibility, **learned}
+
+    return Ascent(
+        name=name, prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=_shard(hidden),
+        lengths=lambda problem: {hidden: int(problem.votes.real.sum())},
+        moved=lambda before, after: jnp.abs(after.responsibility - before.responsibility).max(),
+        coordinates=lambda state: jax.tree.map(jnp.log, state.tree),
+        at=lambda coordinates, state: state._replace(tree=at(coordinates)),
+        unsuited=unsuited if name == "cavi" else None,
+    )  # fmt: skip
+
+
+def unsuited(resolved: Resolved) -> str:
+    """Return why coordinate ascent, which is then over-certain, is not what `auto` takes; empty where it is."""
+    found = signal(resolved.data)
+    if not found.fires:
+        return ""
+    return "the annotators agree no more than chance would have them, where CAVI is too certain"
+
+
+def cavi_of(channel: Channel, member: str, hidden: str) -> Ascent:
+    """Return coordinate ascent for the channel of a member, whose probabilities of labels bear a name."""
+
+    def prepare(resolved: Resolved) -> Problem:
+        check_annotators(channel, resolved, member)
+        return problem_of(channel, resolved, prior_tree(resolved))
+
+    def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
+        used = used_sites(resolved)
+        learned = {name: own for name, own in values.items() if name.startswith("prior.")}
+        return Closed(
+            factors({site.name: values[site.name] for site in used}, used), {hidden: values[hidden], **learned}
+        )
+
+    return _ascent(
+        channel, "cavi", hidden, prepare=prepare, logs_of=expected_logs, finish=finish, penalty=divergences,
+        update=lambda counts, prior: {site: prior[site] + own for site, own in counts.items()},
+        at=lambda coordinates: jax.tree.map(jnp.exp, coordinates),
+    )  # fmt: skip
+
+
+def em_of(channel: Channel, member: str, hidden: str, priors: type) -> Ascent:
+    """Return EM, maximum likelihood with the smoothing of the settings; priors have no part in it."""
+
+    def prepare(resolved: Resolved) -> Problem:
+        check_annotators(channel, resolved, member)
+        if resolved.given != priors():
+            raise UnsupportedRequest(
+                "EM is a maximum-likelihood estimate, in which priors have no part; leave them out, or use {method}",
+                Remedy("method", "cavi"),
+            )
+        smoothing = resolved.settings.smoothing / resolved.data.num_labels
+        problem = problem_of(channel, resolved, level_tree(resolved, smoothing, 0.0))
+        return problem._replace(hyper=problem.hyper[:0])
+
+    def finish(values: dict[str, Any], resolved: Resolved) -> Estimate:
+        used = used_sites(resolved)
+        return Estimate(
+            variables({site.name: values[site.name] for site in used}, used), {hidden: values[hidden]}
+        )
+
+    def penalty(tree: Tree, smoothing: Tree) -> list[Array]:
+        return [-xlogy(smoothing[site], own) for site, own in tree.items()]
+
+    return _ascent(
+        channel, "em", hidden, prepare=prepare, logs_of=logs, update=shares, finish=finish, penalty=penalty,
+        at=lambda coordinates: {site: jax.nn.softmax(own, axis=-1) for site, own in coordinates.items()},
+    )  # fmt: skip

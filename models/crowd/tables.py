@@ -1,0 +1,442 @@
+"""Tables of a fitted crowd: labels, and who is reliable at what; written once over any channel.
+
+**Intervals** are central. Of draws they are quantiles. Coordinate ascent takes labels and parameters for independent,
+and its own intervals are too narrow: here labels are drawn from what it ended with and parameters given these labels,
+200 times (imputation), which is wider, and still somewhat too narrow where data are few; ``method="gibbs"`` is what
+intervals are best taken from. The estimate of EM has none.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from consilience.arrays import Array, Float, Int, Key
+from consilience.data.annotations import Annotations
+from consilience.models.crowd.agreement import Parameters, Quantity, annotation_counts, annotation_shares
+from consilience.models.crowd.channel import Channel, counted
+from consilience.models.crowd.gate import signal
+from consilience.models.crowd.gibbs import draw_labels
+from consilience.models.crowd.pairs import annotator_pairs
+from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs
+from consilience.models.crowd.votes import Votes, votes_of
+from consilience.models.interface import Column, Table
+from consilience.models.intervals import LEVEL, ends
+from consilience.models.posterior import Interval, Posterior, beta_of_moments
+from consilience.models.sites import Resolved
+from consilience.models.truth import leading
+from consilience.models.truth.classes import ClassTruth
+from consilience.models.truth.labels import LabelProbabilities, LabelTruth
+
+_IMPUTATIONS = 200
+# Draws of labels that the realised accuracy looks at; a table is no place for all of them.
+_MOST_LABEL_DRAWS = 200
+# Numbers of imputed tables that are held at a time: 2^24 in float64 are 128 MiB.
+_MOST_NUMBERS = 1 << 24
+
+INTERVAL = (Column("lower", help="end of the central interval, of 95 % by default"), Column("upper", help="its other end"))
+
+
+# ---- labels
+
+
+def leading_labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
+    """Return the label of each item with its probability and its certainty, as a table's ``make``."""
+    return leading(truth)
+
+
+def _probabilities(
+    posterior: Posterior, resolved: Resolved, truth: LabelTruth, wide: bool = False
+) -> dict[str, np.ndarray]:
+    """Return how probable the labels are, one row for each label of an item, or one column for each label.
+
+    Parameters
+    ----------
+    wide : whether every label has a column, and every item one row.
+    """
+    found = truth.label_probabilities()
+    if not wide:
+        return {"item": found.unit, "label": found.code, "probability": found.probability}
+    dense = np.zeros((truth.num_units, truth.num_classes))
+    dense[found.unit, found.code] = found.probability
+    columns = {str(name): own for name, own in zip(truth.names("class", truth.num_classes), dense.T, strict=True)}
+    return {"item": np.arange(truth.num_units), **columns}
+
+
+LABELS = Table(
+    name="labels", help="The most probable label of each item.", make=leading_labels,
+    columns=(
+        Column("item", "item"), Column("label", "class"), Column("probability", help="of the label"),
+        Column("certainty", help="the same: a truth of labels leads with its label"),
+    ),
+)  # fmt: skip
+PROBABILITIES = Table(
+    name="probabilities", help="How probable each label of each item is; with wide=True a column for each label.",
+    make=_probabilities,
+    columns=(Column("item", "item"), Column("label", "class"), Column("probability", help="of the label")),
+)  # fmt: skip
+"""Of a sampler's fit, it has those labels that were drawn."""
+
+
+# ---- quantities of annotators
+
+
+def _right(evidence: Any, log_prevalence: Any, prevalence: Any) -> Float[Array, " annotator"]:
+    """Return how often each annotator is right on an item drawn by the prevalence: that of the draw where there is."""
+    share = jnp.asarray(prevalence) if log_prevalence is None else jnp.exp(log_prevalence)
+    return evidence.right() @ jnp.asarray(share, evidence.right().dtype)
+
+
+def _rows(evidence: Any, log_prevalence: Any, annotators: Any) -> Float[Array, "chosen class label"]:
+    return evidence.rows(annotators)
+
+
+def _average(evidence: Any, log_prevalence: Any, share: Any) -> Float[Array, "class label"]:
+    return evidence.average(jnp.asarray(share, jnp.result_type(float)))
+
+
+def _prevalence(evidence: Any, log_prevalence: Any) -> Float[Array, " class"]:
+    return jnp.exp(log_prevalence)
+
+
+class Asked:
+    """What the tables of a fit are made of.
+
+    Parameters
+    ----------
+    channel : of the model.
+    posterior, resolved, truth : of the fit.
+    level : probability of intervals.
+    """
+
+    def __init__(
+        self, channel: Channel, posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
+    ) -> None:
+        self.channel, self.posterior, self.resolved, self.truth = channel, posterior, resolved, truth
+        self.level, self.data = level, resolved.data
+        self.key = jax.random.fold_in(truth.key, 2) if isinstance(truth, LabelProbabilities) else jax.random.key(0)
+        self.parameters = Parameters(channel, posterior, resolved, self.key, _IMPUTATIONS)
+
+    @property
+    def prevalence(self) -> Float[np.ndarray, " class"]:
+        """How frequent each label is among the items, as if annotators erred independently."""
+        return np.asarray(self.truth.untempered).mean(axis=0)
+
+    def summary(self, quantity: Quantity, *given: Any) -> Interval:
+        """Return mean and interval of a quantity that is linear in each simplex; see the module on intervals."""
+        if self.posterior.form == "estimate":
+            mean = np.asarray(self.parameters.mean(quantity, *given), float)
+            unknown = np.full(mean.shape, np.nan)
+            return Interval(mean, unknown, unknown, unknown)
+        draws = self._imputed(quantity, given) if self.parameters.is_closed else self.parameters.over(quantity, *given)
+        draws = np.asarray(draws, float)
+        mean = np.asarray(self.parameters.mean(quantity, *given)) if self.parameters.is_closed else draws.mean(axis=0)
+        lower, upper = np.quantile(draws, ends(self.level), axis=0)
+        return Interval(mean, draws.std(axis=0), np.minimum(lower, mean), np.maximum(upper, mean))
+
+    def rows(self, annotators: Int[np.ndarray, " chosen"]) -> Interval:
+        """Return the probabilities of labels by annotator and class, some annotators at a time."""
+        each = _IMPUTATIONS * self.data.num_labels**2
+        size = max(_MOST_NUMBERS // each, 1)
+        parts = [
+            self.summary(_rows, annotators[start : start + size]) for start in range(0, len(annotators), size)
+        ]
+        if not parts:
+            return Interval(*(np.zeros((0, self.data.num_labels, self.data.num_labels)) for _ in Interval._fields))
+        return Interval(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def mean_rows(self, annotators: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen class label"]:
+        """Return the posterior means alone."""
+        return np.asarray(self.parameters.mean(_rows, annotators), float)
+
+    @functools.cached_property
+    def _votes(self) -> Votes:
+        return votes_of(self.resolved)
+
+    def _imputed(self, quantity: Quantity, given: tuple) -> Any:
+        votes, number = self._votes, self.data.num_items
+        dtype = votes.weight.dtype
+        log_label = np.zeros((votes.num_items, votes.num_labels), dtype)
+        with np.errstate(divide="ignore"):
+            log_label[:number] = np.log(np.asarray(self.truth.untempered))
+        tree = {site: np.asarray(own, dtype) for site, own in self.parameters.concentrations.items()}
+        keys = jax.random.split(self.key, _IMPUTATIONS)
+        return _imputations(self.channel, quantity, keys, log_label, tree, votes, given)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _imputations(
+    channel: Channel, quantity: Quantity, keys: Key, log_label: Float[Array, "item class"], tree: Tree, votes: Votes,
+    given: tuple,
+) -> Any:  # fmt: skip
+    """Return a quantity of parameters drawn given labels that were drawn, ``(draw, …)``."""
+    logs = expected_logs(tree)
+    evidence = channel.evidence(logs, votes.num_labels)
+    label_probability = jnp.exp(log_label) * votes.real[:, None]
+    expected = counted(channel, evidence, label_probability, logs, votes)
+    # An ascent ends with prior plus expected counts; of a loaded fit the prior may be known in words only.
+    prior = {site: jnp.maximum(own - expected[site], 1e-6) for site, own in tree.items()}
+
+    def of_draw(key: Key) -> Any:
+        key_label, key_counts, key_tree = jax.random.split(key, 3)
+        label = draw_labels(key_label, log_label)
+        certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
+        counts = counted(channel, evidence, certain, logs, votes, key=key_counts if channel.whole_weights else None)
+        drawn = draw(key_tree, {site: prior[site] + own for site, own in counts.items()})
+        return quantity(channel.evidence(drawn, votes.num_labels), drawn.get(PREVALENCE), *given)
+
+    return jax.lax.map(of_draw, keys)
+
+
+# ---- realised accuracy
+
+
+def realised_accuracy(
+    truth: LabelTruth, data: Annotations, level: float = LEVEL
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which share of each annotator's own labels equals the truth, with the central interval.
+
+    Of labels that are independent given what is known, mean and variance are exact and the interval is that of the Beta
+    distribution that has them; else it is of label draws. NaN of an annotator without annotations.
+    """
+    columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
+    item, annotator, label, weight = columns
+    number = annotation_counts(data)
+    known = np.where(number > 0, number, np.nan)
+    if isinstance(truth, LabelProbabilities):
+        found = truth.label_probabilities()
+        dense = np.zeros((truth.num_units, truth.num_classes))
+        dense[found.unit, found.code] = found.probability
+        mean, variance = _share_moments(item, annotator, weight, dense[item, label], data)
+        of_share = beta_of_moments(mean / known, variance / known**2, level)
+        return of_share.mean, of_share.lower, of_share.upper
+    chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
+    shares = [
+        np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known
+        for own in truth.labels_of(chosen)
+    ]
+    lower, upper = np.quantile(shares, ends(level), axis=0)
+    return np.mean(shares, axis=0), lower, upper
+
+
+def _share_moments(
+    item: np.ndarray, annotator: np.ndarray, weight: np.ndarray, probability: np.ndarray, data: Annotations
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance of the number of right labels; of one item at most one of several labels is right."""
+    pair, place = np.unique(annotator.astype(np.int64) * data.num_items + item, return_inverse=True)
+    expected = np.bincount(place, weight * probability, len(pair))
+    square = np.bincount(place, weight**2 * probability, len(pair))
+    owner = pair // data.num_items
+    mean = np.bincount(owner, expected, data.num_annotators)
+    return mean, np.bincount(owner, np.maximum(square - expected**2, 0.0), data.num_annotators)
+
+
+def gold_record(data: Annotations) -> dict[str, np.ndarray]:
+    """Return how many gold items each annotator labelled, and how many of these labels are right, weights summed."""
+    if data.gold is None or not (np.asarray(data.gold) >= 0).any():
+        return {}
+    gold = np.asarray(data.gold)[np.asarray(data.item)]
+    annotator, weight = np.asarray(data.annotator), np.where(gold >= 0, np.asarray(data.weight, float), 0.0)
+    right = weight * (gold == np.asarray(data.label))
+    return {
+        "gold_items": np.bincount(annotator, weight, data.num_annotators),
+        "gold_right": np.bincount(annotator, right, data.num_annotators),
+    }
+
+
+# ---- tables of annotators
+
+
+def annotators_table(channel: Channel, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None) -> Callable:
+    """Return the ``make`` of the table of annotators, with further columns of a model."""
+
+    def annotators(
+        posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
+    ) -> dict[str, np.ndarray]:
+        """Return how much each annotator annotated, how reliable she is, and how often she was right on her items.
+
+        Parameters
+        ----------
+        level : probability of the intervals.
+        """
+        asked, data = Asked(channel, posterior, resolved, truth, level), resolved.data
+        found = asked.summary(_right, asked.prevalence)
+        share, share_lower, share_upper = realised_accuracy(truth, data, level)
+        return {
+            "annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data),
+            "accuracy": found.mean, "lower": found.lower, "upper": found.upper,
+            "share_right": share, "share_lower": share_lower, "share_upper": share_upper,
+            "agreement_z": signal(data).annotator_z, **gold_record(data), **({} if extra is None else extra(asked)),
+        }  # fmt: skip
+
+    return annotators
+
+
+def _confusion_table(channel: Channel) -> Callable:
+    def confusion(
+        posterior: Posterior, resolved: Resolved, truth: LabelTruth,
+        annotators: Int[np.ndarray, " chosen"] | None = None, level: float = LEVEL,
+    ) -> dict[str, np.ndarray]:  # fmt: skip
+        """Return how probably an annotator gives an item of a class a label.
+
+        ``annotations`` is how many items of the class she is expected to have annotated: where it is zero, the row is
+        the prior, and of EM, which has none, uniform.
+
+        Parameters
+        ----------
+        annotators : codes of those to tabulate; all by default.
+        level : probability of the intervals.
+        """
+        asked, data = Asked(channel, posterior, resolved, truth, level), resolved.data
+        chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
+        found = asked.rows(chosen)
+        place, class_, label = np.indices(found.mean.shape).reshape(3, -1)
+        number = _annotations_by_class(data, np.asarray(truth.untempered), annotators)[chosen[place], class_]
+        columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
+        codes = {"annotator": chosen[place], "class": class_, "label": label, "annotations": number}
+        return codes | {name: values.ravel() for name, values in columns.items()}
+
+    return confusion
+
+
+def _crowd_table(channel: Channel) -> Callable:
+    def crowd(
+        posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
+    ) -> dict[str, np.ndarray]:
+        r"""Return how the crowd as a whole labels items of each class, :math:`\sum_j s_j p_j(l \mid t)`, s_j parts of all.
+
+        ``annotations`` is how many annotations are expected to be of items of the class.
+        """
+        asked, data = Asked(channel, posterior, resolved, truth, level), resolved.data
+        found = asked.summary(_average, annotation_shares(data))
+        class_, label = np.indices(found.mean.shape).reshape(2, -1)
+        of_items = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
+        number = (of_items @ np.asarray(truth.untempered))[class_]
+        columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
+        codes = {"class": class_, "label": label, "annotations": number}
+        return codes | {name: values.ravel() for name, values in columns.items()}
+
+    return crowd
+
+
+def _prevalence_table(channel: Channel) -> Callable:
+    def prevalence(
+        posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
+    ) -> dict[str, np.ndarray]:
+        """Return the shares of the classes; where the model does not learn them, those of the labels of the items."""
+        asked = Asked(channel, posterior, resolved, truth, level)
+        number = resolved.data.num_labels
+        found = Interval(asked.prevalence, *(np.full(number, np.nan) for _ in range(3)))
+        if resolved.settings.learns_prevalence:
+            found = asked.summary(_prevalence)
+        return {"label": np.arange(number), "share": found.mean, "lower": found.lower, "upper": found.upper}
+
+    return prevalence
+
+
+def _bias_table(channel: Channel) -> Callable:
+    def bias(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
+        """Return how much more often each annotator gives each label than her items have it."""
+        data = resolved.data
+        columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
+        item, annotator, label, weight = columns
+        shape = data.num_annotators, data.num_labels
+        cell = annotator.astype(np.int64) * data.num_labels + label
+        given = np.bincount(cell, weight, data.num_annotators * data.num_labels).reshape(shape)
+        number = np.where(given.sum(axis=1) > 0, given.sum(axis=1), np.nan)[:, None]
+        expected = _annotations_by_class(data, np.asarray(truth.untempered), None) / number
+        who, code = np.indices(shape).reshape(2, -1)
+        return {
+            "annotator": who, "label": code, "given": (given / number).ravel(), "expected": expected.ravel(),
+            "bias": (given / number - expected).ravel(),
+        }  # fmt: skip
+
+    return bias
+
+
+def _pairs_table(channel: Channel) -> Callable:
+    def pairs(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
+        """Return pairs of annotators with what they agree and what the model expects, the largest |z| first."""
+        asked = Asked(channel, posterior, resolved, truth)
+        return annotator_pairs(resolved.data, np.asarray(truth.untempered), asked.mean_rows)
+
+    return pairs
+
+
+def _annotations_by_class(
+    data: Annotations, probability: Float[np.ndarray, "item class"], chosen: Int[np.ndarray, " chosen"] | None
+) -> Float[np.ndarray, "annotator class"]:
+    """Return the expected numbers of annotations; zeros of annotators who are not chosen. None chooses all."""
+    rows = slice(None) if chosen is None else np.flatnonzero(np.isin(data.annotator, chosen))
+    item, annotator, weight = (np.asarray(column)[rows] for column in (data.item, data.annotator, data.weight))
+    # Class after class: a table of annotation and class would not fit.
+    counts = [np.bincount(annotator, weight * of_class[item], data.num_annotators) for of_class in probability.T]
+    return np.stack(counts, axis=1)
+
+
+def tables_of(
+    channel: Channel, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
+    extra_columns: tuple[Column, ...] = (),
+) -> tuple[Table, ...]:  # fmt: skip
+    """Return the tables that every channel has; ``extra`` makes further columns of the table of annotators."""
+    return (
+        LABELS,
+        PROBABILITIES,
+        Table(
+            name="annotators", help="How reliable each annotator is, and how often she was right on her own items.",
+            make=annotators_table(channel, extra),
+            columns=(
+                Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
+                Column("accuracy", help="share of right labels on items drawn by the prevalence"), *INTERVAL,
+                Column("share_right", help="share of her own labels that equal the truth"),
+                Column("share_lower", help="end of its central interval"), Column("share_upper", help="its other end"),
+                Column("agreement_z", help="agreement with others beyond chance, in standard errors"),
+                Column("gold_items", help="her annotations of items with gold"),
+                Column("gold_right", help="those of them that are right"), *extra_columns,
+            ),
+        ),
+        Table(
+            name="confusion", help="How probably an annotator gives an item of a class a label.",
+            make=_confusion_table(channel),
+            columns=(
+                Column("annotator", "annotator"), Column("class", "class"), Column("label", "class"),
+                Column("annotations", help="items of the class that she is expected to have annotated"),
+                Column("probability", help="of the label"), *INTERVAL,
+            ),
+        ),
+        Table(
+            name="crowd", help="How the crowd as a whole labels items of each class.", make=_crowd_table(channel),
+            columns=(
+                Column("class", "class"), Column("label", "class"),
+                Column("annotations", help="expected number of annotations of items of the class"),
+                Column("probability", help="of the label"), *INTERVAL,
+            ),
+        ),
+        Table(
+            name="prevalence", help="The shares of the classes among items.", make=_prevalence_table(channel),
+            columns=(Column("label", "class"), Column("share", help="of the items"), *INTERVAL),
+        ),
+        Table(
+            name="bias", help="How much more often each annotator gives each label than her items have it.",
+            make=_bias_table(channel),
+            columns=(
+                Column("annotator", "annotator"), Column("label", "class"), Column("given", help="share of her labels"),
+                Column("expected", help="share of her items that have it"), Column("bias", help="given less expected"),
+            ),
+        ),
+        Table(
+            name="annotator_pairs", help="How often two annotators agree, and how often the model expects them to.",
+            make=_pairs_table(channel),
+            columns=(
+                Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
+                Column("items", help="that both labelled"), Column("agreement", help="observed, a share"),
+                Column("expected", help="by the model"), Column("excess", help="agreement less expected"),
+                Column("z", help="the excess in standard errors"),
+            ),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+r"""One coin: every annotator is right with a probability of her own, and else gives any other label.
+
+.. math::
+
+    p \sim \mathrm{Dir}(1, …, 1), \qquad \theta_j \sim \mathrm{Beta}(a, b), \qquad
+    l_n = T_{i_n} \text{ with probability } \theta_{j_n}, \text{ else uniform over the other labels}.
+
+a ~ Gamma(3, .5) and b ~ Gamma(2, .5) (shape, rate) are learned from all annotators by coordinate ascent, where the
+sampler leaves them (empirical Bayes); priors of one's own fix them. It has one number an annotator and needs few data,
+but knows no bias: where annotators lean to one label it can lose 30 points of accuracy to `dawid-skene`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.scipy.special import digamma
+
+from consilience.models.beta_priors import BetaPrior, LearnedBeta
+from consilience.models.crowd.channel import Channel, CrowdSettings
+from consilience.models.crowd.evidence import Lifted
+from consilience.models.crowd.member import crowd_member
+from consilience.models.dirichlet import Symmetric
+from consilience.models.sites import Site
+
+__all__ = ["MODEL", "Priors", "Settings", "model", "simulate"]
+
+
+Settings = CrowdSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priors:
+    """``prevalence``, event shape ``(class,)``, and ``accuracy``, the probability that an annotator is right."""
+
+    prevalence: dist.Distribution | Callable[[Any], dist.Distribution] = Symmetric(1.0)
+    accuracy: dist.Distribution | Callable[[Any], dist.Distribution] = LearnedBeta()
+
+
+def _evidence(logs: Any, num_labels: int) -> Lifted:
+    base = jnp.repeat(logs["accuracy"][:, 1:] - jnp.log(num_labels - 1.0), num_labels, axis=1)
+    return Lifted(base, logs["accuracy"][:, :1] - base)
+
+
+def _counts(right: Any, logs: Any, votes: Any, key: Any) -> dict[str, Any]:
+    own = jnp.minimum(right, votes.counts).sum(axis=1)
+    return {"accuracy": jnp.stack([own, votes.counts.sum(axis=1) - own], axis=1)}
+
+
+def _pooled(prior: Any, counts: Any, hyper: Any) -> dict[str, Any]:
+    """Take three fixed-point steps towards the most probable a and b."""
+    found, shape, rate, number = prior["accuracy"][0], hyper[::2], hyper[1::2], counts["accuracy"]
+    for _ in range(3):
+        gained = (digamma(found + number) - digamma(found)).sum(axis=0)
+        total = (digamma(found.sum() + number.sum(axis=1)) - digamma(found.sum())).sum()
+        found = (found * gained + shape - 1) / (total + rate)
+    return {**prior, "accuracy": jnp.broadcast_to(found, prior["accuracy"].shape)}
+
+
+MODEL = crowd_member(
+    name="one-coin", title="labels by annotators who each are right with one probability", priors=Priors,
+    paper="",
+    channel=Channel(_evidence, _counts, fewest_labels=2, pooled=_pooled, hyper=LearnedBeta.of("accuracy")),
+    settings=Settings, testing_priors=lambda: Priors(accuracy=BetaPrior(6.0, 3.0)),
+    sites=(
+        Site("prevalence", event=("class",), family=dist.Dirichlet),
+        Site("accuracy", plates=("annotator",), family=dist.Beta, prior_plates=("annotator",)),
+    ),
+)  # fmt: skip
+model, simulate = MODEL.model, MODEL.simulate
