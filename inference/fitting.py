@@ -7,6 +7,7 @@ knows members only by the parts that they declare.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib.metadata
 import numbers
@@ -41,7 +42,7 @@ from consilience.inference.own_model import as_member
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
-from consilience.models.interface import Ascent, Engine, Exact, Generic, Gibbs, Model
+from consilience.models.interface import Ascent, Engine, Exact, Generic, Gibbs, Model, Starts
 from consilience.models.posterior import Draws, Posterior
 from consilience.models.sites import Resolved
 from consilience.notes import Level, Remedy
@@ -53,6 +54,9 @@ _ASKED = "asked for"
 
 _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, settings or data, in words."""
+
+
+_USUAL = {"draws": 1000, "chains": 4, "warmup": 500}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +72,9 @@ class Limits:
     UnsupportedRequest : a count is no whole number, or too small.
     """
 
-    draws: int = 1000
-    chains: int = 4
-    warmup: int = 500
+    draws: int | None = None
+    chains: int | None = None
+    warmup: int | None = None
     max_steps: int | None = None
     tolerance: float | None = None
     devices: int | None = None
@@ -80,9 +84,13 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("draws", "chains", "warmup", "devices", "processes"):
             value, least = getattr(self, name), 0 if name == "warmup" else 1
-            left_out = value is None and name in ("devices", "processes")
-            if not left_out and (not isinstance(value, numbers.Integral) or value < least):
+            if value is not None and (not isinstance(value, numbers.Integral) or value < least):
                 raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
+
+    def filled(self, starts: Starts | None) -> Limits:
+        """Return the limits with draws, chains and warm-up of these starts, or the usual ones, where none are given."""
+        usual = _USUAL if starts is None else {name: getattr(starts, name) for name in _USUAL}
+        return dataclasses.replace(self, **{name: one for name, one in usual.items() if getattr(self, name) is None})
 
     def of(self, *names: str) -> dict[str, Any]:
         """Return those of these names that were given."""
@@ -110,6 +118,7 @@ class _Plan:
     resolved : data, settings and priors.
     prepared : posterior of an exact engine; problem of a hand-written one; what the density reads of a generic one.
     limits, seed : of the run.
+    starts : where the chains of a sampler start, where that depends on the data.
     """
 
     member: Model
@@ -119,6 +128,7 @@ class _Plan:
     prepared: Any
     limits: Limits
     seed: int
+    starts: Starts | None = None
 
     @property
     def told(self) -> dict[str, Any]:
@@ -145,9 +155,9 @@ def fit(
     priors: Any = None,
     method: str = "auto",
     *,
-    draws: int = 1000,
-    chains: int = 4,
-    warmup: int = 500,
+    draws: int | None = None,
+    chains: int | None = None,
+    warmup: int | None = None,
     seed: int = 0,
     max_steps: int | None = None,
     tolerance: float | None = None,
@@ -168,9 +178,10 @@ def fit(
     data : the contract that the member takes, as the readers return it; or a path, a data frame, a dict of columns or
         a list of rows, which is read by the reader of the contract whose columns it has.
     priors : the member's ``Priors``; the paper's by default.
-    method : ``auto`` (the first that the member lists) or one of `METHODS`.
-    draws : draws to keep, per chain where there are chains.
-    chains, warmup : for sampling methods; an exact posterior needs neither.
+    method : ``auto`` (the first that the member lists and that suits the data) or one of `METHODS`.
+    draws : draws to keep, per chain where there are chains; 1,000 where it is left out.
+    chains, warmup : for sampling methods; an exact posterior needs neither. 4 and 500 where they are left out, or those
+        of a sampler that has starts of its own for the data.
     seed : the same seed gives the same bits on the same platform.
     max_steps, tolerance : limits of optimising methods; None takes the driver's.
     devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
@@ -238,7 +249,7 @@ def fit(
 
 def _plan(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> _Plan:
     """Choose the engine and prepare it; raises before anything is run."""
-    engine, reason = _choose(member, method)
+    engine, reason = _choose(member, method, resolved)
     try:
         prepared = _prepared(member, engine, resolved, limits)
     except NotConjugate as problem:
@@ -249,14 +260,18 @@ def _plan(member: Model, method: str, resolved: Resolved, limits: Limits, seed: 
         engine, prepared = _otherwise(member, engine, resolved, limits)
         text = f"'{member.name}' is fitted by {engine.name}; {lacks}{problem.text}"
         warnings.warn(ConsilienceWarning(text, *problem.remedies), stacklevel=3)
+    starts = engine.starts(resolved) if isinstance(engine, Gibbs) and engine.starts is not None else None
     return _Plan(
-        member=member, engine=engine, reason=reason, resolved=resolved, prepared=prepared, limits=limits, seed=seed
-    )
+        member=member, engine=engine, reason=reason, resolved=resolved, prepared=prepared, seed=seed,
+        limits=limits.filled(starts), starts=starts,
+    )  # fmt: skip
 
 
-def _choose(member: Model, method: str) -> tuple[Engine, str]:
+def _choose(member: Model, method: str, resolved: Resolved) -> tuple[Engine, str]:
     if method == "auto":
-        return member.engines[0], "the first that the model lists"
+        first, reason = member.engines[0], "the first that the model lists"
+        against = first.unsuited(resolved) if isinstance(first, Ascent) and first.unsuited is not None else ""
+        return (member.engines[1], against) if against else (first, reason)
     if method not in METHODS:
         raise UnknownName(f"no method is called '{method}'; the methods are auto, {', '.join(METHODS)}")
     engine = member.engine(method)
@@ -366,6 +381,9 @@ def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
     what it was resolved to and its problem.
     """
     ascent = plan.member.engine("cavi")
+    if plan.starts is not None:
+        chains: Any = plan.limits.chains
+        return None, {"starts": "; ".join(plan.starts.words[chain % len(plan.starts.words)] for chain in range(chains))}
     if plan.engine.name == "nuts":
         from consilience.inference.approximation import chain_starts
 

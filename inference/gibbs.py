@@ -102,8 +102,9 @@ def _compiled(sampler: Gibbs, problem: Any, key: Key, chains: int) -> Begun:
 def _programs(sampler: Gibbs, length: int) -> tuple[Callable, Callable]:
     """Return the compiled ``start(keys, problem)`` and ``advance(state, keys, problem, start, stop)``."""
 
-    def start_chain(key: Key, problem: Any) -> Any:
-        return sampler.start(jax.random.fold_in(key, 0), problem)
+    def start_chain(key: Key, chain: Any, problem: Any) -> Any:
+        own = () if sampler.starts is None else (chain,)
+        return sampler.start(jax.random.fold_in(key, 0), problem, *own)
 
     def step_chain(state: Any, key: Key, problem: Any, index: Any) -> tuple[Any, dict]:
         state = sampler.sweep(jax.random.fold_in(key, index + 1), state, problem)
@@ -113,7 +114,7 @@ def _programs(sampler: Gibbs, length: int) -> tuple[Callable, Callable]:
 
     @jax.jit
     def start(keys: Key, problem: Any) -> Any:
-        return strongly_typed(jax.vmap(start_chain, (0, None))(keys, problem))
+        return strongly_typed(jax.vmap(start_chain, (0, 0, None))(keys, jnp.arange(len(keys)), problem))
 
     @jax.jit
     def advance(state: Any, keys: Key, problem: Any, start: Any, stop: Any) -> tuple[Any, dict]:

@@ -33,6 +33,7 @@ MEMBERS: dict[str, MemberPlace] = {
     "majority-vote": MemberPlace("consilience.models.majority_vote", ("Annotations", "Mentions")),
     "dawid-skene": MemberPlace("consilience.models.dawid_skene", ("Annotations",)),
     "mace": MemberPlace("consilience.models.mace", ("Annotations",)),
+    "one-coin": MemberPlace("consilience.models.one_coin", ("Annotations",)),
     "mpa": MemberPlace("consilience.models.mpa", ("Annotations", "Mentions")),
     "irn": MemberPlace("consilience.models.irn", ("Rankings",)),
     "prirn": MemberPlace("consilience.models.prirn", ("Rankings",)),

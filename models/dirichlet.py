@@ -37,7 +37,7 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models import settings
-from consilience.models.crowds import leading_labels
+from consilience.models.label_tables import leading_labels
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.settings import setting

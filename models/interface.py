@@ -120,6 +120,8 @@ class Ascent:
         rather than ``log(p)``, which would run away and dwarf all else. What is not finite stays as the steps left it.
     at : ``at(coordinates, state)`` -> a state from these coordinates whose next step starts there, brought back into
         bounds, such as probabilities that sum to one. Of ``state`` it may take what no step reads.
+    unsuited : ``unsuited(resolved)`` -> why ``method="auto"`` passes the ascent over for these data, in words, empty
+        where it does not; None of an ascent that suits all data.
     """
 
     name: str
@@ -134,6 +136,23 @@ class Ascent:
     moved: Callable[[Any, Any], Any] | None = None
     coordinates: Callable[[Any], Any] | None = None
     at: Callable[[Any, Any], Any] | None = None
+    unsuited: Callable[[Resolved], str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Starts:
+    """Where the chains of a sampler start, where that depends on the data.
+
+    Parameters
+    ----------
+    draws, chains, warmup : of a run for which the user says nothing else.
+    words : where each start is; chains take them in turn.
+    """
+
+    draws: int
+    chains: int
+    warmup: int
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +162,10 @@ class Gibbs:
     Parameters
     ----------
     prepare : ``prepare(resolved)`` -> problem, as in `Ascent`.
-    start : ``start(key, problem)`` -> state of one chain; chains should start apart, so that R-hat can tell.
+    start : ``start(key, problem)`` -> state of one chain; chains should start apart, so that R-hat can tell. Where
+        ``starts`` is given it takes the number of the chain as a third argument.
+    starts : ``starts(resolved)`` -> `Starts` of data for which the sampler has starts of its own, else None; None of a
+        sampler that has none.
     sweep : ``sweep(key, state, problem)`` -> state after every variable was updated once.
     sites : ``sites(state, problem)`` -> dict of the sites that are kept, under the names that they have in the model,
         latent or deterministic.
@@ -170,6 +192,7 @@ class Gibbs:
     sweep: Callable[..., Any]
     sites: Callable[..., Mapping[str, Any]]
     host: bool = False
+    starts: Callable[[Resolved], Starts | None] | None = None
     begin_at: Callable[[Any, Posterior], Any] | None = None
     begin_with: Callable[[Resolved], Resolved] | None = None
     at: Callable[..., Any] | None = None

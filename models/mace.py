@@ -47,11 +47,12 @@ from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.evidence import Lifted
 from consilience.models.crowd.member import crowd_member
 from consilience.models.crowd.simplices import Tree
-from consilience.models.crowd.tables import INTERVAL, Asked
+from consilience.models.crowd.tables import Asked
 from consilience.models.crowd.votes import Votes
 from consilience.models.dirichlet import Symmetric
 from consilience.models.interface import Column, Table
 from consilience.models.intervals import LEVEL
+from consilience.models.label_tables import INTERVAL
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site

@@ -43,7 +43,7 @@ from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
-from consilience.models.crowds import INTERVAL, leading_labels
+from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.posterior import Closed, Factor, Interval, Posterior

@@ -377,10 +377,12 @@ def _declared(kind: type, name: str) -> list[str] | None:
     return match[1].split()
 
 
-def beta_of_moments(mean: Float[np.ndarray, "*shape"], variance: Float[np.ndarray, "*shape"]) -> Interval:
+def beta_of_moments(
+    mean: Float[np.ndarray, "*shape"], variance: Float[np.ndarray, "*shape"], level: float = LEVEL
+) -> Interval:
     """Return the summary of the Beta distribution with this mean and variance; a point where there is no variance."""
     size = np.divide(mean * (1 - mean), variance, out=np.ones(mean.shape), where=variance > 0) - 1
-    return _of_beta(mean * size, (1 - mean) * size, LEVEL, mean)
+    return _of_beta(mean * size, (1 - mean) * size, level, mean)
 
 
 def _of_factor(factor: Any, level: float, where: Any) -> Interval:

@@ -50,6 +50,7 @@ class Setting:
     default : value when left out, or `REQUIRED`.
     help : one line for ``--help`` and for error messages.
     choices : the allowed values, where they are few.
+    words : of a number: texts that may stand in its place.
     at_least, above : the smallest allowed value; a bound that is itself not allowed.
     own : a class; objects of it are taken as they are, in the place of a choice. A saved fit knows them in words only.
     sets : the prior for which this is a shorthand, and the function of the value that makes the prior; None of a
@@ -61,6 +62,7 @@ class Setting:
     default: Any
     help: str
     choices: tuple = ()
+    words: tuple[str, ...] = ()
     at_least: float | None = None
     above: float | None = None
     own: type | None = None
@@ -75,6 +77,8 @@ class Setting:
         """
         if self.own is not None and isinstance(value, self.own):
             return value
+        if isinstance(value, str) and value in self.words:
+            return value
         try:
             converted = self.kind(value)
             value = value if self.kind is str else float(value)
@@ -82,7 +86,8 @@ class Setting:
             converted = None
         named = f"option '{self.name}' of '{member}' is"
         if converted is None or (self.kind is not str and not (math.isfinite(converted) and converted == value)):
-            raise UnsupportedRequest(f"{named} {value!r}; give {_KINDS[self.kind]} ({self.help})")
+            given = ", ".join((_KINDS[self.kind], *map(repr, self.words)))
+            raise UnsupportedRequest(f"{named} {value!r}; give {given} ({self.help})")
         if self.choices and converted not in self.choices:
             raise UnsupportedRequest(f"{named} {value!r}; choose one of {', '.join(map(repr, self.choices))}")
         if self.at_least is not None and converted < self.at_least:
@@ -97,6 +102,7 @@ def setting(
     help: str,
     *,
     choices: tuple = (),
+    words: tuple[str, ...] = (),
     at_least: float | None = None,
     above: float | None = None,
     sets: tuple[str, Callable[[Any], Any]] | None = None,
@@ -105,7 +111,7 @@ def setting(
 
     A shorthand for a prior (``sets``) is None by default, and then has no part in anything.
     """
-    declared = {"help": help, "choices": choices, "at_least": at_least, "above": above, "sets": sets}
+    declared = {"help": help, "choices": choices, "words": words, "at_least": at_least, "above": above, "sets": sets}
     return dataclasses.field(default=default, metadata=declared)
 
 
@@ -170,7 +176,7 @@ def _fields(settings: Any) -> tuple[Setting, ...]:
     found = []
     for field in dataclasses.fields(settings):
         parts = typing.get_args(hints[field.name]) or (hints[field.name],)
-        kind = next(part for part in parts if part in _KINDS)
+        kind = next(part for part in _KINDS if part in parts)
         own = [part for part in parts if part not in (*_KINDS, types.NoneType)]
         found.append(
             Setting(name=field.name, kind=kind, default=field.default, own=own[0] if own else None, **field.metadata)

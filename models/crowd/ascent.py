@@ -53,6 +53,8 @@ from consilience.notes import Remedy
 _SWEEPS_OF_A_RESTART = 50
 # Concentrations are learned when the labels have settled a little.
 _FIRST_SWEEPS = 3
+# Logarithms that are extrapolated: those of smaller probabilities would run away.
+_TINY = 1e-12
 
 
 class Problem(NamedTuple):
@@ -130,7 +132,7 @@ def _ascent(
     channel: Channel, name: str, hidden: str, *, prepare: Callable[[Resolved], Problem],
     logs_of: Callable[[Tree], Tree], update: Callable[[Tree, Tree], Tree],
     penalty: Callable[[Tree, Tree], list[Array]], finish: Callable[[dict[str, Any], Resolved], Any],
-    at: Callable[[Tree], Tree],
+    at: Callable[[Tree, Tree], Tree],
 ) -> Ascent:  # fmt: skip
     """Return the ascent of these logarithms, this update and this penalty of a tree under its prior."""
 
@@ -183,10 +185,16 @@ def _ascent(
         name=name, prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=_shard(hidden),
         lengths=lambda problem: {hidden: int(problem.votes.real.sum())},
         moved=lambda before, after: jnp.abs(after.responsibility - before.responsibility).max(),
-        coordinates=lambda state: jax.tree.map(jnp.log, state.tree),
-        at=lambda coordinates, state: state._replace(tree=at(coordinates)),
+        coordinates=lambda state: jax.tree.map(lambda own: jnp.log(own + _TINY), state.tree),
+        at=lambda coordinates, state: state._replace(tree=at(coordinates, state.tree)),
         unsuited=unsuited if name == "cavi" else None,
     )  # fmt: skip
+
+
+def _probabilities(coordinates: Tree, tree: Tree) -> Tree:
+    """Return probabilities from their logarithms; zeros stay zero."""
+    weights = {site: jnp.where(tree[site] > 0, jnp.exp(own), 0.0) for site, own in coordinates.items()}
+    return shares(weights, {site: 0.0 for site in weights})
 
 
 def unsuited(resolved: Resolved) -> str:
@@ -214,7 +222,7 @@ def cavi_of(channel: Channel, member: str, hidden: str) -> Ascent:
     return _ascent(
         channel, "cavi", hidden, prepare=prepare, logs_of=expected_logs, finish=finish, penalty=divergences,
         update=lambda counts, prior: {site: prior[site] + own for site, own in counts.items()},
-        at=lambda coordinates: jax.tree.map(jnp.exp, coordinates),
+        at=lambda coordinates, tree: jax.tree.map(jnp.exp, coordinates),
     )  # fmt: skip
 
 
@@ -243,5 +251,5 @@ def em_of(channel: Channel, member: str, hidden: str, priors: type) -> Ascent:
 
     return _ascent(
         channel, "em", hidden, prepare=prepare, logs_of=logs, update=shares, finish=finish, penalty=penalty,
-        at=lambda coordinates: {site: jax.nn.softmax(own, axis=-1) for site, own in coordinates.items()},
+        at=_probabilities,
     )  # fmt: skip

@@ -27,10 +27,9 @@ from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_
 from consilience.models.crowd.votes import Votes, votes_of
 from consilience.models.interface import Column, Table
 from consilience.models.intervals import LEVEL, ends
+from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
 from consilience.models.sites import Resolved
-from consilience.models.truth import leading
-from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.labels import LabelProbabilities, LabelTruth
 
 _IMPUTATIONS = 200
@@ -38,50 +37,6 @@ _IMPUTATIONS = 200
 _MOST_LABEL_DRAWS = 200
 # Numbers of imputed tables that are held at a time: 2^24 in float64 are 128 MiB.
 _MOST_NUMBERS = 1 << 24
-
-INTERVAL = (Column("lower", help="end of the central interval, of 95 % by default"), Column("upper", help="its other end"))
-
-
-# ---- labels
-
-
-def leading_labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:
-    """Return the label of each item with its probability and its certainty, as a table's ``make``."""
-    return leading(truth)
-
-
-def _probabilities(
-    posterior: Posterior, resolved: Resolved, truth: LabelTruth, wide: bool = False
-) -> dict[str, np.ndarray]:
-    """Return how probable the labels are, one row for each label of an item, or one column for each label.
-
-    Parameters
-    ----------
-    wide : whether every label has a column, and every item one row.
-    """
-    found = truth.label_probabilities()
-    if not wide:
-        return {"item": found.unit, "label": found.code, "probability": found.probability}
-    dense = np.zeros((truth.num_units, truth.num_classes))
-    dense[found.unit, found.code] = found.probability
-    columns = {str(name): own for name, own in zip(truth.names("class", truth.num_classes), dense.T, strict=True)}
-    return {"item": np.arange(truth.num_units), **columns}
-
-
-LABELS = Table(
-    name="labels", help="The most probable label of each item.", make=leading_labels,
-    columns=(
-        Column("item", "item"), Column("label", "class"), Column("probability", help="of the label"),
-        Column("certainty", help="the same: a truth of labels leads with its label"),
-    ),
-)  # fmt: skip
-PROBABILITIES = Table(
-    name="probabilities", help="How probable each label of each item is; with wide=True a column for each label.",
-    make=_probabilities,
-    columns=(Column("item", "item"), Column("label", "class"), Column("probability", help="of the label")),
-)  # fmt: skip
-"""Of a sampler's fit, it has those labels that were drawn."""
-
 
 # ---- quantities of annotators
 
@@ -212,7 +167,7 @@ def realised_accuracy(
         found = truth.label_probabilities()
         dense = np.zeros((truth.num_units, truth.num_classes))
         dense[found.unit, found.code] = found.probability
-        mean, variance = _share_moments(item, annotator, weight, dense[item, label], data)
+        mean, variance = _share_moments(item, annotator, label, weight, dense[item, label], data)
         of_share = beta_of_moments(mean / known, variance / known**2, level)
         return of_share.mean, of_share.lower, of_share.upper
     chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
@@ -225,15 +180,20 @@ def realised_accuracy(
 
 
 def _share_moments(
-    item: np.ndarray, annotator: np.ndarray, weight: np.ndarray, probability: np.ndarray, data: Annotations
-) -> tuple[np.ndarray, np.ndarray]:
+    item: np.ndarray, annotator: np.ndarray, label: np.ndarray, weight: np.ndarray, probability: np.ndarray,
+    data: Annotations,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return mean and variance of the number of right labels; of one item at most one of several labels is right."""
-    pair, place = np.unique(annotator.astype(np.int64) * data.num_items + item, return_inverse=True)
-    expected = np.bincount(place, weight * probability, len(pair))
-    square = np.bincount(place, weight**2 * probability, len(pair))
-    owner = pair // data.num_items
-    mean = np.bincount(owner, expected, data.num_annotators)
-    return mean, np.bincount(owner, np.maximum(square - expected**2, 0.0), data.num_annotators)
+    pair = annotator.astype(np.int64) * data.num_items + item
+    cell, place = np.unique(pair * data.num_labels + label, return_inverse=True)
+    number, right = np.bincount(place, weight, len(cell)), np.zeros(len(cell))
+    right[place] = probability
+    owners, owner = np.unique(cell // data.num_labels, return_inverse=True)
+    expected = np.bincount(owner, number * right, len(owners))
+    square = np.bincount(owner, number**2 * right, len(owners))
+    annotators = owners // data.num_items
+    mean = np.bincount(annotators, expected, data.num_annotators)
+    return mean, np.bincount(annotators, np.maximum(square - expected**2, 0.0), data.num_annotators)
 
 
 def gold_record(data: Annotations) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.models.crowds import leading_labels
+from consilience.models.label_tables import leading_labels
 from consilience.models.interface import Column, Table
 from consilience.models.mpa.candidates import Candidates, labelled
 from consilience.models.posterior import Posterior

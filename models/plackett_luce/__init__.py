@@ -53,7 +53,7 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float, Key
 from consilience.data.rankings import Rankings
 from consilience.models import settings
-from consilience.models.crowds import INTERVAL
+from consilience.models.label_tables import INTERVAL
 from consilience.models.dirichlet import LABELS
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Generic, Model, Simulation, Table

@@ -19,7 +19,16 @@ from consilience.models.truth.truth import Agreement, Block, Marginals, Mass, Qu
 
 
 class LabelTruth(ClassTruth):
-    """Labels: only the leading class of an item is known."""
+    """Labels: only the leading class of an item is known.
+
+    Attributes
+    ----------
+    signal : whether the annotators agree beyond chance, of a crowd; see `consilience.models.crowd.gate`.
+    untempered : of a crowd, ``(item, class)``: the probabilities of the labels as if annotators erred independently.
+    """
+
+    signal: Any = None
+    untempered: Any = None
 
     @abstractmethod
     def labels(self) -> Iterator[Block]:
