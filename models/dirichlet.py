@@ -37,8 +37,8 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models import settings
-from consilience.models.label_tables import leading_labels
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.label_tables import leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites

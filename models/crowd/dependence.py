@@ -1,5 +1,7 @@
 from dataclasses import dataclass
+
 import numpy as np
+
 DEFAULT=.3; FEWEST_GOLD=20
 @dataclass(frozen=True)
 class Dependence:

@@ -268,8 +268,9 @@ def _crowd_table(channel: Channel) -> Callable:
     def crowd(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
     ) -> dict[str, np.ndarray]:
-        r"""Return how the crowd as a whole labels items of each class, :math:`\sum_j s_j p_j(l \mid t)`, s_j parts of all.
+        r"""Return how the crowd as a whole labels items of each class.
 
+        That is :math:`\sum_j s_j p_j(l \mid t)` with :math:`s_j` the parts of all annotations. The column
         ``annotations`` is how many annotations are expected to be of items of the class.
         """
         asked, data = Asked(channel, posterior, resolved, truth, level), resolved.data
