@@ -86,6 +86,12 @@ class Ascent:
     Where ``shard`` is given, ``start``, ``step`` and ``sites`` take a further argument `Total`, by default `unsharded`,
     and sum with it what they count over items: a problem may be divided among devices.
 
+    Where ``coordinates`` and ``at`` are given, the driver may extrapolate the steps (SQUAREM, see
+    `consilience.models.squarem`): it then starts some step from a point that no step returned. So all that ``step``
+    reads of the state must follow from the coordinates; the objective must be that of the state that came in, and may
+    fall from a point that was extrapolated, which the driver then takes back. A count in the state runs through steps
+    that are taken back.
+
     Parameters
     ----------
     name : of the method: "cavi" or "em".
@@ -104,6 +110,16 @@ class Ascent:
     shard : ``shard(problem, number)`` -> `Shards`, on the host; None of an ascent that runs on one device only.
     lengths : ``lengths(problem)`` -> dict of how many first rows of an array are real, on the host, where ``prepare``
         pads so that data of like size share a program; None where nothing is padded.
+    moved : ``moved(before, after)`` -> scalar, how far a step moved what users look at, such as the largest change of a
+        probability over the items of the shard; pure, of the states before and after a step. The driver takes the
+        largest over the shards. Where given, a run has converged only if the last two steps moved no further than 1e-4,
+        and the driver's rule of the objective holds too. A state may hold the responsibilities of the step before,
+        which no step reads, so that this can be told.
+    coordinates : ``coordinates(state)`` -> PyTree of arrays without bounds, all that a step reads of a state, equal on
+        all shards: such as logarithms of concentrations. Of probabilities that may tend to zero, ``log(p + 1e-12)``
+        rather than ``log(p)``, which would run away and dwarf all else. What is not finite stays as the steps left it.
+    at : ``at(coordinates, state)`` -> a state from these coordinates whose next step starts there, brought back into
+        bounds, such as probabilities that sum to one. Of ``state`` it may take what no step reads.
     """
 
     name: str
@@ -115,6 +131,9 @@ class Ascent:
     settled: Callable[..., Any] | None = None
     shard: Callable[[Any, int], Shards] | None = None
     lengths: Callable[[Any], Mapping[str, int]] | None = None
+    moved: Callable[[Any, Any], Any] | None = None
+    coordinates: Callable[[Any], Any] | None = None
+    at: Callable[[Any, Any], Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
