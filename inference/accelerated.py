@@ -29,7 +29,8 @@ from consilience.models.squarem import proposal
 _FACTOR, _LARGEST = 4.0, 2.0**40
 
 # A step that gains less than this, relative to the objective, is at its end: nothing is proposed from it, because
-# rounding alone would decide whether the proposal is any better, differently on other numbers of devices.
+# rounding alone would decide whether the proposal is any better, differently on other numbers of devices. In float32 it
+# is the spacing of floats.
 _WORTHWHILE = 1e-13
 
 
@@ -98,7 +99,8 @@ def leap(
 
     far, length = proposal(journey.before, here, there, journey.limit)
     used = length >= journey.limit
-    propose = plain & may_propose & (length > 1) & (gain > _WORTHWHILE * (jnp.abs(sums.sum()) + sums.size))
+    least = max(_WORTHWHILE, float(jnp.finfo(sums.dtype).eps)) * (jnp.abs(sums.sum()) + sums.size)
+    propose = plain & may_propose & (length > 1) & (gain > least)
     target = _where(refused, journey.last, far)
     widened = jnp.where(journey.proposed, journey.used, used & (length <= 1))
     limit = jnp.where(widened, journey.limit * _FACTOR, journey.limit)
