@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -32,7 +32,7 @@ class Shares(NamedTuple):
     num_labels: int
 
     @classmethod
-    def of(cls, data: Annotations) -> "Shares":
+    def of(cls, data: Annotations) -> Shares:
         """Average the rows; those of weight zero, and those of nobody known, are left out."""
         item, annotator, label = (np.asarray(codes, np.int64) for codes in (data.item, data.annotator, data.label))
         weight = np.asarray(data.weight, float)
@@ -52,7 +52,7 @@ class Shares(NamedTuple):
         """The first entry of each cell."""
         return np.flatnonzero(np.diff(self.item * self.num_annotators + self.annotator, prepend=-1))
 
-    def by(self, kept: Bool[np.ndarray, " annotator"]) -> "Shares":
+    def by(self, kept: Bool[np.ndarray, " annotator"]) -> Shares:
         """Return the entries of some annotators, who are numbered anew in their order."""
         rows, code = kept[self.annotator], np.cumsum(kept) - 1
         return self._replace(

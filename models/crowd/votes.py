@@ -122,7 +122,8 @@ def votes_of(resolved: Resolved) -> Votes:
     length = padded_size(int(np.count_nonzero(~fits)))
     # What pads the list is of the last item, and weighs nothing: the list stays sorted.
     other_item = padded_rows(item[~fits].astype(np.int32), length, size - 1)
-    other_cell, other_weight = (padded_rows(own[~fits], length) for own in (cell.astype(np.int32), weight.astype(dtype)))
+    other_cell = padded_rows(cell[~fits].astype(np.int32), length)
+    other_weight = padded_rows(weight[~fits].astype(dtype), length)
     prior = np.asarray(log_prior(resolved), dtype)
     prior = prior if len(prior) == 1 else padded_rows(prior, size)
     real = padded_rows(np.ones(data.num_items, dtype), size)
