@@ -53,7 +53,7 @@ from consilience.models.dawid_skene.layout import Rows, log_joint, require_annot
 from consilience.models.dawid_skene.priors import Diagonal, Priors, says
 from consilience.models.dawid_skene.simulation import draw_data
 from consilience.models.dawid_skene.tables import TABLES
-from consilience.models.gold import gold_setting
+from consilience.models.gold import GOLD_MEASURES, gold_setting
 from consilience.models.interface import Generic, Model, Simulation
 from consilience.models.posterior import Posterior
 from consilience.models.settings import setting
@@ -163,7 +163,7 @@ MODEL = Model(
     density=density,
     engines=(CAVI, GIBBS, EM, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables=TABLES,
+    tables=(*TABLES, *GOLD_MEASURES),
     says=says,
     simulation=Simulation(
         draw=draw_data, empty=Annotations.empty, priors=_testing_priors, log_likelihood=log_likelihood,

@@ -50,7 +50,7 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.models import settings
 from consilience.models.dirichlet import Symmetric
-from consilience.models.gold import gold_setting
+from consilience.models.gold import GOLD_MEASURES, gold_setting
 from consilience.models.interface import Generic, Model, Simulation
 from consilience.models.mace.cavi import CAVI
 from consilience.models.mace.em import EM
@@ -155,7 +155,7 @@ MODEL = Model(
     density=density,
     engines=(CAVI, GIBBS, EM, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables=TABLES,
+    tables=(*TABLES, *GOLD_MEASURES),
     simulation=Simulation(
         draw=draw_data, empty=Annotations.empty, log_likelihood=log_likelihood,
         sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3, "annotations_per_item": 5},
