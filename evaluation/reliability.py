@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from consilience.arrays import Bool, Float
+from consilience.arrays import Bool, Float, Int
 from consilience.data.predictions import Predictions
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement.jackknife import wilson
@@ -34,8 +34,11 @@ from consilience.models.truth.against_gold import AgainstGold, against_gold
 if TYPE_CHECKING:
     import pandas
 
-TEN_BINS = np.linspace(0.0, 1.0, 11)
+TEN_BINS = np.arange(11) / 10
 """Ends of ten equal bins."""
+
+# Most pairs of records are next to sure, in one way or the other: bins are finer there.
+_BINS_OF_PAIRS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
 
 # Probabilities of the gold label below this are taken for it in the log score, or one item would be all of it.
 _LEAST_PROBABILITY = 1e-6
@@ -67,7 +70,9 @@ class CalibrationScore(NamedTuple):
 
 
 def reliability_table(
-    certainty: Float[np.ndarray, " unit"], right: Bool[np.ndarray, " unit"], edges: Float[np.ndarray, " edge"] = TEN_BINS
+    certainty: Float[np.ndarray, " unit"],
+    right: Bool[np.ndarray, " unit"],
+    edges: Float[np.ndarray, " edge"] = TEN_BINS,
 ) -> pandas.DataFrame:
     """Tabulate how often what is stated with about the same probability is so.
 
@@ -102,6 +107,23 @@ def reliability_table(
         "lower": edges[:-1][has], "upper": edges[1:][has], "items": number[has], "certainty": mean, "right": share,
         "right_lower": lower, "right_upper": upper,
     })  # fmt: skip
+
+
+def reliability_of_pairs(pairs: tuple[np.ndarray, ...], entity: Int[np.ndarray, " record"]) -> pandas.DataFrame:
+    """Tabulate how often pairs of records of about the same probability are of one entity.
+
+    Parameters
+    ----------
+    pairs : first record, second record and probability of each pair, as ``truth.pairs()`` has them.
+    entity : the known entity of each record, -1 where it is not known.
+
+    Returns
+    -------
+    As `reliability_table`, of the pairs whose entities are known.
+    """
+    first, second, probability = pairs
+    known = (entity[first] >= 0) & (entity[second] >= 0)
+    return reliability_table(probability[known], (entity[first] == entity[second])[known], _BINS_OF_PAIRS)
 
 
 def expected_calibration_error(table: pandas.DataFrame) -> float:

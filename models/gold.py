@@ -1,4 +1,4 @@
-"""Gold labels of items: whether a crowd model takes them as known, and what a fit answers about those it did not use."""
+"""Gold labels of items: whether a crowd model takes them as known, and what a fit answers of those it did not use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ GOLD_MEASURES = (
             Column("lower", help="end of the bin of certainties"), Column("upper", help="its other end"),
             Column("items", help="how many have a certainty in it"), Column("certainty", help="their mean"),
             Column("right", help="share of them whose label is the gold label"),
-            Column("right_lower", help="end of its 95 % interval (Wilson)"), Column("right_upper", help="its other end"),
+            Column("right_lower", help="end of its 95 % interval (Wilson)"),
+            Column("right_upper", help="its other end"),
         ),
     ),
     Measure(

@@ -1,4 +1,4 @@
-r"""What a fit says of items whose label is known, beside those labels: are its probabilities right?
+r"""What a fit says of items whose label is known, beside those labels: whether its probabilities are right.
 
 A label that is stated with probability p should be right in a share p of such items. Of the items whose gold label the
 fit did not use, the number of wrong labels E is compared with its distribution if the statements hold and errors are
@@ -42,7 +42,7 @@ _MOST_ITEMS, _MOST_NUMBERS = 20_000, 1 << 25
 
 
 class AgainstGold(NamedTuple):
-    """What a fit says of the items whose gold label it did not use.
+    r"""What a fit says of the items whose gold label it did not use.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class AgainstGold(NamedTuple):
     certainty : float64, shape ``(item,)``; the stated probability of the label.
     right : bool, shape ``(item,)``; whether the label is the gold label.
     of_gold : float64, shape ``(item,)``; the stated probability of the gold label.
-    loss : float64, shape ``(item,)``; :math:`\\sum_t (q_t - 1[t = \\mathrm{gold}])^2`, the multi-class Brier score.
+    loss : float64, shape ``(item,)``; :math:`\sum_t (q_t - 1[t = \mathrm{gold}])^2`, the multi-class Brier score.
     """
 
     item: Int[np.ndarray, " item"]
@@ -95,7 +95,7 @@ def against_gold(truth: ClassTruth, resolved: Any) -> AgainstGold:
 
     Raises
     ------
-    UnsupportedRequest : the data have no gold labels, or the fit used them.
+    UnsupportedRequest : the data have no gold labels, or the fit used them; or it broke down.
     """
     gold = unused_gold(resolved)
     if gold is None and resolved.data.gold is not None and np.any(np.asarray(resolved.data.gold) >= 0):
@@ -107,6 +107,8 @@ def against_gold(truth: ClassTruth, resolved: Any) -> AgainstGold:
         )
     item = np.flatnonzero(gold >= 0)
     stated = _of_units(marginals(truth) if truth.held_out is None else truth.held_out, item)
+    if not np.isfinite(stated.probability).all():
+        raise UnsupportedRequest("the run came to numbers that are not finite, so that it states no probabilities")
     if truth.held_out is None:
         label, certainty = truth.lead.label[item], truth.lead.certainty[item]
     else:

@@ -83,8 +83,8 @@ class ClassTruth(Truth):
         module's function can be pickled with the truth.
     crowd : how annotators err, or None where that is not known. A function where it costs time.
     mentions : the mentions whose links the labels are, of a fit of them.
-    held_out : probabilities of items with gold in which their own gold had no part, where gold labels taught how certain
-        to be; None elsewhere. Entries of other items are not read.
+    held_out : probabilities of items with gold in which their own gold had no part, where gold labels taught how
+        certain to be; None elsewhere. Entries of other items are not read.
     dependence : how far the labels' certainty allows for annotators who err together: a record with ``rho``,
         ``source`` and ``gold_items``, the number of gold labels that it was learned from; None where it does not.
     certainty_if_independent : mean certainty were errors independent; None where that is not another one.
