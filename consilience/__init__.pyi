@@ -74,6 +74,12 @@ class DirichletFit(Fit):
     def labels(self) -> pandas.DataFrame:
         """The most plausible label of each item, and how sure that is."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class NormalInverseGammaFit(Fit):
     """A fit of `normal-inverse-gamma`: ratings on a scale, on which side of a threshold the mean lies, with an exact posterior."""
 
@@ -98,6 +104,12 @@ class MajorityVoteFit(Fit):
     def accuracy(self) -> pandas.DataFrame:
         """Accuracy of majority vote against gold labels, ties broken at random."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class DawidSkeneFit(Fit):
     """A fit of `dawid-skene`: labels by annotators who each have a confusion matrix."""
 
@@ -119,6 +131,12 @@ class DawidSkeneFit(Fit):
     def prevalence(self) -> pandas.DataFrame:
         """The shares of the classes among items."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class MaceFit(Fit):
     """A fit of `mace`: annotators who know the label or guess (MACE), by variational Bayes as published, Gibbs or EM."""
 
@@ -133,6 +151,12 @@ class MaceFit(Fit):
 
     def guesses(self, *, annotators: Any = ...) -> pandas.DataFrame:
         """What each annotator says when she guesses."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
 
 class MpaFit(Fit):
     """A fit of `mpa`: mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity."""
@@ -151,6 +175,12 @@ class MpaFit(Fit):
 
     def hyperparameters(self) -> pandas.DataFrame:
         """The Beta priors of the profiles, as they were given or learned."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
 
 class IrnFit(Fit):
     """A fit of `irn`: inverse rank normalisation of partial rankings with ties, a point estimate."""

@@ -163,6 +163,11 @@ class Contract:
         """The known class of each unit, -1 where it is unknown; ``None`` where no class of any is known."""
         return None
 
+    @property
+    def gold_codes(self) -> Any:
+        """The known label of each unit as a truth counts labels, which is another one where labels have parts."""
+        return self.gold
+
     def coordinates(self) -> dict[str, np.ndarray]:
         """Return the names of what numbers about these data lie along, as texts, by dimension."""
         return {dimension: np.asarray(names).astype(str) for dimension, names in self.ids.items()}

@@ -13,6 +13,7 @@ from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.tables import tables_of
 from consilience.models.crowd.truth import truth_of_channel
+from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
 from consilience.models.sites import Site, Sites
 from consilience.notes import Note
@@ -56,7 +57,7 @@ def crowd_member(
             cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
             Generic(name="nuts"), Generic(name="svi"),
         ),
-        truth=truth_of_channel(channel, hidden), tables=(*tables_of(channel, extra, extra_columns), *tables),
+        truth=truth_of_channel(channel, hidden), tables=(*tables_of(channel, extra, extra_columns), *tables, *GOLD_MEASURES),
         says=said, simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 
