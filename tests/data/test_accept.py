@@ -6,7 +6,7 @@ import pytest
 
 import consilience as cs
 from consilience.data import Annotations, Chains, Constraints, Mentions, Partition, Predictions, Rankings, Ratings
-from consilience.data.accept import DATA, as_contract, as_systems, is_source
+from consilience.data.accept import DATA, as_contract, as_systems, is_source, own_ids
 from consilience.data.contract import Contract
 from consilience.errors import InputError, UnsupportedRequest
 
