@@ -22,7 +22,7 @@ from consilience.data.cells import cell_text
 from consilience.errors import InputError, InputProblem
 from consilience.inference.fitting import Fit, fit
 from consilience.models import dawid_skene, mace, majority_vote
-from consilience.models.interface import Model
+from consilience.models.interface import Model, Table
 from consilience.models.settings import unknown_option
 
 _OF_A_RUN = {
@@ -36,9 +36,9 @@ _OF_A_RUN = {
 class Estimator:
     """A model of a crowd with the options of its fit; the base of all estimators.
 
-    A subclass names its model. The options are those of `consilience.fit` and the settings of the model, of which
-    ``consilience models NAME`` and the signature tell. The constructor stores them as they are; values are checked by
-    `fit`.
+    A subclass names its model, which takes annotations and has labels for its truth. The options are those of
+    `consilience.fit` and the settings of the model, of which ``consilience models NAME`` and the signature tell. The
+    constructor stores them as they are; values are checked by `fit`.
 
     Attributes
     ----------
@@ -70,8 +70,10 @@ class Estimator:
         vars(self).update({name: given.get(name, one.default) for name, one in self._options.items()})
 
     def __repr__(self) -> str:
-        given = self.get_params().items()
-        told = [f"{name}={value!r}" for name, value in given if value is not self._options[name].default]
+        told = [
+            f"{name}={value!r}" for name, value in self.get_params().items()
+            if repr(value) != repr(self._options[name].default)
+        ]  # fmt: skip
         return f"{type(self).__name__}({', '.join(told)})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -139,7 +141,7 @@ class Estimator:
     @functools.cached_property
     def labels_(self) -> pandas.Series:
         """The most probable label of each task."""
-        found = self._columns("labels")
+        found = self._columns("labels", "label")
         tasks = self._index("item", "task")[found["item"]]
         return pandas.Series(self._ids["label"][found["label"]], index=tasks, name="agg_label")
 
@@ -155,14 +157,14 @@ class Estimator:
     @functools.cached_property
     def skills_(self) -> pandas.Series:
         """How often each worker is right."""
-        found = self._columns("annotators")
+        found = self._columns("annotators", "accuracy")
         workers = self._index("annotator", "worker")[found["annotator"]]
         return pandas.Series(found["accuracy"], index=workers, name="skill")
 
     @functools.cached_property
     def errors_(self) -> pandas.DataFrame:
         """How probably each worker gives each label, by the true label."""
-        found = self._columns("confusion")
+        found = self._columns("confusion", "probability")
         workers, labels = self._ids["annotator"], self._ids["label"]
         dense = np.zeros((len(workers), len(labels), len(labels)))
         dense[found["annotator"], found["label"], found["class"]] = found["probability"]
@@ -172,13 +174,14 @@ class Estimator:
     @functools.cached_property
     def priors_(self) -> pandas.Series:
         """The share of each label among the tasks."""
-        found = self._columns("prevalence")
+        found = self._columns("prevalence", "share")
         return pandas.Series(found["share"], index=self._index("label", "label")[found["label"]], name="prior")
 
-    def _columns(self, table: str) -> dict[str, np.ndarray]:
-        """Return a table of the fit in codes; AttributeError where there is no fit, or no such table."""
-        if table not in {one.name for one in self.fit_.member.tables}:
-            raise AttributeError(table)
+    def _columns(self, table: str, value: str) -> dict[str, np.ndarray]:
+        """Return a table of the fit in codes; AttributeError where there is no fit, or no table with this column."""
+        named = {one.name: one.columns for one in self.fit_.member.tables if isinstance(one, Table)}
+        if value not in {column.name for column in named.get(table, ())}:
+            raise AttributeError(f"{table}: {value}")
         return self.fit_.table_columns(table, codes=True)
 
     def _index(self, dimension: str, name: str) -> pandas.Index:
@@ -220,8 +223,8 @@ class DawidSkene(Estimator):
     --------
     >>> import consilience as cs
     >>> model = cs.DawidSkene().fit(cs.load("dawid-skene-1979"))
-    >>> model.labels_.head(3).tolist()
-    ['1', '3', '1']
+    >>> model.labels_[["1", "2", "5"]].tolist()
+    ['1', '3', '2']
     >>> model.probas_.shape, model.errors_.loc["2"].shape
     ((45, 4), (4, 4))
     """

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience import estimators
 from consilience.errors import InputError, UnknownName, UnsupportedRequest, WrongKind
+from consilience.models import mpa
 
 ESTIMATORS = [getattr(cs, name) for name in cs._HOME[estimators.__name__]]
 WITH = {
@@ -281,6 +282,19 @@ def test_shares_of_any_votes_are_those_of_crowd_kit(rows):
     expected = counts.div(counts.sum(axis=1), axis=0).loc[model.probas_.index]
     np.testing.assert_allclose(model.probas_, expected)
     assert model.labels_.tolist() == expected.idxmax(axis="columns").tolist()
+
+
+def test_another_model_is_a_class_of_one_line(fitted):
+    class Mentioned(estimators.Estimator):
+        _model = mpa.MODEL
+
+    assert repr(Mentioned(seed=2)) == "Mentioned(seed=2)"
+    found = Mentioned().fit(crowd())
+    assert found.labels_.equals(fitted(cs.MajorityVote).labels_)
+    np.testing.assert_allclose(found.probas_.sum(axis=1), 1, rtol=1e-6)
+    # Its annotators have a profile in each class, and no accuracy.
+    with pytest.raises(AttributeError, match="Mentioned has no attribute 'skills_': its model says nothing"):
+        found.skills_  # noqa: B018
 
 
 # ---- life
