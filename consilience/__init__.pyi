@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias, overload
 import pandas
 
 from consilience._version import __version__ as __version__
+from consilience import estimators
 from consilience.data import Annotations as Annotations
 from consilience.data import Chains as Chains
 from consilience.data import ClassMap as ClassMap
@@ -1060,3 +1061,78 @@ def evaluate(
     singletons: bool = True,
     exact: bool | None = None,
 ) -> dict[str, Score]: ...
+
+class DawidSkene(estimators.DawidSkene):
+    """Dawid and Skene's model, its `probas_` tempered for workers who err together; ``dependence=0`` leaves that out."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int = ...,
+        chains: int = ...,
+        warmup: int = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        diagonal: float = ...,
+    ) -> None: ...
+
+class MACE(estimators.MACE):
+    """Workers who know or guess, its `probas_` tempered for those who err together; ``dependence=0`` leaves that out."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int = ...,
+        chains: int = ...,
+        warmup: int = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        candidates: Literal['closed', 'observed'] = ...,
+        restarts: int = ...,
+        smoothing: float = ...,
+        guess_count: float = ...,
+    ) -> None: ...
+
+class MajorityVote(estimators.MajorityVote):
+    """The label that most workers gave; `probas_` are shares of the votes, never tempered, as by ``dependence=0``."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'exact'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int = ...,
+        chains: int = ...,
+        warmup: int = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        uncertainty: Literal['ties', 'shares'] = ...,
+    ) -> None: ...
