@@ -21,7 +21,7 @@ from consilience.data.annotations import Annotations
 from consilience.data.cells import cell_text
 from consilience.errors import InputError, InputProblem
 from consilience.inference.fitting import Fit, fit
-from consilience.models import dawid_skene, mace, majority_vote
+from consilience.models import dawid_skene, glad, mace, majority_vote, one_coin
 from consilience.models.interface import Model, Table
 from consilience.models.settings import unknown_option
 
@@ -249,6 +249,40 @@ class MACE(Estimator):
     """
 
     _model = mace.MODEL
+
+
+class OneCoin(Estimator):
+    """Workers of one accuracy each, its `probas_` tempered for those who err together; ``dependence=0`` does not.
+
+    crowd-kit's ``OneCoinDawidSkene``, whose ``skills_`` are these accuracies. It knows no worker who leans to one
+    label; `DawidSkene` does. See `Estimator` for what there is after `fit`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> model = cs.OneCoin().fit(cs.load("dawid-skene-1979"))
+    >>> model.skills_.index.tolist()
+    ['1', '2', '3', '4', '5']
+    """
+
+    _model = one_coin.MODEL
+
+
+class GLAD(Estimator):
+    """Able workers and difficult tasks, its `probas_` tempered for workers who err together; ``dependence=0`` does not.
+
+    crowd-kit's ``alphas_`` are in ``fit_.annotators()`` and its ``betas_`` in ``fit_.items()``, with intervals. See
+    `Estimator` for what there is after `fit`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> model = cs.GLAD().fit(cs.load("dawid-skene-1979"))
+    >>> model.probas_.shape
+    (45, 4)
+    """
+
+    _model = glad.MODEL
 
 
 class MajorityVote(Estimator):
