@@ -1,0 +1,183 @@
+r"""The agreement gate: whether annotators agree about the items at all, before a model believes them.
+
+With U and V of `gate_sums`, :math:`z = U / \sqrt V` over all pairs of annotators. Where everybody labels without a look
+at the items z has mean zero and variance one; public crowds have 28 to 238, and below 3 nothing tells signal from
+chance. An annotator's own :math:`z_j` sums over her pairs alone. Of three annotators or more z is taken without each
+pair, too: two who copy each other look like signal, and only they do.
+
+Gold labels play no part. An annotator of one item, and one who says the same of all items, contribute nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from consilience.arrays import Float
+from consilience.data.annotations import Annotations
+from consilience.models.crowd.gate_sums import Sums, by_items, by_pairs, label_rates
+from consilience.models.crowd.shares import Shares
+from consilience.notes import Level, Note
+
+LEAST = 3.0
+"""The z below which nothing tells signal from chance: noise has it in at most 17 of 1000 sets."""
+
+_BLIND, _OPPOSED = 2.0, -3.0
+
+# More annotators are not looked at pair by pair: one pair of 1275 cannot carry the signal unseen.
+_MOST_FOR_PAIRS = 50
+# Above, the square of the labels is more work than the pairs of annotators that meet.
+_MOST_LABELS = 64
+# Of V, in units of what it is of an annotator with herself: what is smaller is a rounding error.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """What tells signal from chance in the annotations.
+
+    Parameters
+    ----------
+    z : agreement beyond chance in its standard deviations; NaN where it is not defined.
+    annotator_z : shape ``(annotator,)``; of each annotator with all others, NaN where it is not defined.
+    z_without_pair, pair : the smallest z without one pair of annotators, and their codes; NaN and ``None`` unless 3 to
+        50 annotators can be compared with others.
+    reason : why z is not defined; empty where it is.
+    """
+
+    z: float
+    annotator_z: Float[np.ndarray, " annotator"]
+    z_without_pair: float = np.nan
+    pair: tuple[int, int] | None = None
+    reason: str = ""
+
+    @property
+    def fires(self) -> bool:
+        """Whether nothing tells signal from chance."""
+        return not self.z >= LEAST
+
+    @property
+    def rests_on_pair(self) -> bool:
+        """Whether there is signal, and none without one pair of annotators."""
+        return not self.fires and self.pair is not None and not self.z_without_pair >= LEAST
+
+    @property
+    def weak(self) -> bool:
+        """Whether either is so: the labels of an item then count as one."""
+        return self.fires or self.rests_on_pair
+
+
+# Data are frozen, and equal to themselves alone.
+@functools.lru_cache(maxsize=1)
+def signal(data: Annotations) -> Signal:
+    """Return what tells signal from chance in the annotations.
+
+    Parameters
+    ----------
+    data : the annotations; rows of one annotator on one item are averaged by their weights.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> found = signal(cs.load("dawid-skene-1979"))
+    >>> round(found.z, 2), found.weak
+    (18.38, False)
+    """
+    shares = Shares.of(data)
+    annotator_z, undefined = np.full(data.num_annotators, np.nan), functools.partial(Signal, np.nan)
+    kept = _comparable(shares)
+    if not kept.any():
+        return undefined(annotator_z, reason=_reason(shares))
+    some = shares.by(kept)
+    few = some.num_annotators <= _MOST_FOR_PAIRS
+    sums = (by_pairs if few or some.num_labels > _MOST_LABELS else by_items)(some)
+    agreement, variance = sums.agreement, sums.variance
+    if agreement.ndim == 2:
+        agreement, variance = agreement.sum(axis=1), variance.sum(axis=1)
+    defined = variance > _ROUNDING * sums.own
+    if not defined.any():
+        return undefined(annotator_z, reason=_reason(shares))
+    annotator_z[np.flatnonzero(kept)[defined]] = agreement[defined] / np.sqrt(variance[defined])
+    total, spread = agreement[defined].sum() / 2, variance[defined].sum() / 2
+    z = float(total / np.sqrt(spread))
+    if not few or defined.sum() < 3:
+        return Signal(z, annotator_z)
+    without, pair = _without_pair(sums, total, spread, np.flatnonzero(defined))
+    one, other = (int(np.flatnonzero(kept)[code]) for code in pair)
+    return Signal(z, annotator_z, without, (one, other))
+
+
+def _comparable(shares: Shares) -> np.ndarray:
+    """Return which annotators vary, and meet another one who does."""
+    number, rates = label_rates(shares)
+    squares = np.bincount(shares.annotator, shares.share**2, shares.num_annotators)
+    trace = np.divide(squares, number, out=np.zeros(len(number)), where=number > 0) - rates.power(2).sum(axis=1)
+    varies = trace > _ROUNDING
+    cells = shares.first
+    cells = cells[varies[shares.annotator[cells]]]
+    met = np.bincount(shares.item[cells], minlength=shares.num_items)[shares.item[cells]] > 1
+    return np.bincount(shares.annotator[cells], met, shares.num_annotators) > 0
+
+
+def _without_pair(sums: Sums, total: float, spread: float, some: np.ndarray) -> tuple[float, tuple[int, int]]:
+    """Return the smallest z without a pair of some annotators, and the pair."""
+    agreement, variance = sums.agreement.toarray(), sums.variance.toarray()
+    one, other = (some[side] for side in np.triu_indices(len(some), 1))
+    # Three annotators who can be compared have two pairs at least, so that something is left.
+    z = (total - agreement[one, other]) / np.sqrt(spread - variance[one, other])
+    least = int(np.argmin(z))
+    return float(z[least]), (int(one[least]), int(other[least]))
+
+
+def _reason(shares: Shares) -> str:
+    """Return why nobody can be compared with anybody."""
+    cells = shares.first
+    if not len(cells):
+        return "nobody knows who gave which label"
+    if len(np.unique(shares.annotator)) == 1:
+        return "there is one annotator"
+    if np.bincount(shares.item[cells]).max() == 1:
+        return "no item has labels of two annotators"
+    if len(np.unique(shares.label)) == 1:
+        return "all labels are the same"
+    return "no two annotators of the same items vary in their labels"
+
+
+def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray) -> Iterator[Note]:
+    """Yield what the signal says to a reader.
+
+    Parameters
+    ----------
+    signal : of the annotations.
+    names : the annotators' ids, in code order.
+    """
+    guesses = (
+        "the labels and accuracies below are guesses; ask for more annotations an item, or give gold labels for "
+        "some items"
+    )
+    if signal.reason:
+        known = "nothing tells whether the annotators agree more than chance would have them"
+        yield Note(Level.error, f"{known} ({signal.reason}): {guesses}")
+    elif signal.fires:
+        chance = f"z = {signal.z:.1f}; below {LEAST:.0f} nothing tells signal from chance"
+        yield Note(Level.error, f"the annotators agree no more than chance would have them ({chance}): {guesses}")
+    elif signal.rests_on_pair and signal.pair is not None:
+        one, other = (names[code] for code in signal.pair)
+        text = (
+            f"the signal rests on {one} and {other} alone: they agree with each other, and nobody else agrees with "
+            "anybody; either both are right or one copies the other; only gold labels can tell"
+        )
+        yield Note(Level.error, text)
+    if len(names) == 2 or np.isfinite(signal.annotator_z).sum() == 2:
+        yield Note(Level.warning, "two annotators cannot be checked by a third")
+    blind = int(np.sum((signal.annotator_z < _BLIND) & (signal.annotator_z >= _OPPOSED)))
+    opposed = int(np.sum(signal.annotator_z < _OPPOSED))
+    if blind:
+        who = "1 annotator looks" if blind == 1 else f"{blind:,} annotators look"
+        yield Note(Level.note, f"no evidence that {who} at the items")
+    if opposed:
+        who, they = ("1 annotator agrees", "does she") if opposed == 1 else (f"{opposed:,} annotators agree", "do they")
+        yield Note(Level.note, f"{who} less than chance: {they} use the labels in another order?")
