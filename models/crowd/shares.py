@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -71,3 +72,15 @@ class Shares(NamedTuple):
         """Return the shares as a sparse table ``(annotator, label of an item)``, with those that somebody gave."""
         given, column = np.unique(self.item * self.num_labels + self.label, return_inverse=True)
         return csr_array((self.share, (self.annotator, column)), (self.num_annotators, len(given)))
+
+
+def blocks(work: np.ndarray, most: int) -> Iterator[slice]:
+    """Yield ranges of things that are about as much work together.
+
+    Parameters
+    ----------
+    work : shape ``(thing,)``; of each.
+    most : of a range; one thing may be more.
+    """
+    ends = [*np.flatnonzero(np.diff(np.cumsum(work) // most)) + 1, len(work)]
+    yield from (slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False) if end > begin)
