@@ -1,7 +1,23 @@
-"""What the models of a crowd with true labels share.
+"""The crowd, written once: annotators err by a channel, and inference, truth and tables follow from it.
 
-Each annotator says labels of items, and each item has one true label. Whether anybody agrees more than chance would
-have it (`gate`), how much less than independent evidence the annotations of an item are worth (`dependence`), which
-annotators agree more than the model can explain (`pairs`) and which of them share a source (`groups`) are asked in the
-same way of every member.
+| file | what it holds |
+|---|---|
+| `votes` | the annotations as kernels read them, and the only loop over them |
+| `simplices` | parameters as a tree of simplices |
+| `evidence` | what an annotation says, in two forms |
+| `channel` | what a model states: evidence of parameters, and outcomes of simplices |
+| `ascent`, `gibbs`, `density` | CAVI, EM, Gibbs sampling, the NumPyro model, simulation |
+| `gate`, `dependence` | whether the annotators agree beyond chance; how much their errors hang together |
+| `truth`, `agreement`, `tables`, `pairs`, `groups` | what is told of labels, of annotators, and of pairs of them |
+| `labelling` | mirror modes of confusion matrices |
+| `member` | a `Model` of a channel |
 """
+
+from __future__ import annotations
+
+from consilience.models.crowd.channel import Channel, CrowdSettings
+from consilience.models.crowd.evidence import Dense, Lifted
+from consilience.models.crowd.member import crowd_member
+from consilience.models.crowd.votes import Votes
+
+__all__ = ["Channel", "CrowdSettings", "Dense", "Lifted", "Votes", "crowd_member"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.ascent import cavi_of, em_of
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.density import density_of, simulation_of
 from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.gibbs import gibbs_of
-from consilience.models.crowd.tables import tables_of
+from consilience.models.crowd.pairs import pair_notes
+from consilience.models.crowd.tables import pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of_channel
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
@@ -44,9 +47,15 @@ def crowd_member(
     """
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})
 
+    pairs = pairs_table(channel)
+
     def said(account: Account) -> Iterator[Note]:
         data = account.resolved.data
-        yield from signal_notes(signal(data), data.annotators)
+        names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
+        yield from signal_notes(signal(data), names)
+        if not signal(data).fires:
+            table = pairs(account.posterior, account.resolved, account.truth)
+            yield from pair_notes(table, names, data.num_annotators)
         if says is not None:
             yield from says(account)
 

@@ -22,7 +22,7 @@ from consilience.models.crowd.agreement import Parameters, Quantity, annotation_
 from consilience.models.crowd.channel import Channel, counted
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
-from consilience.models.crowd.pairs import annotator_pairs
+from consilience.models.crowd.pairs import agreement_by, annotator_pairs
 from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs
 from consilience.models.crowd.votes import Votes, votes_of
 from consilience.models.interface import Column, Table
@@ -320,11 +320,13 @@ def _bias_table(channel: Channel) -> Callable:
     return bias
 
 
-def _pairs_table(channel: Channel) -> Callable:
+def pairs_table(channel: Channel) -> Callable:
+    """Return the ``make`` of the table of pairs of annotators."""
+
     def pairs(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
         """Return pairs of annotators with what they agree and what the model expects, the largest |z| first."""
         asked = Asked(channel, posterior, resolved, truth)
-        return annotator_pairs(resolved.data, np.asarray(truth.untempered), asked.mean_rows)
+        return annotator_pairs(resolved.data, np.asarray(truth.untempered), agreement_by(asked.mean_rows))
 
     return pairs
 
@@ -392,7 +394,7 @@ def tables_of(
         ),
         Table(
             name="annotator_pairs", help="How often two annotators agree, and how often the model expects them to.",
-            make=_pairs_table(channel),
+            make=pairs_table(channel),
             columns=(
                 Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
                 Column("items", help="that both labelled"), Column("agreement", help="observed, a share"),
