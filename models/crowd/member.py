@@ -66,7 +66,7 @@ def crowd_member(
             cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
             Generic(name="nuts"), Generic(name="svi"),
         ),
-        truth=truth_of_channel(channel, hidden), tables=(*tables_of(channel, extra, extra_columns), *tables, *GOLD_MEASURES),
-        says=said, simulation=simulation_of(channel, own, priors=testing_priors),
+        truth=truth_of_channel(channel, hidden),
+        tables=(*tables_of(channel, extra, extra_columns), *tables, *GOLD_MEASURES), says=said, simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 
