@@ -63,11 +63,12 @@ def gold_section(gold: BesideGold) -> Section:
         f"{score.certainty:.3f} on average."
     )
     if gold.if_independent is not None:
+        learned = f", learned from {counted(score.fitted_on, 'gold labels')}" if score.fitted_on else ""
         words += (
-            f" Were the errors of annotators independent, the certainty of all items would be "
-            f"{gold.if_independent:.3f}; it is lowered for annotators who err together (dependence {score.dependence:.2f}"
+            " Were the errors of annotators independent, the certainty of all items would be "
+            f"{gold.if_independent:.3f}; it is lowered for annotators who err together (dependence "
+            f"{score.dependence:.2f}{learned})."
         )
-        words += f", learned from {counted(score.fitted_on, 'gold labels')})." if score.fitted_on else ")."
     if score.fitted_on:
         words += " Each item below is scored without its own gold label."
     how = (

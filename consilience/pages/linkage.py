@@ -265,8 +265,8 @@ def _known(fit: Any) -> Section | None:
     shown.attrs["numbers"] = ("value",)
     blocks: list[Any] = [words, shown]
     if len(table):
-        words = "probability of being one entity", "share that is of one entity"
-        blocks += [figures.reliability_curve(table, "Calibration of the pairs", *words), _of_pairs(table)]
+        stated, seen = "probability of being one entity", "share that is of one entity"
+        blocks += [figures.reliability_curve(table, "Calibration of the pairs", stated, seen), _of_pairs(table)]
     return Section("Against the known entities", blocks)
 
 

@@ -24,6 +24,7 @@ from scipy import special
 
 from consilience.arrays import Bool, Float, Int
 from consilience.errors import UnsupportedRequest
+from consilience.models.intervals import ends
 from consilience.models.truth.classes import ClassTruth, marginals, most_probable
 from consilience.models.truth.truth import Marginals, Ranked
 from consilience.notes import Level, Note, Remedy
@@ -31,8 +32,9 @@ from consilience.notes import Level, Note, Remedy
 LEAST_ITEMS = 20
 """Items with gold labels from which on a note is made of them."""
 
-# Tail and gap of an error and of a warning; gap of a warning in either direction, and its standard errors.
-_ERROR, _WARNING, _OFF = (0.001, 0.01), (0.025, 0.005), (0.03, 2.0)
+# Tail and gap of an error and of a warning, whose tail is one side of what a 95 % interval leaves; gap of a warning in
+# either direction, and its standard errors.
+_ERROR, _WARNING, _OFF = (0.001, 0.01), (ends()[0], 0.005), (0.03, 2.0)
 
 # Bins of stated probability, the worst of which is told; finer where labels are told to be sure.
 _EDGES = np.array([0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0])

@@ -12,15 +12,14 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 
 import consilience as cs
 from consilience.cli import main
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
-from consilience.inference import gibbs
 from consilience.evaluation.reliability import reliability_table
 from consilience.figures import reliability_curve
+from consilience.inference import gibbs
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs

@@ -24,6 +24,7 @@ from consilience.evaluation.reliability import (
 )
 from consilience.models import member, names, place
 from consilience.models.interface import Measure
+from consilience.models.posterior import Draws
 from consilience.models.truth import Entries, LabelDraws, LabelProbabilities
 from consilience.models.truth import against_gold as module
 from consilience.models.truth.against_gold import (
@@ -57,7 +58,8 @@ def stated(probability, gold, use="ignore", **of_truth):
     data = cs.Annotations.from_codes(
         np.arange(items), np.zeros(items, int), np.zeros(items, int), gold=gold, num_labels=classes
     )
-    return SimpleNamespace(truth=truth, data=data, resolved=SimpleNamespace(data=data, settings=SimpleNamespace(gold=use)))
+    resolved = SimpleNamespace(data=data, settings=SimpleNamespace(gold=use))
+    return SimpleNamespace(truth=truth, data=data, resolved=resolved)
 
 
 # ---- the table ----
@@ -222,7 +224,8 @@ def test_draws_are_scored_by_how_often_each_label_is_drawn():
 @pytest.mark.parametrize("source", ["gold", "default"])
 def test_what_taught_the_certainty_does_not_score_it(source):
     """Each item is scored by what is said of it without its own gold label, where gold labels were learned from."""
-    apart = Marginals(np.array([0, 2, 4]), np.array([0, 1, 0, 1], np.int32), np.array([0.6, 0.4, 0.3, 0.7]), np.zeros(2))
+    codes, probability = np.array([0, 1, 0, 1], np.int32), np.array([0.6, 0.4, 0.3, 0.7])
+    apart = Marginals(np.array([0, 2, 4]), codes, probability, np.zeros(2))
     fit = stated(
         [[0.9, 0.1], [0.8, 0.2]], [0, 0], held_out=apart if source == "gold" else None,
         dependence=SimpleNamespace(rho=0.4, source=source, gold_items=2), certainty_if_independent=0.99,
@@ -307,8 +310,9 @@ def test_a_fit_that_is_too_sure_warns_and_one_that_used_the_labels_does_not():
     assert used.findings() == []
     with pytest.raises(UnsupportedRequest, match="the fit used them all"):
         used.calibration()
+    split = cs.Annotations.from_counts(np.tile([[2, 1], [1, 2]], (20, 1)), gold=np.tile([0, 1], 20))
     with pytest.warns(ConsilienceWarning, match="less certain than right"):
-        cs.fit("dirichlet", crowd(annotators=1), reliability=1.0)
+        cs.fit("majority-vote", split, uncertainty="shares")
 
 
 def test_a_name_that_is_no_table_is_told_with_those_that_are():
@@ -319,7 +323,7 @@ def test_a_name_that_is_no_table_is_told_with_those_that_are():
 @pytest.mark.filterwarnings("ignore:few effective draws")
 def test_a_fit_without_draws_has_no_headline():
     fit = cs.fit("dawid-skene", crowd(), method="gibbs", draws=5, chains=1, warmup=0, progress=False)
-    empty = dataclasses.replace(fit.posterior, chains={name: one[:, :0] for name, one in fit.posterior.chains.items()})
+    empty = Draws({name: draws[:, :0] for name, draws in fit.posterior.chains.items()})
     assert dataclasses.replace(fit, posterior=empty, said=()).headline == ""
 
 
