@@ -23,7 +23,7 @@ DEPENDENCE = setting(
     "how much the labels of one item err together, an intra-item correlation: 0 if annotators err independently; gold: "
     "learned from gold labels; auto: learned where 20 items have gold, else .3, or 1 if the annotators agree no more "
     "than chance",
-    at_least=0.0, words=("auto", "gold"),
+    at_least=0.0, words=("auto", "gold"), earlier=0.0,
 )  # fmt: skip
 
 
