@@ -96,7 +96,8 @@ class Limits:
     def filled(self, starts: Starts | None) -> Limits:
         """Return the limits with draws, chains and warm-up of these starts, or the usual ones, where none are given."""
         usual = _USUAL if starts is None else {name: getattr(starts, name) for name in _USUAL}
-        return dataclasses.replace(self, **{name: one for name, one in usual.items() if getattr(self, name) is None})
+        missing: dict[str, Any] = {name: one for name, one in usual.items() if getattr(self, name) is None}
+        return dataclasses.replace(self, **missing)
 
     def of(self, *names: str) -> dict[str, Any]:
         """Return those of these names that were given."""
