@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from consilience.data.annotations import Annotations
+from consilience.models.crowd.agreement import Parameters
 from consilience.models.crowd.ascent import cavi_of, em_of
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.density import density_of, simulation_of
 from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.tables import tables_of
-from consilience.models.crowd.truth import truth_of_channel
+from consilience.models.crowd.truth import truth_of
 from consilience.models.interface import Account, Column, Generic, Model, Table
 from consilience.models.sites import Site, Sites
 from consilience.notes import Note
@@ -41,6 +43,7 @@ def crowd_member(
     --------
     `consilience.models.one_coin` is a member in fewer than 80 lines.
     """
+    parameters_of = functools.partial(Parameters, channel)
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})
 
     def said(account: Account) -> Iterator[Note]:
@@ -56,7 +59,7 @@ def crowd_member(
             cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
             Generic(name="nuts"), Generic(name="svi"),
         ),
-        truth=truth_of_channel(channel, hidden), tables=(*tables_of(channel, extra, extra_columns), *tables),
+        truth=truth_of(parameters_of, hidden), tables=(*tables_of(parameters_of, extra, extra_columns), *tables),
         says=said, simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 
