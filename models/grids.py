@@ -56,7 +56,7 @@ def normal_log_weights(points: Float[Array, " point"], loc: Any, scale: Any) -> 
 
 @dataclass(frozen=True)
 class OnGrid(Factor):
-    """Independent numbers, each on one of some equally spaced points.
+    """Independent numbers, each near one of some equally spaced points, with a density that is level around each.
 
     Parameters
     ----------
@@ -67,31 +67,36 @@ class OnGrid(Factor):
     points: Float[np.ndarray, " point"]
     probability: Float[np.ndarray, "*unit point"]
 
+    @property
+    def spacing(self) -> float:
+        """The distance between two points."""
+        return float(self.points[1] - self.points[0])
+
+    @property
+    def below(self) -> Float[np.ndarray, "unit point"]:
+        """The distribution functions at the points, float64."""
+        found = np.cumsum(np.asarray(self.probability, float), axis=-1)
+        return found / found[..., -1:]
+
     def sample(self, key: Key, shape: tuple[int, ...]) -> Float[Array, "*shape unit"]:
-        """Return points by the inverse of the distribution functions, one point after the other."""
-        below = np.cumsum(np.asarray(self.probability, float), axis=-1)
-        uniform = jax.random.uniform(key, (*shape, len(below)))
+        """Return draws by the inverse of the distribution functions, one point after the other."""
+        key_point, key_within = jax.random.split(key)
+        uniform = jax.random.uniform(key_point, (*shape, len(self.probability)))
         place: Any = jnp.zeros(uniform.shape, int)
-        for end in (below[:, :-1] / below[:, -1:]).T:
+        for end in self.below[:, :-1].T:
             place += uniform >= end
-        return jnp.asarray(self.points)[place]
+        return jnp.asarray(self.points)[place] + self.spacing * (jax.random.uniform(key_within, uniform.shape) - 0.5)
 
     def summary(self, level: float) -> Interval:
-        """Return mean, standard deviation, and the interval of a density that is level around each point."""
-        weight, points = np.asarray(self.probability, float), np.asarray(self.points, float)
-        weight = weight / weight.sum(axis=-1, keepdims=True)
+        """Return mean, standard deviation and the central interval."""
+        weight, points = np.diff(self.below, axis=-1, prepend=0.0), np.asarray(self.points, float)
         mean = weight @ points
-        sd = np.sqrt(np.maximum(weight @ points**2 - mean**2, 0.0))
-        return Interval(mean, sd, *(self.quantile(end) for end in ends(level)))
+        variance = np.maximum(weight @ points**2 - mean**2, 0.0) + self.spacing**2 / 12
+        return Interval(mean, np.sqrt(variance), *(self._quantile(end) for end in ends(level)))
 
-    def quantile(self, end: float) -> Float[np.ndarray, " unit"]:
-        """Return the number below which a share of each unit's probability lies, between the points of the grid."""
-        weight = np.asarray(self.probability, float)
-        weight = weight / weight.sum(axis=-1, keepdims=True)
-        below = np.cumsum(weight, axis=-1)
-        place = np.minimum((below < end).sum(axis=-1), len(self.points) - 1)[..., None]
-        own, reached = (np.take_along_axis(values, place, axis=-1)[..., 0] for values in (weight, below))
-        within = np.divide(end - reached + own, own, out=np.full(own.shape, 0.5), where=own > 0)
-        points = np.asarray(self.points, float)
-        found = points[place[..., 0]] + (within - 0.5) * (points[1] - points[0])
-        return np.clip(found, points[0], points[-1])
+    def _quantile(self, end: float) -> Float[np.ndarray, " unit"]:
+        below = self.below
+        place = np.minimum((below < end).sum(axis=-1), len(self.points) - 1)[:, None]
+        reached = np.take_along_axis(below, place, axis=-1)[:, 0]
+        own = np.take_along_axis(np.diff(below, axis=-1, prepend=0.0), place, axis=-1)[:, 0]
+        return np.asarray(self.points, float)[place[:, 0]] + ((end - reached) / own + 0.5) * self.spacing

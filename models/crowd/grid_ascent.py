@@ -1,8 +1,8 @@
 r"""Coordinate ascent over labels, abilities of annotators and the ease of items, the latter two on grids.
 
 An annotation is right with probability :math:`\sigma(\alpha_j b_i)`, else uniform over the other labels. With
-:math:`L^1 = \log \sigma(\alpha b)` and :math:`L^0 = \log(1 - \sigma(\alpha b))` (tables of the points of both grids), w_n
-the weight of an annotation, g a point of the grid of log b, and :math:`R_i(t, g)` the probabilities of an item,
+:math:`L^1 = \log \sigma(\alpha b)` and :math:`L^0 = \log(1 - \sigma(\alpha b))`, tables of the points of both grids,
+w_n the weight of an annotation, g a point of the grid of log b, and :math:`R_i(t, g)` the probabilities of an item,
 
 .. math::
 
@@ -20,25 +20,46 @@ the weight of an annotation, g a point of the grid of log b, and :math:`R_i(t, g
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from jax.nn import log_sigmoid
 from jax.scipy.special import gammaln
 
 from consilience.arrays import Array, Bool, Float, Int, Key
+from consilience.errors import UnsupportedRequest
 from consilience.models.crowd.simplices import PREVALENCE, divergences, expected_logs
-from consilience.models.crowd.votes import Votes, shard_votes, sum_by_item, sum_votes, vote_shares
-from consilience.models.grids import normal_log_weights
-from consilience.models.interface import Shards, Terms, Total, unsharded
+from consilience.models.crowd.votes import (
+    Votes,
+    require_annotators,
+    shard_votes,
+    sum_by_item,
+    sum_votes,
+    vote_shares,
+    votes_of,
+)
+from consilience.models.grids import LearnedNormal, OnGrid, normal_log_weights
+from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
+from consilience.models.posterior import Closed
 from consilience.models.rows import copies
+from consilience.models.sites import Resolved
 
 # Weights of the points are learned when the labels have settled a little.
 _FIRST_SWEEPS = 3
 # Abilities never become all the same.
 _LEAST_VARIANCE = 0.05
+# Logarithms that are extrapolated: those of smaller probabilities would run away.
+_TINY = 1e-12
+
+Grids = Mapping[str, np.ndarray]
+"""The points of ``ability`` and of ``log_ease``."""
+
+HIDDEN = {"probability": ("item", "class"), "prior.ability": ("ability_point",), "prior.log_ease": ("ease_point",)}
+"""What the posterior holds beside the sites: the labels, and the weights of the points before any annotation."""
 
 
 class Problem(NamedTuple):
@@ -82,6 +103,42 @@ class State(NamedTuple):
     sweep: Int[Array, ""]
 
 
+def grid_ascent_of(member: str, grids: Grids) -> Ascent:
+    """Return the coordinate ascent of a member with the sites ``prevalence``, ``ability`` and ``log_ease``."""
+
+    def prepare(resolved: Resolved) -> Problem:
+        data, dtype = resolved.data, jnp.result_type(float)
+        if data.num_labels < 2:
+            raise UnsupportedRequest(f"'{member}' needs 2 labels or more; the data have one")
+        require_annotators(data, member, data.num_items * data.num_labels * len(grids["log_ease"]))
+        ability, log_ease = (points.astype(dtype) for points in grids.values())
+        learned = np.array([isinstance(getattr(resolved.given, site), LearnedNormal) for site in grids])
+        prevalence, log_prior = resolved.concentration(PREVALENCE).astype(dtype), log_weights(grids, resolved)
+        return Problem(votes_of(resolved), prevalence, ability, log_ease, log_prior, learned)
+
+    def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
+        factors = {site: OnGrid(points.astype(values[site].dtype), values[site]) for site, points in grids.items()}
+        return Closed(
+            {PREVALENCE: dist.Dirichlet(values[PREVALENCE]), **factors}, {name: values[name] for name in HIDDEN}
+        )
+
+    return Ascent(
+        name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard,
+        lengths=lambda problem: dict.fromkeys(("probability", "log_ease"), int(problem.votes.real.sum())),
+        moved=lambda before, after: jnp.abs(after.probability - before.probability).max(),
+        coordinates=coordinates, at=at,
+    )  # fmt: skip
+
+
+def log_weights(grids: Grids, resolved: Resolved) -> tuple[Float[np.ndarray, " ability"], Float[np.ndarray, " ease"]]:
+    """Return the log probabilities of the points of both grids under their priors, on the host."""
+    dtype = jnp.result_type(float)
+    ability, ease = (
+        np.asarray(normal_log_weights(points, *resolved.concentration(site)), dtype) for site, points in grids.items()
+    )
+    return ability, ease
+
+
 def start(key: Key | None, problem: Problem, total: Total = unsharded) -> State:
     """Return the parameters that are best for vote shares, whatever the ease."""
     shares = vote_shares(problem.votes, total)
@@ -116,13 +173,20 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
 def shard(problem: Problem, number: int) -> Shards:
     """Divide the items."""
     votes, lengths = shard_votes(problem.votes, number, int(problem.votes.real.sum()))
-    shared = copies(problem._replace(votes=None)._asdict(), number)
-    return Shards(Problem(**{**shared, "votes": votes}), {"probability": lengths, "log_ease": lengths})
+    shared = {name: copies(own, number) for name, own in problem._asdict().items() if name != "votes"}
+    return Shards(Problem(votes=votes, **shared), {"probability": lengths, "log_ease": lengths})
 
 
-def real_lengths(problem: Problem) -> dict[str, int]:
-    """Return how many items are real."""
-    return dict.fromkeys(("probability", "log_ease"), int(problem.votes.real.sum()))
+def coordinates(state: State) -> tuple[Array, ...]:
+    """Return all that a step reads, without bounds."""
+    probabilities = (jnp.exp(own) for own in (state.ability, *state.log_prior))
+    return (jnp.log(state.prevalence), *(jnp.log(own + _TINY) for own in probabilities))
+
+
+def at(found: tuple[Array, ...], state: State) -> State:
+    """Return the state of these coordinates."""
+    ability, *log_prior = (jax.nn.log_softmax(own, axis=-1) for own in found[1:])
+    return state._replace(prevalence=jnp.exp(found[0]), ability=ability, log_prior=(log_prior[0], log_prior[1]))
 
 
 def log_tables(problem: Problem) -> tuple[Float[Array, "ability ease"], Float[Array, "ability ease"]]:
@@ -172,12 +236,12 @@ def _updated(
 
 def _pooled(state: State, of_ease: Float[Array, " ease"], problem: Problem) -> State:
     """Learn the weights of the points: moments of all abilities, and half of the way to the best of the ease."""
-    able = jnp.exp(state.ability).mean(axis=0)
-    points = jnp.asarray(problem.ability)
-    loc = able @ points
-    variance = jnp.maximum(able @ (points - loc) ** 2, _LEAST_VARIANCE)
+    weight, points = jnp.exp(state.ability).mean(axis=0), jnp.asarray(problem.ability)
+    loc = weight @ points
+    variance = jnp.maximum(weight @ (points - loc) ** 2, _LEAST_VARIANCE)
     best = (of_ease + 1) / (of_ease.sum() + len(of_ease))
-    found = normal_log_weights(points, loc, jnp.sqrt(variance)), jnp.log((jnp.exp(state.log_prior[1]) + best) / 2)
+    able, ease = state.log_prior
     now = jnp.asarray(problem.learned) & (state.sweep > _FIRST_SWEEPS)
-    log_prior = tuple(jnp.where(one, new, old) for one, new, old in zip(now, found, state.log_prior, strict=True))
-    return state._replace(log_prior=log_prior)
+    able = jnp.where(now[0], normal_log_weights(points, loc, jnp.sqrt(variance)), able)
+    ease = jnp.where(now[1], jnp.log((jnp.exp(ease) + best) / 2), ease)
+    return state._replace(log_prior=(able, ease))
