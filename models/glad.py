@@ -11,13 +11,13 @@ r"""GLAD: able annotators and easy items (Whitehill et al. 2009), on a grid.
 | log b | ``log_ease``, minus the log of the difficulty | 9 from -3 to 3 |
 
 At ability zero an annotator is right with probability 1/2, of however many labels, as published. Where the paper takes
-gradient steps all updates here are sums (`consilience.models.crowd.grid_ascent`). The points have the weights of
-N(2, 1.5²) and N(0, 1) before any annotation. From the fourth sweep on these are learned (empirical Bayes): the abilities'
-mean and variance are those of all annotators, and the weights of log b, under Dirichlet(2, …, 2), go half of the way to
-their best values. `Priors` of one's own fix them, and then the objective never falls; else the ends of the grid may cost.
+gradient steps all updates here are sums (`consilience.models.crowd.grid_ascent`). Before any annotation the points have
+those of N(2, 1.5²) and N(0, 1). From the fourth sweep on weights are learned (empirical Bayes): mean and variance of
+the abilities are those of all annotators, and the weights of log b, under Dirichlet(2, …, 2), go half of the way to
+their best values. `Priors` of one's own fix them; then the objective never falls, as it may where the grid ends early.
 
-Difficult items explain much of what annotators err together: ``dependence`` is .15 by default, where other crowds have
-.3. Accuracies, and what the crowd would say again, are those on an item drawn from the data: there an annotator is a coin
+Difficult items explain much of what annotators err together: ``dependence`` is .15 by default, and .3 of other crowds.
+Accuracies, and what the crowd would say again, are those on an item drawn from the data: there an annotator is a coin
 (`one-coin`), right with the probability of her ability averaged over the items.
 """
 
