@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias, overload
 import pandas
 
 from consilience._version import __version__ as __version__
+from consilience import estimators
 from consilience.data import Annotations as Annotations
 from consilience.data import Chains as Chains
 from consilience.data import ClassMap as ClassMap
@@ -74,6 +75,12 @@ class DirichletFit(Fit):
     def labels(self) -> pandas.DataFrame:
         """The most plausible label of each item, and how sure that is."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class NormalInverseGammaFit(Fit):
     """A fit of `normal-inverse-gamma`: ratings on a scale, on which side of a threshold the mean lies, with an exact posterior."""
 
@@ -98,6 +105,12 @@ class MajorityVoteFit(Fit):
     def accuracy(self) -> pandas.DataFrame:
         """Accuracy of majority vote against gold labels, ties broken at random."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class DawidSkeneFit(Fit):
     """A fit of `dawid-skene`: labels by annotators who each have a confusion matrix."""
 
@@ -119,6 +132,12 @@ class DawidSkeneFit(Fit):
     def prevalence(self) -> pandas.DataFrame:
         """The shares of the classes among items."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class MaceFit(Fit):
     """A fit of `mace`: annotators who know the label or guess (MACE), by variational Bayes as published, Gibbs or EM."""
 
@@ -133,6 +152,12 @@ class MaceFit(Fit):
 
     def guesses(self, *, annotators: Any = ...) -> pandas.DataFrame:
         """What each annotator says when she guesses."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
 
 class MpaFit(Fit):
     """A fit of `mpa`: mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity."""
@@ -151,6 +176,12 @@ class MpaFit(Fit):
 
     def hyperparameters(self) -> pandas.DataFrame:
         """The Beta priors of the profiles, as they were given or learned."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
 
 class IrnFit(Fit):
     """A fit of `irn`: inverse rank normalisation of partial rankings with ties, a point estimate."""
@@ -1030,3 +1061,78 @@ def evaluate(
     singletons: bool = True,
     exact: bool | None = None,
 ) -> dict[str, Score]: ...
+
+class DawidSkene(estimators.DawidSkene):
+    """Dawid and Skene's model, its `probas_` tempered for workers who err together; ``dependence=0`` leaves that out."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int = ...,
+        chains: int = ...,
+        warmup: int = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        diagonal: float = ...,
+    ) -> None: ...
+
+class MACE(estimators.MACE):
+    """Workers who know or guess, its `probas_` tempered for those who err together; ``dependence=0`` leaves that out."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int = ...,
+        chains: int = ...,
+        warmup: int = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        candidates: Literal['closed', 'observed'] = ...,
+        restarts: int = ...,
+        smoothing: float = ...,
+        guess_count: float = ...,
+    ) -> None: ...
+
+class MajorityVote(estimators.MajorityVote):
+    """The label that most workers gave; `probas_` are shares of the votes, never tempered, as by ``dependence=0``."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'exact'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int = ...,
+        chains: int = ...,
+        warmup: int = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        uncertainty: Literal['ties', 'shares'] = ...,
+    ) -> None: ...

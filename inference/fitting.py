@@ -381,13 +381,13 @@ def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
     what it was resolved to and its problem.
     """
     ascent = plan.member.engine("cavi")
+    chains: Any = plan.limits.chains
     if plan.starts is not None:
-        chains: Any = plan.limits.chains
         return None, {"starts": "; ".join(plan.starts.words[chain % len(plan.starts.words)] for chain in range(chains))}
     if plan.engine.name == "nuts":
         from consilience.inference.approximation import chain_starts
 
-        values = chain_starts(plan.member, plan.resolved, key=plan.key("start"), chains=plan.limits.chains)
+        values = chain_starts(plan.member, plan.resolved, key=plan.key("start"), chains=chains)
         return values, {} if values is None else {"start": "draws of CAVI"}
     if isinstance(plan.engine, Gibbs) and plan.engine.begin_at is not None and ascent is not None:
         resolved = plan.resolved if plan.engine.begin_with is None else plan.engine.begin_with(plan.resolved)
@@ -432,7 +432,7 @@ def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) ->
         run = run._replace(samples={})
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,
-        draws=plan.limits.draws, posterior=posterior, result=result, run=run, attributes=attributes,
+        draws=plan.limits.draws or _USUAL["draws"], posterior=posterior, result=result, run=run, attributes=attributes,
     )  # fmt: skip
     attributes |= _worst(found)
     return found

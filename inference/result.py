@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
@@ -25,6 +25,7 @@ from consilience.models.intervals import LEVEL
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import Truth
+from consilience.models.truth.against_gold import headline
 from consilience.notes import Level, Note
 
 if TYPE_CHECKING:
@@ -265,6 +266,9 @@ class Fit:
         ------
         UnknownName : the member has no such table.
         """
+        if name in self.member.measured_tables:
+            frame = self.measure(name, **choice)
+            return {column: frame[column].to_numpy() for column in frame}
         table = self.member.table(name)
         columns = table.make(self.posterior, self.resolved, self.truth, **choice)
         if codes:
@@ -304,8 +308,27 @@ class Fit:
 
     # ---- what there is to say
 
+    @cached_property
+    def headline(self) -> str:
+        """What to read first: how certain the labels are, and how many gold labels they hit; empty of other fits.
+
+        >>> import consilience as cs
+        >>> cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 1]])).headline
+        'certainty .750'
+        """
+        speaks = self._has_truth and "calibration" in self.member.measured_tables
+        return headline(cast(Any, self.truth), self.resolved) if speaks else ""
+
+    @property
+    def _has_truth(self) -> bool:
+        """Whether there are probabilities to speak of: a run that broke down, or never came to a draw, has none."""
+        return self.result is not Result.nonfinite and not self.is_empty
+
     def findings(self) -> list[Note]:
-        """Return all that there is to say of the fit, errors first: of the run, by the member, of the approximation."""
+        """Return all that there is to say of the fit, errors first.
+
+        Of the run, by the member, of its certainty beside gold labels that it did not use, and of the approximation.
+        """
         return list(self._findings)
 
     @cached_property
@@ -317,13 +340,15 @@ class Fit:
         found: list[Note] = []
         if self.run is not None:
             found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+        account = Account(
+            posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
+        )
         if self.member.says is not None:
-            found += self.member.says(
-                Account(
-                    posterior=self.posterior, resolved=self.resolved, method=self.method,
-                    make_truth=lambda: self.truth,
-                )
-            )  # fmt: skip
+            found += self.member.says(account)
+        if self._has_truth:
+            for table in self.member.tables:
+                if isinstance(table, Measure) and table.says is not None:
+                    found += table.says(account)
         if self.run is not None and self.method == "cavi":
             sampler = "gibbs" if "gibbs" in self.member.methods else "nuts"
             found += posterior.approximation_notes(self.run.k_hat, sampler)
@@ -350,7 +375,8 @@ class Fit:
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
+        line = f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
+        return f"{self.headline}\n{line}" if self.headline else line
 
     def _dims(self, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
@@ -402,10 +428,14 @@ def _bound_table(fit: Fit, table: Table) -> Callable[..., Any]:
     def show(**choice: Any) -> Any:
         return fit.table(table.name, **choice)
 
-    columns = "\n".join(f"{column.name} : {column.help}" if column.help else column.name for column in table.columns)
     show.__name__ = show.__qualname__ = table.name
-    show.__doc__ = f"{table.help}\n\nReturns\n-------\ndata frame with the columns\n\n{columns}\n"
+    show.__doc__ = _help_of(table)
     return show
+
+
+def _help_of(table: Table | Measure) -> str:
+    columns = "\n".join(f"{column.name} : {column.help}" if column.help else column.name for column in table.columns)
+    return f"{table.help}\n\nReturns\n-------\ndata frame with the columns\n\n{columns}\n"
 
 
 def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
@@ -417,7 +447,7 @@ def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), name)(fit, *arguments, **choice)
 
     ask.__name__ = ask.__qualname__ = measure.name
-    ask.__doc__ = measure.help
+    ask.__doc__ = _help_of(measure) if measure.columns else measure.help
     return ask
 
 

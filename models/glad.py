@@ -39,11 +39,12 @@ from consilience.models import one_coin
 from consilience.models.crowd.agreement import Parameters
 from consilience.models.crowd.channel import CrowdSettings, dependence_setting
 from consilience.models.crowd.density import SIZES, who_labels_what
-from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.grid_ascent import HIDDEN, grid_ascent_of, log_weights
+from consilience.models.crowd.member import says_of
 from consilience.models.crowd.tables import Asked, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.dirichlet import Symmetric
+from consilience.models.gold import GOLD_MEASURES
 from consilience.models.grids import LearnedNormal
 from consilience.models.interface import Column, Model, Simulation, Table
 from consilience.models.intervals import LEVEL
@@ -152,8 +153,8 @@ MODEL = Model(
             Column("ability_lower", help="end of its interval"), Column("ability_upper", help="its other end"))),
         Table(name="items", help="How difficult each item is.", make=items, columns=(
             Column("item", "item"), Column("difficulty", help="minus the mean of log b"), *INTERVAL)),
+        *GOLD_MEASURES,
     ),
-    says=lambda account: signal_notes(signal(account.resolved.data), account.resolved.data.annotators),
-    simulation=Simulation(draw=draw_data, empty=Annotations.empty, sizes=SIZES),
+    says=says_of(Averaged), simulation=Simulation(draw=draw_data, empty=Annotations.empty, sizes=SIZES),
 )  # fmt: skip
 simulate = MODEL.simulate

@@ -36,7 +36,7 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
 from consilience.models import settings
-from consilience.models.gold import gold_setting, uses_gold
+from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
 from consilience.models.interface import Column, Exact, Model, Table
 from consilience.models.intervals import LEVEL
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
@@ -313,5 +313,5 @@ MODEL = Model(
     sites=Sites(Site("label", plates=("item",)), hidden={"votes": ("entry",)}),
     engines=(Exact(solve=exact),),
     truth=truth,
-    tables=TABLES,
+    tables=(*TABLES, *GOLD_MEASURES),
 )

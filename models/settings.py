@@ -20,7 +20,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +134,7 @@ class Settings:
         UnsupportedRequest : a value is not allowed, or a required one is missing. All that is wrong is said at once.
         """
         known = {field.name: field for field in cls.fields()}
-        wrong: list[ConsilienceError] = [_unknown(name, member, known) for name in given if name not in known]
+        wrong: list[ConsilienceError] = [unknown_option(name, member, known) for name in given if name not in known]
         values = {}
         for name, field in known.items():
             value = given.get(name, field.default)
@@ -184,7 +184,8 @@ def _fields(settings: Any) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def _unknown(name: str, member: str, known: Mapping[str, Setting]) -> UnknownName:
+def unknown_option(name: str, member: str, known: Iterable[str]) -> UnknownName:
+    """Return what is said of an option that does not exist, with the closest one that does."""
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
     return UnknownName(f"'{member}' has no option '{name}'{hint} options: {', '.join(known) or 'none'}")

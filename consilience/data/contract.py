@@ -84,15 +84,16 @@ def size(*, derived: bool = False) -> Any:
     return dataclasses.field(metadata={"kind": "size", "derived": derived})
 
 
-def ids(*dimensions: str) -> Any:
+def ids(*dimensions: str, later: bool = False) -> Any:
     """Declare a field of the user's own names, which stays on the host.
 
     Parameters
     ----------
     dimensions : what the names stand for, such as ``item``, in code order. Labels name ``label`` and ``class`` too,
         the true one. None for a name of the whole.
+    later : as of `array`.
     """
-    return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions}, default=None)
+    return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions, "later": later}, default=None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -162,6 +163,11 @@ class Contract:
     def gold(self) -> Any:
         """The known class of each unit, -1 where it is unknown; ``None`` where no class of any is known."""
         return None
+
+    @property
+    def gold_codes(self) -> Any:
+        """The known label of each unit as a truth counts labels, which is another one where labels have parts."""
+        return self.gold
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """Return the names of what numbers about these data lie along, as texts, by dimension."""

@@ -1,4 +1,4 @@
-r"""How a crowd errs that was fitted: its parameters draw by draw, how it agrees with itself, what it would say again."""
+"""How a fitted crowd errs: its parameters draw by draw, how it agrees with itself, what it would say again."""
 
 from __future__ import annotations
 

@@ -112,8 +112,8 @@ def _shard(hidden: str) -> Callable[[Problem, int], Shards]:
     def shard(problem: Problem, number: int) -> Shards:
         real = int(problem.votes.real.sum())
         votes, lengths = shard_votes(problem.votes, number, real)
-        shared = copies(problem._replace(votes=None)._asdict(), number)
-        return Shards(Problem(**{**shared, "votes": votes}), {hidden: lengths})
+        prior, hyper, restart = copies((problem.prior, problem.hyper, problem.restart), number)
+        return Shards(Problem(votes, prior, hyper, restart), {hidden: lengths})
 
     return shard
 
@@ -159,7 +159,7 @@ def _ascent(
     def start(key: Key | None, problem: Problem, total: Total = unsharded) -> State:
         """Return the state after the start of the model, or the highest of that one and of random ones."""
         own = begin(None, problem, total)
-        if not len(problem.restart):
+        if key is None or not len(problem.restart):
             return own
 
         def climb(state: State) -> tuple[State, Any]:

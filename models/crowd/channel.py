@@ -1,4 +1,4 @@
-"""A channel: how annotators err. A tree of simplices and two pure functions; everything else is written once over it."""
+"""A channel, how annotators err: a tree of simplices and two pure functions. All else is written once over it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Channel:
 
     Parameters
     ----------
-    evidence : ``evidence(logs, num_labels)`` -> `Dense` or `Lifted`, of logarithms, or expected logarithms, of the tree.
+    evidence : ``evidence(logs, num_labels)`` -> `Dense` or `Lifted`, of logarithms of the tree, or expected ones.
     counts : ``counts(statistics, logs, votes, key)`` -> tree of the outcomes of each simplex: expected ones, or drawn
         with a key. ``statistics`` are those of the evidence: of a `Dense` one ``(annotator, class, label)``, of a
         `Lifted` one how many labels were right, ``(annotator, label)``.
@@ -102,7 +102,7 @@ class Found(NamedTuple):
 
 
 def joint(channel: Channel, logs: Tree, votes: Votes) -> tuple[Float[Array, "item class"], Evidence]:
-    """Return the log probability of each class of each item with its annotations, up to the constant of the evidence."""
+    """Return the log probability of each class of each item with its annotations, up to the evidence's constant."""
     evidence = channel.evidence(logs, votes.num_labels)
     return evidence.joint(votes, logs.get(PREVALENCE, jnp.zeros((), votes.weight.dtype))), evidence
 

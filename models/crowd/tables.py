@@ -22,7 +22,7 @@ from consilience.models.crowd.agreement import ParametersOf, Quantity, annotatio
 from consilience.models.crowd.channel import Channel, counted
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
-from consilience.models.crowd.pairs import annotator_pairs
+from consilience.models.crowd.pairs import agreement_by, annotator_pairs
 from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs
 from consilience.models.crowd.votes import Votes, votes_of
 from consilience.models.interface import Column, Table
@@ -272,8 +272,9 @@ def _crowd_table(parameters_of: ParametersOf) -> Callable:
     def crowd(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
     ) -> dict[str, np.ndarray]:
-        r"""Return how the crowd as a whole labels items of each class, :math:`\sum_j s_j p_j(l \mid t)`, s_j parts of all.
+        r"""Return how the crowd as a whole labels items of each class.
 
+        That is :math:`\sum_j s_j p_j(l \mid t)` with :math:`s_j` the parts of all annotations. The column
         ``annotations`` is how many annotations are expected to be of items of the class.
         """
         asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
@@ -323,11 +324,13 @@ def _bias_table(parameters_of: ParametersOf) -> Callable:
     return bias
 
 
-def _pairs_table(parameters_of: ParametersOf) -> Callable:
+def pairs_table(parameters_of: ParametersOf) -> Callable:
+    """Return the ``make`` of the table of pairs of annotators."""
+
     def pairs(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
         """Return pairs of annotators with what they agree and what the model expects, the largest |z| first."""
         asked = Asked(parameters_of, posterior, resolved, truth)
-        return annotator_pairs(resolved.data, np.asarray(truth.untempered), asked.mean_rows)
+        return annotator_pairs(resolved.data, np.asarray(truth.untempered), agreement_by(asked.mean_rows))
 
     return pairs
 
@@ -395,7 +398,7 @@ def tables_of(
         ),
         Table(
             name="annotator_pairs", help="How often two annotators agree, and how often the model expects them to.",
-            make=_pairs_table(parameters_of),
+            make=pairs_table(parameters_of),
             columns=(
                 Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
                 Column("items", help="that both labelled"), Column("agreement", help="observed, a share"),

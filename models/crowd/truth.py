@@ -1,10 +1,10 @@
-"""The labels of a fitted crowd: probabilities of coordinate ascent and EM, draws of samplers; tempered for dependence.
+r"""The labels of a fitted crowd: probabilities of coordinate ascent and EM, draws of samplers; tempered.
 
 The errors of the annotators of one item are dependent: hard and misleading items are wrong for several at once. A model
 that multiplies their labels as independent evidence is too certain, whatever finds its posterior. So the probabilities
-of the labels are raised to the power :math:`\\gamma_i = 1 / (1 + (n_i - 1) \\rho)` and normalised (see
-`consilience.models.crowd.dependence`): of samplers those of each draw, from which the label is then drawn. Parameters of
-annotators, and what follows from them, stay as they are.
+of the labels are raised to the power :math:`\gamma_i = 1 / (1 + (n_i - 1) \rho)` and normalised (see
+`consilience.models.crowd.dependence`): of samplers those of each draw, from which the label is then drawn. What is said
+of annotators stays as it is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from consilience.models.crowd.dependence import DEFAULT, FEWEST_GOLD, Dependence
 from consilience.models.crowd.dependence import tempered as temper
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
-from consilience.models.crowd.simplices import logs_of_variables, used_sites
+from consilience.models.crowd.simplices import logs_of_variables
 from consilience.models.crowd.votes import listed_votes
 from consilience.models.gold import known_gold
 from consilience.models.posterior import Posterior
@@ -128,7 +128,7 @@ def _mean_probability(parameters: Parameters) -> Float[np.ndarray, "item class"]
 def _mean_over_draws(channel: Channel, sites: Any, stored: Any, resolved: Resolved) -> Float[Array, "item class"]:
     votes = listed_votes(resolved)
 
-    def add(total: Array, values: Any) -> tuple[Array, None]:
+    def add(total: Any, values: Any) -> tuple[Any, None]:
         log_joint, _ = joint(channel, logs_of_variables(values, sites), votes)
         return total + jax.nn.softmax(log_joint, axis=-1), None
 

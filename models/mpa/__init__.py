@@ -60,7 +60,7 @@ from consilience.arrays import Array, Float
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
 from consilience.models import settings
-from consilience.models.gold import gold_setting
+from consilience.models.gold import GOLD_MEASURES, gold_setting
 from consilience.models.interface import Generic, Model, Simulation
 from consilience.models.majority_vote import MODEL as MAJORITY_VOTE
 from consilience.models.mpa.candidates import labelled
@@ -151,7 +151,7 @@ MODEL = Model(
     density=density,
     engines=(CAVI, GIBBS, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables=TABLES,
+    tables=(*TABLES, *GOLD_MEASURES),
     simulation=Simulation(
         draw=draw_data, empty=Annotations.empty, log_likelihood=log_likelihood_of_sites,
         sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3, "annotations_per_item": None},
