@@ -23,6 +23,7 @@ import jax
 from consilience._version import __version__
 from consilience.arrays import Key
 from consilience.data.accept import as_contract
+from consilience.data.annotations import Annotations
 from consilience.data.contract import Contract
 from consilience.errors import (
     ConsilienceWarning,
@@ -167,6 +168,7 @@ def fit(
     checkpoint: str | os.PathLike | Checkpoint | None = None,
     resume: bool = False,
     truth: Callable | None = None,
+    annotator_groups: Mapping[str, str] | None = None,
     progress: Progress = None,
     **settings: Any,
 ) -> Fit:
@@ -200,6 +202,8 @@ def fit(
     truth : for a NumPyro function of your own: ``truth(key, draw, data)`` maps one draw of the posterior, a dict of
         sites, to what is true of the items: integer codes ``(item,)`` for labels, or floats ``(item, class)`` for
         plausibilities.
+    annotator_groups : annotator to group, by the user's ids, of those who share a source, such as judges of one
+        family: their annotations of an item count as one. In place of the column ``group`` of the annotations.
     progress : True, False, None (only on a terminal) or a function of (steps, number of steps).
     settings : the member's own, such as ``reliability``; `consilience models NAME` lists them.
 
@@ -232,6 +236,11 @@ def fit(
     )  # fmt: skip
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
     _check_items(data)
+    if annotator_groups is not None:
+        if not isinstance(data, Annotations):
+            text = f"'{chosen.name}' has no annotators who could share a source; leave out {{annotator_groups}}"
+            raise UnsupportedRequest(text, Remedy("annotator_groups"))
+        data = data.grouped(annotator_groups)
     plan = _plan(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     run, begun = None, dict[str, Any]()
     kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)

@@ -149,6 +149,32 @@ class Fit:
         return truth.bound_to(self.data)
 
     @property
+    def signal(self) -> Any:
+        """Whether the annotators agree beyond chance: the gate of crowd models, a `Signal`.
+
+        Raises
+        ------
+        UnsupportedRequest : the model is none of a crowd.
+        """
+        return self._of_crowd("signal")
+
+    @property
+    def dependence(self) -> Any:
+        """How much the errors of one item's annotators are taken to hang together, and who says so: a `Dependence`.
+
+        Raises
+        ------
+        UnsupportedRequest : the model is none of a crowd.
+        """
+        return self._of_crowd("dependence")
+
+    def _of_crowd(self, name: str) -> Any:
+        found = getattr(self.truth, name, None)
+        if found is None:
+            raise UnsupportedRequest(f"'{self.member.name}' has no {name}, which is of models of annotators")
+        return found
+
+    @property
     def message(self) -> str:
         """One sentence of the driver where there is something to say of the run, else empty."""
         return "" if self.run is None else self.run.message

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from consilience.data.cells import Table
 from consilience.data.codes import (
-    Names,
     as_array,
     as_names,
     as_numbers,
@@ -24,6 +23,7 @@ from consilience.data.codes import (
     check_lengths,
     compact,
     names_or_codes,
+    object_array,
     recode,
     repeated,
     sized,
@@ -34,6 +34,7 @@ from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
+from consilience.errors import UnknownName
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -180,6 +181,35 @@ class Annotations(Contract):
             item_codes, None, label_codes, weight=counts[item_codes, label_codes], gold=gold,
             items=items, labels=labels, num_items=counts.shape[0], num_labels=counts.shape[1],
         )  # fmt: skip
+
+    def grouped(self, groups: Mapping[str, str]) -> Self:
+        """Return these annotations with groups of annotators who share a source; groups that they had are forgotten.
+
+        Parameters
+        ----------
+        groups : annotator to group, by the user's ids; who is not named shares a source with nobody.
+
+        Raises
+        ------
+        UnknownName : for an annotator whom the data do not have.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> data = cs.Annotations.from_codes([0, 0], [0, 1], [1, 1], annotators=["judge", "copy"])
+        >>> data.grouped({"judge": "L", "copy": "L"}).group.tolist()
+        [0, 0]
+        """
+        ids = np.arange(self.num_annotators) if self.annotators is None else self.annotators
+        known = {str(name): code for code, name in enumerate(ids)}
+        if unknown := [str(name) for name in groups if str(name) not in known]:
+            listed = ", ".join(map(repr, unknown[:10]))
+            raise UnknownName(f"{{annotator_groups}} names {listed}, who did not annotate", Remedy("annotator_groups"))
+        names = {name: code for code, name in enumerate(dict.fromkeys(map(str, groups.values())))}
+        codes = np.full(self.num_annotators, -1, np.int32)
+        for annotator, group in groups.items():
+            codes[known[str(annotator)]] = names[str(group)]
+        return self.replace(group=codes, groups=object_array(list(names)))
 
     @classmethod
     def read(

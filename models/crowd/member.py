@@ -15,6 +15,7 @@ from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.density import density_of, simulation_of
 from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.gibbs import gibbs_of
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.pairs import pair_notes
 from consilience.models.crowd.tables import pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of
@@ -54,7 +55,7 @@ def crowd_member(
         density=density_of(channel, name),
         engines=(
             cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
-            Generic(name="nuts"), Generic(name="svi"),
+            Generic(name="nuts", prepare=counted_by_group), Generic(name="svi", prepare=counted_by_group),
         ),
         truth=truth_of(parameters_of, hidden),
         tables=(*tables_of(parameters_of, extra, extra_columns), *tables, *GOLD_MEASURES),
@@ -73,9 +74,18 @@ def says_of(
         names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
         yield from signal_notes(signal(data), names)
         if not signal(data).fires:
-            table = pairs(account.posterior, account.resolved, account.truth)
+            table = _of_different_groups(pairs(account.posterior, account.resolved, account.truth), data)
             yield from pair_notes(table, names, data.num_annotators)
         if more is not None:
             yield from more(account)
 
     return said
+
+
+def _of_different_groups(table: dict[str, np.ndarray], data: Annotations) -> dict[str, np.ndarray]:
+    """Return the pairs of a table who are not said to share a source."""
+    if data.group is None:
+        return table
+    one, other = (np.asarray(data.group)[table[column]] for column in ("annotator_a", "annotator_b"))
+    kept = (one != other) | (one < 0)
+    return {name: values[kept] for name, values in table.items()}

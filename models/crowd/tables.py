@@ -123,13 +123,16 @@ class Asked:
             log_label[:number] = np.log(np.asarray(self.truth.untempered))
         tree = {site: np.asarray(own, dtype) for site, own in self.parameters.concentrations.items()}
         keys = jax.random.split(self.key, _IMPUTATIONS)
-        return _imputations(self.parameters.channel, quantity, keys, log_label, tree, votes, given)
+        # What is counted is drawn where that can be done: of weights that are no whole numbers expected.
+        channel = self.parameters.channel
+        drawn = channel.whole_weights and bool(np.all(votes.counts == np.round(votes.counts)))
+        return _imputations(channel, quantity, drawn, keys, log_label, tree, votes, given)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _imputations(
-    channel: Channel, quantity: Quantity, keys: Key, log_label: Float[Array, "item class"], tree: Tree, votes: Votes,
-    given: tuple,
+    channel: Channel, quantity: Quantity, drawn_counts: bool, keys: Key, log_label: Float[Array, "item class"],
+    tree: Tree, votes: Votes, given: tuple,
 ) -> Any:  # fmt: skip
     """Return a quantity of parameters drawn given labels that were drawn, ``(draw, …)``."""
     logs = expected_logs(tree)
@@ -143,7 +146,7 @@ def _imputations(
         key_label, key_counts, key_tree = jax.random.split(key, 3)
         label = draw_labels(key_label, log_label)
         certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
-        counts = counted(channel, evidence, certain, logs, votes, key=key_counts if channel.whole_weights else None)
+        counts = counted(channel, evidence, certain, logs, votes, key=key_counts if drawn_counts else None)
         drawn = draw(key_tree, {site: prior[site] + own for site, own in counts.items()})
         return quantity(channel.evidence(drawn, votes.num_labels), drawn.get(PREVALENCE), *given)
 

@@ -24,6 +24,7 @@ from consilience.models.crowd.dependence import DEFAULT, FEWEST_GOLD, Dependence
 from consilience.models.crowd.dependence import tempered as temper
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.simplices import logs_of_variables
 from consilience.models.crowd.votes import listed_votes
 from consilience.models.gold import known_gold
@@ -55,14 +56,15 @@ def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAU
             probability = np.asarray(probability, float)
         elif posterior.form == "draws":
             num_draws = len(next(iter(posterior.draws().values())))
-        parameters = parameters_of(posterior, resolved, key_crowd, num_draws)
+        parameters = parameters_of(posterior, counted_by_group(resolved), key_crowd, num_draws)
         mean = probability if probability is not None else _mean_probability(parameters)
         found = dependence_of(posterior, resolved, mean, dependence)
         power = exponents(item_weights(resolved), found.rho)
         crowd = crowd_of(parameters, num_draws)
         if probability is None:
             keys = jax.random.split(key_label, num_draws)
-            label = _labels_of_draws(parameters.channel, parameters.sites, keys, parameters.stored, resolved, power)
+            stored, sites = parameters.stored, parameters.sites
+            label = _labels_of_draws(parameters.channel, sites, keys, stored, parameters.resolved, power)
             drawn: LabelTruth = LabelDraws(np.asarray(label), resolved.data.num_labels, crowd)
         else:
             shown = temper(probability, power)
@@ -104,7 +106,7 @@ def dependence_of(
 
 def item_weights(resolved: Resolved) -> Float[np.ndarray, " item"]:
     """Return the weight of the annotations of each item."""
-    data = resolved.data
+    data = counted_by_group(resolved).data
     return np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
 
 

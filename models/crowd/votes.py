@@ -20,6 +20,7 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.gold import uses_gold
 from consilience.models.rows import (
     copies,
@@ -107,7 +108,7 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0) -> None:
 
 def votes_of(resolved: Resolved) -> Votes:
     """Put the annotations into slots: as many as at least half of the items fill; on the host."""
-    data = resolved.data
+    data = counted_by_group(resolved).data
     dtype = np.dtype(jnp.result_type(float))
     item, cell, weight = _columns(data)
     counted = np.flatnonzero(weight > 0)
@@ -133,7 +134,10 @@ def votes_of(resolved: Resolved) -> Votes:
 
 
 def listed_votes(resolved: Resolved) -> Votes:
-    """Return the annotations in one list, as they are; for compiled programs, in which data may be tracers."""
+    """Return the annotations in one list; for compiled programs, in which data may be tracers.
+
+    Where annotators share sources the data are those of `counted_by_group`, which needs the host.
+    """
     data = resolved.data
     dtype = jnp.result_type(float)
     weight = jnp.asarray(data.weight, dtype)
