@@ -23,7 +23,6 @@ import jax
 from consilience._version import __version__
 from consilience.arrays import Key
 from consilience.data.accept import as_contract
-from consilience.data.annotations import Annotations
 from consilience.data.contract import Contract
 from consilience.errors import (
     ConsilienceWarning,
@@ -258,9 +257,6 @@ def fit(
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
     _check_items(data)
     if annotator_groups is not None:
-        if not isinstance(data, Annotations):
-            text = f"'{chosen.name}' has no annotators who could share a source; leave out {{annotator_groups}}"
-            raise UnsupportedRequest(text, Remedy("annotator_groups"))
         data = data.grouped(annotator_groups)
     plan = _plan(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     run, begun = None, dict[str, Any]()

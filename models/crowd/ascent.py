@@ -99,7 +99,13 @@ def problem_of(channel: Channel, resolved: Resolved, prior: Tree) -> Problem:
 
 
 def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
-    """Refuse annotations by nobody knows whom, tables that do not fit (`require_annotators`), and too few labels."""
+    """Refuse what the channel cannot be fitted to.
+
+    Raises
+    ------
+    UnsupportedRequest : the annotators are unknown, or there are too few labels.
+    TooLarge : a table would not fit.
+    """
     data = resolved.data
     if data.num_labels < channel.fewest_labels:
         raise UnsupportedRequest(f"'{name}' needs {channel.fewest_labels} labels or more; the data have one")
@@ -227,7 +233,12 @@ def cavi_of(channel: Channel, member: str, hidden: str) -> Ascent:
 
 
 def em_of(channel: Channel, member: str, hidden: str, priors: type) -> Ascent:
-    """Return EM, maximum likelihood with the smoothing of the settings; priors have no part in it."""
+    """Return EM, maximum likelihood with the smoothing of the settings; priors have no part in it.
+
+    Raises
+    ------
+    UnsupportedRequest : when it is prepared with priors of one's own.
+    """
 
     def prepare(resolved: Resolved) -> Problem:
         check_annotators(channel, resolved, member)

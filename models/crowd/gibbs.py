@@ -63,7 +63,12 @@ class Problem(NamedTuple):
 
 
 def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
-    """Return the sampler for the channel of a member."""
+    """Return the sampler for the channel of a member.
+
+    Raises
+    ------
+    NotConjugate : when it is prepared for weights that its conditionals do not allow.
+    """
     own = tuple(sites)
 
     def prepare(resolved: Resolved) -> Problem:

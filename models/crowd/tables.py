@@ -30,7 +30,8 @@ from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
 from consilience.models.sites import Resolved
-from consilience.models.truth.labels import LabelProbabilities, LabelTruth
+from consilience.models.truth.labels import LabelTruth
+from consilience.models.truth.truth import Ranked
 
 _IMPUTATIONS = 200
 # Draws of labels that the realised accuracy looks at; a table is no place for all of them.
@@ -75,7 +76,7 @@ class Asked:
     ) -> None:  # fmt: skip
         self.posterior, self.resolved, self.truth = posterior, resolved, truth
         self.level, self.data = level, resolved.data
-        self.key = jax.random.fold_in(truth.key, 2) if isinstance(truth, LabelProbabilities) else jax.random.key(0)
+        self.key = jax.random.key(0)  # of imputations: a table is the same whenever it is asked for
         self.parameters = parameters_of(posterior, resolved, self.key, _IMPUTATIONS)
 
     @property
@@ -168,8 +169,8 @@ def realised_accuracy(
     item, annotator, label, weight = columns
     number = annotation_counts(data)
     known = np.where(number > 0, number, np.nan)
-    if isinstance(truth, LabelProbabilities):
-        found = truth.label_probabilities()
+    found = truth.exact(Ranked(1))
+    if found is not None:
         dense = np.zeros((truth.num_units, truth.num_classes))
         dense[found.unit, found.code] = found.probability
         mean, variance = _share_moments(item, annotator, label, weight, dense[item, label], data)
