@@ -43,6 +43,7 @@ from consilience.models.crowd.simplices import (
     variables,
 )
 from consilience.models.crowd.votes import Votes, require_annotators, shard_votes, vote_shares, votes_of
+from consilience.models.gold import require_gold
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.posterior import Closed, Estimate
 from consilience.models.rows import copies
@@ -103,10 +104,11 @@ def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
 
     Raises
     ------
-    UnsupportedRequest : the annotators are unknown, or there are too few labels.
+    UnsupportedRequest : the annotators are unknown, or there are too few labels, or no gold labels to learn from.
     TooLarge : a table would not fit.
     """
     data = resolved.data
+    require_gold(resolved)
     if data.num_labels < channel.fewest_labels:
         raise UnsupportedRequest(f"'{name}' needs {channel.fewest_labels} labels or more; the data have one")
     sizes = {"annotator": data.num_annotators, "class": data.num_labels, "label": data.num_labels}
