@@ -7,7 +7,8 @@ sums that all of them need (see `consilience.inference.sharding`).
 
 A run has converged when what is left to gain is small, and not when a step gains little: EM may take steps of almost
 nothing for thousands of steps. If the gains of successive chunks fall by a factor ρ, what is left after a gain g is
-g ρ / (1 - ρ). Where a member tells how far its steps move (`Ascent.moved`), they must have come to rest too.
+g ρ / (1 - ρ), but no more than a run could gain. Where a member tells how far its steps move (`Ascent.moved`), they
+must have come to rest too.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ _SUMMED = 64
 
 # How far the last two steps may have moved what users look at, such as a probability.
 _AT_REST = 1e-4
+
+# What is left to gain is that of so many chunks at most, which are the steps of a run. Where steps slow down for ever, as
+# towards a maximum at infinity, it would else be more than any run can gain.
+_FARTHEST = 500
 
 # A gain of so many times the spacing of floats, relative to the objective, is rounding.
 _ROUNDING = 8
@@ -163,8 +168,9 @@ class _Trace:
         gain = now - last
         if gain <= rounding * scale:
             return True
-        rate = gain / (last - before) if last > before else np.inf
-        return bool(rate < 1 and gain * rate <= self.tolerance * scale * (1 - rate))
+        rate = gain / (last - before) if last > before else 1.0
+        chunks = rate / (1 - rate) if rate < 1 - 1 / _FARTHEST else _FARTHEST
+        return bool(gain * chunks <= self.tolerance * scale)
 
     def _heights(self) -> tuple[float, float, float]:
         """Return the objective at the ends of the last three chunks.
