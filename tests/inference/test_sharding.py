@@ -40,7 +40,7 @@ data, _ = member("dawid-skene").simulate(
 found = {}
 for name, method in arguments["fits"]:
     for devices in arguments["devices"]:
-        settings = {"max_steps": 40, **arguments.get("settings", {})}
+        settings = {"max_steps": 40, "accelerate": False, **arguments.get("settings", {})}
         fit = cs.fit(name, data, method=method, devices=devices, **settings)
         sites = posterior_arrays(fit.posterior)
         found[f"{name} {method} {devices}"] = {
