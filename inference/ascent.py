@@ -120,7 +120,9 @@ def run_ascent(
     estimate = {site: values[None, None] for site, values in found.items()}
     elbo = trace.objective[: outcome.steps]
     elbo = elbo[np.isfinite(elbo)]  # without the idle steps, and those that were taken back
-    return GenericRun(estimate, {}, outcome.result, len(elbo), outcome.seconds, outcome.message, elbo)
+    # An idle step was none; one that was taken back was run.
+    steps = outcome.steps if isinstance(outcome.state, Journey) else len(elbo)
+    return GenericRun(estimate, {}, outcome.result, steps, outcome.seconds, outcome.message, elbo)
 
 
 def state_shapes(ascent: Ascent, problem: Any) -> Any:
