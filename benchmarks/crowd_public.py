@@ -315,8 +315,8 @@ def tell_left_out(record: Recording, rows: dict[tuple[Any, ...], dict[str, Any]]
     """Record the scores of each set with a rho that was chosen on the others."""
     record.say(
         f"For each set rho is the one of 0 and 24 values from {RHOS[1]:g} to {RHOS[-1]:g} with the lowest mean NLL of "
-        "the other sets, and is scored on the set. 'Best' is chosen on the set itself, and only shows what there was to "
-        "gain. This is how far a rho of other crowds carries: the rho of .3 that is assumed came from all nine."
+        "the other sets, and is scored on the set. 'Best' is chosen on the set itself, and only shows what there was "
+        "to gain. This is how far a rho of other crowds carries: the rho of .3 that is assumed came from all nine."
     )
     table = [{"model": member, **row} for member in TEMPERED for row in left_out_of(rows, member)]
     record.table("left-out", table or [{"model": "fewer than two sets were measured"}])
