@@ -11,9 +11,9 @@ longer maintained and wants an environment of its own; each data set is handed t
 | `intervals` | whether intervals of annotators hold what they are of | `crowd_simulated` |
 | `speed` | CPU seconds of fits and of the command | `crowd_speed` |
 
-Every row is kept in ``rows.jsonl`` as soon as it is measured, and a later run goes on from there: parts can be run one by
-one, and interrupted. The report is written from all rows that are kept, and says at which commit they were measured;
-``--again`` measures what is asked for anew.
+Every row is kept in ``rows.jsonl`` as soon as it is measured, and a later run goes on from there: parts can be run one
+by one, and interrupted. The report is written from all rows that are kept, and says at which commit they were
+measured; ``--again`` measures what is asked for anew.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ TEMPERED = ("dawid-skene", "one-coin", "mace")
 RHOS = (0.0, *np.geomspace(0.02, 4, 24).round(4).tolist())
 
 _LEAST = 1e-6    # a probability of zero counts as this in the log score
-_EDGES = np.linspace(0, 1, 11)
+_EDGES, _ROUNDING = np.linspace(0, 1, 11), 1e-9
 
 # What the other interpreter runs: read the annotations, and print the probabilities of the labels by item.
 _PEER = """
@@ -135,7 +135,8 @@ def scores(probability: np.ndarray, gold: np.ndarray) -> dict[str, Any]:
     certainty = probability.max(axis=1)
     best = probability >= certainty[:, None] * (1 - 1e-9)
     right = best[np.arange(len(gold)), gold] / best.sum(axis=1)
-    place = np.clip(np.searchsorted(_EDGES, certainty, side="right") - 1, 0, len(_EDGES) - 2)
+    # A share such as 7 / 10 is on an edge that is 7 * .1 in floating point, and belongs above it.
+    place = np.clip(np.searchsorted(_EDGES, certainty + _ROUNDING, side="right") - 1, 0, len(_EDGES) - 2)
     bins = [np.bincount(place, of, len(_EDGES) - 1) for of in (np.ones(len(gold)), certainty, right)]
     target = np.eye(probability.shape[1])[gold]
     return {
