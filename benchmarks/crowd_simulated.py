@@ -112,8 +112,8 @@ def tell_noise(record: Recording, rows: dict[tuple[Any, ...], dict[str, Any]]) -
         "Defaults of `fit`, nothing given. An 'alert' is any finding that is an error, for which the command ends with "
         "status 3; 'warnings' are fits that gave a `DiagnosticWarning`. 'Gate fires' is where annotators agree no more "
         "than chance would have them (z below 3, or not defined). 'Right' in noise is what guessing gives. mpa is not "
-        "tempered: its annotations are decisions on several labels, for which no rho is known; the gate and its alert "
-        "apply to it all the same. Errors of these annotators are independent, so that where there is signal the "
+        "tempered: an annotation is there a decision on several labels, for which no rho is known. What is asked of it "
+        "in noise is the alert. Errors of these annotators are independent, so that where there is signal the "
         "default is less certain than it could be: that is its price."
     )
     record.table("noise-means", noise_means(rows))

@@ -228,8 +228,8 @@ def tell_speed(record: Recording, kept: Kept) -> None:
     record.say(
         f"Simulated annotations, {_PER_ITEM} an item, of {_LABELS} labels. 'Cold' is the first fit in its process, "
         "with compilation and without imports; 'warm' the median of later ones, each on a data object that the process "
-        "has not seen, so that gate and dependence are computed each time. Both end with the labels. crowd-kit has its own "
-        "defaults and ends with the probabilities of the labels. Medians of three processes, above 10⁵ annotations of "
+        "has not seen, so that gate and dependence are computed each time. Both end with the labels. crowd-kit has its "
+        "own defaults and ends with the probabilities of the labels. Medians of three processes, above 10⁵ annotations of "
         "one. Ratios are its CPU seconds over ours in this run."
     )
     rows = speed_rows(kept.rows("speed"), kept.rows("speed of crowd-kit"))
