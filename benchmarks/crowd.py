@@ -29,6 +29,8 @@ PARTS = ("public", "left-out", "noise", "intervals", "speed")
 
 MEMBERS = ("majority-vote", "dawid-skene", "mace", "one-coin", "glad", "mpa")
 
+_FEWEST_CROWDS = 100
+
 
 class Bar(NamedTuple):
     """What was asked for, and what was measured: ``None`` before it is."""
@@ -112,12 +114,14 @@ def tell(record: Recording, kept: Kept) -> None:
 def bars(kept: Kept) -> Iterator[Bar]:
     """Yield every bar with what the rows say of it.
 
-    A bar on nine sets is measured when all nine are, and one on 27 cells when all cells are.
+    A bar on nine sets is measured when all nine are, one on 27 cells when all cells are, and one on intervals when 100
+    crowds are.
     """
     yield from _public_bars(kept)
     yield from _noise_bars(kept)
     coverage = {(row["crowd"], row["method"]): row["held"]
-                for row in crowd_simulated.coverage_of_crowds(kept.rows("intervals"))}  # fmt: skip
+                for row in crowd_simulated.coverage_of_crowds(kept.rows("intervals"))
+                if row["sets"] >= _FEWEST_CROWDS}  # fmt: skip
     for method, least in (("CAVI, imputed", 0.8), ("Gibbs", 0.87)):
         name = f"90 % intervals that hold the accuracy, as modelled, {method}"
         yield _at_least(name, least, coverage.get(("as modelled", method)))
@@ -158,7 +162,7 @@ def _noise_bars(kept: Kept) -> Iterator[Bar]:
 def _speed_bars(kept: Kept) -> Iterator[Bar]:
     rows = kept.rows("speed")
     for race in crowd_speed.RACES:
-        own = rows.get((race.name, race.rows), {})
+        own = rows.get(race.key, {})
         for name, bar in (("cold", race.cold), ("warm", race.warm)):
             if bar is not None:
                 label = f"{race.member}, {race.name}, {race.rows:,} annotations, {name}: CPU s"

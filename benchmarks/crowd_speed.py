@@ -53,15 +53,20 @@ class Race(NamedTuple):
     noise: bool = False
     everything: bool = False
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What no other race has."""
+        return self.member, self.name, self.rows
+
 
 _GIBBS = {"method": "gibbs", "chains": 4, "draws": 200, "warmup": 50}
 RACES = (
     Race("default", "dawid-skene", 10**4, cold=1.0, warm=0.1, peer="DawidSkene"),
     Race("default, the gate fires", "dawid-skene", 10**4, warm=2.0, noise=True),
     Race("Gibbs, 4 chains of 250 sweeps", "dawid-skene", 10**4, _GIBBS, cold=2.0, warm=1.5),
-    Race("glad", "glad", 10**4, warm=1.5, peer="GLAD"),
-    Race("mace", "mace", 10**4, warm=0.5, peer="MACE"),
-    Race("one-coin", "one-coin", 10**5, warm=0.6, peer="OneCoinDawidSkene"),
+    Race("default", "glad", 10**4, warm=1.5, peer="GLAD"),
+    Race("default", "mace", 10**4, warm=0.5, peer="MACE"),
+    Race("default", "one-coin", 10**5, warm=0.6, peer="OneCoinDawidSkene"),
     Race("default", "dawid-skene", 10**5, warm=0.6, peer="DawidSkene"),
     Race("default", "dawid-skene", 10**6, warm=2.5, peer="DawidSkene"),
     Race("default, with tables and findings", "dawid-skene", 10**6, cold=30.0, everything=True),
@@ -126,10 +131,10 @@ def measure_speed(kept: Kept, largest: int, members: Sequence[str], peer: str | 
     with tempfile.TemporaryDirectory() as folder:
         for place, race in enumerate(RACES):
             if race.rows <= largest and race.member in members and race.member in models.names():
-                kept.row("speed", (race.name, race.rows), functools.partial(_own, place))
+                kept.row("speed", race.key, functools.partial(_own, place))
                 if peer and race.peer:
                     measure = functools.partial(_of_peer, race, peer, Path(folder))
-                    kept.row("speed of crowd-kit", (race.name, race.rows), measure)
+                    kept.row("speed of crowd-kit", race.key, measure)
         if "dawid-skene" in members:
             kept.row("commands", ("consilience fit",), functools.partial(_command, Path(folder), tables=False))
             tables = functools.partial(_command, Path(folder), tables=True)
@@ -152,7 +157,7 @@ def _command(folder: Path, *, tables: bool) -> dict[str, Any]:
     path, target = _file(COMMAND_ROWS, folder), folder / "run"
     columns = "item=task,annotator=worker"
     fit = ["fit", "dawid-skene", str(path), "--columns", columns, "--quiet", "--force", "-o", str(target)]
-    table = ["table", str(target), "labels", "--csv", str(folder / "labels.csv")]
+    table = ["table", str(target), "labels", "--force", "--csv", str(folder / "labels.csv")]
     programs = [fit, table] if tables else [fit]
     return _program([[sys.executable, "-m", "consilience", *words] for words in programs])
 
@@ -209,10 +214,9 @@ def speed_rows(
     """Return what was measured of each race beside its bars and its peer."""
     table = []
     for race in RACES:
-        key = race.name, race.rows
-        if key not in rows:
+        if race.key not in rows:
             continue
-        own, other = rows[key], peers.get(key, {})
+        own, other = rows[race.key], peers.get(race.key, {})
         table.append({
             "what": race.name, "model": race.member, "annotations": race.rows, "method": own["method"],
             "cold, CPU s": own["cold"], "cold, bar": race.cold, "warm, CPU s": own["warm"], "warm, bar": race.warm,
@@ -227,10 +231,10 @@ def tell_speed(record: Recording, kept: Kept) -> None:
     """Record the races and the commands."""
     record.say(
         f"Simulated annotations, {_PER_ITEM} an item, of {_LABELS} labels. 'Cold' is the first fit in its process, "
-        "with compilation and without imports; 'warm' the median of later ones, each on a data object that the process "
-        "has not seen, so that gate and dependence are computed each time. Both end with the labels. crowd-kit has its "
-        "own defaults and ends with the probabilities of the labels. Medians of three processes, above 10⁵ annotations of "
-        "one. Ratios are its CPU seconds over ours in this run."
+        "with compilation and without imports; 'warm' the median of later ones, each on a data object that the "
+        "process has not seen, so that gate and dependence are computed each time. Both end with the labels. crowd-kit "
+        "has its own defaults and ends with the probabilities of the labels. Medians of three processes, above 10⁵ "
+        "annotations of one. Ratios are its CPU seconds over ours in this run."
     )
     rows = speed_rows(kept.rows("speed"), kept.rows("speed of crowd-kit"))
     record.table("speed", rows or [{"what": "nothing was measured"}])
