@@ -97,7 +97,9 @@ def first_kept(data: Annotations) -> Annotations:
     """Return annotations without the rows in which an annotator labels an item again."""
     pair = np.asarray(data.item, np.int64) * max(data.num_annotators, 1) + np.asarray(data.annotator)
     kept = np.sort(np.unique(pair, return_index=True)[1])
-    columns = {name: np.asarray(getattr(data, name))[kept] for name in ("item", "annotator", "label", "weight")}
+    columns: dict[str, Any] = {
+        name: np.asarray(getattr(data, name))[kept] for name in ("item", "annotator", "label", "weight")
+    }
     return dataclasses.replace(data, **columns, num_annotations=len(kept))
 
 
@@ -157,7 +159,8 @@ def measure_public(kept: Kept, sets: Sequence[str], members: Sequence[str], peer
             if one.member in members and one.member in models.names():
                 kept.row("public", (name, one.name), functools.partial(_fitted, name, one))
         for estimator in ESTIMATORS if peer else ():
-            kept.row("public", (name, f"crowd-kit {estimator}"), functools.partial(_of_peer, name, estimator, peer))
+            measure = functools.partial(_of_peer, name, estimator, peer or "")
+            kept.row("public", (name, f"crowd-kit {estimator}"), measure)
 
 
 def _fitted(name: str, one: Run) -> dict[str, Any]:
@@ -267,10 +270,10 @@ def measure_left_out(kept: Kept, sets: Sequence[str], members: Sequence[str]) ->
 
 
 def _of_rhos(name: str, member: str) -> dict[str, Any]:
-    data = loaded(name)
+    data, options = loaded(name), {"dependence": 0.0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        probability = probabilities(cs.fit(member, data, dependence=0.0, progress=False).truth)
+        probability = probabilities(cs.fit(member, data, progress=False, **options).truth)
     number = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
     gold = np.asarray(data.gold)
     found = [scores(tempered(probability, exponents(number, rho)), gold) for rho in RHOS]

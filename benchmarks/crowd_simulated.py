@@ -39,8 +39,8 @@ _SEED = 11
 _ITEMS, _ANNOTATORS, _LABELS, _PER_ITEM = 200, 20, 3, 3
 _DIAGONAL, _COIN, _HARD = 3.0, (8.0, 3.0), 0.25
 _METHODS: dict[str, dict[str, Any]] = {
-    "CAVI, imputed": {"method": "cavi"},
-    "Gibbs": {"method": "gibbs", "draws": 250, "chains": 4, "warmup": 250},
+    "CAVI, imputed": {"method": "cavi", "dependence": 0.0},
+    "Gibbs": {"method": "gibbs", "draws": 250, "chains": 4, "warmup": 250, "dependence": 0.0},
 }
 _FEWEST_ROWS = 10
 
@@ -63,7 +63,7 @@ def noise(num_labels: int, num_annotators: int, num_items: int, delta: float) ->
     other = (truth[:, None] + random.integers(1, num_labels, shape)) % num_labels
     label = np.where(right, truth[:, None], other)
     item, annotator = np.indices(shape).reshape(2, -1)
-    sizes = {"num_items": num_items, "num_annotators": num_annotators, "num_labels": num_labels}
+    sizes: dict[str, Any] = {"num_items": num_items, "num_annotators": num_annotators, "num_labels": num_labels}
     return Annotations.from_codes(item, annotator, label.ravel(), **sizes), truth
 
 
@@ -164,7 +164,7 @@ def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
     accuracy = np.einsum("t,jtt->j", prevalence, confusion)
     if kind == "a quarter hard":
         accuracy = (1 - _HARD) * accuracy + _HARD / _LABELS
-    sizes = {"num_items": _ITEMS, "num_annotators": _ANNOTATORS, "num_labels": _LABELS}
+    sizes: dict[str, Any] = {"num_items": _ITEMS, "num_annotators": _ANNOTATORS, "num_labels": _LABELS}
     return Annotations.from_codes(item, annotator, label, **sizes), truth, accuracy
 
 
@@ -182,7 +182,7 @@ def _intervals(kind: str, seed: int, method: str) -> dict[str, Any]:
     data, truth, accuracy = crowd(kind, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = cs.fit("dawid-skene", data, dependence=0.0, seed=seed, progress=False, **_METHODS[method])
+        fit = cs.fit("dawid-skene", data, seed=seed, progress=False, **_METHODS[method])
         table = fit.table_columns("annotators", codes=True, level=LEVEL)
     rows, right = (np.bincount(np.asarray(data.annotator), of, _ANNOTATORS)
                    for of in (None, np.asarray(data.label) == truth[np.asarray(data.item)]))  # fmt: skip
@@ -202,10 +202,10 @@ def _held(lower: np.ndarray, value: np.ndarray, upper: np.ndarray) -> float:
 
 
 def _realised(name: str, member: str, rho: float) -> dict[str, Any]:
-    data = loaded(name)
+    data, options = loaded(name), {"dependence": rho}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = cs.fit(member, data, dependence=rho, progress=False)
+        fit = cs.fit(member, data, progress=False, **options)
         table = fit.table_columns("annotators", codes=True, level=LEVEL)
     some = table["gold_items"] >= _FEWEST_ROWS
     found = {column: np.asarray(values)[some] for column, values in table.items()}
