@@ -1,4 +1,4 @@
-"""Crowd models against what is published of them: accuracies of Paun et al. (2018), late steps of EM, labels of mentions.
+"""Crowd models against what is published of them: Table 7 of Paun et al. (2018), late steps of EM, labels of mentions.
 
 `python -m benchmarks annotators [--peer PYTHON]`. PYTHON is an interpreter that has crowd-kit, which is no longer
 maintained and wants an environment of its own; each data set is handed to it as a file. Whether the certainty of these
