@@ -44,6 +44,20 @@ def entities(path: Path) -> Int[np.ndarray, " record"]:
     return pandas.factorize(pandas.read_csv(path, dtype=str, usecols=["entity"])["entity"])[0]
 
 
+def calibration_rows(pairs: Any, entity: Int[np.ndarray, " record"]) -> list[dict[str, Any]]:
+    """Return how often pairs of about the same probability are of one entity, as `benchmarks` records it.
+
+    Parameters
+    ----------
+    pairs : first record, second record and probability of each.
+    entity : of each record.
+    """
+    from consilience.evaluation.reliability import reliability_of_pairs
+
+    names = {"items": "pairs", "certainty": "predicted", "right": "observed"}
+    return list(reliability_of_pairs(pairs, entity).rename(columns=names)[list(names.values())].to_dict("records"))
+
+
 def run_splink(python: str, path: Path, *words: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Link a file with splink.
 

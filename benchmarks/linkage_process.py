@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.linkage_data import entities
+from benchmarks.linkage_data import calibration_rows, entities
 from benchmarks.speed import last_line, peak_memory_mb, timed
 
 _SHORT = {"P": "precision", "R": "recall", "F1": "f1"}
@@ -66,7 +66,6 @@ def _measure(path: str, likelihood: str) -> dict[str, Any]:
 
 def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:
     import consilience as cs
-    from consilience.pages.linkage import calibration_table
 
     posterior, count = made["fit"].posterior, made["count"]
     scores = cs.score_partition(made["estimate"], entity)
@@ -79,7 +78,7 @@ def _quality(made: dict[str, Any], entity: Any) -> dict[str, Any]:
         "disagreement": float(posterior.disagreement), "found": float(posterior.found_share),
         "distortion": float(posterior.distortion.mean()), "candidates": len(made["pairs"].first),
         "too large": int(components), "in them": int(records), "the largest": int(largest), "pairs cut": int(pairs),
-        "calibration": calibration_table(made["fit"].truth, entity).to_dict("records"),
+        "calibration": calibration_rows(made["fit"].truth.pairs(), entity),
     }  # fmt: skip
 
 

@@ -14,14 +14,13 @@ import json
 import sys
 import tempfile
 import time
-import types
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.linkage_data import THRESHOLDS, entities, run_splink, write_simulated
+from benchmarks.linkage_data import THRESHOLDS, calibration_rows, entities, run_splink, write_simulated
 from benchmarks.recording import Recording
 from benchmarks.speed import last_line, peak_memory_mb, timed
 
@@ -97,7 +96,7 @@ def _measure(path: str, mode: str) -> dict[str, Any]:
     return row | {
         **_scores("own", made["estimate"], entity), **_best(_by_threshold(pairs, len(entity)), entity),
         "candidates": len(pairs.first), "found, expected": float(posterior.found_share),
-        "found": _share_found(pairs, entity), "calibration": _calibration(tuple(pairs), entity),
+        "found": _share_found(pairs, entity), "calibration": calibration_rows(pairs, entity),
         "near names": 0 if made["records"].near is None else len(made["records"].near),
         "log evidence": float(posterior.evidence[-1]),
     }  # fmt: skip
@@ -110,7 +109,7 @@ def _splink(python: str, path: Path) -> dict[str, Any]:
     pairs = found["first"].astype(int), found["second"].astype(int), found["probability"]
     return row | {
         **_scores("own", by_threshold[_OF_SPLINK], entity), **_best(by_threshold, entity),
-        "candidates": len(pairs[0]), "calibration": _calibration(pairs, entity),
+        "candidates": len(pairs[0]), "calibration": calibration_rows(pairs, entity),
     }  # fmt: skip
 
 
@@ -150,12 +149,6 @@ def _share_found(pairs: Any, entity: np.ndarray) -> float:
     """Return the share of true links that are among the pairs of components."""
     size = np.bincount(entity)
     return float(np.count_nonzero(entity[pairs.first] == entity[pairs.second]) / (size * (size - 1) // 2).sum())
-
-
-def _calibration(pairs: tuple[np.ndarray, np.ndarray, np.ndarray], entity: np.ndarray) -> list[dict[str, Any]]:
-    from consilience.pages.linkage import calibration_table
-
-    return calibration_table(types.SimpleNamespace(pairs=lambda: pairs), entity).to_dict("records")  # type: ignore[arg-type]
 
 
 def _write(record: Recording, rows: list[dict[str, Any]]) -> None:

@@ -45,6 +45,7 @@ _HOME = {
     "consilience.sweeping": ("sweep",),
     "consilience.checking": ("Check", "check"),
     "consilience.reporting": ("report",),
+    "consilience.estimators": ("DawidSkene", "GLAD", "MACE", "MajorityVote", "OneCoin"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias, overload
 import pandas
 
 from consilience._version import __version__ as __version__
+from consilience import estimators
 from consilience.data import Annotations as Annotations
 from consilience.data import Chains as Chains
 from consilience.data import ClassMap as ClassMap
@@ -74,6 +75,12 @@ class DirichletFit(Fit):
     def labels(self) -> pandas.DataFrame:
         """The most plausible label of each item, and how sure that is."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class NormalInverseGammaFit(Fit):
     """A fit of `normal-inverse-gamma`: ratings on a scale, on which side of a threshold the mean lies, with an exact posterior."""
 
@@ -98,26 +105,44 @@ class MajorityVoteFit(Fit):
     def accuracy(self) -> pandas.DataFrame:
         """Accuracy of majority vote against gold labels, ties broken at random."""
 
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
 class DawidSkeneFit(Fit):
     """A fit of `dawid-skene`: labels by annotators who each have a confusion matrix."""
 
     def labels(self) -> pandas.DataFrame:
         """The most probable label of each item."""
 
-    def probabilities(self) -> pandas.DataFrame:
-        """How probable each label of each item is."""
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
 
-    def annotators(self) -> pandas.DataFrame:
-        """How often each annotator is right on an item drawn by the prevalence."""
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
 
-    def confusion(self, *, annotators: Any = ...) -> pandas.DataFrame:
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
         """How probably an annotator gives an item of a class a label."""
 
-    def crowd(self) -> pandas.DataFrame:
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
         """How the crowd as a whole labels items of each class."""
 
-    def prevalence(self) -> pandas.DataFrame:
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
         """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
 
 class MaceFit(Fit):
     """A fit of `mace`: annotators who know the label or guess (MACE), by variational Bayes as published, Gibbs or EM."""
@@ -125,14 +150,104 @@ class MaceFit(Fit):
     def labels(self) -> pandas.DataFrame:
         """The most probable label of each item."""
 
-    def probabilities(self) -> pandas.DataFrame:
-        """How probable each label of each item is."""
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
 
-    def annotators(self) -> pandas.DataFrame:
-        """How often each annotator is right, and how often she knows the label."""
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
 
-    def guesses(self, *, annotators: Any = ...) -> pandas.DataFrame:
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
+        """How probably an annotator gives an item of a class a label."""
+
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How the crowd as a whole labels items of each class."""
+
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
+        """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def guesses(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
         """What each annotator says when she guesses."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
+class OneCoinFit(Fit):
+    """A fit of `one-coin`: labels by annotators who each are right with one probability."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most probable label of each item."""
+
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
+
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
+
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
+        """How probably an annotator gives an item of a class a label."""
+
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How the crowd as a whole labels items of each class."""
+
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
+        """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
+class GladFit(Fit):
+    """A fit of `glad`: able annotators and easy items (GLAD), by coordinate ascent on a grid."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most probable label of each item."""
+
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
+
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
+
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
+        """How probably an annotator gives an item of a class a label."""
+
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How the crowd as a whole labels items of each class."""
+
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
+        """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def items(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How difficult each item is."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
 
 class MpaFit(Fit):
     """A fit of `mpa`: mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity."""
@@ -151,6 +266,12 @@ class MpaFit(Fit):
 
     def hyperparameters(self) -> pandas.DataFrame:
         """The Beta priors of the profiles, as they were given or learned."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
 
 class IrnFit(Fit):
     """A fit of `irn`: inverse rank normalisation of partial rankings with ties, a point estimate."""
@@ -330,17 +451,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     alpha: float = ...,
@@ -353,17 +477,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     threshold: float,
 ) -> NormalInverseGammaFit: ...
@@ -375,17 +502,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     uncertainty: Literal['ties', 'shares'] = ...,
@@ -398,19 +528,23 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     diagonal: float = ...,
 ) -> DawidSkeneFit: ...
 
@@ -421,24 +555,81 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    gold: Literal['ignore', 'use'] = ...,
     candidates: Literal['closed', 'observed'] = ...,
+    prevalence: Literal['learned', 'uniform'] = ...,
     restarts: int = ...,
     smoothing: float = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     guess_count: float = ...,
 ) -> MaceFit: ...
+
+@overload
+def fit(
+    model: Literal['one-coin'],
+    data: Annotations | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
+    progress: Progress = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
+) -> OneCoinFit: ...
+
+@overload
+def fit(
+    model: Literal['glad'],
+    data: Annotations | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi'] = 'auto',
+    *,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
+    progress: Progress = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
+) -> GladFit: ...
 
 @overload
 def fit(
@@ -447,17 +638,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     candidates: Literal['observed', 'closed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
@@ -473,17 +667,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     weights: Literal['equation-14', 'published-code'] = ...,
 ) -> IrnFit: ...
@@ -495,17 +692,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     weights: Literal['equation-14', 'published-code'] = ...,
@@ -519,17 +719,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'gibbs', 'nuts', 'svi', 'em'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     tempering: Literal['likelihood', 'power'] = ...,
@@ -545,17 +748,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'em', 'nuts', 'gibbs'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -571,17 +777,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     support: Literal['anchored', 'dense'] = ...,
     num_entities: int = ...,
@@ -597,17 +806,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'gibbs', 'nuts'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     prior: Literal['labels', 'partitions', 'entities'] = ...,
     moves: Literal['blocks', 'split-merge'] = ...,
@@ -623,17 +835,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     clusters: int,
     views: int = ...,
@@ -654,17 +869,20 @@ def fit(
     priors: Any = None,
     method: str = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     truth: Callable[..., Any] | None = None,
     **settings: Any,
@@ -677,17 +895,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'cavi', 'gibbs', 'em', 'svi', 'nuts'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
 ) -> Any: ...
 
@@ -704,15 +925,18 @@ def link(
     method: 'str' = 'auto',
     draws: 'int' = 1000,
     seed: 'int' = 0,
-    chains: int = ...,
-    warmup: int = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -785,6 +1009,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     diagonal: float = ...,
 ) -> Check: ...
 
@@ -801,11 +1026,47 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    gold: Literal['ignore', 'use'] = ...,
     candidates: Literal['closed', 'observed'] = ...,
+    prevalence: Literal['learned', 'uniform'] = ...,
     restarts: int = ...,
     smoothing: float = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     guess_count: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['one-coin'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['glad'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
 ) -> Check: ...
 
 @overload
@@ -1030,3 +1291,144 @@ def evaluate(
     singletons: bool = True,
     exact: bool | None = None,
 ) -> dict[str, Score]: ...
+
+class DawidSkene(estimators.DawidSkene):
+    """Dawid and Skene's model, its `probas_` tempered for workers who err together; ``dependence=0`` leaves that out."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
+        diagonal: float = ...,
+    ) -> None: ...
+
+class GLAD(estimators.GLAD):
+    """Able workers and difficult tasks, its `probas_` tempered for workers who err together; ``dependence=0`` does not."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
+    ) -> None: ...
+
+class MACE(estimators.MACE):
+    """Workers who know or guess, its `probas_` tempered for those who err together; ``dependence=0`` leaves that out."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        candidates: Literal['closed', 'observed'] = ...,
+        prevalence: Literal['learned', 'uniform'] = ...,
+        restarts: int = ...,
+        smoothing: float = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
+        guess_count: float = ...,
+    ) -> None: ...
+
+class MajorityVote(estimators.MajorityVote):
+    """The label that most workers gave; `probas_` are shares of the votes, never tempered, as by ``dependence=0``."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'exact'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        uncertainty: Literal['ties', 'shares'] = ...,
+    ) -> None: ...
+
+class OneCoin(estimators.OneCoin):
+    """Workers of one accuracy each, its `probas_` tempered for those who err together; ``dependence=0`` does not."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
+    ) -> None: ...

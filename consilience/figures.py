@@ -301,6 +301,27 @@ def certainty_histogram(score: Score, ax: Any = None) -> Any:
 
 
 @styled
+def reliability_curve(table: Any, title: str, stated: str, seen: str, ax: Any = None) -> Any:
+    """Draw how often what is stated with each probability is so, with 95 % intervals.
+
+    Parameters
+    ----------
+    table : data frame of `consilience.evaluation.reliability.reliability_table`, or of ``fit.calibration()``.
+    title : of the figure.
+    stated, seen : what the axes are, in words.
+    ax : axes to draw into.
+    """
+    ax = axes_of(ax, 3.4, 3.2)
+    ax.plot([0, 1], [0, 1], color=GRID, linewidth=1.2)
+    right = table["right"]
+    # The ends of an interval may miss its share by rounding, where that is 0 or 1.
+    bars = [np.maximum(right - table["right_lower"], 0), np.maximum(table["right_upper"] - right, 0)]
+    ax.errorbar(table["certainty"], right, yerr=bars, fmt="o", color=BLUE, markersize=5, linewidth=1)
+    ax.set(title=title, xlabel=stated, ylabel=seen, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+    return ax
+
+
+@styled
 def certainty_by_reliability(frame: Any, ax: Any = None) -> Any:
     """Draw how certainty rises with the reliability that is granted to the annotators (Figure 6, first column).
 

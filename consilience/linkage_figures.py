@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.drawing import BLUE, GRID, INK, VERMILLION, axes_of, count_items, styled
+from consilience.drawing import BLUE, INK, VERMILLION, axes_of, count_items, styled
 
 
 @styled
@@ -32,27 +32,4 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
     ax.set(title="Number of entities", xlabel="entities", ylabel="draws of the partition")
     count_items(ax.xaxis)
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3, borderaxespad=0)
-    return ax
-
-
-@styled
-def calibration(table: Any, ax: Any = None) -> Any:
-    """Draw how often pairs of each probability are of one entity.
-
-    Parameters
-    ----------
-    table : data frame with the columns ``predicted``, ``observed`` and ``pairs``, a row for each bin.
-    ax : axes to draw into.
-    """
-    ax = axes_of(ax, 3.4, 3.2)
-    ax.plot([0, 1], [0, 1], color=GRID, linewidth=1.2)
-    spread = np.sqrt(table["predicted"] * (1 - table["predicted"]) / table["pairs"].clip(lower=1))
-    observed = table["observed"]
-    bars = [np.minimum(2 * spread, observed), np.minimum(2 * spread, 1 - observed)]  # shares are from 0 to 1
-    ax.errorbar(table["predicted"], observed, yerr=bars, fmt="o", color=BLUE, markersize=5, linewidth=1)
-    ax.set(title="Calibration of the pairs", xlabel="probability of being one entity")
-    ax.set_ylabel("share that is of one entity")
-    ax.set_xlim(-0.03, 1.03)
-    ax.set_ylim(-0.03, 1.03)
-    ax.set_aspect("equal")
     return ax

@@ -1,16 +1,20 @@
 """The driver of ascents: steps that raise an objective until it stands still, such as EM.
 
 A member states its steps as a `consilience.models.interface.Ascent`. The objective is summed in blocks on the device,
-and from those on the host in float64, because float32 cannot carry the sum over many items. Where the ascent allows it
-the items are divided among devices, which exchange nothing but the sums that all of them need (see
-`consilience.inference.sharding`).
+and from those on the host in float64, because float32 cannot carry the sum over many items; nothing depends on which
+device summed a block. Where the ascent allows it the items are divided among devices, which exchange nothing but the
+sums that all of them need (see `consilience.inference.sharding`).
+
+A run has converged when what is left to gain is small, and not when a step gains little: EM may take steps of almost
+nothing for thousands of steps. If the gains of successive chunks fall by a factor ρ, what is left after a gain g is
+g ρ / (1 - ρ). Where a member tells how far its steps move (`Ascent.moved`), they must have come to rest too.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +22,21 @@ import numpy as np
 
 from consilience.arrays import Array, Key
 from consilience.errors import UnsupportedRequest
+from consilience.inference.accelerated import Journey, journey_from, leap, may_leap
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
-from consilience.inference.sharding import AXIS, Mesh, item_mesh, on_each, place, total_over, whole
+from consilience.inference.sharding import (
+    AXIS,
+    Mesh,
+    gathered_over,
+    item_mesh,
+    largest_over,
+    on_each,
+    place,
+    total_over,
+    whole,
+)
 from consilience.models.interface import Ascent, Terms, unsharded
 
 _CHUNK = 20
@@ -29,6 +44,12 @@ _CHUNK = 20
 # So many terms of the objective are summed on the device: few enough for float32, and enough that what goes to the host
 # is small.
 _SUMMED = 64
+
+# How far the last two steps may have moved what users look at, such as a probability.
+_AT_REST = 1e-4
+
+# A gain of so many times the spacing of floats, relative to the objective, is rounding.
+_ROUNDING = 8
 
 
 def run_ascent(
@@ -38,29 +59,31 @@ def run_ascent(
     key: Key,
     max_steps: int = 10_000,
     tolerance: float = 1e-7,
+    accelerate: bool = True,
     devices: int = 1,
     progress: Progress = None,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> GenericRun:
-    """Raise the objective until a chunk of steps gains next to nothing.
+    """Raise the objective until next to nothing is left to gain.
 
     Parameters
     ----------
     ascent : the member's functions.
     problem : what ``ascent.prepare`` returned.
     key : random key of the start.
-    max_steps : the most steps.
-    tolerance : the run has converged when 20 steps raise the objective by less than this, relative to its size plus
-        the number of its terms: an objective may well have the maximum zero. Where the member has a rule of its own
-        for the problem (`Ascent.settled`), that alone decides.
+    max_steps : the most steps, those included that are taken back.
+    tolerance : the run has converged when less than this is left to gain, judged by the gains of the last two chunks of
+        20 steps, relative to the size of the objective plus the number of its terms: an objective may well have the
+        maximum zero. Where the member has a rule of its own for the problem (`Ascent.settled`), that alone decides.
+    accelerate : whether steps are extrapolated where the member allows it; else they are the plain steps as published.
     devices : among how many devices the items are divided.
     progress, time_limit, checkpoint : see `run_chunks`.
 
     Returns
     -------
-    `GenericRun` with the arrays of ``ascent.sites`` as one chain of one draw, and the objective at every step as
-    ``elbo``.
+    `GenericRun` with the arrays of ``ascent.sites`` as one chain of one draw, and as ``elbo`` the objective at every
+    step that was not taken back.
 
     Raises
     ------
@@ -68,71 +91,165 @@ def run_ascent(
     """
     label = ascent.name.upper()
     real = {} if ascent.lengths is None else ascent.lengths(problem)
-    problem, lengths, mesh = _placed(ascent, problem, devices, label)
-    start, advance, sites = _programs(ascent, mesh)
-    objective: list[np.ndarray] = [np.empty(0)]
-
-    def stands_still(output: dict[str, Any]) -> bool:
-        if "idle" in output:
-            return bool(output["idle"].any())
-        values = _objective(output)
-        scale = abs(values[-1]) + output["number"][0]
-        # Of a last chunk that is shorter nothing can be said: a single step may gain little.
-        return len(values) == _CHUNK and bool(values[-1] - values[0] <= tolerance * scale)
-
+    placed = _placed(ascent, problem, key, devices, label)
+    problem, mesh = placed.problem, placed.mesh
+    start, advance, sites = _programs(ascent, mesh, accelerate)
+    trace = _Trace(tolerance, placed.number)
     outcome = run_chunks(
         lambda state, start, stop: advance(state, problem, start, stop),
         start(key, problem),
         num_steps=max_steps,
         chunk_size=_CHUNK,
-        finite=lambda output: np.isfinite(_objective(output)) | output.get("idle", False),
-        converged=stands_still,
+        finite=lambda output: np.isfinite(_objective(output)) | _passed_over(output),
+        converged=trace.stands_still,
         keep=_objective,
-        collect=lambda values, start: objective.append(values),
+        collect=trace.add,
         progress=progress,
         time_limit=time_limit,
         checkpoint=checkpoint,
         shared=mesh is not None and jax.process_count() > 1,
         label=label,
     )
-    found = whole(sites(outcome.state, problem), lengths, mesh)
+    found = whole(sites(outcome.state, problem), placed.lengths, mesh)
     found |= {site: found[site][:length] for site, length in real.items()}
     estimate = {site: values[None, None] for site, values in found.items()}
-    elbo = np.concatenate(objective)[: outcome.steps]
-    elbo = elbo[np.isfinite(elbo)]  # without the idle steps
+    elbo = trace.objective[: outcome.steps]
+    elbo = elbo[np.isfinite(elbo)]  # without the idle steps, and those that were taken back
     return GenericRun(estimate, {}, outcome.result, len(elbo), outcome.seconds, outcome.message, elbo)
 
 
-def _placed(ascent: Ascent, problem: Any, devices: int, label: str) -> tuple[Any, Any, Mesh | None]:
-    """Put the problem on its devices; return it with the lengths of its parts and the mesh, None where it is whole."""
+def state_shapes(ascent: Ascent, problem: Any) -> Any:
+    """Return shapes and types of the state of an ascent as `jax.ShapeDtypeStruct`, without computing it."""
+    start, _, _ = _programs(ascent, None, True)
+    # Of the compiled program, so that what is traced here is not traced again.
+    state = start.eval_shape(jax.random.key(0), problem)
+    return state.state if isinstance(state, Journey) else state
+
+
+class _Trace:
+    """The objective as it comes, chunk after chunk, and whether it stands still.
+
+    Parameters
+    ----------
+    tolerance : see `run_ascent`.
+    number : of terms of the objective; None where the steps say it.
+    """
+
+    def __init__(self, tolerance: float, number: int | None) -> None:
+        self.tolerance, self.number = tolerance, number
+        self._pieces: list[np.ndarray] = [np.empty(0)]
+
+    @property
+    def objective(self) -> np.ndarray:
+        """At every step, float64; NaN at idle steps and at those that were taken back."""
+        return np.concatenate(self._pieces)
+
+    def add(self, values: np.ndarray, start: int) -> None:
+        """Take the values of a chunk, or of all chunks before a checkpoint."""
+        self._pieces.append(values)
+
+    def stands_still(self, output: dict[str, Any]) -> bool:
+        """Tell of the last chunk, which was added, whether it may be the last of all."""
+        if "idle" in output:
+            return bool(output["idle"].any())
+        # Of a last chunk that is shorter nothing can be said: a single step may gain little.
+        if len(output["terms"]) < _CHUNK or not _at_rest(output):
+            return False
+        before, last, now = self._heights()
+        number = output["number"][0] if self.number is None else self.number
+        scale, spacing = abs(now) + number, np.finfo(output["terms"].dtype).eps
+        # Float32 cannot tell how fast small gains fall. What it calls rounding is no more than what is asked for.
+        rounding = min(_ROUNDING * spacing, max(self.tolerance, _ROUNDING * np.finfo(float).eps))
+        gain = now - last
+        if gain <= rounding * scale:
+            return True
+        rate = gain / (last - before) if last > before else np.inf
+        return bool(rate < 1 and gain * rate <= self.tolerance * scale * (1 - rate))
+
+    def _heights(self) -> tuple[float, float, float]:
+        """Return the objective at the ends of the last three chunks.
+
+        The first step stands for the end of the chunk before the first; what was before that is not known.
+        """
+        values = self.objective
+        ends = [values[end - _CHUNK : end] for end in range(len(values), 0, -_CHUNK)[:3]]
+        heights = [float(chunk[np.isfinite(chunk)][-1]) for chunk in ends]
+        if len(heights) < 3:
+            heights.append(float(values[0]))
+        now, last, before = heights if len(heights) == 3 else [*heights, np.nan]
+        return before, last, now
+
+
+def _at_rest(output: dict[str, Any]) -> bool:
+    """Tell whether the last two steps that were not taken back moved next to nothing."""
+    return "moved" not in output or bool((output["moved"][~_passed_over(output)][-2:] <= _AT_REST).all())
+
+
+class _Placed(NamedTuple):
+    """A problem on its devices.
+
+    Parameters
+    ----------
+    problem : the arrays, divided where there is a mesh.
+    lengths : site -> how many rows of each part are real.
+    mesh : None of a problem that is whole.
+    number : of terms of the objective without those that pad the parts; None of a problem that is whole.
+    """
+
+    problem: Any
+    lengths: Any
+    mesh: Mesh | None
+    number: int | None
+
+
+def _placed(ascent: Ascent, problem: Any, key: Key, devices: int, label: str) -> _Placed:
     if devices == 1:
-        return jax.device_put(problem), {}, None
+        return _Placed(jax.device_put(problem), {}, None, None)
     if ascent.shard is None:
         raise UnsupportedRequest(f"this {label} runs on one device; leave out devices=")
     mesh = item_mesh(devices)
     shards = ascent.shard(problem, devices)
-    return place(shards.problem, mesh), shards.lengths, mesh
+    # Counted in the whole problem, so that the tolerance is the same on any number of devices.
+    terms = jax.eval_shape(functools.partial(_first_terms, ascent), key, problem)
+    return _Placed(place(shards.problem, mesh), shards.lengths, mesh, terms.items.size + terms.shared.size)
 
 
 def _objective(output: dict[str, Any]) -> np.ndarray:
-    """Sum the terms of each step, float64, shape ``(step,)``; NaN at idle steps."""
-    values = np.asarray(output["terms"], np.float64).sum(axis=1)
-    return np.where(output["idle"], np.nan, values) if "idle" in output else values
+    """Sum the terms of each step, float64, shape ``(step,)``; NaN at idle steps and at those that were taken back."""
+    return np.where(_passed_over(output), np.nan, np.asarray(output["terms"], np.float64).sum(axis=1))
+
+
+def _passed_over(output: dict[str, Any]) -> np.ndarray:
+    """Tell which steps are no part of the path, bool, shape ``(step,)``."""
+    return output.get("idle", False) | output.get("refused", np.zeros(len(output["terms"]), bool))
 
 
 @functools.lru_cache(maxsize=32)
-def _programs(ascent: Ascent, mesh: Mesh | None) -> tuple[Callable, Callable, Callable]:
+def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tuple[Any, Any, Any]:
     """Return the compiled ``start(key, problem)``, ``advance(state, problem, start, stop)`` and ``sites``."""
-    total = {} if ascent.shard is None else {"total": unsharded if mesh is None else total_over(AXIS)}
+    each = (unsharded,) * 3 if mesh is None else (total_over(AXIS), gathered_over(AXIS), largest_over(AXIS))
+    over_shards = _OverShards(*each)
+    total = {} if ascent.shard is None else {"total": over_shards.total}
+
+    def step(state: Any, problem: Any) -> tuple[Any, dict[str, Any]]:
+        return _step(ascent, state, problem, total, over_shards)
 
     def start(key: Key, problem: Any) -> Any:
-        return strongly_typed(ascent.start(key, problem, **total))
+        state = strongly_typed(ascent.start(key, problem, **total))
+        if accelerate and may_leap(ascent, state, problem):
+            return strongly_typed(journey_from(ascent, state, lambda state: step(state, problem)))
+        return state
 
     def advance(state: Any, problem: Any, start: Any, stop: Any) -> tuple[Any, Any]:
-        return scan_steps(lambda state, index: _step(ascent, state, problem, total), state, start, stop, length=_CHUNK)
+        def one(state: Any, index: Any) -> tuple[Any, dict[str, Any]]:
+            if isinstance(state, Journey):
+                return leap(ascent, state, lambda state: step(state, problem), index + 2 < stop)
+            return step(state, problem)
+
+        return scan_steps(one, state, start, stop, length=_CHUNK)
 
     def sites(state: Any, problem: Any) -> Any:
-        return ascent.sites(state, problem, **total)
+        return ascent.sites(state.state if isinstance(state, Journey) else state, problem, **total)
 
     if mesh is None:
         return jax.jit(start), jax.jit(advance), jax.jit(sites)
@@ -143,18 +260,43 @@ def _programs(ascent: Ascent, mesh: Mesh | None) -> tuple[Callable, Callable, Ca
     )
 
 
-def _step(ascent: Ascent, state: Any, problem: Any, total: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+class _OverShards(NamedTuple):
+    """What is done with statistics of the shards, inside of a program.
+
+    Parameters
+    ----------
+    total, gathered, largest : their sum, arrays joined into one, and the largest.
+    """
+
+    total: Callable[[Any], Any]
+    gathered: Callable[[Any], Any]
+    largest: Callable[[Any], Any]
+
+
+def _step(
+    ascent: Ascent, state: Any, problem: Any, total: dict[str, Any], over_shards: _OverShards
+) -> tuple[Any, dict[str, Any]]:
     """Take a step, and sum its terms in blocks; a state that has settled idles until its chunk is over."""
     settled = None if ascent.settled is None else ascent.settled(state, problem)
-    moved, terms = ascent.step(state, problem, **total)
-    terms = terms if isinstance(terms, Terms) else Terms(terms, jnp.zeros(0, terms.dtype))
-    over_shards = total.get("total", unsharded)
-    sums = jnp.concatenate([over_shards(_in_blocks(terms.items)), _in_blocks(terms.shared)])
-    output = {"terms": sums, "number": over_shards(jnp.asarray(terms.items.size)) + terms.shared.size}
+    after, found = ascent.step(state, problem, **total)
+    terms = _terms(found)
+    # Blocks of all shards, and not their sum: the host adds them in float64, in whatever pieces they come.
+    sums = jnp.concatenate([over_shards.gathered(_in_blocks(terms.items)), _in_blocks(terms.shared)])
+    output = {"terms": sums, "number": jnp.asarray(terms.items.size + terms.shared.size)}
+    if ascent.moved is not None:
+        output["moved"] = over_shards.largest(ascent.moved(state, after))
     if settled is None:
-        return moved, output
-    kept = jax.tree.map(lambda old, new: jnp.where(settled, old, new), state, moved)
+        return after, output
+    kept = jax.tree.map(lambda old, new: jnp.where(settled, old, new), state, after)
     return kept, {**output, "idle": settled}
+
+
+def _first_terms(ascent: Ascent, key: Key, problem: Any) -> Terms:
+    return _terms(ascent.step(ascent.start(key, problem), problem)[1])
+
+
+def _terms(found: Terms | Array) -> Terms:
+    return found if isinstance(found, Terms) else Terms(found, jnp.zeros(0, found.dtype))
 
 
 def _in_blocks(terms: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib
@@ -9,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
@@ -25,6 +26,7 @@ from consilience.models.intervals import LEVEL
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import Truth
+from consilience.models.truth.against_gold import headline
 from consilience.notes import Level, Note
 
 if TYPE_CHECKING:
@@ -148,6 +150,31 @@ class Fit:
         return truth.bound_to(self.data)
 
     @property
+    def signal(self) -> Any:
+        """Whether the annotators agree beyond chance: the gate of crowd models, a `Signal`.
+
+        Raises
+        ------
+        UnsupportedRequest : the model is none of a crowd.
+        """
+        return self._of_crowd("signal", self.truth.signal)
+
+    @property
+    def dependence(self) -> Any:
+        """How much the errors of one item's annotators are taken to hang together, and who says so: a `Dependence`.
+
+        Raises
+        ------
+        UnsupportedRequest : the model is none of a crowd.
+        """
+        return self._of_crowd("dependence", self.truth.dependence)
+
+    def _of_crowd(self, name: str, found: Any) -> Any:
+        if found is None:
+            raise UnsupportedRequest(f"'{self.member.name}' has no {name}, which is of models of annotators")
+        return found
+
+    @property
     def message(self) -> str:
         """One sentence of the driver where there is something to say of the run, else empty."""
         return "" if self.run is None else self.run.message
@@ -225,19 +252,32 @@ class Fit:
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.
 
-        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to.
+        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to. It is computed
+        when it is first asked for; from then on `findings` and `describe` say it, and a saved fit has it.
 
         Raises
         ------
-        UnsupportedRequest : the fit is by another method.
+        UnsupportedRequest : the fit is by another method, or the density does not know what was fitted.
         """
-        from consilience.inference.approximation import approximation_k_hat
-
         if self.method != "cavi":
             raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
-        return approximation_k_hat(
-            self.member, self.posterior, self.resolved, key=stream_key(self.seed, STREAMS["weights"])
-        )
+        return self._weighed(None)
+
+    @property
+    def known_k_hat(self) -> float | None:
+        """The Pareto k-hat of an approximation, where it was computed; None else."""
+        return self.__dict__.get("_k_hat", None if self.run is None else self.run.k_hat)
+
+    def _weighed(self, most_numbers: int | None) -> float | None:
+        """Return k-hat of the approximation, computed once; None also of more annotations or parameters than that."""
+        from consilience.inference.approximation import approximation_k_hat
+
+        if self.known_k_hat is None:
+            key = stream_key(self.seed, STREAMS["weights"])
+            self.__dict__["_k_hat"] = approximation_k_hat(
+                self.member, self.posterior, self.resolved, key=key, most_numbers=most_numbers
+            )
+        return self.known_k_hat
 
     # ---- tables
 
@@ -265,6 +305,9 @@ class Fit:
         ------
         UnknownName : the member has no such table.
         """
+        if name in self.member.measured_tables:
+            frame = self.measure(name, **choice)
+            return {column: frame[column].to_numpy() for column in frame}
         table = self.member.table(name)
         columns = table.make(self.posterior, self.resolved, self.truth, **choice)
         if codes:
@@ -304,9 +347,37 @@ class Fit:
 
     # ---- what there is to say
 
+    @cached_property
+    def headline(self) -> str:
+        """What to read first: how certain the labels are, and how many gold labels they hit; empty of other fits.
+
+        >>> import consilience as cs
+        >>> cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 1]])).headline
+        'certainty .750'
+        """
+        speaks = self._has_truth and "calibration" in self.member.measured_tables
+        return headline(cast(Any, self.truth), self.resolved) if speaks else ""
+
+    @property
+    def _has_truth(self) -> bool:
+        """Whether there are probabilities to speak of: a run that broke down, or never came to a draw, has none."""
+        return self.result is not Result.nonfinite and not self.is_empty
+
     def findings(self) -> list[Note]:
-        """Return all that there is to say of the fit, errors first: of the run, by the member, of the approximation."""
-        return list(self._findings)
+        """Return all that there is to say of the fit, errors first.
+
+        By the member, of its certainty beside gold labels that it did not use, of the run, and of the approximation: of
+        that only where `k_hat` was asked for.
+        """
+        return [*self._findings, *(note for note in self._of_approximation() if note not in self._findings)]
+
+    def _of_approximation(self) -> list[Note]:
+        """Return what a large k-hat of CAVI means; nothing where it is not known."""
+        from consilience.inference import posterior
+
+        if self.method != "cavi":
+            return []
+        return posterior.approximation_notes(self.known_k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
 
     @cached_property
     def _findings(self) -> tuple[Note, ...]:
@@ -315,23 +386,32 @@ class Fit:
         from consilience.inference import posterior
 
         found: list[Note] = []
+        account = Account(
+            posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
+        )
+        if self.member.says is not None:
+            found += self.member.says(account)
+        if self._has_truth:
+            for table in self.member.tables:
+                if isinstance(table, Measure) and table.says is not None:
+                    found += table.says(account)
         if self.run is not None:
             found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
-        if self.member.says is not None:
-            found += self.member.says(
-                Account(
-                    posterior=self.posterior, resolved=self.resolved, method=self.method,
-                    make_truth=lambda: self.truth,
-                )
-            )  # fmt: skip
-        if self.run is not None and self.method == "cavi":
-            sampler = "gibbs" if "gibbs" in self.member.methods else "nuts"
-            found += posterior.approximation_notes(self.run.k_hat, sampler)
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:
-        """Return what is poor about the fit, in words; empty when nothing is."""
-        return [note.words() for note in self._findings if note.level > Level.note]
+        """Return what is poor about the fit, in words; empty when nothing is.
+
+        Of CAVI with up to 20,000 annotations and parameters also what its k-hat means where it is large, which no other
+        look computes. That is no fault of the run: independent factors for many annotators always have a large one.
+        """
+        found = [note.words() for note in self._findings if note.level > Level.note]
+        if self.method == "cavi" and self.result.complete:
+            from consilience.inference.approximation import MOST_NUMBERS
+
+            with contextlib.suppress(UnsupportedRequest):
+                self._weighed(MOST_NUMBERS)
+        return found + [note.words() for note in self._of_approximation()]
 
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, settings, priors, seed, result, versions, data hash, seconds."""
@@ -339,6 +419,7 @@ class Fit:
             "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
             **{f"option_{name}": value for name, value in self.options.items()},
             "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+            **({} if self.known_k_hat is None or self.method != "cavi" else {"k_hat": round(self.known_k_hat, 3)}),
             **({"notes": "; ".join(note.words() for note in said)} if (said := self.findings()) else {}),
         }  # fmt: skip
 
@@ -350,7 +431,8 @@ class Fit:
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())
-        return f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
+        line = f"Fit({self.member.name} by {self.method}{options}; {self.data!r}; {self.result})"
+        return f"{self.headline}\n{line}" if self.headline else line
 
     def _dims(self, samples: Mapping[str, np.ndarray], coords: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         """Names of the dimensions that have one: a site whose shape the member did not foresee keeps ArviZ's names."""
@@ -402,10 +484,14 @@ def _bound_table(fit: Fit, table: Table) -> Callable[..., Any]:
     def show(**choice: Any) -> Any:
         return fit.table(table.name, **choice)
 
-    columns = "\n".join(f"{column.name} : {column.help}" if column.help else column.name for column in table.columns)
     show.__name__ = show.__qualname__ = table.name
-    show.__doc__ = f"{table.help}\n\nReturns\n-------\ndata frame with the columns\n\n{columns}\n"
+    show.__doc__ = _help_of(table)
     return show
+
+
+def _help_of(table: Table | Measure) -> str:
+    columns = "\n".join(f"{column.name} : {column.help}" if column.help else column.name for column in table.columns)
+    return f"{table.help}\n\nReturns\n-------\ndata frame with the columns\n\n{columns}\n"
 
 
 def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
@@ -417,7 +503,7 @@ def _bound_measure(fit: Fit, measure: Measure) -> Callable[..., Any]:
         return getattr(importlib.import_module(module), name)(fit, *arguments, **choice)
 
     ask.__name__ = ask.__qualname__ = measure.name
-    ask.__doc__ = measure.help
+    ask.__doc__ = _help_of(measure) if measure.columns else measure.help
     return ask
 
 

@@ -54,6 +54,16 @@ def total_over(axis: str) -> Callable[[Any], Any]:
     return functools.partial(jax.lax.psum, axis_name=axis)
 
 
+def gathered_over(axis: str) -> Callable[[Any], Any]:
+    """Return the function that joins arrays ``(n,)`` of the shards into one ``(shard * n,)``, inside of a program."""
+    return functools.partial(jax.lax.all_gather, axis_name=axis, tiled=True)
+
+
+def largest_over(axis: str) -> Callable[[Any], Any]:
+    """Return the function that takes the largest of a number of each shard, inside of a program."""
+    return functools.partial(jax.lax.pmax, axis_name=axis)
+
+
 def on_each(
     function: Callable[..., Any], mesh: Mesh, *, divided: Sequence[bool], results: bool | tuple[bool, ...]
 ) -> Callable[..., Any]:

@@ -37,8 +37,9 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models import settings
-from consilience.models.label_tables import leading_labels
+from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.label_tables import leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
@@ -267,7 +268,7 @@ MODEL = Model(
     density=density,
     engines=(Exact(solve=exact), Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
-    tables=(LABELS,),
+    tables=(LABELS, *GOLD_MEASURES),
     simulation=Simulation(
         draw=draw_data, empty=Annotations.empty, sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3},
         priors=testing_priors, independent_items=True,

@@ -1,15 +1,18 @@
-"""Gold labels as a setting of the crowd models: whether the true label of an item is taken as known."""
+"""Gold labels of items: whether a crowd model takes them as known, and what a fit answers of those it did not use."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Int
 from consilience.errors import UnsupportedRequest
+from consilience.models.interface import Account, Column, Measure
 from consilience.models.settings import setting
-from consilience.notes import Remedy
+from consilience.models.truth.against_gold import against_gold, calibration_notes, unused_gold
+from consilience.notes import Note, Remedy
 
 
 def gold_setting() -> Any:
@@ -39,3 +42,30 @@ def known_gold(resolved: Any) -> Int[np.ndarray, " known"]:
     if data.gold is None or resolved.settings.gold == "use":
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.asarray(data.gold) >= 0)
+
+
+def _says(account: Account) -> Iterable[Note]:
+    """Say where the stated probabilities are not what the gold labels bear out."""
+    if unused_gold(account.resolved) is None:
+        return []
+    return calibration_notes(against_gold(account.truth, account.resolved))
+
+
+GOLD_MEASURES = (
+    Measure(
+        name="calibration", help="How often labels of each stated certainty are the gold label.",
+        place="consilience.evaluation.reliability:calibration", says=_says,
+        columns=(
+            Column("lower", help="end of the bin of certainties"), Column("upper", help="its other end"),
+            Column("items", help="how many have a certainty in it"), Column("certainty", help="their mean"),
+            Column("right", help="share of them whose label is the gold label"),
+            Column("right_lower", help="end of its 95 % interval (Wilson)"),
+            Column("right_upper", help="its other end"),
+        ),
+    ),
+    Measure(
+        name="calibration_score", help="How right the stated certainties are, against the gold labels.",
+        place="consilience.evaluation.reliability:calibration_score",
+    ),
+)  # fmt: skip
+"""What every fit answers whose truth is classes of items, and whose data can hold gold labels."""

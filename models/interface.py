@@ -261,17 +261,22 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A method of a fit that returns no table, such as the number of entities with its interval.
+    """A method of a fit that is not made of the posterior alone, such as the number of entities with its interval.
 
     Parameters
     ----------
     name, help : how it is called, and one line about it.
     place : ``module:function`` of a fit; named only, since models import nothing of what evaluates them.
+    columns : of the data frame that it returns, where it returns one. The command shows it as a table, though not every
+        fit has one: it may raise `UnsupportedRequest`.
+    says : what of it a reader of any fit should know, as notes; None where that is nothing.
     """
 
     name: str
     help: str
     place: str
+    columns: tuple[Column, ...] = ()
+    says: Callable[[Account], Iterable[Note]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -381,12 +386,18 @@ class Model:
         for table in self.tables:
             if table.name == name and isinstance(table, Table):
                 return table
-        raise UnknownName(f"'{self.name}' has no table '{name}'; it has {', '.join(self.table_names)}")
+        known = ", ".join([*self.table_names, *self.measured_tables])
+        raise UnknownName(f"'{self.name}' has no table '{name}'; it has {known}")
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """Names of the tables."""
+        """Names of the tables, which every fit has."""
         return tuple(table.name for table in self.tables if isinstance(table, Table))
+
+    @property
+    def measured_tables(self) -> tuple[str, ...]:
+        """Names of the measures that return tables."""
+        return tuple(table.name for table in self.tables if isinstance(table, Measure) and table.columns)
 
     @property
     def measure_names(self) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ from consilience.models.truth import leading
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.labels import LabelTruth
 
-INTERVAL = (Column("lower", help="end of the central interval, of 95 % by default"), Column("upper", help="its other end"))
+INTERVAL = (
+    Column("lower", help="end of the central interval, of 95 % by default"), Column("upper", help="its other end")
+)
 
 
 def leading_labels(posterior: Posterior, resolved: Resolved, truth: ClassTruth) -> dict[str, np.ndarray]:

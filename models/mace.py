@@ -23,12 +23,13 @@ that give the right label l, the share :math:`\kappa = k / (k + g)` was known, w
 the number that was known is binomial, by cells of annotator and label.
 
 The prevalence is learned, unlike in the paper: where classes are unequal, equal shares cost accuracy (on ZenCrowd 6
-points). Two traps of the published program. Its ``alpha`` is the pseudo-count of *guessing* and its ``beta`` that of
-*knowing*, so that alpha > beta means distrust; here both have names (`KnowsGuesses`). And of several starts it keeps the
-one with the largest :math:`\sum_i \log Z_i`, which under variational Bayes is not the bound; here starts are compared by
-the bound. It makes 10 random starts of 50 iterations; here the flat start, in which nobody is known to be better than
-anybody else, is the default, and a run goes on until it stands still. That start is no saddle: "knows" is tied to the
-names of the labels, so that an annotator who agrees with others gains at once, and there are no mirror modes.
+points); ``prevalence="uniform", dependence=0`` is the published model. Two traps of the published program. Its
+``alpha`` is the pseudo-count of *guessing* and its ``beta`` that of *knowing*, so that alpha > beta means distrust;
+here both have names (`KnowsGuesses`). And of several starts it keeps the one with the largest
+:math:`\sum_i \log Z_i`, which under variational Bayes is not the bound; here starts are compared by the bound. It makes
+10 random starts of 50 iterations; here the flat start, in which nobody is known to be better than anybody else, is the
+default, and a run goes on until it stands still. That start is no saddle: "knows" is tied to the names of the labels,
+so that an annotator who agrees with others gains at once, and there are no mirror modes.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class Settings(CrowdSettings):
 
     prevalence: str = setting(  # type: ignore[misc]
         "learned", "shares of the labels among items: learned, or uniform, as published",
-        choices=("learned", "uniform"),
+        choices=("learned", "uniform"), earlier="uniform",
     )  # fmt: skip
     candidates: str = setting(  # type: ignore[misc]
         "closed", "which labels an item can have: all of them (closed), or those that somebody gave it (observed)",

@@ -43,9 +43,9 @@ from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
 from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
-from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
 from consilience.models.settings import REQUIRED, setting

@@ -20,7 +20,7 @@ import functools
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ class Setting:
     choices : the allowed values, where they are few.
     words : of a number: texts that may stand in its place.
     at_least, above : the smallest allowed value; a bound that is itself not allowed.
+    earlier : value of fits that were saved before the setting existed, where that is not the default.
     own : a class; objects of it are taken as they are, in the place of a choice. A saved fit knows them in words only.
     sets : the prior for which this is a shorthand, and the function of the value that makes the prior; None of a
         setting of the member itself.
@@ -65,6 +66,7 @@ class Setting:
     words: tuple[str, ...] = ()
     at_least: float | None = None
     above: float | None = None
+    earlier: Any = None
     own: type | None = None
     sets: tuple[str, Callable[[Any], Any]] | None = None
 
@@ -105,13 +107,17 @@ def setting(
     words: tuple[str, ...] = (),
     at_least: float | None = None,
     above: float | None = None,
+    earlier: Any = None,
     sets: tuple[str, Callable[[Any], Any]] | None = None,
 ) -> Any:
     """Declare a field of `Settings`; see `Setting` for the parameters.
 
     A shorthand for a prior (``sets``) is None by default, and then has no part in anything.
     """
-    declared = {"help": help, "choices": choices, "words": words, "at_least": at_least, "above": above, "sets": sets}
+    declared = {
+        "help": help, "choices": choices, "words": words, "at_least": at_least, "above": above, "earlier": earlier,
+        "sets": sets,
+    }  # fmt: skip
     return dataclasses.field(default=default, metadata=declared)
 
 
@@ -134,7 +140,7 @@ class Settings:
         UnsupportedRequest : a value is not allowed, or a required one is missing. All that is wrong is said at once.
         """
         known = {field.name: field for field in cls.fields()}
-        wrong: list[ConsilienceError] = [_unknown(name, member, known) for name in given if name not in known]
+        wrong: list[ConsilienceError] = [unknown_option(name, member, known) for name in given if name not in known]
         values = {}
         for name, field in known.items():
             value = given.get(name, field.default)
@@ -184,7 +190,8 @@ def _fields(settings: Any) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-def _unknown(name: str, member: str, known: Mapping[str, Setting]) -> UnknownName:
+def unknown_option(name: str, member: str, known: Iterable[str]) -> UnknownName:
+    """Return what is said of an option that does not exist, with the closest one that does."""
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean '{close[0]}'? Its" if close else "; its"
     return UnknownName(f"'{member}' has no option '{name}'{hint} options: {', '.join(known) or 'none'}")

@@ -115,8 +115,11 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     sizes = fitted.data.counts
     if arguments.json:
         resume = {} if go_on is None else {"resume": go_on}
-        print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described, **resume}))
+        calibrated = _calibration(fitted)
+        print(json_text({"folder": str(target), "file": arguments.file, **sizes, **described, **calibrated, **resume}))
         return
+    if fitted.headline:
+        print(fitted.headline)
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
     print(f"read     {arguments.file}: {', '.join(counted(size, name) for name, size in sizes.items())}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
@@ -137,6 +140,15 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     if go_on is not None:
         print(f"resume   {go_on}")
     print(f"\nnext     consilience {fitted.data.command} {target}\n         consilience report {target} -o report.html")
+
+
+def _calibration(fitted: Fit) -> dict[str, Any]:
+    """Return how a fit stands beside gold labels, where there are any that it did not use."""
+    if "calibration_score" not in fitted.member.measure_names:
+        return {}
+    with contextlib.suppress(UnsupportedRequest):
+        return {"calibration": fitted.measure("calibration_score")._asdict()}
+    return {}
 
 
 def check(arguments: Arguments) -> int:

@@ -57,7 +57,7 @@ def _description(member: Model) -> dict[str, Any]:
         "name": member.name, "title": member.title, "data": tables,
         "methods": list(member.methods), "options": options,
         "priors": None if member.priors is None else describe_priors(member.priors()),
-        "tables": list(member.table_names),
+        "tables": [*member.table_names, *member.measured_tables],
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.data.cells import cell_text
 from consilience.data.classes import ClassMap
 from consilience.data.columns import choose_columns
 from consilience.data.conll import Chains
@@ -24,7 +25,7 @@ from consilience.data.problems import Problems
 from consilience.data.rankings import Rankings
 from consilience.data.ratings import Ratings
 from consilience.data.records import Records
-from consilience.data.tables import column_names, is_rows
+from consilience.data.tables import column_names, is_rows, read_table
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest, WrongKind
 from consilience.notes import Remedy
 
@@ -110,6 +111,32 @@ def _has_columns(names: list[str], contract: type[Contract], columns: Mapping[st
     except (InputError, UnknownName):
         return False
     return True
+
+
+def own_ids(source: Any, data: Contract) -> dict[str, list[Any]]:
+    """Return the ids of data by dimension, in code order, as the values that stand in the source: 1 and not "1".
+
+    Where several values have one text it is the first of them. A file has texts alone.
+
+    Parameters
+    ----------
+    source : of which the data were read without further words; or the data, whose ids are what they are.
+    data : what was read.
+
+    Examples
+    --------
+    >>> rows = {"item": [7, 7], "annotator": ["x", "y"], "label": [True, False]}
+    >>> own_ids(rows, Annotations.read(rows))["label"]
+    [False, True]
+    """
+    own: dict[str, dict[str, Any]] = {dimension: {} for dimension in data.ids}
+    if is_source(source) and not isinstance(source, str | os.PathLike):
+        table = read_table(source, choose_columns(data.columns))
+        for column in data.columns:
+            if column.codes and column.name in table.columns:
+                for value in table.columns[column.name].values:
+                    own[column.codes].setdefault(cell_text(value)[0], value)
+    return {dimension: [own[dimension].get(text, text) for text in ids] for dimension, ids in data.ids.items()}
 
 
 def lists_groups(source: Any) -> bool:

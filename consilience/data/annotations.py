@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from consilience.data.cells import Table
 from consilience.data.codes import (
-    Names,
     as_array,
     as_names,
     as_numbers,
@@ -24,6 +23,7 @@ from consilience.data.codes import (
     check_lengths,
     compact,
     names_or_codes,
+    object_array,
     recode,
     repeated,
     sized,
@@ -34,6 +34,7 @@ from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
+from consilience.errors import UnknownName
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -49,9 +50,11 @@ class Annotations(Contract):
     annotator : int32, shape ``(annotation,)``; code into ``annotators``, -1 where only counts are known.
     weight : float64, shape ``(annotation,)``; how many times the row counts. One where the file has no weights.
     gold : int32, shape ``(item,)``, the known label of an item or -1; ``None`` where the input has no such column.
+    group : int32, shape ``(annotator,)``, code into ``groups`` of those who share a source with the annotator, or -1;
+        ``None`` where the input has no such column.
     num_annotations, num_items, num_annotators, num_labels : sizes.
-    items, annotators, labels : object arrays of the user's own ids, in code order; ``None`` in a copy that went
-        through JAX.
+    items, annotators, labels, groups : object arrays of the user's own ids, in code order; ``None`` in a copy that
+        went through JAX.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Annotations(Contract):
         Column("label", ("answer", "response", "agg_label"), "label", "what the annotator says"),
         Column("gold", ("truth", "true_label", "ground_truth"), "label", "the known label of the item", optional=True),
         Column("weight", ("count",), help="how many times the row counts", optional=True),
+        Column("group", (), "group", "who shares a source with the annotator", optional=True),
     )
     reader = "read_annotations"
     agreements = ("left-out", "pairs")
@@ -82,6 +86,7 @@ class Annotations(Contract):
     label: Any = codes("label")
     weight: Any = values()
     gold: Any = per("item", codes="label", missing=True, default=None)
+    group: Any = per("annotator", codes="group", missing=True, later=True, default=None)
     num_annotations: int = size()
     num_items: int = size()
     num_annotators: int = size()
@@ -89,12 +94,14 @@ class Annotations(Contract):
     items: Any = ids("item")
     annotators: Any = ids("annotator")
     labels: Any = ids("label", "class")
+    groups: Any = ids("group", later=True)
 
     @classmethod
     def from_codes(
         cls, item: ArrayLike, annotator: ArrayLike | None, label: ArrayLike, *,
-        weight: ArrayLike | None = None, gold: ArrayLike | None = None,
+        weight: ArrayLike | None = None, gold: ArrayLike | None = None, group: ArrayLike | None = None,
         items: Names | None = None, annotators: Names | None = None, labels: Names | None = None,
+        groups: Names | None = None,
         num_items: int | None = None, num_annotators: int | None = None, num_labels: int | None = None,
     ) -> Self:  # fmt: skip
         """Make annotations from integer codes.
@@ -105,7 +112,8 @@ class Annotations(Contract):
             who labelled.
         weight : finite and not negative, shape ``(annotation,)``; one where absent.
         gold : shape ``(item,)``; the known label or -1.
-        items, annotators, labels : ids in code order; the codes as texts where absent.
+        group : shape ``(annotator,)``; those of one code share a source, and those of -1 share none.
+        items, annotators, labels, groups : ids in code order; the codes as texts where absent.
         num_items, num_annotators, num_labels : sizes; where absent, those of the ids, or else just large enough for
             the codes.
         """
@@ -127,15 +135,21 @@ class Annotations(Contract):
             if len(gold) != num_items:
                 remedy = "give one entry per item, -1 where unknown"
                 problems.add(f"gold has {len(gold)} entries for {num_items} items", remedy)
+        if group is not None:
+            group = check_codes(problems, "group", group, None if groups is None else len(groups), lowest=-1)
+            if len(group) != num_annotators:
+                remedy = "give one entry per annotator, -1 for one without group"
+                problems.add(f"group has {len(group)} entries for {num_annotators} annotators", remedy)
         if not len(item):
             problems.add("there are no annotations", "check where the codes come from")
         problems.raise_any()
         return cls(
-            item=item, annotator=annotator, label=label, weight=weight, gold=gold,
+            item=item, annotator=annotator, label=label, weight=weight, gold=gold, group=group,
             num_annotations=len(item), num_items=num_items, num_annotators=num_annotators, num_labels=num_labels,
             items=names_or_codes(items, num_items, "items"),
             annotators=names_or_codes(annotators, num_annotators, "annotators"),
             labels=names_or_codes(labels, num_labels, "labels"),
+            groups=None if group is None else names_or_codes(groups, int(group.max(initial=-1)) + 1, "groups"),
         )  # fmt: skip
 
     @classmethod
@@ -168,6 +182,35 @@ class Annotations(Contract):
             items=items, labels=labels, num_items=counts.shape[0], num_labels=counts.shape[1],
         )  # fmt: skip
 
+    def grouped(self, groups: Mapping[str, str]) -> Self:
+        """Return these annotations with groups of annotators who share a source; groups that they had are forgotten.
+
+        Parameters
+        ----------
+        groups : annotator to group, by the user's ids; who is not named shares a source with nobody.
+
+        Raises
+        ------
+        UnknownName : for an annotator whom the data do not have.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> data = cs.Annotations.from_codes([0, 0], [0, 1], [1, 1], annotators=["judge", "copy"])
+        >>> data.grouped({"judge": "L", "copy": "L"}).group.tolist()
+        [0, 0]
+        """
+        ids = np.arange(self.num_annotators) if self.annotators is None else self.annotators
+        known = {str(name): code for code, name in enumerate(ids)}
+        if unknown := [str(name) for name in groups if str(name) not in known]:
+            listed = ", ".join(map(repr, unknown[:10]))
+            raise UnknownName(f"{{annotator_groups}} names {listed}, who did not annotate", Remedy("annotator_groups"))
+        names = {name: code for code, name in enumerate(dict.fromkeys(map(str, groups.values())))}
+        codes = np.full(self.num_annotators, -1, np.int32)
+        for annotator, group in groups.items():
+            codes[known[str(annotator)]] = names[str(group)]
+        return self.replace(group=codes, groups=object_array(list(names)))
+
     @classmethod
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, labels: Names | None = None,
@@ -179,8 +222,8 @@ class Annotations(Contract):
         ----------
         source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns. Ids and labels are
             text: "01" is not "1", "NA" is a label, only an empty cell is missing.
-        columns : column names for "item", "annotator", "label", "gold" and "weight" where the table has names of its
-            own. Layouts other than "long" know "item" alone; by default their first column.
+        columns : column names for "item", "annotator", "label", "gold", "weight" and "group" where the table has names
+            of its own. Layouts other than "long" know "item" alone; by default their first column.
         labels : the closed list of labels, in order. By default the labels that occur, sorted (by value where all are
             whole numbers).
         missing : "error", or "drop" to leave out rows whose label is empty. An empty item or annotator is always an
@@ -245,6 +288,8 @@ def _read_long(
     order = closed or sorted_names(dict.fromkeys([*labels, *golds]))
     label = recode(label, labels, order)
     weight = _read_weights(table)
+    group, groups = table.texts("group") if "group" in table.columns else (None, None)
+    group = None if group is None else _group_of_annotators(table, annotator, len(annotators), group)
     gold = None if gold is None else _gold_of_items(table, item, len(items), recode(gold, golds, order))
     keep = filled_rows(table, "label", missing) & known_rows(table, "label", label, unknown, "labels")
     keep &= keep_repeated(table, keep, (item, annotator), duplicates, "item and annotator")
@@ -254,9 +299,10 @@ def _read_long(
     item, item_ids = compact(item[rows], items)
     annotator, annotator_ids = compact(annotator[rows], annotators)
     gold = None if gold is None else gold[recode(np.arange(len(item_ids)), item_ids, items)]
+    group = None if group is None else group[recode(np.arange(len(annotator_ids)), annotator_ids, annotators)]
     return Annotations.from_codes(
-        item, annotator, label[rows], weight=weight[rows], gold=gold,
-        items=item_ids, annotators=annotator_ids, labels=order,
+        item, annotator, label[rows], weight=weight[rows], gold=gold, group=group,
+        items=item_ids, annotators=annotator_ids, labels=order, groups=groups,
     )  # fmt: skip
 
 
@@ -277,6 +323,14 @@ def _gold_of_items(table: Table, item: np.ndarray, num_items: int, gold: np.ndar
     message = "this gold label contradicts an earlier row of the same item"
     table.flag(conflict, "gold", message, "keep one gold label per item")
     return of_item
+
+
+def _group_of_annotators(table: Table, annotator: np.ndarray, num_annotators: int, group: np.ndarray) -> np.ndarray:
+    """Return the group of each annotator; rows may repeat it or leave it empty, but not contradict each other."""
+    of_annotator, conflict = said_first(group, (group >= 0) & (annotator >= 0), annotator, num_annotators)
+    message = "this group contradicts an earlier row of the same annotator"
+    table.flag(conflict, "group", message, "keep one group per annotator, or rename the column if it is something else")
+    return of_annotator
 
 
 def _read_grid(source: Any, columns: Mapping[str, str] | None) -> tuple[Table, np.ndarray, list[str], list[str]]:

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from consilience.data.columns import Column
 from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.notes import Remedy
 
 _ROWS = ("",)  # stands for the dimension of the contract's rows
 
@@ -84,15 +86,16 @@ def size(*, derived: bool = False) -> Any:
     return dataclasses.field(metadata={"kind": "size", "derived": derived})
 
 
-def ids(*dimensions: str) -> Any:
+def ids(*dimensions: str, later: bool = False) -> Any:
     """Declare a field of the user's own names, which stays on the host.
 
     Parameters
     ----------
     dimensions : what the names stand for, such as ``item``, in code order. Labels name ``label`` and ``class`` too,
         the true one. None for a name of the whole.
+    later : as of `array`.
     """
-    return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions}, default=None)
+    return dataclasses.field(metadata={"kind": "ids", "dimensions": dimensions, "later": later}, default=None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -162,6 +165,11 @@ class Contract:
     def gold(self) -> Any:
         """The known class of each unit, -1 where it is unknown; ``None`` where no class of any is known."""
         return None
+
+    @property
+    def gold_codes(self) -> Any:
+        """The known label of each unit as a truth counts labels, which is another one where labels have parts."""
+        return self.gold
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """Return the names of what numbers about these data lie along, as texts, by dimension."""
@@ -333,6 +341,16 @@ class Contract:
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields changed."""
         return dataclasses.replace(self, **changes)
+
+    def grouped(self, groups: Mapping[str, str]) -> Self:
+        """Return these data with groups of annotators who share a source, where there are annotators who could.
+
+        Raises
+        ------
+        UnsupportedRequest : of other contracts than annotations.
+        """
+        text = f"the {type(self).__name__} have no annotators who could share a source; leave out {{annotator_groups}}"
+        raise UnsupportedRequest(text, Remedy("annotator_groups"))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={count:,}' for name, count in self.counts.items())})"

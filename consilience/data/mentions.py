@@ -109,6 +109,11 @@ class Mentions(Contract):
         return self.gold_type
 
     @property
+    def gold_codes(self) -> Any:
+        """The known label of each mention, antecedent and all, as `label_codes` counts them."""
+        return None if self.gold_type is None else self.label_codes().gold
+
+    @property
     def ids(self) -> dict[str, np.ndarray]:
         """The user's ids by dimension; the classes are the types of mentions."""
         return {**super().ids, "class": self.classes}

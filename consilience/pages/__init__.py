@@ -20,6 +20,7 @@ import numpy as np
 
 from consilience.drawing import GRID, INK, STYLE
 from consilience.errors import UnsupportedRequest
+from consilience.notes import Level
 from consilience.output import GENERATOR, check_output, write_output
 
 
@@ -38,10 +39,12 @@ class Alert:
     ----------
     title : one line.
     texts : a paragraph each.
+    level : red for an error, amber for a warning.
     """
 
     title: str
     texts: Sequence[str]
+    level: Level = Level.error
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ def _rendered(block: Any, count: _Counter) -> dict[str, Any]:
     if isinstance(block, str):
         return {"kind": "text", "text": block}
     if isinstance(block, Alert):
-        return {"kind": "alert", "title": block.title, "texts": list(block.texts)}
+        return {"kind": "alert", "title": block.title, "texts": list(block.texts), "level": block.level.name}
     if isinstance(block, Code):
         return {"kind": "code", "text": block.text}
     if isinstance(block, pandas.DataFrame):

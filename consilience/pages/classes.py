@@ -23,10 +23,11 @@ from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Ranked, Truth
 from consilience.models.truth.truth import PARTITION, Block, Question
-from consilience.pages import Page, Section
+from consilience.pages import Alert, Page, Section
 from consilience.pages.agreement import agreement_sections, predictive_section
 from consilience.pages.chains import ambiguity_sections, chain_score_sections, split_systems
 from consilience.pages.crowd import annotator_sections, next_label_sections
+from consilience.pages.gold import BesideGold, beside_gold, gold_alerts, gold_section
 from consilience.printing import counted
 
 # The table of least certain items, and how many classes it names for each.
@@ -55,9 +56,11 @@ def classes_page(
         raise UnsupportedRequest("a partition of records is scored against a fit of records")
     systems, chains = split_systems(systems)
     found = _Found(fit, systems, metric, risk, policies)
-    truth, parts = found.truth, []
+    truth, gold = found.truth, beside_gold(fit)
+    parts = [] if gold is None else [gold_section(gold)]
     if systems:
-        parts.append(_leaderboard_section(found.comparison, found.top, truth))
+        said = gold_alerts(fit, gold, found.comparison, systems, found.metrics[0], policies)
+        parts.append(_leaderboard_section(found.comparison, found.top, truth, said))
     parts.append(_certainty_section(truth, found.certainties))
     parts += next_label_sections(truth)
     if systems:
@@ -70,7 +73,7 @@ def classes_page(
     parts += ambiguity_sections(fit)
     parts += annotator_sections(fit)
     parts += _agreement_parts(fit, truth, found.top)
-    return "Evaluation under uncertain ground truth", [_about(fit), _key_figures(fit, found.top)], parts
+    return "Evaluation under uncertain ground truth", [_about(fit, gold), _key_figures(fit, found.top, gold)], parts
 
 
 class _Found:
@@ -161,11 +164,11 @@ def _metrics(metric: Any, truth: Any, systems: Mapping[str, Predictions]) -> lis
     return list({one.name: one for one in chosen}.values())
 
 
-def _about(fit: Fit) -> str:
-    words = (
-        "Nobody observed the truth of these items; it is inferred from what annotators said, by the model "
-        f"“{fit.member.name}” ({fit.member.title})"
-    )
+def _about(fit: Fit, gold: BesideGold | None) -> str:
+    words = "Nobody observed the truth of these items; it"
+    if gold is not None:
+        words = f"Gold labels of {counted(gold.score.items, 'items')} were not used in the fit. The truth of all items"
+    words += f" is inferred from what annotators said, by the model “{fit.member.name}” ({fit.member.title})"
     if fit.truth.num_draws == 1:
         return f"{words}, as a point estimate."
     return (
@@ -174,10 +177,11 @@ def _about(fit: Fit) -> str:
     )
 
 
-def _key_figures(fit: Fit, top: Score) -> dict[str, Any]:
+def _key_figures(fit: Fit, top: Score, gold: BesideGold | None) -> dict[str, Any]:
     truth: Any = fit.truth
     sizes = {"items": truth.num_units, "annotators": fit.data.counts.get("annotators"), "classes": truth.num_classes}
-    known: dict[str, Any] = {name: size for name, size in sizes.items() if size}
+    known: dict[str, Any] = {} if gold is None else gold.figures
+    known |= {name: size for name, size in sizes.items() if size}
     if truth.num_draws == 1:
         return known
     return known | {
@@ -190,7 +194,7 @@ def _below(score: Score, bound: float) -> int:
     return int((score.items[np.isfinite(score.items)] < bound).sum())
 
 
-def _leaderboard_section(comparison: Comparison, top: Score, truth: Truth) -> Section:
+def _leaderboard_section(comparison: Comparison, top: Score, truth: Truth, said: list[Alert]) -> Section:
     names = {
         "rank": "rank", "system": "system", "value": comparison.title, "lower": "95 % from", "upper": "to",
         "sd_truth": "sd from truth", "sd_items": "sd from items", "p_best": "P(best)",
@@ -203,7 +207,7 @@ def _leaderboard_section(comparison: Comparison, top: Score, truth: Truth) -> Se
         names = {name: words for name, words in names.items() if name != "sd_truth"}
     shown = table[[name for name in names if name in table]].rename(columns=names)
     why, read = _how_to_read(comparison, top, truth)
-    blocks = [_verdict(comparison), why, shown, figures.leaderboard(comparison), read]
+    blocks = [*said, _verdict(comparison), why, shown, figures.leaderboard(comparison), read]
     return Section(
         "Leaderboard" if len(table) > 1 else "Score of the system",
         blocks + ([figures.beats_matrix(comparison)] if len(table) > 1 else []),

@@ -15,7 +15,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.comparison import compare
 from consilience.evaluation.partition_scores import expected_scores, num_entities, score_partition
-from consilience.models.truth.partitions import PartitionTruth
+from consilience.evaluation.reliability import reliability_of_pairs
 from consilience.models.truth.truth import PARTITION
 from consilience.notes import Level
 from consilience.pages import Page, Section
@@ -24,7 +24,6 @@ _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
 _COUNTS = ("merge-moves", "merge-pairs")
-_BINS = np.array([0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 1.0])
 
 
 def linkage_page(
@@ -256,7 +255,7 @@ def _known(fit: Any) -> Section | None:
     if _true_number(fit) is None:
         return None
     scores = score_partition(fit, fit.data)
-    table = calibration_table(fit.truth, np.asarray(fit.data.entity))
+    table = reliability_of_pairs(fit.truth.pairs(), np.asarray(fit.data.entity))
     words = (
         "Entities are known for these records, and were not used. Pairs count as predicted with their probability; "
         "below, those of each range of probabilities, with how many of them are of one entity."
@@ -266,8 +265,17 @@ def _known(fit: Any) -> Section | None:
     shown.attrs["numbers"] = ("value",)
     blocks: list[Any] = [words, shown]
     if len(table):
-        blocks += [linkage_figures.calibration(table), table]
+        stated, seen = "probability of being one entity", "share that is of one entity"
+        blocks += [figures.reliability_curve(table, "Calibration of the pairs", stated, seen), _of_pairs(table)]
     return Section("Against the known entities", blocks)
+
+
+def _of_pairs(table: Any) -> Any:
+    names = {
+        "lower": "probability from", "upper": "to", "items": "pairs", "certainty": "mean probability",
+        "right": "share of one entity", "right_lower": "95 % from", "right_upper": "to ",
+    }  # fmt: skip
+    return table.rename(columns=names)
 
 
 def _score_text(name: str, value: float) -> str:
@@ -310,27 +318,6 @@ def system_sections(
         columns |= {"sd_truth": "sd from truth", "sd_items": "sd from records", "p_best": "P(best)"}
         blocks += [ranked.table[list(columns)].rename(columns=columns), figures.leaderboard(ranked)]
     return [Section("Scores of systems", blocks)]
-
-
-def calibration_table(truth: PartitionTruth, entity: np.ndarray) -> Any:
-    """Tabulate how often pairs of about the same probability are of one entity.
-
-    Returns
-    -------
-    Data frame with the columns ``pairs``, ``predicted`` (mean probability) and ``observed``, a row for each range of
-    probabilities that has pairs whose entities are known.
-    """
-    import pandas
-
-    first, second, probability = truth.pairs()
-    known = (entity[first] >= 0) & (entity[second] >= 0)
-    same, probability = (entity[first] == entity[second])[known], probability[known]
-    bin_ = np.clip(np.searchsorted(_BINS, probability, side="right") - 1, 0, len(_BINS) - 2)
-    number = np.bincount(bin_, minlength=len(_BINS) - 1)
-    sums = [np.bincount(bin_, values, len(_BINS) - 1) for values in (probability, same)]
-    has = number > 0
-    predicted, observed = (total[has] / number[has] for total in sums)
-    return pandas.DataFrame({"pairs": number[has], "predicted": predicted, "observed": observed})
 
 
 def _true_number(fit: Any) -> int | None:

@@ -44,11 +44,18 @@ _ENDINGS = {
 
 def alerts(fit: Fit) -> list[Alert]:
     """Return what stands above everything else on the page of a fit whose numbers are not to be trusted."""
-    texts = [text[:1].upper() + text[1:] + "." for text in _said(fit, Level.error)]
+    texts = [f"{_capital(text)}." for text in _said(fit, Level.error)]
     # A sampler that was left to draw all its steps ends so too, and nothing is wrong with that.
     if fit.result in _ENDINGS and not (fit.result == Result.max_steps and fit.has_draws):
         texts.insert(0, _ENDINGS[fit.result])
-    return [Alert("Read this first: the fit behind this page is poor.", texts)] if texts else []
+    poor = [Alert("Read this first: the fit behind this page is poor.", texts)] if texts else []
+    # Warnings that have a title are for the head of a page.
+    warned = [note for note in fit.findings() if note.level is Level.warning and note.title]
+    return poor + [Alert(note.title, [f"{_capital(note.words())}."], Level.warning) for note in warned]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _diagnosis(fit: Fit) -> str:

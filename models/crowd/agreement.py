@@ -1,4 +1,4 @@
-r"""How a crowd errs that was fitted: its parameters draw by draw, how it agrees with itself, what it would say again."""
+"""How a fitted crowd errs: its parameters draw by draw, how it agrees with itself, what it would say again."""
 
 from __future__ import annotations
 
@@ -120,6 +120,10 @@ class Parameters:
             return self.channel.evidence(draw_on_host(random, tree), self.num_labels)
         own = {site: values[draw % len(values)] for site, values in self.stored.items()}
         return self.channel.evidence(logs_of_variables(own, self.sites), self.num_labels)
+
+
+ParametersOf = Callable[[Posterior, Resolved, Key, int], Parameters]
+"""``parameters_of(posterior, resolved, key, num_draws)``: the parameters of a fitted crowd."""
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

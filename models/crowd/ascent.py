@@ -99,7 +99,13 @@ def problem_of(channel: Channel, resolved: Resolved, prior: Tree) -> Problem:
 
 
 def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
-    """Refuse annotations by nobody knows whom, tables that do not fit (`require_annotators`), and too few labels."""
+    """Refuse what the channel cannot be fitted to.
+
+    Raises
+    ------
+    UnsupportedRequest : the annotators are unknown, or there are too few labels.
+    TooLarge : a table would not fit.
+    """
     data = resolved.data
     if data.num_labels < channel.fewest_labels:
         raise UnsupportedRequest(f"'{name}' needs {channel.fewest_labels} labels or more; the data have one")
@@ -112,8 +118,8 @@ def _shard(hidden: str) -> Callable[[Problem, int], Shards]:
     def shard(problem: Problem, number: int) -> Shards:
         real = int(problem.votes.real.sum())
         votes, lengths = shard_votes(problem.votes, number, real)
-        shared = copies(problem._replace(votes=None)._asdict(), number)
-        return Shards(Problem(**{**shared, "votes": votes}), {hidden: lengths})
+        prior, hyper, restart = copies((problem.prior, problem.hyper, problem.restart), number)
+        return Shards(Problem(votes, prior, hyper, restart), {hidden: lengths})
 
     return shard
 
@@ -159,7 +165,7 @@ def _ascent(
     def start(key: Key | None, problem: Problem, total: Total = unsharded) -> State:
         """Return the state after the start of the model, or the highest of that one and of random ones."""
         own = begin(None, problem, total)
-        if not len(problem.restart):
+        if key is None or not len(problem.restart):
             return own
 
         def climb(state: State) -> tuple[State, Any]:
@@ -227,7 +233,12 @@ def cavi_of(channel: Channel, member: str, hidden: str) -> Ascent:
 
 
 def em_of(channel: Channel, member: str, hidden: str, priors: type) -> Ascent:
-    """Return EM, maximum likelihood with the smoothing of the settings; priors have no part in it."""
+    """Return EM, maximum likelihood with the smoothing of the settings; priors have no part in it.
+
+    Raises
+    ------
+    UnsupportedRequest : when it is prepared with priors of one's own.
+    """
 
     def prepare(resolved: Resolved) -> Problem:
         check_annotators(channel, resolved, member)

@@ -48,7 +48,9 @@ class Dense(NamedTuple):
         """Return the same by item."""
         return jnp.zeros(votes.num_items, self.table.dtype)
 
-    def statistics(self, votes: Votes, probability: Float[Array, "item class"]) -> Float[Array, "annotator class label"]:
+    def statistics(
+        self, votes: Votes, probability: Float[Array, "item class"]
+    ) -> Float[Array, "annotator class label"]:
         """Return how often each annotator is expected to have given each label to items of each class."""
         num_annotators, num_classes, num_labels = self.table.shape
 

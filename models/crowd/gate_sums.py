@@ -15,14 +15,13 @@ annotators, and for so many labels that their square is too much.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from consilience.arrays import Float, Int
-from consilience.models.crowd.shares import Shares
+from consilience.models.crowd.shares import Shares, blocks
 
 # Numbers in a block of a dense table: 32 MiB of float64.
 _BLOCK = 1 << 22
@@ -74,7 +73,7 @@ def by_items(shares: Shares) -> Sums:
     moments = csr_array((value, (label * size + annotator, other)), (num_labels * size, num_labels))
     present = shares.met().T.tocsr()
     agreement, variance, own = np.zeros(size), np.zeros(size), np.zeros(size)
-    for items in _blocks(np.full(shares.num_items, num_labels)):
+    for items in blocks(np.full(shares.num_items, num_labels), _BLOCK):
         met = present[items]
         rows = slice(*np.searchsorted(shares.item, [items.start, items.stop]))
         cell = (shares.item[rows] - items.start) * num_labels + shares.label[rows]
@@ -107,7 +106,7 @@ def by_pairs(shares: Shares) -> Sums:
         table.T.tocsr() for table in (met, rates, votes, moments, products)
     )
     parts = []
-    for some in _blocks(_joined(shares) + size):
+    for some in blocks(_joined(shares) + size, _BLOCK):
         common, gram = met[some] @ met_by, rates[some] @ rates_by
         traces = moments[some] @ (moments_by - products_by) - products[some] @ moments_by + gram.power(2)
         parts.append((votes[some] @ votes_by + common.multiply(gram), common.multiply(traces)))
@@ -126,7 +125,7 @@ def _expected_votes(shares: Shares, met_by: csr_array, rates: csr_array) -> csr_
     slot = np.searchsorted(known, shares.annotator * num_labels + shares.label)
     said = csr_array((shares.share, (slot, shares.item)), (len(known), shares.num_items))
     total = csr_array((shares.num_annotators,) * 2)
-    for some in _blocks(np.bincount(slot, _joined_of_entry(shares), len(known))):
+    for some in blocks(np.bincount(slot, _joined_of_entry(shares), len(known)), _BLOCK):
         found = (said[some] @ met_by).tocoo()
         wanted = found.col.astype(np.int64) * num_labels + label[some][found.row]
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -149,10 +148,3 @@ def _between(table: csr_array) -> csr_array:
     """Return the pairs of different annotators."""
     table.setdiag(0.0)
     return table
-
-
-def _blocks(work: np.ndarray) -> Iterator[slice]:
-    """Divide things into ranges, each of about a block's work."""
-    block = np.cumsum(work) // _BLOCK
-    ends = [*np.flatnonzero(np.diff(block)) + 1, len(work)]
-    yield from (slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False) if end > begin)

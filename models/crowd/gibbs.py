@@ -27,6 +27,7 @@ from consilience.errors import NotConjugate
 from consilience.models.crowd.ascent import check_annotators
 from consilience.models.crowd.channel import Channel, counted, joint, log_evidence
 from consilience.models.crowd.gate import signal
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.simplices import (
     PREVALENCE,
     Tree,
@@ -62,12 +63,17 @@ class Problem(NamedTuple):
 
 
 def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
-    """Return the sampler for the channel of a member."""
+    """Return the sampler for the channel of a member.
+
+    Raises
+    ------
+    NotConjugate : when it is prepared for weights that its conditionals do not allow.
+    """
     own = tuple(sites)
 
     def prepare(resolved: Resolved) -> Problem:
         check_annotators(channel, resolved, member)
-        weight = np.asarray(resolved.data.weight, float)
+        weight = np.asarray(counted_by_group(resolved).data.weight, float)
         if channel.whole_weights and not np.array_equal(weight, np.round(weight)):
             raise NotConjugate(
                 "the weights of some annotations are no whole numbers; the Gibbs sampler takes a weight as that many "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -32,7 +33,7 @@ class Shares(NamedTuple):
     num_labels: int
 
     @classmethod
-    def of(cls, data: Annotations) -> Self:
+    def of(cls, data: Annotations) -> Shares:
         """Average the rows; those of weight zero, and those of nobody known, are left out."""
         item, annotator, label = (np.asarray(codes, np.int64) for codes in (data.item, data.annotator, data.label))
         weight = np.asarray(data.weight, float)
@@ -52,7 +53,7 @@ class Shares(NamedTuple):
         """The first entry of each cell."""
         return np.flatnonzero(np.diff(self.item * self.num_annotators + self.annotator, prepend=-1))
 
-    def by(self, kept: Bool[np.ndarray, " annotator"]) -> Self:
+    def by(self, kept: Bool[np.ndarray, " annotator"]) -> Shares:
         """Return the entries of some annotators, who are numbered anew in their order."""
         rows, code = kept[self.annotator], np.cumsum(kept) - 1
         return self._replace(
@@ -71,3 +72,15 @@ class Shares(NamedTuple):
         """Return the shares as a sparse table ``(annotator, label of an item)``, with those that somebody gave."""
         given, column = np.unique(self.item * self.num_labels + self.label, return_inverse=True)
         return csr_array((self.share, (self.annotator, column)), (self.num_annotators, len(given)))
+
+
+def blocks(work: np.ndarray, most: int) -> Iterator[slice]:
+    """Yield ranges of things that are about as much work together.
+
+    Parameters
+    ----------
+    work : shape ``(thing,)``; of each.
+    most : of a range; one thing may be more.
+    """
+    ends = [*np.flatnonzero(np.diff(np.cumsum(work) // most)) + 1, len(work)]
+    yield from (slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False) if end > begin)

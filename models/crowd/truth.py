@@ -1,10 +1,10 @@
-"""The labels of a fitted crowd: probabilities of coordinate ascent and EM, draws of samplers; tempered for dependence.
+r"""The labels of a fitted crowd: probabilities of coordinate ascent and EM, draws of samplers; tempered.
 
 The errors of the annotators of one item are dependent: hard and misleading items are wrong for several at once. A model
 that multiplies their labels as independent evidence is too certain, whatever finds its posterior. So the probabilities
-of the labels are raised to the power :math:`\\gamma_i = 1 / (1 + (n_i - 1) \\rho)` and normalised (see
-`consilience.models.crowd.dependence`): of samplers those of each draw, from which the label is then drawn. Parameters of
-annotators, and what follows from them, stay as they are.
+of the labels are raised to the power :math:`\gamma_i = 1 / (1 + (n_i - 1) \rho)` and normalised (see
+`consilience.models.crowd.dependence`): of samplers those of each draw, from which the label is then drawn. What is said
+of annotators stays as it is.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.crowd.agreement import Parameters, crowd_of
+from consilience.models.crowd.agreement import Parameters, ParametersOf, crowd_of
 from consilience.models.crowd.channel import Channel, joint
 from consilience.models.crowd.dependence import DEFAULT, FEWEST_GOLD, Dependence, cross_fitted, exponents, learned
 from consilience.models.crowd.dependence import tempered as temper
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
-from consilience.models.crowd.simplices import logs_of_variables, used_sites
+from consilience.models.crowd.groups import counted_by_group
+from consilience.models.crowd.simplices import logs_of_variables
 from consilience.models.crowd.votes import listed_votes
 from consilience.models.gold import known_gold
 from consilience.models.posterior import Posterior
@@ -37,12 +38,12 @@ from consilience.models.truth.truth import Marginals
 TruthOf = Callable[..., LabelTruth]
 
 
-def truth_of_channel(channel: Channel, hidden: str, dependence: float = DEFAULT) -> TruthOf:
+def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAULT) -> TruthOf:
     """Return the function that makes the truth of a fit.
 
     Parameters
     ----------
-    channel : of the model.
+    parameters_of : makes the parameters of the crowd, with their channel.
     hidden : name of the probabilities of the labels in the posterior.
     dependence : the intra-item correlation where neither the user nor gold labels say.
     """
@@ -55,14 +56,15 @@ def truth_of_channel(channel: Channel, hidden: str, dependence: float = DEFAULT)
             probability = np.asarray(probability, float)
         elif posterior.form == "draws":
             num_draws = len(next(iter(posterior.draws().values())))
-        parameters = Parameters(channel, posterior, resolved, key_crowd, num_draws)
+        parameters = parameters_of(posterior, counted_by_group(resolved), key_crowd, num_draws)
         mean = probability if probability is not None else _mean_probability(parameters)
         found = dependence_of(posterior, resolved, mean, dependence)
         power = exponents(item_weights(resolved), found.rho)
         crowd = crowd_of(parameters, num_draws)
         if probability is None:
             keys = jax.random.split(key_label, num_draws)
-            label = _labels_of_draws(channel, parameters.sites, keys, parameters.stored, resolved, power)
+            stored, sites = parameters.stored, parameters.sites
+            label = _labels_of_draws(parameters.channel, sites, keys, stored, parameters.resolved, power)
             drawn: LabelTruth = LabelDraws(np.asarray(label), resolved.data.num_labels, crowd)
         else:
             shown = temper(probability, power)
@@ -104,7 +106,7 @@ def dependence_of(
 
 def item_weights(resolved: Resolved) -> Float[np.ndarray, " item"]:
     """Return the weight of the annotations of each item."""
-    data = resolved.data
+    data = counted_by_group(resolved).data
     return np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
 
 
@@ -128,7 +130,7 @@ def _mean_probability(parameters: Parameters) -> Float[np.ndarray, "item class"]
 def _mean_over_draws(channel: Channel, sites: Any, stored: Any, resolved: Resolved) -> Float[Array, "item class"]:
     votes = listed_votes(resolved)
 
-    def add(total: Array, values: Any) -> tuple[Array, None]:
+    def add(total: Any, values: Any) -> tuple[Any, None]:
         log_joint, _ = joint(channel, logs_of_variables(values, sites), votes)
         return total + jax.nn.softmax(log_joint, axis=-1), None
 

@@ -20,8 +20,8 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.gold import uses_gold
-from consilience.models.interface import Shards
 from consilience.models.rows import (
     copies,
     divide_items,
@@ -108,7 +108,7 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0) -> None:
 
 def votes_of(resolved: Resolved) -> Votes:
     """Put the annotations into slots: as many as at least half of the items fill; on the host."""
-    data = resolved.data
+    data = counted_by_group(resolved).data
     dtype = np.dtype(jnp.result_type(float))
     item, cell, weight = _columns(data)
     counted = np.flatnonzero(weight > 0)
@@ -120,22 +120,24 @@ def votes_of(resolved: Resolved) -> Votes:
     fits = slot < num_slots
     cells, weights = np.zeros((num_slots, size), np.int32), np.zeros((num_slots, size), dtype)
     cells[slot[fits], item[fits]], weights[slot[fits], item[fits]] = cell[fits], weight[fits]
-    length = padded_size(np.count_nonzero(~fits))
+    length = padded_size(int(np.count_nonzero(~fits)))
     # What pads the list is of the last item, and weighs nothing: the list stays sorted.
-    others = (
-        padded_rows(column[~fits].astype(kind), length, fill)
-        for column, kind, fill in ((item, np.int32, size - 1), (cell, np.int32, 0), (weight, dtype, 0))
-    )
+    other_item = padded_rows(item[~fits].astype(np.int32), length, size - 1)
+    other_cell = padded_rows(cell[~fits].astype(np.int32), length)
+    other_weight = padded_rows(weight[~fits].astype(dtype), length)
     prior = np.asarray(log_prior(resolved), dtype)
     prior = prior if len(prior) == 1 else padded_rows(prior, size)
     real = padded_rows(np.ones(data.num_items, dtype), size)
     counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
     counts = counts.reshape(data.num_annotators, data.num_labels).astype(dtype)
-    return Votes(cells, weights, *others, log_prior=prior, real=real, counts=counts)
+    return Votes(cells, weights, other_item, other_cell, other_weight, prior, real, counts)
 
 
 def listed_votes(resolved: Resolved) -> Votes:
-    """Return the annotations in one list, as they are; for compiled programs, in which data may be tracers."""
+    """Return the annotations in one list; for compiled programs, in which data may be tracers.
+
+    Where annotators share sources the data are those of `counted_by_group`, which needs the host.
+    """
     data = resolved.data
     dtype = jnp.result_type(float)
     weight = jnp.asarray(data.weight, dtype)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from consilience.models.label_tables import leading_labels
 from consilience.models.interface import Column, Table
+from consilience.models.label_tables import leading_labels
 from consilience.models.mpa.candidates import Candidates, labelled
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved

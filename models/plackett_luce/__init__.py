@@ -53,10 +53,10 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float, Key
 from consilience.data.rankings import Rankings
 from consilience.models import settings
-from consilience.models.label_tables import INTERVAL
 from consilience.models.dirichlet import LABELS
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Generic, Model, Simulation, Table
+from consilience.models.label_tables import INTERVAL
 from consilience.models.plackett_luce.em import EM, maximum_likelihood, point_truth
 from consilience.models.plackett_luce.gibbs import GIBBS
 from consilience.models.plackett_luce.likelihood import log_likelihood

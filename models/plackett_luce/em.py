@@ -35,6 +35,7 @@ nobody named have no share, and where everybody ranks one class below another it
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -50,6 +51,7 @@ from consilience.models.plackett_luce.likelihood import log_likelihood, log_sum
 from consilience.models.plackett_luce.priors import gamma_shapes, num_unnamed
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.sites import Resolved
+from consilience.models.squarem import extrapolated, step_length
 from consilience.models.truth import Entries, PointTruth
 from consilience.notes import Remedy
 
@@ -119,7 +121,7 @@ def start(key: Key | None, problem: Problem) -> State:
 def step(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
     """Do two EM steps, an extrapolation of them and a third step from there; in logarithms, each item by itself.
 
-    The extrapolation (SQUAREM, Varadhan and Roland 2008) makes linear convergence of the shares that tend to zero as
+    The extrapolation (`consilience.models.squarem`) makes linear convergence of the shares that tend to zero as
     one over the number of steps. It is undone for the items whose objective it does not raise.
 
     Returns
@@ -136,12 +138,8 @@ def step(state: State, problem: Problem) -> tuple[State, Float[Array, " item"]]:
 
     change = jax.tree.map(_difference, first, state)
     bend = jax.tree.map(lambda a, b, c: _difference(a, b) - c, second, first, change)
-    size = norm(bend)
-    length = jnp.maximum(norm(change) / jnp.where(size > 0, size, jnp.inf), 1.0)
-
-    def extrapolate(old: Array, change: Array, bend: Array, length: Array) -> Array:
-        return old + jnp.clip(2 * length * change + length**2 * bend, -_FARTHEST, _FARTHEST)
-
+    length = step_length(norm(change), norm(bend))
+    extrapolate = functools.partial(extrapolated, farthest=_FARTHEST)
     far = _normalised(
         extrapolate(state.log_plausibility, change.log_plausibility, bend.log_plausibility, length[item]),
         extrapolate(state.log_other, change.log_other, bend.log_other, length),

@@ -9,6 +9,7 @@
 | `partitions` | who is together |
 | `chains` | the entities of mentions, which labels of mentions make |
 | `views` | several clusterings of the same items |
+| `against_gold` | classes beside labels that are known: how certain, and how often right |
 """
 
 from consilience.models.truth.classes import Crowd, leading

@@ -83,6 +83,9 @@ class ClassTruth(Truth):
         module's function can be pickled with the truth.
     crowd : how annotators err, or None where that is not known. A function where it costs time.
     mentions : the mentions whose links the labels are, of a fit of them.
+    held_out : probabilities of items with gold in which their own gold had no part, where gold labels taught how
+        certain to be; None elsewhere. Entries of other items are not read.
+    certainty_if_independent : mean certainty were errors independent; None where that is not another one.
     """
 
     kind = CLASSES
@@ -92,6 +95,8 @@ class ClassTruth(Truth):
     point: ClassTruth | Callable[[], ClassTruth | None] | None = None
     crowd: Crowd | None = None
     mentions: Mentions | None = None
+    held_out: Marginals | None = None
+    certainty_if_independent: float | None = None
 
     def blocks(self, question: Question) -> Iterator[Block]:
         """Yield draws of the answer; see `Truth.blocks`."""

@@ -12,14 +12,14 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 
 import consilience as cs
 from consilience.cli import main
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
+from consilience.evaluation.reliability import reliability_table
+from consilience.figures import reliability_curve
 from consilience.inference import gibbs
-from consilience.linkage_figures import calibration
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.gibbs.outside import LinksOutside, outside_warning
 from consilience.models.truth.partitions import Pairs
@@ -209,8 +209,8 @@ def test_what_is_doubtful_and_not_shown_is_counted():
 
 
 def test_bars_of_shares_end_where_shares_do():
-    table = pandas.DataFrame({"pairs": [2, 3], "predicted": [0.1, 0.9], "observed": [0.0, 1.0]})
-    (bars,) = calibration(table).collections
+    table = reliability_table(np.repeat([0.1, 0.9], [2, 3]), np.repeat([False, True], [2, 3]))
+    (bars,) = reliability_curve(table, "Pairs", "stated", "seen").collections
     ends = np.concatenate([path.vertices[:, 1] for path in bars.get_paths()])
     assert (ends.min(), ends.max()) == (0, 1)
 

@@ -6,7 +6,7 @@ import pytest
 
 import consilience as cs
 from consilience.data import Annotations, Chains, Constraints, Mentions, Partition, Predictions, Rankings, Ratings
-from consilience.data.accept import DATA, as_contract, as_systems, is_source
+from consilience.data.accept import DATA, as_contract, as_systems, is_source, own_ids
 from consilience.data.contract import Contract
 from consilience.errors import InputError, UnsupportedRequest
 
@@ -147,3 +147,13 @@ def test_partitions_and_chains_are_scored_from_any_source(tmp_path):
     entities = {"id": ["r3", "r1", "r2"], "cluster": ["x", "y", "y"]}
     assert cs.evaluate(linked, entities).value == cs.evaluate(linked, cs.read_partition(entities)).value
     assert cs.score_partition(entities, linked)["pairwise-f1"] >= 0
+
+
+def test_own_ids_are_the_values_of_the_source(tmp_path):
+    rows = {"item": [7, 7, 8], "annotator": ["x", " y ", "x"], "label": [1.0, 2.0, 1.0], "gold": [None, None, 3]}
+    data = Annotations.read(rows)
+    expected = {"item": [7, 8], "annotator": ["x", " y "], "label": [1.0, 2.0, 3], "class": ["1", "2", "3"]}
+    assert own_ids(rows, data) == own_ids(pandas.DataFrame(rows), data) == expected
+    texts = {dimension: ids.tolist() for dimension, ids in data.ids.items()}
+    pandas.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
+    assert own_ids(tmp_path / "rows.csv", data) == own_ids(data, data) == texts

@@ -1,0 +1,119 @@
+"""What a report says of a fit beside gold labels that it did not use: how right it is, and how sure it says to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from consilience import figures
+from consilience.data import Predictions
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.reliability import CalibrationScore, score_by_gold
+from consilience.inference.fitting import Fit
+from consilience.notes import Level
+from consilience.pages import Alert, Section
+from consilience.printing import counted
+
+# Standard errors that a score by gold labels of some of the items is given.
+_SPREADS = 2.0
+
+
+class BesideGold(NamedTuple):
+    """A fit beside gold labels.
+
+    Parameters
+    ----------
+    score : of the fit.
+    table : of its reliability; see `consilience.evaluation.reliability.reliability_table`.
+    if_independent : mean certainty were errors of annotators independent; None where that is not another one.
+    """
+
+    score: CalibrationScore
+    table: Any
+    if_independent: float | None
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """Key figures of the page."""
+        return {
+            f"right, of {counted(self.score.items, 'items')} with gold labels": f"{self.score.right:.3f}",
+            "stated certainty of these": f"{self.score.certainty:.3f}",
+        }
+
+
+def beside_gold(fit: Fit) -> BesideGold | None:
+    """Return a fit beside the gold labels that it did not use; None where there are none."""
+    if "calibration" not in fit.member.measured_tables:
+        return None
+    try:
+        score, table = fit.measure("calibration_score"), fit.measure("calibration")
+    except UnsupportedRequest:
+        return None
+    truth: Any = fit.truth
+    return BesideGold(score, table, truth.certainty_if_independent)
+
+
+def gold_section(gold: BesideGold) -> Section:
+    """Return the section on how right the fit is, by what it says."""
+    score = gold.score
+    words = (
+        f"Of {counted(score.items, 'items')} whose gold label was not used in the fit, the label of the fit is right "
+        f"for {round(score.right * score.items):,} ({score.right:.3f}); the certainty stated for them is "
+        f"{score.certainty:.3f} on average."
+    )
+    if gold.if_independent is not None:
+        learned = f", learned from {counted(score.fitted_on, 'gold labels')}" if score.fitted_on else ""
+        words += (
+            " Were the errors of annotators independent, the certainty of all items would be "
+            f"{gold.if_independent:.3f}; it is lowered for annotators who err together (dependence "
+            f"{score.dependence:.2f}{learned})."
+        )
+    if score.fitted_on:
+        words += " Each item below is scored without its own gold label."
+    how = (
+        f"The distance between stated and observed is {score.ece:.3f} on average over items (expected calibration "
+        f"error, ten bins), the log score {score.log_score:.3f} and the Brier score {score.brier:.3f}; of all three, "
+        "less is better. In the figure, what is below the line is stated with too much certainty. Intervals hold 95 % "
+        "(Wilson). Gold labels err too: all this is about them."
+    )
+    names = {
+        "lower": "certainty from", "upper": "up to", "items": "items", "certainty": "mean certainty", "right": "right",
+        "right_lower": "95 % from", "right_upper": "to",
+    }  # fmt: skip
+    curve = figures.reliability_curve(
+        gold.table, "Reliability of the labels", "stated certainty of the label", "share of gold labels hit"
+    )
+    return Section("Against the gold labels", [words, curve, gold.table.rename(columns=names), how])
+
+
+def gold_alerts(
+    fit: Fit, gold: BesideGold | None, comparison: Comparison, systems: Mapping[str, Predictions], metric: Any,
+    policies: Mapping[str, Any],
+) -> list[Alert]:  # fmt: skip
+    """Return an alert on the systems whose interval does not hold their score by gold labels.
+
+    Where some items have no gold label, the score by those that do is given two standard errors of such a sample.
+
+    Parameters
+    ----------
+    fit, gold : the fit, and what it is beside gold labels.
+    comparison : of the systems.
+    systems, metric, policies : that were compared, by what and how.
+    """
+    if gold is None:
+        return []
+    try:
+        scores = score_by_gold(fit, systems, metric, **policies)
+    except UnsupportedRequest:  # the metric asks for more than a label
+        return []
+    texts = []
+    for row in comparison.table.itertuples():
+        own = scores.get(row.system)
+        if own is None or row.lower - _SPREADS * own.spread <= own.value <= row.upper + _SPREADS * own.spread:
+            continue
+        texts.append(
+            f"“{row.system}” scores {own.value:.4f} against the gold labels of {counted(own.items, 'items')}, and "
+            f"{row.value:.4f} against the labels of the fit, with 95 % between {row.lower:.4f} and {row.upper:.4f}."
+        )
+    return [Alert("The gold labels say otherwise.", texts, Level.warning)] if texts else []

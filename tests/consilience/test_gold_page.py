@@ -1,0 +1,117 @@
+"""Calibration against gold labels as a reader meets it: in what the command prints, in JSON, and on the page."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.cli import main
+from consilience.pages.gold import beside_gold, gold_section
+
+ITEMS = 60
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write items that three annotators label alike, ten of them wrongly, and two systems."""
+    said = np.arange(ITEMS) % 2
+    gold = np.where(np.arange(ITEMS) < 10, 1 - said, said)
+    names = [f"i{number:02}" for number in range(ITEMS)]
+    cells = zip(names, said, gold, strict=True)
+    rows = [f"{name},{who},{label},{known}" for name, label, known in cells for who in "abc"]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label,gold", *rows]))
+    for system, of_system in (("copies", said), ("knows", gold)):
+        own = [f"{name},{label}" for name, label in zip(names, of_system, strict=True)]
+        (tmp_path / f"{system}.csv").write_text("\n".join(["item,label", *own]))
+    return tmp_path
+
+
+def fitted(files, *more):
+    return main(["fit", "majority-vote", str(files / "labels.csv"), "-o", str(files / "run"), *more])
+
+
+def page(path):
+    """Return the words of a page, without its figures."""
+    text = re.sub(r"<(svg|style).*?</\1>", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def test_the_command_says_first_how_right_the_labels_are(files, capsys):
+    assert fitted(files) == 3
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[0] == "certainty 1.000; right .833 of 60 gold items"
+    assert "warning: the stated probabilities are too high: 50 of 60 gold items are right (.833)" in shown.err
+    assert fitted(files, "--json", "--force") == 3
+    found = json.loads(capsys.readouterr().out)["calibration"]
+    assert (found["items"], found["certainty"], found["dependence"], found["fitted_on"]) == (60, 1.0, 0.0, 0)
+    assert found["right"] == pytest.approx(5 / 6)
+
+
+def test_gold_labels_that_the_fit_used_calibrate_nothing(files, capsys):
+    assert fitted(files, "--gold", "use", "--json") == 0
+    assert "calibration" not in json.loads(capsys.readouterr().out)
+    assert main(["table", str(files / "run"), "calibration"]) == 1
+    assert "--gold ignore" in capsys.readouterr().err
+    cs.report(cs.load_fit(files / "run"), path=files / "used.html")
+    assert "Against the gold labels" not in page(files / "used.html")
+
+
+def test_the_table_is_one_of_the_fit(files, capsys):
+    fitted(files)
+    capsys.readouterr()
+    assert main(["table", str(files / "run"), "calibration", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["lower"], row["items"], row["certainty"]) == (0.9, 60, 1.0)
+
+
+def test_the_page_begins_with_gold_labels(files):
+    fitted(files)
+    predictions = {name: str(files / f"{name}.csv") for name in ("copies", "knows")}
+    cs.report(cs.load_fit(files / "run"), predictions, path=files / "page.html")
+    shown = page(files / "page.html")
+    places = [
+        shown.index(words) for words in (
+            "The stated probabilities are too high: 50 of 60", "Gold labels of 60 items were not used in the fit.",
+            "right, of 60 items with gold labels 0.833 stated certainty of these 1.000 items 60",
+            "Of 60 items whose gold label was not used in the fit, the label of the fit is right for 50",
+            "The gold labels say otherwise.",
+            "“copies” scores 0.8333 against the gold labels of 60 items, and 1.0000 against the labels of the fit",
+            "“knows” scores 1.0000 against the gold labels of 60 items, and 0.8333 against the labels of the fit",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert "Nobody observed" not in shown
+    assert shown.index("Against the gold labels Leaderboard") < places[3]  # the list of sections
+    assert 'class="alert amber"' in (files / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_warning_about_certainty_is_amber(tmp_path):
+    counts, gold = np.tile([[2, 1], [1, 2]], (20, 1)), np.tile([0, 1], 20)
+    fit = cs.fit("majority-vote", cs.Annotations.from_counts(counts, gold=gold), uncertainty="shares")
+    cs.report(fit, path=tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'class="alert amber"' in text
+    assert 'class="alert"' not in text
+    assert "Certainty .667, right 1.000 on 40 gold items: less certain than right." in page(tmp_path / "page.html")
+
+
+@pytest.mark.parametrize(("learned", "words"), [(20, "(dependence 0.40, learned from 20 gold labels). Each"), (0, "(")])
+def test_what_was_done_about_dependence_is_told(learned, words):
+    """Labels that say alone what errors of a like kind would make of them are never shown without the other figure."""
+    data = cs.Annotations.from_counts([[3, 0], [0, 3]], gold=[0, 1])
+    gold = beside_gold(cs.fit("majority-vote", data))
+    assert "independent" not in gold_section(gold).blocks[0]
+    told = gold._replace(if_independent=0.988, score=gold.score._replace(dependence=0.4, fitted_on=learned))
+    text = gold_section(told).blocks[0]
+    assert "the certainty of all items would be 0.988; it is lowered" in text
+    assert words in text
+
+
+def test_without_gold_labels_nobody_observed_the_truth(tmp_path):
+    fit = cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 2]]))
+    cs.report(fit, path=tmp_path / "page.html")
+    assert "Nobody observed the truth of these items" in page(tmp_path / "page.html")
+    assert beside_gold(fit) is None
