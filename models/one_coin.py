@@ -21,16 +21,14 @@ import numpyro.distributions as dist
 from jax.scipy.special import digamma
 
 from consilience.models.beta_priors import BetaPrior, LearnedBeta
-from consilience.models.crowd.channel import Channel, CrowdSettings
+from consilience.models.crowd.channel import Channel
+from consilience.models.crowd.channel import CrowdSettings as Settings
 from consilience.models.crowd.evidence import Lifted
 from consilience.models.crowd.member import crowd_member
 from consilience.models.dirichlet import Symmetric
 from consilience.models.sites import Site
 
 __all__ = ["MODEL", "Priors", "Settings", "model", "simulate"]
-
-
-Settings = CrowdSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +67,6 @@ MODEL = crowd_member(
   author  = {Zhang, Yuchen and Chen, Xi and Zhou, Dengyong and Jordan, Michael I.},
   journal = {Journal of Machine Learning Research},
   volume  = {17},
-  number  = {102},
   pages   = {1--44},
   year    = {2016}
 }""",

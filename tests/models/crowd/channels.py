@@ -128,17 +128,21 @@ def _annotator_of_mace(prior, counts):
 
 CHANNELS = {
     "dawid-skene": Row(
-        dawid_skene, "responsibility", lambda x, j, t, l, number: x["confusion"][j, t, l], _outcomes_of_dawid_skene,
+        dawid_skene, "responsibility", lambda x, who, true, label, number: x["confusion"][who, true, label], _outcomes_of_dawid_skene,
         _annotator_of_dawid_skene,
     ),
     "mace": Row(
         mace, "probability",
-        lambda x, j, t, l, number: x["competence"][j, 0] * (t == l) + x["competence"][j, 1] * x["guess"][j, l],
+        lambda x, who, true, label, number: (
+            x["competence"][who, 0] * (true == label) + x["competence"][who, 1] * x["guess"][who, label]
+        ),
         _outcomes_of_mace, _annotator_of_mace,
     ),
     "one-coin": Row(
         one_coin, "probability",
-        lambda x, j, t, l, number: x["accuracy"][j, 0] if t == l else x["accuracy"][j, 1] / (number - 1),
+        lambda x, who, true, label, number: (
+            x["accuracy"][who, 0] if true == label else x["accuracy"][who, 1] / (number - 1)
+        ),
         _outcomes_of_one_coin, _annotator_of_one_coin,
     ),
 }  # fmt: skip
