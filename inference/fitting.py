@@ -39,7 +39,7 @@ from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
-from consilience.inference.precision import DTYPES, in_dtype, on_host, prepared_ascent
+from consilience.inference.precision import DTYPES, in_dtype, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
@@ -472,7 +472,7 @@ def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) ->
         with in_dtype(plan.dtype):
             posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
         if plan.dtype is not None:
-            posterior = on_host(posterior)
+            posterior = posterior.on_host()
         run = run._replace(samples={})
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,
