@@ -118,6 +118,14 @@ def run_ascent(
     return GenericRun(estimate, {}, outcome.result, len(elbo), outcome.seconds, outcome.message, elbo)
 
 
+def state_shapes(ascent: Ascent, problem: Any) -> Any:
+    """Return shapes and types of the state of an ascent as `jax.ShapeDtypeStruct`, without computing it."""
+    start, _, _ = _programs(ascent, None, True)
+    # Of the compiled program, so that what is traced here is not traced again.
+    state = start.eval_shape(jax.random.key(0), problem)
+    return state.state if isinstance(state, Journey) else state
+
+
 class _Trace:
     """The objective as it comes, chunk after chunk, and whether it stands still.
 
@@ -217,7 +225,7 @@ def _passed_over(output: dict[str, Any]) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=32)
-def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tuple[Callable, Callable, Callable]:
+def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tuple[Any, Any, Any]:
     """Return the compiled ``start(key, problem)``, ``advance(state, problem, start, stop)`` and ``sites``."""
     each = (unsharded,) * 3 if mesh is None else (total_over(AXIS), gathered_over(AXIS), largest_over(AXIS))
     over_shards = _OverShards(*each)

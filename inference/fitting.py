@@ -40,6 +40,7 @@ from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
+from consilience.inference.precision import DTYPES, in_dtype, on_host, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
@@ -66,11 +67,11 @@ class Limits:
 
     Parameters
     ----------
-    draws, chains, warmup, max_steps, tolerance, devices, processes, time_limit : see `fit`.
+    draws, chains, warmup, max_steps, tolerance, accelerate, dtype, devices, processes, time_limit : see `fit`.
 
     Raises
     ------
-    UnsupportedRequest : a count is no whole number, or too small.
+    UnsupportedRequest : a count is no whole number, or too small; or floats are to be of another type.
     """
 
     draws: int | None = None
@@ -78,6 +79,8 @@ class Limits:
     warmup: int | None = None
     max_steps: int | None = None
     tolerance: float | None = None
+    accelerate: bool = True
+    dtype: str | None = None
     devices: int | None = None
     processes: int | None = None
     time_limit: float | None = None
@@ -87,11 +90,14 @@ class Limits:
             value, least = getattr(self, name), 0 if name == "warmup" else 1
             if value is not None and (not isinstance(value, numbers.Integral) or value < least):
                 raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
+        if self.dtype not in (None, *DTYPES):
+            raise UnsupportedRequest(f"dtype is {self.dtype!r}; give {' or '.join(map(repr, DTYPES))}, or leave it out")
 
     def filled(self, starts: Starts | None) -> Limits:
         """Return the limits with draws, chains and warm-up of these starts, or the usual ones, where none are given."""
         usual = _USUAL if starts is None else {name: getattr(starts, name) for name in _USUAL}
-        return dataclasses.replace(self, **{name: one for name, one in usual.items() if getattr(self, name) is None})
+        missing: dict[str, Any] = {name: one for name, one in usual.items() if getattr(self, name) is None}
+        return dataclasses.replace(self, **missing)
 
     def of(self, *names: str) -> dict[str, Any]:
         """Return those of these names that were given."""
@@ -101,11 +107,11 @@ class Limits:
 # What the driver of a method is told of the limits.
 _TOLD: dict[str, tuple[str, ...]] = {
     "exact": (),
-    "cavi": ("max_steps", "tolerance", "devices"),
+    "cavi": ("max_steps", "tolerance", "accelerate", "devices"),
     "gibbs": ("draws", "chains", "warmup"),
     "nuts": ("draws", "chains", "warmup"),
     "svi": ("draws", "max_steps", "tolerance"),
-    "em": ("max_steps", "tolerance", "devices"),
+    "em": ("max_steps", "tolerance", "accelerate", "devices"),
 }
 
 
@@ -120,6 +126,7 @@ class _Plan:
     prepared : posterior of an exact engine; problem of a hand-written one; what the density reads of a generic one.
     limits, seed : of the run.
     starts : where the chains of a sampler start, where that depends on the data.
+    dtype : of the floats of an ascent; None where JAX's are taken as they are.
     """
 
     member: Model
@@ -130,11 +137,18 @@ class _Plan:
     limits: Limits
     seed: int
     starts: Starts | None = None
+    dtype: str | None = None
 
     @property
     def told(self) -> dict[str, Any]:
         """The limits that the driver is told, or the engine itself that needs none."""
-        return self.limits.of(*(("devices",) if isinstance(self.engine, Exact) else _TOLD[self.engine.name]))
+        if isinstance(self.engine, Exact):
+            return self.limits.of("devices")
+        told = self.limits.of(*_TOLD[self.engine.name])
+        # Of an ascent that takes plain steps anyway there is nothing to say.
+        if isinstance(self.engine, Ascent) and self.engine.coordinates is None:
+            del told["accelerate"]
+        return told
 
     def key(self, stream: str) -> Key:
         """Return the random key of a stream."""
@@ -162,6 +176,8 @@ def fit(
     seed: int = 0,
     max_steps: int | None = None,
     tolerance: float | None = None,
+    accelerate: bool = True,
+    dtype: str | None = None,
     devices: int | None = None,
     processes: int | None = None,
     time_limit: float | None = None,
@@ -186,8 +202,13 @@ def fit(
         of a sampler that has starts of its own for the data.
     seed : the same seed gives the same bits on the same platform.
     max_steps, tolerance : limits of optimising methods; None takes the driver's.
+    accelerate : whether CAVI and EM extrapolate their steps where the model allows it, which finds the same in fewer;
+        False takes the plain steps as published.
+    dtype : "float32" or "float64", in which CAVI and EM compute; None takes float64 on a CPU, where the state of the
+        run has no more than 2^24 numbers, and float32 else.
     devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
-        is that of one device, up to rounding. Where several processes share the work (``jax.distributed``) each calls
+        is that of one device: in float64 to 1e-9, in as many steps; in float32 to about 1e-3, since rounding decides
+        when it stops. Where several processes share the work (``jax.distributed``) each calls
         `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
     processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
@@ -231,8 +252,8 @@ def fit(
     began = time.perf_counter()
     chosen = as_member(model, truth)
     limits = Limits(
-        draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance, devices=devices,
-        processes=processes, time_limit=time_limit,
+        draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
+        accelerate=accelerate, dtype=dtype, devices=devices, processes=processes, time_limit=time_limit,
     )  # fmt: skip
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
     _check_items(data)
@@ -245,7 +266,8 @@ def fit(
     run, begun = None, dict[str, Any]()
     kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
     if not isinstance(plan.engine, Exact):
-        run, begun = _run(plan, kept, progress, began)
+        with in_dtype(plan.dtype):
+            run, begun = _run(plan, kept, progress, began)
     result = _account(plan, run, {**begun, **_duration(began, kept)})
     for note in result.findings():
         if note.level > Level.note:
@@ -260,19 +282,19 @@ def _plan(member: Model, method: str, resolved: Resolved, limits: Limits, seed: 
     """Choose the engine and prepare it; raises before anything is run."""
     engine, reason = _choose(member, method, resolved)
     try:
-        prepared = _prepared(member, engine, resolved, limits)
+        prepared, dtype = _prepared(member, engine, resolved, limits)
     except NotConjugate as problem:
         if reason == _ASKED:
             raise
         lacks = f"no {_HAND_WRITTEN.get(engine.name, engine.name)}: "
         reason = f"{lacks}{problem}"
-        engine, prepared = _otherwise(member, engine, resolved, limits)
+        engine, prepared, dtype = _otherwise(member, engine, resolved, limits)
         text = f"'{member.name}' is fitted by {engine.name}; {lacks}{problem.text}"
         warnings.warn(ConsilienceWarning(text, *problem.remedies), stacklevel=3)
     starts = engine.starts(resolved) if isinstance(engine, Gibbs) and engine.starts is not None else None
     return _Plan(
         member=member, engine=engine, reason=reason, resolved=resolved, prepared=prepared, seed=seed,
-        limits=limits.filled(starts), starts=starts,
+        limits=limits.filled(starts), starts=starts, dtype=dtype,
     )  # fmt: skip
 
 
@@ -289,8 +311,13 @@ def _choose(member: Model, method: str, resolved: Resolved) -> tuple[Engine, str
     return engine, _ASKED
 
 
-def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits) -> Any:
-    """Return the exact posterior, or what the engine's driver takes; raises `NotConjugate` before anything is run."""
+def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits) -> tuple[Any, str | None]:
+    """Return the exact posterior, or what the engine's driver takes, and of an ascent the type of its floats.
+
+    Raises
+    ------
+    NotConjugate : the engine does not hold; before anything is run.
+    """
     _check_parts(member, engine, limits)
     if isinstance(engine, Exact):
         given: dict[str, Any] = limits.of("processes")
@@ -298,14 +325,16 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
             from consilience.inference.sharding import item_mesh
 
             given["mesh"] = item_mesh(limits.devices)
-        return engine.solve(resolved, **given)
+        return engine.solve(resolved, **given), None
     if isinstance(engine, Generic):
         if engine.check is not None:
             engine.check(resolved)
         prepared = resolved if engine.prepare is None else engine.prepare(resolved)
         prepared.settle()
-        return prepared
-    return engine.prepare(resolved)
+        return prepared, None
+    if isinstance(engine, Ascent):
+        return prepared_ascent(engine, resolved, limits.dtype)
+    return engine.prepare(resolved), None
 
 
 def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
@@ -316,6 +345,11 @@ def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
             "that go through records in parts",
             Remedy("processes"),
         )
+    if limits.dtype is not None and not isinstance(engine, Ascent):
+        raise UnsupportedRequest(
+            f"{{dtype}} is for the cavi and em that run step by step; '{member.name}' by {engine.name} does not",
+            Remedy("dtype"),
+        )
     if limits.devices is not None and not (
         engine.devices if isinstance(engine, Exact) else "devices" in _TOLD[engine.name]
     ):
@@ -324,7 +358,9 @@ def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
         )
 
 
-def _otherwise(member: Model, engine: Engine, resolved: Resolved, limits: Limits) -> tuple[Engine, Any]:
+def _otherwise(
+    member: Model, engine: Engine, resolved: Resolved, limits: Limits
+) -> tuple[Engine, Any, str | None]:
     """Return the engine that takes the place of one that the priors do not allow, with what its driver takes.
 
     That is the member's sampler, whose conditionals may hold where an ascent or a closed form does not; else a generic
@@ -333,11 +369,11 @@ def _otherwise(member: Model, engine: Engine, resolved: Resolved, limits: Limits
     sampler = member.engine("gibbs")
     if sampler is not None and sampler is not engine:
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
-            return sampler, _prepared(member, sampler, resolved, limits)
+            return sampler, *_prepared(member, sampler, resolved, limits)
     generic = next((one for one in member.engines if isinstance(one, Generic)), None)
     if generic is None:
         raise UnsupportedRequest(f"'{member.name}' has no method for priors that are not conjugate")
-    return generic, _prepared(member, generic, resolved, limits)
+    return generic, *_prepared(member, generic, resolved, limits)
 
 
 # ---- run
@@ -431,13 +467,14 @@ def posterior_of(member: Model, engine: Engine, run: GenericRun, resolved: Resol
 
 def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) -> Fit:
     """Put together what was run and what it found."""
-    attributes = {**plan.told, **plan.circumstances, **attributes}
+    computed = {} if plan.dtype is None else {"dtype": plan.dtype}
+    attributes = {**plan.told, **computed, **plan.circumstances, **attributes}
     posterior, result = plan.prepared, Result.converged
     if run is not None:
-        posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
-        if plan.engine.name == "cavi" and result.complete:
-            run, noted = _weighed(plan, run, posterior)
-            attributes |= noted
+        with in_dtype(plan.dtype):
+            posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
+        if plan.dtype is not None:
+            posterior = on_host(posterior)
         run = run._replace(samples={})
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,
@@ -445,24 +482,6 @@ def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) ->
     )  # fmt: skip
     attributes |= _worst(found)
     return found
-
-
-def _weighed(plan: _Plan, run: GenericRun, posterior: Posterior) -> tuple[GenericRun, dict[str, Any]]:
-    """Return the run with its k-hat, and what the description says of it; nothing where factors are not all."""
-    from consilience.inference.approximation import MOST_NUMBERS, approximation_k_hat, has_all_factors
-
-    if not has_all_factors(plan.member, posterior):
-        return run, {}
-    try:
-        found = approximation_k_hat(
-            plan.member, posterior, plan.resolved, key=plan.key("weights"), most_numbers=MOST_NUMBERS
-        )
-    except UnsupportedRequest as reason:
-        return run, {"k_hat": f"not computed: {reason}"}
-    if found is None:
-        many = f"more than {MOST_NUMBERS:,} annotations or parameters"
-        return run, {"k_hat": f"not computed: {many}; fit.k_hat() computes it"}
-    return run._replace(k_hat=found), {"k_hat": round(found, 3)}
 
 
 def _worst(found: Fit) -> dict[str, float]:

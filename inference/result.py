@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib
@@ -252,19 +253,32 @@ class Fit:
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.
 
-        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to.
+        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to. It is computed
+        when it is first asked for; from then on `findings` and `describe` say it, and a saved fit has it.
 
         Raises
         ------
-        UnsupportedRequest : the fit is by another method.
+        UnsupportedRequest : the fit is by another method, or the density does not know what was fitted.
         """
-        from consilience.inference.approximation import approximation_k_hat
-
         if self.method != "cavi":
             raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
-        return approximation_k_hat(
-            self.member, self.posterior, self.resolved, key=stream_key(self.seed, STREAMS["weights"])
-        )
+        return self._weighed(None)
+
+    @property
+    def known_k_hat(self) -> float | None:
+        """The Pareto k-hat of an approximation, where it was computed; None else."""
+        return self.__dict__.get("_k_hat", None if self.run is None else self.run.k_hat)
+
+    def _weighed(self, most_numbers: int | None) -> float | None:
+        """Return k-hat of the approximation, computed once; None also of more annotations or parameters than that."""
+        from consilience.inference.approximation import approximation_k_hat
+
+        if self.known_k_hat is None:
+            key = stream_key(self.seed, STREAMS["weights"])
+            self.__dict__["_k_hat"] = approximation_k_hat(
+                self.member, self.posterior, self.resolved, key=key, most_numbers=most_numbers
+            )
+        return self.known_k_hat
 
     # ---- tables
 
@@ -353,9 +367,18 @@ class Fit:
     def findings(self) -> list[Note]:
         """Return all that there is to say of the fit, errors first.
 
-        Of the run, by the member, of its certainty beside gold labels that it did not use, and of the approximation.
+        By the member, of its certainty beside gold labels that it did not use, of the run, and of the approximation: of
+        that only where `k_hat` was asked for.
         """
-        return list(self._findings)
+        return [*self._findings, *(note for note in self._of_approximation() if note not in self._findings)]
+
+    def _of_approximation(self) -> list[Note]:
+        """Return what a large k-hat of CAVI means; nothing where it is not known."""
+        from consilience.inference import posterior
+
+        if self.method != "cavi":
+            return []
+        return posterior.approximation_notes(self.known_k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
 
     @cached_property
     def _findings(self) -> tuple[Note, ...]:
@@ -364,8 +387,6 @@ class Fit:
         from consilience.inference import posterior
 
         found: list[Note] = []
-        if self.run is not None:
-            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
         account = Account(
             posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
         )
@@ -375,14 +396,23 @@ class Fit:
             for table in self.member.tables:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)
-        if self.run is not None and self.method == "cavi":
-            sampler = "gibbs" if "gibbs" in self.member.methods else "nuts"
-            found += posterior.approximation_notes(self.run.k_hat, sampler)
+        if self.run is not None:
+            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:
-        """Return what is poor about the fit, in words; empty when nothing is."""
-        return [note.words() for note in self._findings if note.level > Level.note]
+        """Return what is poor about the fit, in words; empty when nothing is.
+
+        Of CAVI with up to 20,000 annotations and parameters also what its k-hat means where it is large, which no other
+        look computes. That is no fault of the run: independent factors for many annotators always have a large one.
+        """
+        found = [note.words() for note in self._findings if note.level > Level.note]
+        if self.method == "cavi" and self.result.complete:
+            from consilience.inference.approximation import MOST_NUMBERS
+
+            with contextlib.suppress(UnsupportedRequest):
+                self._weighed(MOST_NUMBERS)
+        return found + [note.words() for note in self._of_approximation()]
 
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, settings, priors, seed, result, versions, data hash, seconds."""
@@ -390,6 +420,7 @@ class Fit:
             "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
             **{f"option_{name}": value for name, value in self.options.items()},
             "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+            **({} if self.known_k_hat is None or self.method != "cavi" else {"k_hat": round(self.known_k_hat, 3)}),
             **({"notes": "; ".join(note.words() for note in said)} if (said := self.findings()) else {}),
         }  # fmt: skip
 

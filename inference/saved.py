@@ -86,7 +86,7 @@ def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
         text |= {"contract": type(fit.data).__name__}
         text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": _options(fit), "seed": int(fit.seed)}
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
-        text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
+        text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit)}
         text |= {"priors": stored_priors(fit.priors), "notes": [_note_text(note) for note in fit.findings()]}
         text |= {"posterior": fit.posterior.text}
         write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)}, force=force or ours)
@@ -228,10 +228,11 @@ def _sizes(data: Contract) -> dict[str, int]:
     return {name: int(getattr(data, name)) for name in data.names("size")}
 
 
-def _run_text(run: GenericRun | None) -> dict[str, Any] | None:
-    if run is None:
+def _run_text(fit: Any) -> dict[str, Any] | None:
+    if fit.run is None:
         return None
-    return {"steps": run.steps, "seconds": run.seconds, "message": run.message, "k_hat": run.k_hat}
+    run = fit.run
+    return {"steps": run.steps, "seconds": run.seconds, "message": run.message, "k_hat": fit.known_k_hat}
 
 
 def _read_text(folder: Path) -> dict[str, Any]:
