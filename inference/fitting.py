@@ -23,7 +23,6 @@ import jax
 from consilience._version import __version__
 from consilience.arrays import Key
 from consilience.data.accept import as_contract
-from consilience.data.annotations import Annotations
 from consilience.data.contract import Contract
 from consilience.errors import (
     ConsilienceWarning,
@@ -258,9 +257,6 @@ def fit(
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
     _check_items(data)
     if annotator_groups is not None:
-        if not isinstance(data, Annotations):
-            text = f"'{chosen.name}' has no annotators who could share a source; leave out {{annotator_groups}}"
-            raise UnsupportedRequest(text, Remedy("annotator_groups"))
         data = data.grouped(annotator_groups)
     plan = _plan(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     run, begun = None, dict[str, Any]()
@@ -427,8 +423,10 @@ def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
     """
     ascent = plan.member.engine("cavi")
     chains: Any = plan.limits.chains
+    where = {"start": "the end of CAVI"}
     if plan.starts is not None:
-        return None, {"starts": "; ".join(plan.starts.words[chain % len(plan.starts.words)] for chain in range(chains))}
+        words = plan.starts.words
+        where = {"starts": "; ".join(words[chain % len(words)] for chain in range(chains))}
     if plan.engine.name == "nuts":
         from consilience.inference.approximation import chain_starts
 
@@ -437,8 +435,8 @@ def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
     if isinstance(plan.engine, Gibbs) and plan.engine.begin_at is not None and ascent is not None:
         resolved = plan.resolved if plan.engine.begin_with is None else plan.engine.begin_with(plan.resolved)
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
-            return (ascent, resolved, ascent.prepare(resolved)), {"start": "the end of CAVI"}
-    return None, {}
+            return (ascent, resolved, ascent.prepare(resolved)), where
+    return None, {} if plan.starts is None else where
 
 
 def _ascended(plan: _Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:

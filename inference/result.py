@@ -157,7 +157,7 @@ class Fit:
         ------
         UnsupportedRequest : the model is none of a crowd.
         """
-        return self._of_crowd("signal")
+        return self._of_crowd("signal", self.truth.signal)
 
     @property
     def dependence(self) -> Any:
@@ -167,10 +167,9 @@ class Fit:
         ------
         UnsupportedRequest : the model is none of a crowd.
         """
-        return self._of_crowd("dependence")
+        return self._of_crowd("dependence", self.truth.dependence)
 
-    def _of_crowd(self, name: str) -> Any:
-        found = getattr(self.truth, name, None)
+    def _of_crowd(self, name: str, found: Any) -> Any:
         if found is None:
             raise UnsupportedRequest(f"'{self.member.name}' has no {name}, which is of models of annotators")
         return found

@@ -42,6 +42,7 @@ from consilience.models.crowd.votes import (
     vote_shares,
     votes_of,
 )
+from consilience.models.gold import require_gold
 from consilience.models.grids import LearnedNormal, OnGrid, normal_log_weights
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.posterior import Closed
@@ -108,6 +109,7 @@ def grid_ascent_of(member: str, grids: Grids) -> Ascent:
 
     def prepare(resolved: Resolved) -> Problem:
         data, dtype = resolved.data, jnp.result_type(float)
+        require_gold(resolved)
         if data.num_labels < 2:
             raise UnsupportedRequest(f"'{member}' needs 2 labels or more; the data have one")
         require_annotators(data, member, data.num_items * data.num_labels * len(grids["log_ease"]))

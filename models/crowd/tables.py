@@ -30,7 +30,8 @@ from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
 from consilience.models.sites import Resolved
-from consilience.models.truth.labels import LabelProbabilities, LabelTruth
+from consilience.models.truth.labels import LabelTruth
+from consilience.models.truth.truth import Ranked
 
 _IMPUTATIONS = 200
 # Draws of labels that the realised accuracy looks at; a table is no place for all of them.
@@ -75,7 +76,7 @@ class Asked:
     ) -> None:  # fmt: skip
         self.posterior, self.resolved, self.truth = posterior, resolved, truth
         self.level, self.data = level, resolved.data
-        self.key = jax.random.fold_in(truth.key, 2) if isinstance(truth, LabelProbabilities) else jax.random.key(0)
+        self.key = jax.random.key(0)  # of imputations: a table is the same whenever it is asked for
         self.parameters = parameters_of(posterior, resolved, self.key, _IMPUTATIONS)
 
     @property
@@ -162,19 +163,21 @@ def realised_accuracy(
     """Return which share of each annotator's own labels equals the truth, with the central interval.
 
     Of labels that are independent given what is known, mean and variance are exact and the interval is that of the Beta
-    distribution that has them; else it is of label draws. NaN of an annotator without annotations.
+    distribution that has them, half an annotation wider at both ends since annotations are whole; else it is of label
+    draws. NaN of an annotator without annotations.
     """
     columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
     item, annotator, label, weight = columns
     number = annotation_counts(data)
     known = np.where(number > 0, number, np.nan)
-    if isinstance(truth, LabelProbabilities):
-        found = truth.label_probabilities()
+    found = truth.exact(Ranked(1))
+    if found is not None:
         dense = np.zeros((truth.num_units, truth.num_classes))
         dense[found.unit, found.code] = found.probability
         mean, variance = _share_moments(item, annotator, label, weight, dense[item, label], data)
         of_share = beta_of_moments(mean / known, variance / known**2, level)
-        return of_share.mean, of_share.lower, of_share.upper
+        step = 0.5 / known
+        return of_share.mean, np.maximum(of_share.lower - step, 0.0), np.minimum(of_share.upper + step, 1.0)
     chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
     shares = [
         np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known

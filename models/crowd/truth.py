@@ -27,7 +27,7 @@ from consilience.models.crowd.gibbs import draw_labels
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.simplices import logs_of_variables
 from consilience.models.crowd.votes import listed_votes
-from consilience.models.gold import known_gold
+from consilience.models.gold import known_gold, require_gold
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import LabelDraws, LabelProbabilities
@@ -93,6 +93,7 @@ def dependence_of(
     asked = resolved.settings.dependence
     if not isinstance(asked, str):
         return Dependence(float(asked), "given", 0)
+    require_gold(resolved)
     gold = known_gold(resolved)
     if asked == "auto" and posterior.form == "estimate":
         return Dependence(0.0, "default", 0)
