@@ -66,7 +66,7 @@ class OnGrid(Factor):
 
     # The grids of several sites of a fit have different numbers of points, so that the axis is not named.
     points: Float[np.ndarray, "*point"]
-    probability: Float[np.ndarray, "unit *point"]
+    probability: Float[np.ndarray, "*unit point"]
 
     @property
     def spacing(self) -> float:

@@ -105,7 +105,12 @@ class State(NamedTuple):
 
 
 def grid_ascent_of(member: str, grids: Grids) -> Ascent:
-    """Return the coordinate ascent of a member with the sites ``prevalence``, ``ability`` and ``log_ease``."""
+    """Return the coordinate ascent of a member with the sites ``prevalence``, ``ability`` and ``log_ease``.
+
+    Raises
+    ------
+    UnsupportedRequest : nothing here, but ``prepare`` does so where the data have one label.
+    """
 
     def prepare(resolved: Resolved) -> Problem:
         data, dtype = resolved.data, jnp.result_type(float)
