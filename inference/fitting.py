@@ -23,7 +23,6 @@ import jax
 from consilience._version import __version__
 from consilience.arrays import Key
 from consilience.data.accept import as_contract
-from consilience.data.annotations import Annotations
 from consilience.data.contract import Contract
 from consilience.errors import (
     ConsilienceWarning,
@@ -97,7 +96,8 @@ class Limits:
     def filled(self, starts: Starts | None) -> Limits:
         """Return the limits with draws, chains and warm-up of these starts, or the usual ones, where none are given."""
         usual = _USUAL if starts is None else {name: getattr(starts, name) for name in _USUAL}
-        return dataclasses.replace(self, **{name: one for name, one in usual.items() if getattr(self, name) is None})
+        missing: dict[str, Any] = {name: one for name, one in usual.items() if getattr(self, name) is None}
+        return dataclasses.replace(self, **missing)
 
     def of(self, *names: str) -> dict[str, Any]:
         """Return those of these names that were given."""
@@ -258,9 +258,6 @@ def fit(
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
     _check_items(data)
     if annotator_groups is not None:
-        if not isinstance(data, Annotations):
-            text = f"'{chosen.name}' has no annotators who could share a source; leave out {{annotator_groups}}"
-            raise UnsupportedRequest(text, Remedy("annotator_groups"))
         data = data.grouped(annotator_groups)
     plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)

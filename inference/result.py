@@ -158,7 +158,7 @@ class Fit:
         ------
         UnsupportedRequest : the model is none of a crowd.
         """
-        return self._of_crowd("signal")
+        return self._of_crowd("signal", self.truth.signal)
 
     @property
     def dependence(self) -> Any:
@@ -168,10 +168,9 @@ class Fit:
         ------
         UnsupportedRequest : the model is none of a crowd.
         """
-        return self._of_crowd("dependence")
+        return self._of_crowd("dependence", self.truth.dependence)
 
-    def _of_crowd(self, name: str) -> Any:
-        found = getattr(self.truth, name, None)
+    def _of_crowd(self, name: str, found: Any) -> Any:
         if found is None:
             raise UnsupportedRequest(f"'{self.member.name}' has no {name}, which is of models of annotators")
         return found
@@ -368,8 +367,8 @@ class Fit:
     def findings(self) -> list[Note]:
         """Return all that there is to say of the fit, errors first.
 
-        Of the run, by the member, of its certainty beside gold labels that it did not use, and of the approximation:
-        of that only where `k_hat` was asked for.
+        By the member, of its certainty beside gold labels that it did not use, of the run, and of the approximation: of
+        that only where `k_hat` was asked for.
         """
         return [*self._findings, *(note for note in self._of_approximation() if note not in self._findings)]
 
@@ -388,8 +387,6 @@ class Fit:
         from consilience.inference import posterior
 
         found: list[Note] = []
-        if self.run is not None:
-            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
         account = Account(
             posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
         )
@@ -399,6 +396,8 @@ class Fit:
             for table in self.member.tables:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)
+        if self.run is not None:
+            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:

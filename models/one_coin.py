@@ -61,11 +61,11 @@ def _pooled(prior: Any, counts: Any, hyper: Any) -> dict[str, Any]:
     return {**prior, "accuracy": jnp.broadcast_to(found, prior["accuracy"].shape)}
 
 
+CHANNEL = Channel(_evidence, _counts, fewest_labels=2, pooled=_pooled, hyper=LearnedBeta.of("accuracy"))
 MODEL = crowd_member(
     name="one-coin", title="labels by annotators who each are right with one probability", priors=Priors,
     paper="",
-    channel=Channel(_evidence, _counts, fewest_labels=2, pooled=_pooled, hyper=LearnedBeta.of("accuracy")),
-    settings=Settings, testing_priors=lambda: Priors(accuracy=BetaPrior(6.0, 3.0)),
+    channel=CHANNEL, settings=Settings, testing_priors=lambda: Priors(accuracy=BetaPrior(6.0, 3.0)),
     sites=(
         Site("prevalence", event=("class",), family=dist.Dirichlet),
         Site("accuracy", plates=("annotator",), family=dist.Beta, prior_plates=("annotator",)),

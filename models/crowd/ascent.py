@@ -43,6 +43,7 @@ from consilience.models.crowd.simplices import (
     variables,
 )
 from consilience.models.crowd.votes import Votes, require_annotators, shard_votes, starting_shares, votes_of, with_start
+from consilience.models.gold import require_gold
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.posterior import Closed, Estimate
 from consilience.models.rows import copies
@@ -99,8 +100,15 @@ def problem_of(channel: Channel, resolved: Resolved, prior: Tree) -> Problem:
 
 
 def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
-    """Refuse annotations by nobody knows whom, tables that do not fit (`require_annotators`), and too few labels."""
+    """Refuse what the channel cannot be fitted to.
+
+    Raises
+    ------
+    UnsupportedRequest : the annotators are unknown, or there are too few labels, or no gold labels to learn from.
+    TooLarge : a table would not fit.
+    """
     data = resolved.data
+    require_gold(resolved)
     if data.num_labels < channel.fewest_labels:
         raise UnsupportedRequest(f"'{name}' needs {channel.fewest_labels} labels or more; the data have one")
     sizes = {"annotator": data.num_annotators, "class": data.num_labels, "label": data.num_labels}
@@ -233,7 +241,12 @@ def cavi_of(channel: Channel, member: str, hidden: str) -> Ascent:
 
 
 def em_of(channel: Channel, member: str, hidden: str, priors: type) -> Ascent:
-    """Return EM, maximum likelihood with the smoothing of the settings; priors have no part in it."""
+    """Return EM, maximum likelihood with the smoothing of the settings; priors have no part in it.
+
+    Raises
+    ------
+    UnsupportedRequest : when it is prepared with priors of one's own.
+    """
 
     def prepare(resolved: Resolved) -> Problem:
         check_annotators(channel, resolved, member)

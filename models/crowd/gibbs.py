@@ -35,6 +35,7 @@ from consilience.models.crowd.simplices import (
     flat_logs,
     logs_of_variables,
     prior_tree,
+    shares,
     simplices,
     used_sites,
     variables,
@@ -67,7 +68,12 @@ class Problem(NamedTuple):
 
 
 def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
-    """Return the sampler for the channel of a member."""
+    """Return the sampler for the channel of a member.
+
+    Raises
+    ------
+    NotConjugate : when it is prepared for weights that its conditionals do not allow.
+    """
     own = tuple(sites)
 
     def prepare(resolved: Resolved) -> Problem:
@@ -92,22 +98,23 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         return _given_labels(channel, key_parameters, label, evidence, logs, problem)
 
     def start(key: Key, problem: Problem, chain: Any = 0) -> Tree:
-        """Return parameters drawn given labels: those of a start, or drawn from votes with one vote more for all.
+        """Return the parameters that labels make one expect: those of a start, or drawn with one vote more for all.
 
         Chains of an earlier fit go on where they ended.
         """
         if problem.last:
             return {site: jnp.asarray(own)[chain % len(own)] for site, own in problem.last.items()}
-        key_label, key_parameters = jax.random.split(key)
         votes = problem.votes
         size, num_labels = votes_by_item(votes)[:, None], votes.num_labels
         found = vote_shares(votes, unsharded)
         weight = jnp.log(size * found + 1 / num_labels) + jnp.where(jnp.isfinite(votes.log_prior), 0.0, -jnp.inf)
         given = jnp.asarray(problem.start)[chain % len(problem.start)]
-        label = jnp.where(given >= 0, given, draw_labels(key_label, weight))
+        label = jnp.where(given >= 0, given, draw_labels(key, weight))
         logs = flat_logs(problem.prior)
-        evidence = channel.evidence(logs, num_labels)
-        return _given_labels(channel, key_parameters, label, evidence, logs, problem)
+        certain = jax.nn.one_hot(label, num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
+        counts = counted(channel, channel.evidence(logs, num_labels), certain, logs, votes)
+        # Expected, not drawn: a program for draws of all parameters takes seconds to compile, and a sweep draws them.
+        return {site: finite_log(own) for site, own in shares(counts, problem.prior).items()}
 
     def kept(logs: Tree, problem: Problem) -> dict[str, Array]:
         """Return the variables of the model."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.models.crowd.agreement import Parameters, ParametersOf
 from consilience.models.crowd.ascent import cavi_of, em_of
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.density import density_of, simulation_of
@@ -16,7 +18,7 @@ from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.pairs import pair_notes
 from consilience.models.crowd.tables import pairs_table, tables_of
-from consilience.models.crowd.truth import truth_of_channel
+from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
 from consilience.models.sites import Site, Sites
@@ -46,9 +48,26 @@ def crowd_member(
     --------
     `consilience.models.one_coin` is a member in fewer than 80 lines.
     """
+    parameters_of = functools.partial(Parameters, channel)
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})
+    return Model(
+        name=name, title=title, paper=paper, takes=(Annotations,), settings=settings, priors=priors, sites=own,
+        density=density_of(channel, name),
+        engines=(
+            cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
+            Generic(name="nuts", prepare=counted_by_group), Generic(name="svi", prepare=counted_by_group),
+        ),
+        truth=truth_of(parameters_of, hidden),
+        tables=(*tables_of(parameters_of, extra, extra_columns), *tables, *GOLD_MEASURES),
+        says=says_of(parameters_of, says), simulation=simulation_of(channel, own, priors=testing_priors),
+    )  # fmt: skip
 
-    pairs = pairs_table(channel)
+
+def says_of(
+    parameters_of: ParametersOf, more: Callable[[Account], Iterable[Note]] | None = None
+) -> Callable[[Account], Iterator[Note]]:
+    """Return the ``says`` of a crowd: what the agreement of annotators tells, and of pairs of them, then ``more``."""
+    pairs = pairs_table(parameters_of)
 
     def said(account: Account) -> Iterator[Note]:
         data = account.resolved.data
@@ -57,21 +76,10 @@ def crowd_member(
         if not signal(data).fires:
             table = _of_different_groups(pairs(account.posterior, account.resolved, account.truth), data)
             yield from pair_notes(table, names, data.num_annotators)
-        if says is not None:
-            yield from says(account)
+        if more is not None:
+            yield from more(account)
 
-    return Model(
-        name=name, title=title, paper=paper, takes=(Annotations,), settings=settings, priors=priors, sites=own,
-        density=density_of(channel, name),
-        engines=(
-            cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
-            Generic(name="nuts", prepare=counted_by_group), Generic(name="svi", prepare=counted_by_group),
-        ),
-        truth=truth_of_channel(channel, hidden),
-        tables=(*tables_of(channel, extra, extra_columns), *tables, *GOLD_MEASURES),
-        says=said,
-        simulation=simulation_of(channel, own, priors=testing_priors),
-    )  # fmt: skip
+    return said
 
 
 def _of_different_groups(table: dict[str, np.ndarray], data: Annotations) -> dict[str, np.ndarray]:

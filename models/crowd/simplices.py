@@ -65,7 +65,7 @@ def level_tree(resolved: Resolved, value: float, prevalence: float) -> Tree:
     }
 
 
-def class_by_class(function: Callable[[Array], Array], values: Float[Array, "annotator class label"]) -> Array:
+def class_by_class(function: Callable[[Array], Array], values: Float[Array, "*axes label"]) -> Array:
     """Apply a function to one class after the other.
 
     XLA would otherwise put logarithms and digammas where they are read, and compute them anew for every annotation:
