@@ -88,8 +88,8 @@ class Ascent:
 
     Where ``coordinates`` and ``at`` are given, the driver may extrapolate the steps (SQUAREM, see
     `consilience.models.squarem`): it then starts some step from a point that no step returned. So all that ``step``
-    reads of the state must follow from the coordinates; the objective must be that of the state that came in, and may
-    fall from a point that was extrapolated, which the driver then takes back. A count in the state runs through steps
+    reads of the state must follow from the coordinates, and the objective must be finite and true of any of them, or
+    not finite: a step whose objective is below the one before is taken back. A count in the state runs through steps
     that are taken back.
 
     Parameters

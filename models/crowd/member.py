@@ -17,6 +17,7 @@ from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.pairs import pair_notes
+from consilience.models.crowd.saddle import saddle_notes
 from consilience.models.crowd.tables import pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
@@ -50,16 +51,24 @@ def crowd_member(
     """
     parameters_of = functools.partial(Parameters, channel)
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})
+    ascents = {"cavi": cavi_of(channel, name, hidden), "em": em_of(channel, name, hidden, priors)}
+
+    def more(account: Account) -> Iterator[Note]:
+        if account.method in ascents and signal(account.resolved.data).fires:
+            yield from saddle_notes(ascents[account.method], account.posterior, account.resolved, hidden)
+        if says is not None:
+            yield from says(account)
+
     return Model(
         name=name, title=title, paper=paper, takes=(Annotations,), settings=settings, priors=priors, sites=own,
         density=density_of(channel, name),
         engines=(
-            cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
+            ascents["cavi"], gibbs_of(channel, name, own), ascents["em"],
             Generic(name="nuts", prepare=counted_by_group), Generic(name="svi", prepare=counted_by_group),
         ),
         truth=truth_of(parameters_of, hidden),
         tables=(*tables_of(parameters_of, extra, extra_columns), *tables, *GOLD_MEASURES),
-        says=says_of(parameters_of, says), simulation=simulation_of(channel, own, priors=testing_priors),
+        says=says_of(parameters_of, more), simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 
 

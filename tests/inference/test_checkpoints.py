@@ -41,6 +41,7 @@ from consilience.inference.svi import run_svi
 from consilience.models import dawid_skene
 from consilience.models.interface import Ascent, Gibbs
 from consilience.models.posterior import Estimate
+from tests.inference import mixtures
 from tests.inference.runs import COMPILED, stop_at
 
 IDENTITY = {"model": "walk", "seed": 0}
@@ -88,6 +89,11 @@ def cavi_problem():
     return dawid_skene.MODEL.engine("cavi").prepare(dawid_skene.MODEL.resolve(crowd()))
 
 
+@functools.cache
+def _mixture():
+    return mixtures.problem()
+
+
 @jax.jit
 def _walk(state, start, stop):
     def step(state, index):
@@ -114,6 +120,9 @@ DRIVERS = {
     "cavi": lambda **options: run_ascent(
         dawid_skene.MODEL.engine("cavi"), cavi_problem(), key=jax.random.key(1), tolerance=-1.0, max_steps=2000,
         **options,
+    ),
+    "accelerated": lambda **options: run_ascent(
+        mixtures.EM, _mixture(), key=jax.random.key(1), tolerance=-1.0, max_steps=2000, **options
     ),
     "nuts": lambda **options: run_nuts(
         skewed, DATA, key=jax.random.key(2), draws=900, chains=2, warmup=100, **options
