@@ -249,11 +249,12 @@ class Annotations(Contract):
         groups = _Joined.of(self.groups, _number(self.group), other.groups, _number(other.group))
         group = annotators.said(problems, "group", self.group, other.group, groups)
         problems.raise_any()
-        return type(self).from_codes(
-            item[keep], annotator[keep], labels.rows(self.label, other.label)[keep],
+        return type(self)(
+            item=item[keep], annotator=annotator[keep], label=labels.rows(self.label, other.label)[keep],
             weight=np.concatenate([self.weight, other.weight])[keep], gold=gold, group=group,
-            items=items.names, annotators=annotators.names, labels=labels.names,
-            groups=None if group is None else groups.names,
+            num_annotations=int(keep.sum()), num_items=len(items.names), num_annotators=len(annotators.names),
+            num_labels=len(labels.names), items=object_array(items.names), annotators=object_array(annotators.names),
+            labels=object_array(labels.names), groups=None if group is None else object_array(groups.names),
         )  # fmt: skip
 
     @classmethod
