@@ -138,6 +138,9 @@ class DawidSkeneFit(Fit):
     def annotator_pairs(self) -> pandas.DataFrame:
         """How often two annotators agree, and how often the model expects them to."""
 
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
+
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often labels of each stated certainty are the gold label."""
 
@@ -170,6 +173,9 @@ class MaceFit(Fit):
 
     def annotator_pairs(self) -> pandas.DataFrame:
         """How often two annotators agree, and how often the model expects them to."""
+
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
 
     def guesses(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
         """What each annotator says when she guesses."""
@@ -207,6 +213,9 @@ class OneCoinFit(Fit):
     def annotator_pairs(self) -> pandas.DataFrame:
         """How often two annotators agree, and how often the model expects them to."""
 
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
+
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often labels of each stated certainty are the gold label."""
 
@@ -239,6 +248,9 @@ class GladFit(Fit):
 
     def annotator_pairs(self) -> pandas.DataFrame:
         """How often two annotators agree, and how often the model expects them to."""
+
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
 
     def items(self, *, level: Any = ...) -> pandas.DataFrame:
         """How difficult each item is."""

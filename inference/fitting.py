@@ -39,7 +39,7 @@ from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
-from consilience.inference.precision import DTYPES, in_dtype, on_host, prepared_ascent
+from consilience.inference.precision import DTYPES, in_dtype, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
@@ -51,7 +51,8 @@ from consilience.notes import Level, Remedy
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 """Every method that some member may offer."""
 
-_ASKED = "asked for"
+ASKED = "asked for"
+"""Why a method is taken that the user named."""
 
 _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, settings or data, in words."""
@@ -115,7 +116,7 @@ _TOLD: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan:
+class Plan:
     """What is run.
 
     Parameters
@@ -258,29 +259,22 @@ def fit(
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)
-    plan = _plan(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
-    run, begun = None, dict[str, Any]()
+    plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
-    if not isinstance(plan.engine, Exact):
-        with in_dtype(plan.dtype):
-            run, begun = _run(plan, kept, progress, began)
-    result = _account(plan, run, {**begun, **_duration(began, kept)})
-    for note in result.findings():
-        if note.level > Level.note:
-            category = DiagnosticWarning if note.level is Level.error else ConsilienceWarning
-            warnings.warn(category(note.text, *note.remedies), stacklevel=2)
+    result = completed(plan, kept, progress, began)
+    warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
 
 
-def _plan(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> _Plan:
+def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:
     """Choose the engine and prepare it; raises before anything is run."""
     engine, reason = _choose(member, method, resolved)
     try:
         prepared, dtype = _prepared(member, engine, resolved, limits)
     except NotConjugate as problem:
-        if reason == _ASKED:
+        if reason == ASKED:
             raise
         lacks = f"no {_HAND_WRITTEN.get(engine.name, engine.name)}: "
         reason = f"{lacks}{problem}"
@@ -288,7 +282,7 @@ def _plan(member: Model, method: str, resolved: Resolved, limits: Limits, seed: 
         text = f"'{member.name}' is fitted by {engine.name}; {lacks}{problem.text}"
         warnings.warn(ConsilienceWarning(text, *problem.remedies), stacklevel=3)
     starts = engine.starts(resolved) if isinstance(engine, Gibbs) and engine.starts is not None else None
-    return _Plan(
+    return Plan(
         member=member, engine=engine, reason=reason, resolved=resolved, prepared=prepared, seed=seed,
         limits=limits.filled(starts), starts=starts, dtype=dtype,
     )  # fmt: skip
@@ -304,7 +298,7 @@ def _choose(member: Model, method: str, resolved: Resolved) -> tuple[Engine, str
     engine = member.engine(method)
     if engine is None:
         raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
-    return engine, _ASKED
+    return engine, ASKED
 
 
 def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits) -> tuple[Any, str | None]:
@@ -375,8 +369,36 @@ def _otherwise(
 # ---- run
 
 
+def completed(
+    plan: Plan, kept: Checkpoint | None, progress: Progress, began: float, told: Mapping[str, Any] = {}  # noqa: B006
+) -> Fit:
+    """Run what was planned, and put together what it found.
+
+    Parameters
+    ----------
+    plan : what is run.
+    kept : the checkpoint of the run, where there is one.
+    progress : see `fit`.
+    began : the time of `time.perf_counter` at which the call began.
+    told : what the fit is to say of how the run began, in words.
+    """
+    run, begun = None, dict[str, Any]()
+    if not isinstance(plan.engine, Exact):
+        with in_dtype(plan.dtype):
+            run, begun = _run(plan, kept, progress, began)
+    return _account(plan, run, {**begun, **told, **_duration(began, kept)})
+
+
+def warn_of(found: Fit, stacklevel: int) -> None:
+    """Warn of all that is worse than a note, at the line of the user's call."""
+    for note in found.findings():
+        if note.level > Level.note:
+            category = DiagnosticWarning if note.level is Level.error else ConsilienceWarning
+            warnings.warn(category(note.text, *note.remedies), stacklevel=stacklevel)
+
+
 def _run(
-    plan: _Plan, kept: Checkpoint | None, progress: Progress, began: float
+    plan: Plan, kept: Checkpoint | None, progress: Progress, began: float
 ) -> tuple[GenericRun, dict[str, Any]]:
     """Run the driver, and return how the run began, in words."""
     start, begun = _start(plan)
@@ -395,7 +417,7 @@ def _run(
     return run, begun
 
 
-def _driven(plan: _Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> GenericRun:
+def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> GenericRun:
     """Call the driver of the engine."""
     if isinstance(plan.engine, Ascent):
         from consilience.inference.ascent import run_ascent
@@ -415,7 +437,7 @@ def _driven(plan: _Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gen
     return run_svi(plan.member.density, prepared, **loop, **plan.told)
 
 
-def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
+def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     """Return where chains start, and that in words; None and nothing where they start at random.
 
     Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent at whose end chains are to start: its engine,
@@ -439,7 +461,7 @@ def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
     return None, {} if plan.starts is None else where
 
 
-def _ascended(plan: _Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
+def _ascended(plan: Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
     """Return what the ascent ends with at which chains start."""
     from consilience.inference.ascent import run_ascent
 
@@ -463,7 +485,7 @@ def posterior_of(member: Model, engine: Engine, run: GenericRun, resolved: Resol
 # ---- account
 
 
-def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) -> Fit:
+def _account(plan: Plan, run: GenericRun | None, attributes: dict[str, Any]) -> Fit:
     """Put together what was run and what it found."""
     computed = {} if plan.dtype is None else {"dtype": plan.dtype}
     attributes = {**plan.told, **computed, **plan.circumstances, **attributes}
@@ -472,7 +494,7 @@ def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) ->
         with in_dtype(plan.dtype):
             posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
         if plan.dtype is not None:
-            posterior = on_host(posterior)
+            posterior = posterior.on_host()
         run = run._replace(samples={})
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,
@@ -498,7 +520,7 @@ def _duration(began: float, kept: Checkpoint | None) -> dict[str, float]:
     return {"resumed_at_step": kept.resumed_at, "seconds": round(seconds + kept.earlier_seconds, 3)}
 
 
-def _run_identity(plan: _Plan, others: Mapping[str, Any]) -> dict[str, Any]:
+def _run_identity(plan: Plan, others: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that decides the outcome of a run, in words that a message can show."""
     settings, given = plan.resolved.settings.as_dict(), plan.resolved.given
     options = {f"option_{name}": value for name, value in settings.items()}

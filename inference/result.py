@@ -19,6 +19,7 @@ from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.inference.generic import GenericRun
 from consilience.inference.keys import stream_key
+from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, unknown_priors
 from consilience.models.interface import Account, Measure, Model, Table
@@ -422,6 +423,45 @@ class Fit:
             **({} if self.known_k_hat is None or self.method != "cavi" else {"k_hat": round(self.known_k_hat, 3)}),
             **({"notes": "; ".join(note.words() for note in said)} if (said := self.findings()) else {}),
         }  # fmt: skip
+
+    # ---- other fits
+
+    def update(self, new_annotations: Any, *, duplicates: str = "keep", progress: Progress = None) -> Fit:
+        """Return a fit of these annotations and new ones together; this one stays as it is.
+
+        Model, priors, settings, method, limits and seed are those of this fit. Coordinate ascent and EM start at the
+        labels that it ended with, new items at their votes, and go on until they stand still; the chains of Gibbs
+        sampling start at their last draws, with a warm-up of 50. Other methods start afresh, as all do where there is a
+        new label. What comes out is what a fit of all annotations finds, up to where either stops; the gain is that
+        nobody has to put tables together, and time where data are large. A method that ``auto`` chose by the data is
+        chosen anew.
+
+        Parameters
+        ----------
+        new_annotations : `Annotations`, or a path, a data frame, a dict of columns or a list of rows. Items, annotators
+            and labels are known by their ids; unknown ones are added.
+        duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the
+            first, "error" refuses.
+        progress : as in `fit`.
+
+        Raises
+        ------
+        UnsupportedRequest : the data of the fit are no annotations, or a loaded fit knows its priors in words only.
+        InputError : the new annotations cannot be read, or contradict what is known of items and annotators.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fit = cs.fit("majority-vote", {"item": ["a", "a"], "annotator": ["Ann", "Bob"], "label": ["no", "yes"]})
+        >>> later = fit.update({"item": ["a", "b"], "annotator": ["Cho", "Cho"], "label": ["yes", "no"]})
+        >>> later.labels()["label"].tolist()
+        ['yes', 'no']
+        >>> later.data
+        Annotations(annotations=4, items=2, annotators=3, labels=2)
+        """
+        from consilience.inference.updating import updated
+
+        return updated(self, new_annotations, duplicates=duplicates, progress=progress)
 
     def save(self, path: Any, *, force: bool = False) -> None:
         """Save to a folder; see `consilience.inference.saved.save`."""

@@ -120,6 +120,9 @@ class Ascent:
         rather than ``log(p)``, which would run away and dwarf all else. What is not finite stays as the steps left it.
     at : ``at(coordinates, state)`` -> a state from these coordinates whose next step starts there, brought back into
         bounds, such as probabilities that sum to one. Of ``state`` it may take what no step reads.
+    begin_from : ``begin_from(problem, ended)`` -> problem whose ascent starts where an earlier one ended, on the host:
+        with ``ended`` what the posterior of that one holds beside the sites and `Sites` declares, in codes of the data
+        of this problem, NaN of units that the earlier one did not know; None of an ascent that cannot.
     unsuited : ``unsuited(resolved)`` -> why ``method="auto"`` passes the ascent over for these data, in words, empty
         where it does not; None of an ascent that suits all data.
     """
@@ -136,6 +139,7 @@ class Ascent:
     moved: Callable[[Any, Any], Any] | None = None
     coordinates: Callable[[Any], Any] | None = None
     at: Callable[[Any, Any], Any] | None = None
+    begin_from: Callable[[Any, Mapping[str, Any]], Any] | None = None
     unsuited: Callable[[Resolved], str] | None = None
 
 
@@ -176,6 +180,7 @@ class Gibbs:
         it.
     begin_with : ``begin_with(resolved)`` -> resolved under which that ascent runs, where it knows a simpler kin of what
         is sampled; None takes that of the fit.
+    begin_from : as in `Ascent`, of the sites: ``ended`` are the last draws of the earlier chains, ``(chain, …)``.
     at : ``at(values, resolved, problem)`` -> state of a chain at the true values that the simulation returned, in which
         no auxiliary variable has forgotten them. The joint-distribution test starts there.
     redraw : ``redraw(key, state, problem)`` -> (state, problem) with data drawn anew given the parameters of the state,
@@ -195,6 +200,7 @@ class Gibbs:
     starts: Callable[[Resolved], Starts | None] | None = None
     begin_at: Callable[[Any, Posterior], Any] | None = None
     begin_with: Callable[[Resolved], Resolved] | None = None
+    begin_from: Callable[[Any, Mapping[str, Any]], Any] | None = None
     at: Callable[..., Any] | None = None
     redraw: Callable[..., tuple[Any, Any]] | None = None
     log_likelihood: Callable[..., Any] | None = None

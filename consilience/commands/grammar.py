@@ -360,6 +360,15 @@ def _add_flags(sub: argparse.ArgumentParser, flags: Mapping[str, dict[str, Any]]
             sub.add_argument(*(["-o"] if name == "output" else []), f"--{name}", **options)
 
 
+def _build_update(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("file", metavar="NEW", help="a table of further annotations; - is standard input")
+    line = "an annotator who reports on an item again (keep)"
+    sub.add_argument("--duplicates", choices=("keep", "first", "error"), default="keep", help=line)
+    _add_flags(sub, {name: _FIT_FLAGS[name] for name in ("columns", "quiet", "output", "force", "json")})
+    sub.set_defaults(resume=False)
+
+
 def _build_certainty(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--top", type=int, default=1, metavar="J", help="certainty of the set of the J top classes (1)")
@@ -476,6 +485,7 @@ def _build_demo(sub: argparse.ArgumentParser) -> None:
 
 COMMANDS = {
     "fit": (_build_fit, fitting.fit, "infer the truth behind the reports in a file"),
+    "update": (_build_update, fitting.update, "add annotations to a fit, which goes on from where it ended"),
     "table": (_build_table, results.table, "print a table of the fit: the label of each item, and others"),
     "certainty": (_build_certainty, results.certainty, "say how certain the annotations make the truth of each item"),
     "next": (_build_next, results.next_labels, "list the items most worth another label, by the certainty it adds"),

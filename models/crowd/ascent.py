@@ -42,7 +42,7 @@ from consilience.models.crowd.simplices import (
     used_sites,
     variables,
 )
-from consilience.models.crowd.votes import Votes, require_annotators, shard_votes, vote_shares, votes_of
+from consilience.models.crowd.votes import Votes, require_annotators, shard_votes, starting_shares, votes_of, with_start
 from consilience.models.gold import require_gold
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.posterior import Closed, Estimate
@@ -130,8 +130,8 @@ def _started(channel: Channel, start_logs: Tree | None, problem: Problem, total:
     flat = flat_logs(problem.prior) if start_logs is None else start_logs
     found = e_step(channel, flat, problem.votes)
     responsibility = found.responsibility
-    if start_logs is None and not channel.flat_start:
-        responsibility = vote_shares(problem.votes, total)
+    if start_logs is None and (len(problem.votes.start) or not channel.flat_start):
+        responsibility = starting_shares(problem.votes, total)
     return responsibility, counted(channel, found.evidence, responsibility, flat, problem.votes, total)
 
 
@@ -195,7 +195,13 @@ def _ascent(
         coordinates=lambda state: jax.tree.map(lambda own: jnp.log(own + _TINY), state.tree),
         at=lambda coordinates, state: state._replace(tree=at(coordinates, state.tree)),
         unsuited=unsuited if name == "cavi" else None,
+        begin_from=lambda problem, ended: _begun(problem, ended[hidden]),
     )  # fmt: skip
+
+
+def _begun(problem: Problem, probability: Float[np.ndarray, "item class"]) -> Problem:
+    """Return the problem of an ascent that starts at these probabilities of the labels, and nowhere else."""
+    return problem._replace(votes=with_start(problem.votes, probability), restart=problem.restart[:0])
 
 
 def _probabilities(coordinates: Tree, tree: Tree) -> Tree:

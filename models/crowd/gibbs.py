@@ -36,6 +36,7 @@ from consilience.models.crowd.simplices import (
     logs_of_variables,
     prior_tree,
     shares,
+    simplices,
     used_sites,
     variables,
 )
@@ -57,11 +58,13 @@ class Problem(NamedTuple):
     votes : the annotations.
     prior : concentrations of the priors.
     start : int32, shape ``(start, item)``; labels at which chains start, -1 where they are drawn from the votes.
+    last : logarithms of parameters ``(start, …)`` at which chains start in the place of that; empty where they do not.
     """
 
     votes: Votes
     prior: Tree
     start: Int[Array, "start item"]
+    last: Tree
 
 
 def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
@@ -85,7 +88,7 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         start = np.full((1, votes.num_items), -1, np.int32)
         if signal(resolved.data).fires:
             start = np.concatenate([start, _labels_of_experts(resolved, votes.num_items)])
-        return Problem(votes, prior, start)
+        return Problem(votes, prior, start, {})
 
     def sweep(key: Key, logs: Tree, problem: Problem) -> Tree:
         """Draw the labels of all items given the parameters, and the parameters given the labels."""
@@ -95,7 +98,12 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         return _given_labels(channel, key_parameters, label, evidence, logs, problem)
 
     def start(key: Key, problem: Problem, chain: Any = 0) -> Tree:
-        """Return the parameters that labels make one expect: those of a start, or drawn with one vote more for all."""
+        """Return the parameters that labels make one expect: those of a start, or drawn with one vote more for all.
+
+        Chains of an earlier fit go on where they ended.
+        """
+        if problem.last:
+            return {site: jnp.asarray(own)[chain % len(own)] for site, own in problem.last.items()}
         votes = problem.votes
         size, num_labels = votes_by_item(votes)[:, None], votes.num_labels
         found = vote_shares(votes, unsharded)
@@ -130,9 +138,19 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         learned = {site: posterior.hidden.get(f"prior.{site}", own) for site, own in problem.prior.items()}
         return problem._replace(prior={site: jnp.asarray(own) for site, own in learned.items()})
 
+    def begin_from(problem: Problem, ended: Mapping[str, Any]) -> Problem:
+        """Return the problem whose chains start at these parameters, and at the prior mean of what is not known."""
+        found = simplices(ended, tuple(site for site in own if site.name in problem.prior))
+        last = {}
+        for site, prior in problem.prior.items():
+            mean = prior / prior.sum(axis=-1, keepdims=True)
+            known = np.where(np.isnan(found[site]), mean, found[site]).astype(prior.dtype)
+            last[site] = np.asarray(finite_log(known))
+        return problem._replace(last=last)
+
     return Gibbs(
         prepare=prepare, start=start, sweep=sweep, sites=kept, at=at, redraw=redraw, log_likelihood=log_likelihood,
-        begin_at=None if channel.pooled is None else begin_at, starts=_starts,
+        begin_at=None if channel.pooled is None else begin_at, begin_from=begin_from, starts=_starts,
     )  # fmt: skip
 
 

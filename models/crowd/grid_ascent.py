@@ -37,10 +37,11 @@ from consilience.models.crowd.votes import (
     Votes,
     require_annotators,
     shard_votes,
+    starting_shares,
     sum_by_item,
     sum_votes,
-    vote_shares,
     votes_of,
+    with_start,
 )
 from consilience.models.gold import require_gold
 from consilience.models.grids import LearnedNormal, OnGrid, normal_log_weights
@@ -134,7 +135,7 @@ def grid_ascent_of(member: str, grids: Grids) -> Ascent:
         name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard,
         lengths=lambda problem: dict.fromkeys(("probability", "log_ease"), int(problem.votes.real.sum())),
         moved=lambda before, after: jnp.abs(after.probability - before.probability).max(),
-        coordinates=coordinates, at=at,
+        coordinates=coordinates, at=at, begin_from=begin_from,
     )  # fmt: skip
 
 
@@ -147,10 +148,15 @@ def log_weights(grids: Grids, resolved: Resolved) -> tuple[Float[np.ndarray, " a
 
 
 def start(key: Key | None, problem: Problem, total: Total = unsharded) -> State:
-    """Return the parameters that are best for vote shares, whatever the ease."""
-    shares = vote_shares(problem.votes, total)
+    """Return the parameters that are best for vote shares, or the labels of an earlier fit, whatever the ease."""
+    shares = starting_shares(problem.votes, total)
     found = shares[:, :, None] * jnp.exp(problem.prior[1])
     return _updated(found, problem, problem.prior, jnp.zeros((), jnp.int32), total)[0]
+
+
+def begin_from(problem: Problem, ended: Mapping[str, Any]) -> Problem:
+    """Return the problem of an ascent that starts at the labels of an earlier one."""
+    return problem._replace(votes=with_start(problem.votes, ended["probability"]))
 
 
 def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:

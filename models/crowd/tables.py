@@ -25,7 +25,7 @@ from consilience.models.crowd.gibbs import draw_labels
 from consilience.models.crowd.pairs import agreement_by, annotator_pairs
 from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs
 from consilience.models.crowd.votes import Votes, votes_of
-from consilience.models.interface import Column, Table
+from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
@@ -355,7 +355,7 @@ def _annotations_by_class(
 def tables_of(
     parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
     extra_columns: tuple[Column, ...] = (),
-) -> tuple[Table, ...]:  # fmt: skip
+) -> tuple[Table | Measure, ...]:  # fmt: skip
     """Return the tables that every crowd has; ``extra`` makes further columns of the table of annotators."""
     return (
         LABELS,
@@ -410,6 +410,16 @@ def tables_of(
                 Column("items", help="that both labelled"), Column("agreement", help="observed, a share"),
                 Column("expected", help="by the model"), Column("excess", help="agreement less expected"),
                 Column("z", help="the excess in standard errors"),
+            ),
+        ),
+        Measure(
+            name="groupings", help="How well all is explained if two of up to 10 annotators share a source.",
+            place="consilience.groupings:groupings",
+            columns=(
+                Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
+                Column("worst_z", help="largest |z| of all other pairs, the two counting as one"),
+                Column("log_score", help="on gold labels, in nats"),
+                Column("right", help="share of gold labels that are hit"),
             ),
         ),
     )  # fmt: skip

@@ -128,8 +128,8 @@ def _annotator_of_mace(prior, counts):
 
 CHANNELS = {
     "dawid-skene": Row(
-        dawid_skene, "responsibility", lambda x, who, true, label, number: x["confusion"][who, true, label], _outcomes_of_dawid_skene,
-        _annotator_of_dawid_skene,
+        dawid_skene, "responsibility", lambda x, who, true, label, number: x["confusion"][who, true, label],
+        _outcomes_of_dawid_skene, _annotator_of_dawid_skene,
     ),
     "mace": Row(
         mace, "probability",
