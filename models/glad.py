@@ -18,7 +18,8 @@ their best values. `Priors` of one's own fix them; then the objective never fall
 
 Difficult items explain much of what annotators err together: ``dependence`` is .15 by default, and .3 of other crowds.
 Accuracies, and what the crowd would say again, are those on an item drawn from the data: there an annotator is a coin
-(`one-coin`), right with the probability of her ability averaged over the items.
+(`one-coin`), right with the probability of her ability averaged over the items. Intervals are those of q alone, and too
+narrow: of 240 simulated annotators (30 rows each) nominal 90 % held for .73 of abilities and .55 of accuracies.
 """
 
 from __future__ import annotations
@@ -152,8 +153,7 @@ MODEL = Model(
             Column("ability", help="α, log odds of being right where b = 1"),
             Column("ability_lower", help="end of its interval"), Column("ability_upper", help="its other end"))),
         Table(name="items", help="How difficult each item is.", make=items, columns=(
-            Column("item", "item"), Column("difficulty", help="minus the mean of log b"), *INTERVAL)),
-        *GOLD_MEASURES,
+            Column("item", "item"), Column("difficulty", help="minus the mean of log b"), *INTERVAL)), *GOLD_MEASURES,
     ),
     says=says_of(Averaged), simulation=Simulation(draw=draw_data, empty=Annotations.empty, sizes=SIZES),
 )  # fmt: skip
