@@ -39,7 +39,7 @@ from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
-from consilience.inference.precision import DTYPES, in_dtype, on_host, prepared_ascent
+from consilience.inference.precision import DTYPES, in_dtype, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
@@ -445,8 +445,10 @@ def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     """
     ascent = plan.member.engine("cavi")
     chains: Any = plan.limits.chains
+    where = {"start": "the end of CAVI"}
     if plan.starts is not None:
-        return None, {"starts": "; ".join(plan.starts.words[chain % len(plan.starts.words)] for chain in range(chains))}
+        words = plan.starts.words
+        where = {"starts": "; ".join(words[chain % len(words)] for chain in range(chains))}
     if plan.engine.name == "nuts":
         from consilience.inference.approximation import chain_starts
 
@@ -455,8 +457,8 @@ def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     if isinstance(plan.engine, Gibbs) and plan.engine.begin_at is not None and ascent is not None:
         resolved = plan.resolved if plan.engine.begin_with is None else plan.engine.begin_with(plan.resolved)
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
-            return (ascent, resolved, ascent.prepare(resolved)), {"start": "the end of CAVI"}
-    return None, {}
+            return (ascent, resolved, ascent.prepare(resolved)), where
+    return None, {} if plan.starts is None else where
 
 
 def _ascended(plan: Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
@@ -492,7 +494,7 @@ def _account(plan: Plan, run: GenericRun | None, attributes: dict[str, Any]) -> 
         with in_dtype(plan.dtype):
             posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
         if plan.dtype is not None:
-            posterior = on_host(posterior)
+            posterior = posterior.on_host()
         run = run._replace(samples={})
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,

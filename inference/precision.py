@@ -8,18 +8,14 @@ agree to 1e-15, unless its state is very large.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 
 from consilience.inference.ascent import state_shapes
 from consilience.models.interface import Ascent
-from consilience.models.posterior import Closed, Estimate, Factor, Posterior
 from consilience.models.sites import Resolved
 
 DTYPES = ("float32", "float64")
@@ -67,26 +63,3 @@ def _narrowed(leaf: Any) -> Any:
     narrow = {"float64": np.float32, "int64": np.int32, "uint64": np.uint32}
     values = np.asarray(leaf)
     return values.astype(narrow.get(values.dtype.name, values.dtype))
-
-
-def on_host(posterior: Posterior) -> Posterior:
-    """Return a posterior whose numbers are NumPy arrays, which any program may read in a precision of its own.
-
-    A float64 array of JAX cannot be used where JAX's floats are float32; one of NumPy is rounded silently.
-    """
-    if isinstance(posterior, Closed):
-        return Closed(_numpy(posterior.factors), _numpy(posterior.hidden))
-    assert isinstance(posterior, Estimate)
-    return Estimate(_numpy(posterior.values), _numpy(posterior.hidden))
-
-
-def _numpy(values: Mapping[str, Any]) -> dict[str, Any]:
-    def one(value: Any) -> Any:
-        if isinstance(value, dist.Distribution):
-            return jax.tree.map(np.asarray, value)
-        if isinstance(value, Factor) and dataclasses.is_dataclass(value):
-            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-            return dataclasses.replace(value, **_numpy(fields))
-        return np.asarray(value) if isinstance(value, jax.Array) else value
-
-    return {name: one(value) for name, value in values.items()}

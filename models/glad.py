@@ -123,7 +123,7 @@ def draw_data(key: Key, resolved: Resolved, sizes: Mapping[str, Any]) -> tuple[A
     counts = {name: sizes[name] for name in ("num_items", "num_annotators", "num_labels")}
     num_items, num_annotators, num_labels = counts.values()
     numbers = zip(GRIDS.values(), log_weights(GRIDS, resolved), (num_annotators, num_items), strict=True)
-    ability, log_ease = (random.choice(points, size, p=softmax(own.astype(float))) for points, own, size in numbers)
+    ability, log_ease = (random.choice(points, size, p=softmax(own)) for points, own, size in numbers)
     prevalence = random.dirichlet(resolved.concentration("prevalence"))
     true = random.choice(num_labels, num_items, p=prevalence)
     item, annotator = who_labels_what(key_who, sizes)

@@ -64,7 +64,8 @@ class OnGrid(Factor):
     probability : shape ``(unit, point)``; each unit's add up to one.
     """
 
-    points: Float[np.ndarray, " point"]
+    # The grids of several sites of a fit have different numbers of points, so that the axis is not named.
+    points: Float[np.ndarray, "*point"]
     probability: Float[np.ndarray, "*unit point"]
 
     @property

@@ -373,6 +373,14 @@ class Model:
     says: Callable[[Account], Iterable[Note]] | None = None
     simulation: Simulation | None = None
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copy and pickle a registered member by its name: what it consists of may be functions of functions."""
+        from consilience import models
+
+        if self.name in models.MEMBERS and models.member(self.name) is self:
+            return models.member, (self.name,)
+        return super().__reduce_ex__(protocol)
+
     @property
     def methods(self) -> tuple[str, ...]:
         """Names of its methods, in order of preference."""

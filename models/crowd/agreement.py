@@ -28,6 +28,9 @@ from consilience.models.sites import Resolved
 from consilience.models.truth import Crowd
 from consilience.models.truth.classes import Rows
 
+# Below, a probability is a zero that has been through a logarithm.
+_ZERO = 1e-300
+
 
 def annotation_counts(data: Annotations) -> Float[np.ndarray, " annotator"]:
     """Return how many annotations each annotator made, weights summed."""
@@ -110,7 +113,8 @@ class Parameters:
         with jax.enable_x64(True):
             logs = {site: jnp.asarray(own, float) for site, own in self.mean_logs.items()}
             found = quantity(self.channel.evidence(logs, self.num_labels), logs.get(PREVALENCE), *given)
-        return np.asarray(found, float)
+        # Zeros of an estimate, which have the logarithm of the least number, are zeros again.
+        return np.where(np.abs(found) < _ZERO, 0.0, np.asarray(found, float))
 
     def one(self, draw: int) -> Evidence:
         """Return the evidence of one draw, on the host."""

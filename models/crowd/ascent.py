@@ -25,7 +25,7 @@ from jax.scipy.special import xlogy
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import UnsupportedRequest
-from consilience.models.crowd.channel import Channel, counted, e_step
+from consilience.models.crowd.channel import Channel, counted, e_step, require_labels
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.simplices import (
     PREVALENCE,
@@ -109,8 +109,7 @@ def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
     """
     data = resolved.data
     require_gold(resolved)
-    if data.num_labels < channel.fewest_labels:
-        raise UnsupportedRequest(f"'{name}' needs {channel.fewest_labels} labels or more; the data have one")
+    require_labels(channel, data, name)
     sizes = {"annotator": data.num_annotators, "class": data.num_labels, "label": data.num_labels}
     largest = max(int(np.prod([sizes[one] for one in site.dims])) for site in used_sites(resolved))
     require_annotators(data, name, largest)

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from consilience.arrays import Array, Float, Key
+from consilience.data.annotations import Annotations
+from consilience.errors import UnsupportedRequest
 from consilience.models import settings
 from consilience.models.crowd.evidence import Evidence
 from consilience.models.crowd.simplices import PREVALENCE, Tree
@@ -86,6 +88,12 @@ class Channel:
     hyper: Callable[[Any], Array] | None = None
 
 
+def require_labels(channel: Channel, data: Annotations, member: str) -> None:
+    """Refuse data of fewer labels than the channel is defined for."""
+    if data.num_labels < channel.fewest_labels:
+        raise UnsupportedRequest(f"'{member}' needs {channel.fewest_labels} labels or more; the data have one")
+
+
 class Found(NamedTuple):
     """What an E-step finds.
 
@@ -104,7 +112,8 @@ class Found(NamedTuple):
 def joint(channel: Channel, logs: Tree, votes: Votes) -> tuple[Float[Array, "item class"], Evidence]:
     """Return the log probability of each class of each item with its annotations, up to the evidence's constant."""
     evidence = channel.evidence(logs, votes.num_labels)
-    return evidence.joint(votes, logs.get(PREVALENCE, jnp.zeros((), votes.weight.dtype))), evidence
+    equal = jnp.zeros(votes.num_labels, votes.weight.dtype)  # `Votes.log_prior` has what equal shares add
+    return evidence.joint(votes, logs.get(PREVALENCE, equal)), evidence
 
 
 def e_step(channel: Channel, logs: Tree, votes: Votes) -> Found:

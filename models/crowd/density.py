@@ -13,7 +13,7 @@ import numpyro
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
-from consilience.models.crowd.channel import Channel, log_evidence
+from consilience.models.crowd.channel import Channel, log_evidence, require_labels
 from consilience.models.crowd.simplices import PREVALENCE, logs_of_variables, used_sites
 from consilience.models.crowd.votes import listed_votes, require_annotators
 from consilience.models.interface import Simulation
@@ -41,6 +41,7 @@ def density_of(channel: Channel, member: str) -> Callable[[Resolved], None]:
     def density(resolved: Resolved) -> None:
         """State the joint density of the parameters and the annotations, true labels summed out."""
         require_annotators(resolved.data, member)
+        require_labels(channel, resolved.data, member)
         sites = {}
         for site in used_sites(resolved):
             plates = [

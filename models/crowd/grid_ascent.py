@@ -72,7 +72,7 @@ class Problem(NamedTuple):
     votes : the annotations.
     prevalence : concentrations of the prior of the class shares.
     ability, log_ease : points of the grids.
-    log_prior : log weights of the points of either grid at the start.
+    prior : mean and log standard deviation of the abilities, and log weights of the points of the ease, at the start.
     learned : shape ``(2,)``; whether the weights of either grid are learned.
     """
 
@@ -80,7 +80,7 @@ class Problem(NamedTuple):
     prevalence: Float[Array, " class"]
     ability: Float[Array, " ability"]
     log_ease: Float[Array, " ease"]
-    log_prior: tuple[Float[Array, " ability"], Float[Array, " ease"]]
+    prior: tuple[Float[Array, " 2"], Float[Array, " ease"]]
     learned: Bool[Array, " 2"]
 
 
@@ -91,7 +91,7 @@ class State(NamedTuple):
     ----------
     ability : shape ``(annotator, ability)``; log probabilities of the points.
     prevalence : concentrations of the class shares.
-    log_prior : log weights of the points of either grid.
+    prior : mean and log standard deviation of the abilities, and log weights of the points of the ease.
     probability, log_ease : shapes ``(item, class)``, ``(item, ease)``; probabilities of the labels, and of the points
         of the ease, that the last step found; no step reads them.
     sweep : how many there were.
@@ -99,14 +99,19 @@ class State(NamedTuple):
 
     ability: Float[Array, "annotator ability"]
     prevalence: Float[Array, " class"]
-    log_prior: tuple[Float[Array, " ability"], Float[Array, " ease"]]
+    prior: tuple[Float[Array, " 2"], Float[Array, " ease"]]
     probability: Float[Array, "item class"]
     log_ease: Float[Array, "item ease"]
     sweep: Int[Array, ""]
 
 
 def grid_ascent_of(member: str, grids: Grids) -> Ascent:
-    """Return the coordinate ascent of a member with the sites ``prevalence``, ``ability`` and ``log_ease``."""
+    """Return the coordinate ascent of a member with the sites ``prevalence``, ``ability`` and ``log_ease``.
+
+    Raises
+    ------
+    UnsupportedRequest : nothing here, but ``prepare`` does so where the data have one label.
+    """
 
     def prepare(resolved: Resolved) -> Problem:
         data, dtype = resolved.data, jnp.result_type(float)
@@ -116,8 +121,9 @@ def grid_ascent_of(member: str, grids: Grids) -> Ascent:
         require_annotators(data, member, data.num_items * data.num_labels * len(grids["log_ease"]))
         ability, log_ease = (points.astype(dtype) for points in grids.values())
         learned = np.array([isinstance(getattr(resolved.given, site), LearnedNormal) for site in grids])
-        prevalence, log_prior = resolved.concentration(PREVALENCE).astype(dtype), log_weights(grids, resolved)
-        return Problem(votes_of(resolved), prevalence, ability, log_ease, log_prior, learned)
+        prevalence, (loc, scale) = resolved.concentration(PREVALENCE).astype(dtype), resolved.concentration("ability")
+        prior = np.array([loc, np.log(scale)], dtype), log_weights(grids, resolved)[1].astype(dtype)
+        return Problem(votes_of(resolved), prevalence, ability, log_ease, prior, learned)
 
     def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
         factors = {site: OnGrid(points.astype(values[site].dtype), values[site]) for site, points in grids.items()}
@@ -135,9 +141,8 @@ def grid_ascent_of(member: str, grids: Grids) -> Ascent:
 
 def log_weights(grids: Grids, resolved: Resolved) -> tuple[Float[np.ndarray, " ability"], Float[np.ndarray, " ease"]]:
     """Return the log probabilities of the points of both grids under their priors, on the host."""
-    dtype = jnp.result_type(float)
     ability, ease = (
-        np.asarray(normal_log_weights(points, *resolved.concentration(site)), dtype) for site, points in grids.items()
+        np.asarray(normal_log_weights(points, *resolved.concentration(site)), float) for site, points in grids.items()
     )
     return ability, ease
 
@@ -145,8 +150,8 @@ def log_weights(grids: Grids, resolved: Resolved) -> tuple[Float[np.ndarray, " a
 def start(key: Key | None, problem: Problem, total: Total = unsharded) -> State:
     """Return the parameters that are best for vote shares, or the labels of an earlier fit, whatever the ease."""
     shares = starting_shares(problem.votes, total)
-    found = shares[:, :, None] * jnp.exp(problem.log_prior[1])
-    return _updated(found, problem, problem.log_prior, jnp.zeros((), jnp.int32), total)[0]
+    found = shares[:, :, None] * jnp.exp(problem.prior[1])
+    return _updated(found, problem, problem.prior, jnp.zeros((), jnp.int32), total)[0]
 
 
 def begin_from(problem: Problem, ended: Mapping[str, Any]) -> Problem:
@@ -156,25 +161,28 @@ def begin_from(problem: Problem, ended: Mapping[str, Any]) -> Problem:
 
 def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
     """Update labels and ease given the parameters, and these given labels and ease."""
-    real, log_prior = problem.votes.real, state.log_prior
+    real, weights = problem.votes.real, state.prior[1]
     log_joint = _log_joint(state, problem)
     log_normaliser = jax.nn.logsumexp(log_joint, axis=(1, 2))
     found = jnp.exp(log_joint - log_normaliser[:, None, None]) * real[:, None, None]
-    to_prior = (jnp.exp(state.ability) * (state.ability - log_prior[0])).sum(axis=1)
+    to_prior = (jnp.exp(state.ability) * (state.ability - _log_abilities(state.prior, problem))).sum(axis=1)
     of_shares = divergences({PREVALENCE: state.prevalence}, {PREVALENCE: problem.prevalence})
     # The log density of learned weights of the ease under Dirichlet(2, …, 2).
-    of_weights = jnp.where(problem.learned[1], gammaln(2.0 * len(log_prior[1])) + log_prior[1].sum(), 0.0)
+    of_weights = jnp.where(problem.learned[1], gammaln(2.0 * len(weights)) + weights.sum(), 0.0)
     shared = jnp.concatenate([-to_prior, *(-term for term in of_shares), of_weights[None]])
-    moved, of_ease = _updated(found, problem, log_prior, state.sweep + 1, total)
+    moved, of_ease = _updated(found, problem, state.prior, state.sweep + 1, total)
     return _pooled(moved, of_ease, problem), Terms(log_normaliser * real, shared)
 
 
 def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
     """Return the parameters, the probabilities of labels and ease, and the weights of the points as ``prior.SITE``."""
+    # The sum over the ease may miss one by a rounding error, and gold labels are certain.
+    total_of_item = state.probability.sum(axis=1, keepdims=True)
+    probability = state.probability / jnp.where(total_of_item > 0, total_of_item, 1.0)
     return {
         "prevalence": state.prevalence, "ability": jnp.exp(state.ability), "log_ease": state.log_ease,
-        "probability": state.probability, "prior.ability": jnp.exp(state.log_prior[0]),
-        "prior.log_ease": jnp.exp(state.log_prior[1]),
+        "probability": probability, "prior.ability": jnp.exp(_log_abilities(state.prior, problem)),
+        "prior.log_ease": jnp.exp(state.prior[1]),
     }  # fmt: skip
 
 
@@ -185,16 +193,18 @@ def shard(problem: Problem, number: int) -> Shards:
     return Shards(Problem(votes=votes, **shared), {"probability": lengths, "log_ease": lengths})
 
 
-def coordinates(state: State) -> tuple[Array, ...]:
+def coordinates(state: State) -> tuple[Array, Array, tuple[Array, Array]]:
     """Return all that a step reads, without bounds."""
-    probabilities = (jnp.exp(own) for own in (state.ability, *state.log_prior))
-    return (jnp.log(state.prevalence), *(jnp.log(own + _TINY) for own in probabilities))
+    return jnp.log(state.prevalence), jnp.log(jnp.exp(state.ability) + _TINY), state.prior
 
 
-def at(found: tuple[Array, ...], state: State) -> State:
+def at(found: tuple[Array, Array, tuple[Array, Array]], state: State) -> State:
     """Return the state of these coordinates."""
-    ability, *log_prior = (jax.nn.log_softmax(own, axis=-1) for own in found[1:])
-    return state._replace(prevalence=jnp.exp(found[0]), ability=ability, log_prior=(log_prior[0], log_prior[1]))
+    log_prevalence, ability, (normal, weights) = found
+    return state._replace(
+        prevalence=jnp.exp(log_prevalence), ability=jax.nn.log_softmax(ability, axis=-1),
+        prior=(normal, jax.nn.log_softmax(weights)),
+    )  # fmt: skip
 
 
 def log_tables(problem: Problem) -> tuple[Float[Array, "ability ease"], Float[Array, "ability ease"]]:
@@ -219,11 +229,16 @@ def _log_joint(state: State, problem: Problem) -> Float[Array, "item class ease"
 
     evidence = sum_votes(named, votes, (shape[0] * shape[1], shape[2]), dtype).reshape(shape)
     log_shares = expected_logs({PREVALENCE: state.prevalence})[PREVALENCE] + votes.log_prior
-    return evidence + sum_by_item(of_any, votes, shape[2], dtype)[:, None] + log_shares[:, :, None] + state.log_prior[1]
+    return evidence + sum_by_item(of_any, votes, shape[2], dtype)[:, None] + log_shares[:, :, None] + state.prior[1]
+
+
+def _log_abilities(prior: tuple[Array, Array], problem: Problem) -> Float[Array, " ability"]:
+    """Return the log weights of the points of the abilities before any annotation."""
+    return normal_log_weights(jnp.asarray(problem.ability), prior[0][0], jnp.exp(prior[0][1]))
 
 
 def _updated(
-    found: Float[Array, "item class ease"], problem: Problem, log_prior: tuple[Array, Array], sweep: Array, total: Total
+    found: Float[Array, "item class ease"], problem: Problem, prior: tuple[Array, Array], sweep: Array, total: Total
 ) -> tuple[State, Float[Array, " ease"]]:
     """Return the best parameters for probabilities of label and ease, and how many items have each ease."""
     votes, (num_items, num_labels, points) = problem.votes, found.shape
@@ -238,8 +253,8 @@ def _updated(
     log_right, log_wrong = log_tables(problem)
     right = counts[:, :points]
     evidence = right @ log_right.T + jnp.maximum(counts[:, points:] - right, 0.0) @ log_wrong.T
-    ability = jax.nn.log_softmax(log_prior[0] + evidence, axis=1)
-    return State(ability, problem.prevalence + of_class, log_prior, found.sum(axis=2), of_item, sweep), of_ease
+    ability = jax.nn.log_softmax(_log_abilities(prior, problem) + evidence, axis=1)
+    return State(ability, problem.prevalence + of_class, prior, found.sum(axis=2), of_item, sweep), of_ease
 
 
 def _pooled(state: State, of_ease: Float[Array, " ease"], problem: Problem) -> State:
@@ -248,8 +263,8 @@ def _pooled(state: State, of_ease: Float[Array, " ease"], problem: Problem) -> S
     loc = weight @ points
     variance = jnp.maximum(weight @ (points - loc) ** 2, _LEAST_VARIANCE)
     best = (of_ease + 1) / (of_ease.sum() + len(of_ease))
-    able, ease = state.log_prior
+    normal, weights = state.prior
     now = jnp.asarray(problem.learned) & (state.sweep > _FIRST_SWEEPS)
-    able = jnp.where(now[0], normal_log_weights(points, loc, jnp.sqrt(variance)), able)
-    ease = jnp.where(now[1], jnp.log((jnp.exp(ease) + best) / 2), ease)
-    return state._replace(log_prior=(able, ease))
+    normal = jnp.where(now[0], jnp.stack([loc, jnp.log(variance) / 2]), normal)
+    weights = jnp.where(now[1], jnp.log((jnp.exp(weights) + best) / 2), weights)
+    return state._replace(prior=(normal, weights))

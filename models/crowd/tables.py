@@ -163,7 +163,8 @@ def realised_accuracy(
     """Return which share of each annotator's own labels equals the truth, with the central interval.
 
     Of labels that are independent given what is known, mean and variance are exact and the interval is that of the Beta
-    distribution that has them; else it is of label draws. NaN of an annotator without annotations.
+    distribution that has them, half an annotation wider at both ends since annotations are whole; else it is of label
+    draws. NaN of an annotator without annotations.
     """
     columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
     item, annotator, label, weight = columns
@@ -175,7 +176,8 @@ def realised_accuracy(
         dense[found.unit, found.code] = found.probability
         mean, variance = _share_moments(item, annotator, label, weight, dense[item, label], data)
         of_share = beta_of_moments(mean / known, variance / known**2, level)
-        return of_share.mean, of_share.lower, of_share.upper
+        step = 0.5 / known
+        return of_share.mean, np.maximum(of_share.lower - step, 0.0), np.minimum(of_share.upper + step, 1.0)
     chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
     shares = [
         np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known

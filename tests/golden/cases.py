@@ -215,8 +215,14 @@ CASES: dict[str, dict[str, Case]] = {
     "majority-vote": {
         "annotations": Case(crowd), "shares": Case(crowd, {"uncertainty": "shares"}), "mentions": Case(mentions),
     },
-    "dawid-skene": {"annotations": Case(crowd)},
-    "mace": {"annotations": Case(crowd)},
+    "dawid-skene": {
+        "annotations": Case(crowd), "flat": Case(crowd, {"diagonal": 1.0, "dependence": 0.0}, ("cavi", "gibbs")),
+    },
+    "mace": {
+        "annotations": Case(crowd),
+        "published": Case(crowd, {"prevalence": "uniform", "dependence": 0.0}, ("cavi", "gibbs", "em")),
+    },
+    "one-coin": {"annotations": Case(crowd)},
     "mpa": {
         "annotations": Case(crowd), "mentions": Case(mentions, methods=("cavi", "gibbs")),
         "joint": Case(crowd, {"decisions": "joint"}, ("cavi", "gibbs")),

@@ -6,7 +6,8 @@ Sweeps of a correct sampler, and data drawn anew in between, leave the joint dis
     MUTANTS = {"counts transposed": (gibbs, "concentrations", counts_transposed), …}
     test_the_sampler_passes, test_a_mutant_is_found = joint_tests(replicated(MODEL, PRIORS), MUTANTS)
 
-A mutant is a module, the name of a function in it, and what makes the wrong function of the right one. It is planted
+A mutant is a module, the name of a function in it, and what makes the wrong function of the right one; without a module
+(None) it is of the sweep itself, also where that is made by a function and stands in no module. It is planted
 while the sweep is compiled and at no other time: start, new data and what is looked at stay right.
 """
 
@@ -54,10 +55,13 @@ class Case:
 
     def moved(self, mutant=None):
         """Return the compiled sweeps of all chains, with a mutant planted."""
-        module, name = sys.modules[self.sweep.__module__], self.sweep.__name__
+        module, name, own = sys.modules[self.sweep.__module__], self.sweep.__name__, self.sweep
+        if mutant and mutant[0] is None:
+            own, mutant, module = mutant[2](own), None, None
 
         def one(key, state, problem):
-            step = lambda number, state: getattr(module, name)(jax.random.fold_in(key, number), state, problem)  # noqa: E731
+            sweep = getattr(module, name, own)
+            step = lambda number, state: sweep(jax.random.fold_in(key, number), state, problem)  # noqa: E731
             return jax.lax.fori_loop(0, self.sweeps, step, state)
 
         @jax.jit
