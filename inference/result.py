@@ -459,9 +459,9 @@ class Fit:
         >>> later.data
         Annotations(annotations=4, items=2, annotators=3, labels=2)
         """
-        from consilience.inference.updating import updated
-
-        return updated(self, new_annotations, duplicates=duplicates, progress=progress)
+        # Named only, as measures are: what updates a fit makes one, by `fit`, which imports this file.
+        updating = importlib.import_module("consilience.inference.updating")
+        return cast(Fit, updating.updated(self, new_annotations, duplicates=duplicates, progress=progress))
 
     def save(self, path: Any, *, force: bool = False) -> None:
         """Save to a folder; see `consilience.inference.saved.save`."""

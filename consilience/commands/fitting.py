@@ -82,10 +82,9 @@ def update(arguments: Arguments) -> int:
     target = _run_folder(arguments)
     fitted, _ = load(arguments)
     from consilience.data import read_annotations
-    from consilience.data.annotations import Annotations
 
     new: Any = arguments.file
-    if arguments.columns is not None and isinstance(fitted.data, Annotations):
+    if arguments.columns is not None:
         new = read_annotations(new, columns=arguments.columns, duplicates=arguments.duplicates)
     later = fitted.update(new, duplicates=arguments.duplicates, progress=False if arguments.quiet else None)
     if later.is_empty:

@@ -352,6 +352,19 @@ def _annotations_by_class(
     return np.stack(counts, axis=1)
 
 
+GROUPINGS = Measure(
+    name="groupings", help="How well all is explained if two of up to 10 annotators share a source.",
+    place="consilience.groupings:groupings",
+    columns=(
+        Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
+        Column("worst_z", help="largest |z| of all other pairs, the two counting as one"),
+        Column("log_score", help="on gold labels, in nats"),
+        Column("right", help="share of gold labels that are hit"),
+    ),
+)  # fmt: skip
+"""Which annotators may share a source; a pair at a time."""
+
+
 def tables_of(
     parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
     extra_columns: tuple[Column, ...] = (),
@@ -412,14 +425,5 @@ def tables_of(
                 Column("z", help="the excess in standard errors"),
             ),
         ),
-        Measure(
-            name="groupings", help="How well all is explained if two of up to 10 annotators share a source.",
-            place="consilience.groupings:groupings",
-            columns=(
-                Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
-                Column("worst_z", help="largest |z| of all other pairs, the two counting as one"),
-                Column("log_score", help="on gold labels, in nats"),
-                Column("right", help="share of gold labels that are hit"),
-            ),
-        ),
+        GROUPINGS,
     )  # fmt: skip
