@@ -432,9 +432,10 @@ class Fit:
         Model, priors, settings, method, limits and seed are those of this fit. Coordinate ascent and EM start at the
         labels that it ended with, new items at their votes, and go on until they stand still; the chains of Gibbs
         sampling start at their last draws, with a warm-up of 50. Other methods start afresh, as all do where there is a
-        new label. What comes out is what a fit of all annotations finds, up to where either stops; the gain is that
-        nobody has to put tables together, and sweeps of fits that take many. A method that ``auto`` chose by the data
-        is chosen anew.
+        new label. What comes out is what a fit of all annotations finds, up to where either stops; but an
+        ascent stays on the hill on which it starts, and the likelihood that EM climbs, which knows no prior, may have
+        several. The gain is that nobody has to put tables together, and sweeps of fits that take many. A method that
+        ``auto`` chose by the data is chosen anew.
 
         Parameters
         ----------
