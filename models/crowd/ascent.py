@@ -63,8 +63,8 @@ _SWEEPS_OF_A_RESTART = 50
 # Concentrations are learned when the labels have settled a little.
 _FIRST_SWEEPS = 3
 # The part of the votes in labels of an earlier fit at which EM starts: an annotator's zero would be final, though new
-# annotations speak against it. Of 25 simulated updates 7 ended in another maximum than a fresh fit without it, 5 of them
-# in a lower one; with it 2 did, in a higher one.
+# annotations speak against it. Of 25 simulated updates 7 ended in another maximum than a fresh fit without it, 5 of
+# them in a lower one; with it 2 did, in a higher one.
 _OF_VOTES = 0.01
 # Logarithms that are extrapolated: those of smaller probabilities would run away.
 _TINY = 1e-12
