@@ -88,8 +88,9 @@ class Fit:
             self.__dict__[table.name] = bound
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is bound to the fit; it is bound anew."""
+        """Leave out what is bound to the fit, and what is kept of it, such as the truth; both are made anew."""
         bound = {table.name for table in self.member.tables}
+        bound |= {name for name, own in vars(type(self)).items() if isinstance(own, cached_property)}
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
