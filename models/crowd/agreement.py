@@ -28,7 +28,6 @@ from consilience.models.sites import Resolved
 from consilience.models.truth import Crowd
 from consilience.models.truth.classes import Rows
 
-
 # Below, a probability is a zero that has been through a logarithm.
 _ZERO = 1e-300
 

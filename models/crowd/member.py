@@ -43,7 +43,7 @@ def crowd_member(
 
     Examples
     --------
-    `consilience.models.one_coin` is a member in fewer than 80 lines.
+    `consilience.models.one_coin` is a member in fewer than 100 lines.
     """
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})
 
@@ -67,6 +67,7 @@ def crowd_member(
             Generic(name="nuts"), Generic(name="svi"),
         ),
         truth=truth_of_channel(channel, hidden),
-        tables=(*tables_of(channel, extra, extra_columns), *tables, *GOLD_MEASURES), says=said, simulation=simulation_of(channel, own, priors=testing_priors),
+        tables=(*tables_of(channel, extra, extra_columns), *tables, *GOLD_MEASURES), says=said,
+        simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 

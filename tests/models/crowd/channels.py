@@ -128,17 +128,19 @@ def _annotator_of_mace(prior, counts):
 
 CHANNELS = {
     "dawid-skene": Row(
-        dawid_skene, "responsibility", lambda x, j, t, l, number: x["confusion"][j, t, l], _outcomes_of_dawid_skene,
-        _annotator_of_dawid_skene,
+        dawid_skene, "responsibility", lambda x, j, t, said, number: x["confusion"][j, t, said],
+        _outcomes_of_dawid_skene, _annotator_of_dawid_skene,
     ),
     "mace": Row(
         mace, "probability",
-        lambda x, j, t, l, number: x["competence"][j, 0] * (t == l) + x["competence"][j, 1] * x["guess"][j, l],
+        lambda x, j, t, said, number: (
+            x["competence"][j, 0] * (t == said) + x["competence"][j, 1] * x["guess"][j, said]
+        ),
         _outcomes_of_mace, _annotator_of_mace,
     ),
     "one-coin": Row(
         one_coin, "probability",
-        lambda x, j, t, l, number: x["accuracy"][j, 0] if t == l else x["accuracy"][j, 1] / (number - 1),
+        lambda x, j, t, said, number: x["accuracy"][j, int(t != said)] / (1 if t == said else number - 1),
         _outcomes_of_one_coin, _annotator_of_one_coin,
     ),
 }  # fmt: skip

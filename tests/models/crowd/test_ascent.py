@@ -107,7 +107,8 @@ def test_one_step_of_smoothed_em_by_hand():
     known = np.array([chance * 2 / 3 + 1 / 3, chance * 2 / 3 + 1 / 3])
     np.testing.assert_allclose(state.tree["competence"][:, 0], (known + 0.25) / (2 + 0.5), rtol=1e-12)
     guessed = np.array([[1 - chance * 2 / 3, 2 / 3], [2 - known[1], 0.0]])
-    np.testing.assert_allclose(state.tree["guess"], (guessed + 0.25) / (guessed.sum(1, keepdims=True) + 0.5), rtol=1e-12)
+    expected = (guessed + 0.25) / (guessed.sum(1, keepdims=True) + 0.5)
+    np.testing.assert_allclose(state.tree["guess"], expected, rtol=1e-12)
 
 
 def test_pooled_concentrations_are_those_of_three_map_steps():
@@ -194,7 +195,8 @@ def test_no_annotation_that_counts_leaves_the_prior(name):
     )
     for site, own in row.tree(3).items():
         if site != "prevalence":
-            np.testing.assert_allclose(posterior.value(site), np.broadcast_to(own, posterior.value(site).shape), rtol=1e-6)
+            found = posterior.value(site)
+            np.testing.assert_allclose(found, np.broadcast_to(own, found.shape), rtol=1e-6)
 
 
 def test_labels_that_nobody_gave_may_be_ruled_out():
