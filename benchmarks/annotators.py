@@ -1,7 +1,8 @@
-"""Crowd models on public data: accuracy, Brier score and reliability of their certainty, beside crowd-kit's.
+"""Crowd models against what is published of them: Table 7 of Paun et al. (2018), late steps of EM, labels of mentions.
 
 `python -m benchmarks annotators [--peer PYTHON]`. PYTHON is an interpreter that has crowd-kit, which is no longer
-maintained and wants an environment of its own; each data set is handed to it as a file, and both are timed in this run.
+maintained and wants an environment of its own; each data set is handed to it as a file. Whether the certainty of these
+models can be believed is the benchmark `crowd`, and how fast they are `annotators_speed` and `crowd`.
 
 Data: RTE, TEMP and WSD of Snow et al. (2008), on which Paun et al. (2018) print accuracies in their Table 7; the sets
 of the active crowd toolkit; and, where CONSILIENCE_ORACLES names a folder that has them, simulated annotations of the
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import time
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,15 +23,11 @@ import numpy as np
 
 import consilience as cs
 from benchmarks.annotators_speed import write_csv
-from benchmarks.recording import Recording, panels
+from benchmarks.crowd_public import SETS, probabilities, scores
+from benchmarks.recording import Recording
 from benchmarks.speed import last_line
 from consilience import models
 from consilience.data import Annotations, Mentions
-from consilience.drawing import GRID, colours_of, styled
-from consilience.models.truth.classes import ClassTruth, marginals
-
-SETS = ("snow2008-rte", "snow2008-temporal", "snow2008-wsd", "crowd-cf", "crowd-cf-amt", "crowd-ms", "crowd-sp",
-        "crowd-sp-amt", "crowd-zencrowd-in")  # fmt: skip
 
 TABLE_7 = {
     "snow2008-rte": {"majority-vote": 90, "mace": 93, "dawid-skene": 93, "mpa": 93},
@@ -67,20 +63,16 @@ MENTION_RUNS = (
 )
 """What is run on mentions, whose labels are an open list."""
 
-_BINS = np.linspace(0, 1, 11)
-
-# What the other interpreter runs: read the annotations, aggregate, print labels by item with the CPU seconds.
+# What the other interpreter runs: read the annotations, aggregate, print labels by item.
 _PEER = """
-import json, sys, time, warnings
+import json, sys, warnings
 warnings.simplefilter("ignore")
 import pandas
 from crowdkit import aggregation
 frame = pandas.read_csv(sys.argv[1], dtype=str)
 found = {}
 for name in sys.argv[2:]:
-    began = time.process_time()
-    labels = getattr(aggregation, name)().fit_predict(frame)
-    found[name] = {"seconds": time.process_time() - began, "labels": labels.to_dict()}
+    found[name] = {"labels": getattr(aggregation, name)().fit_predict(frame).to_dict()}
 late = aggregation.DawidSkene(n_iter=500, tol=-float("inf")).fit_predict_proba(frame)
 found["DawidSkene"]["late"] = {label: column.to_dict() for label, column in late.items()}
 print(json.dumps(found))
@@ -95,29 +87,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print and record."""
-    record = Recording("annotators", "Crowd models on public data", arguments.command, arguments.output)
+    record = Recording("annotators", "Crowd models against what is published", arguments.command, arguments.output)
     chosen = [one for one in RUNS if one.member in models.names()]
     record.say(
-        "Accuracy against the gold labels, ties of majority vote in expectation. Brier: mean squared distance of the "
-        "label probabilities from the gold label, summed over labels. CPU seconds: the second of two fits, without "
-        "compilation, diagnostics included; crowd-kit in an interpreter of its own. Annotators who label an item again "
-        "keep all rows."
+        "Accuracy against the gold labels, ties of majority vote in expectation; 'labels equal' is the share of items "
+        "that crowd-kit gives the same label, of tied ones one of them. Annotators who label an item again keep all "
+        "rows, as in the paper. Certainty and calibration of the same models are in the benchmark `crowd`."
     )
     rows: list[dict[str, Any]] = []
     late: list[dict[str, Any]] = []
-    reliability: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {one.name: [] for one in chosen}
     for name in arguments.sets:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data = cs.load(name)
         peers = _peers(arguments.peer, data, [one.peer for one in chosen if one.peer])
-        for one in chosen:
-            row, certainty, right = _measured(one, name, data, peers.get(one.peer or ""))
-            rows.append(row)
-            reliability[one.name].append((certainty, right))
+        rows += [_measured(one, name, data, peers.get(one.peer or "")) for one in chosen]
         if peers:
             late.append({"data": name, **_late_in_em(data, peers["DawidSkene"]["late"])})
-    record.section("Accuracy, Brier score, seconds")
+    record.section("The paper's Table 7")
+    record.say("Accuracy in per cent on the sets that the paper prints, its figures in brackets.")
+    record.table("table-7", _table_7(rows))
+    record.section("Accuracy, beside crowd-kit")
     record.table("models", rows)
     if late:
         record.section("Late in EM")
@@ -130,36 +120,23 @@ def run(arguments: argparse.Namespace) -> None:
         record.table("late", late, digits=6)
     mentions = _mentions()
     if mentions is not None:
-        record.section("Mentions")
-        record.say(
-            "3,327 mentions, ten annotations each, simulated as in Paun et al. (2018): annotators of five profiles, "
-            "errors spread evenly. The author's program has 2,989 of them right (89.84 %)."
-        )
-        annotations = mentions.to_annotations()
-        runs = [
-            _measured(one, "mentions", annotations if one.member == "majority-vote" else mentions, None, annotations)[0]
-            for one in MENTION_RUNS
-        ]
-        keep = ("model", "accuracy", "Brier", "mean certainty", "CPU s")
-        record.table("mentions", [{name: row[name] for name in keep} for row in runs], digits=4)
-    record.section("Is the certainty right?")
-    record.say(
-        "Items of all sets by the probability of their most probable label: how many there are, their mean probability "
-        "and how many of them are right. A model that knows what it does not know has equal numbers in both."
-    )
-    record.table("reliability", _curves(reliability))
-    record.figure("reliability", _figure(reliability), "Share of right labels by the probability that is given them")
-    record.section("The paper's Table 7")
-    record.say("Accuracy in per cent on the sets that the paper prints, its figures in brackets.")
-    record.table("table-7", _table_7(rows))
+        _tell_mentions(record, mentions)
     record.write()
 
 
-def probabilities(truth: ClassTruth) -> np.ndarray:
-    """Return the probability of each label, ``(item, class)``: exact where it is known, else the share of draws."""
-    found, dense = marginals(truth), np.zeros((truth.num_units, truth.num_classes))
-    dense[found.unit, found.code] = found.probability
-    return dense
+def _tell_mentions(record: Recording, mentions: Mentions) -> None:
+    record.section("Mentions")
+    record.say(
+        "3,327 mentions, ten annotations each, simulated as in Paun et al. (2018): annotators of five profiles, errors "
+        "spread evenly. The author's program has 2,989 of them right (89.84 %). Scores as in the benchmark `crowd`."
+    )
+    annotations = mentions.to_annotations()
+    gold, rows = np.asarray(annotations.gold), []
+    for one in MENTION_RUNS:
+        fit = _fitted(one, annotations if one.member == "majority-vote" else mentions)
+        found = scores(probabilities(fit.truth), gold)
+        rows.append({"model": one.name} | {name: value for name, value in found.items() if name != "bins"})
+    record.table("mentions", rows, digits=4)
 
 
 def _mentions() -> Mentions | None:
@@ -181,48 +158,26 @@ def _late_in_em(data: Annotations, theirs: dict[str, dict[str, float]]) -> dict[
     }  # fmt: skip
 
 
-def _measured(
-    one: Run, name: str, data: Any, peer: dict[str, Any] | None, known_of: Annotations | None = None
-) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """Return a row of the table, and of the items with a gold label how certain their label is and whether it is right.
-
-    The gold labels are those of ``known_of``, or of the data.
-    """
-    fit, seconds = _timed(one, data)
-    probability = probabilities(fit.truth)
-    data = data if known_of is None else known_of
-    gold = np.asarray(data.gold)
-    known = gold >= 0
-    highest = probability.max(axis=1, keepdims=True)
-    best = probability >= highest * (1 - 1e-9)
-    right = (best[np.arange(len(gold)), gold] / best.sum(axis=1))[known]
-    target = np.eye(data.num_labels)[np.maximum(gold, 0)]
+def _measured(one: Run, name: str, data: Annotations, peer: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a row of the table."""
+    probability, gold = probabilities(_fitted(one, data).truth), np.asarray(data.gold)
     row = {
-        "data": name, "model": one.name, "accuracy": float(right.mean()),
-        "Brier": float(((probability - target) ** 2).sum(axis=1)[known].mean()),
-        "mean certainty": float(highest[known].mean()), "CPU s": seconds,
-        "crowd-kit": one.peer or "", "its accuracy": float("nan"), "its CPU s": float("nan"),
-        "labels equal": float("nan"),
+        "data": name, "model": one.name, "accuracy": scores(probability, gold)["right"], "crowd-kit": one.peer or "",
+        "its accuracy": float("nan"), "labels equal": float("nan"),
     }  # fmt: skip
     if peer is not None:
         codes = {str(label): code for code, label in enumerate(data.labels)}
         theirs = np.array([codes[peer["labels"][str(item)]] for item in data.items])
-        row |= {
-            "its accuracy": float((theirs == gold)[known].mean()), "its CPU s": peer["seconds"],
-            "labels equal": float(best[np.arange(len(theirs)), theirs].mean()),
-        }  # fmt: skip
-    return row, highest[known, 0], right
+        best = probability >= probability.max(axis=1, keepdims=True) * (1 - 1e-9)
+        row["its accuracy"] = float((theirs == gold)[gold >= 0].mean())
+        row["labels equal"] = float(best[np.arange(len(theirs)), theirs].mean())
+    return row
 
 
-def _timed(one: Run, data: Any) -> tuple[Any, float]:
+def _fitted(one: Run, data: Annotations | Mentions) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(2):
-            began = time.process_time()
-            fit = cs.fit(one.member, data, method=one.method, **one.options)
-            fit.labels()
-            seconds = time.process_time() - began
-    return fit, seconds
+        return cs.fit(one.member, data, method=one.method, **one.options)
 
 
 def _peers(python: str | None, data: Annotations, names: list[str]) -> dict[str, Any]:
@@ -232,39 +187,6 @@ def _peers(python: str | None, data: Annotations, names: list[str]) -> dict[str,
         path = Path(folder) / "annotations.csv"
         write_csv(data, path)
         return last_line([python, "-W", "ignore", "-c", _PEER, str(path), *names])
-
-
-def _curves(reliability: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> list[dict[str, Any]]:
-    rows = []
-    for model, parts in reliability.items():
-        certainty, right = (np.concatenate(column) for column in zip(*parts, strict=True))
-        for place in np.unique(_bins(certainty)):
-            here = _bins(certainty) == place
-            rows.append({
-                "model": model, "probability": f"{_BINS[place]:.1f} to {_BINS[place + 1]:.1f}",
-                "items": int(here.sum()), "mean probability": float(certainty[here].mean()),
-                "right": float(right[here].mean()),
-            })  # fmt: skip
-    return rows
-
-
-def _bins(certainty: np.ndarray) -> np.ndarray:
-    return np.clip(np.searchsorted(_BINS, certainty, side="right") - 1, 0, len(_BINS) - 2)
-
-
-@styled
-def _figure(reliability: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> Any:
-    figure, ((ax,),) = panels(1, width=5.2, height=4.4)
-    ax.plot([0, 1], [0, 1], color=GRID, linewidth=1)
-    rows = _curves(reliability)
-    for model, colour in zip(reliability, colours_of(len(reliability)), strict=True):
-        own = [row for row in rows if row["model"] == model and row["items"] >= 20]
-        x, y = ([row[name] for row in own] for name in ("mean probability", "right"))
-        ax.plot(x, y, "o-", color=colour, markersize=4, label=model)
-    ax.set(xlabel="probability of the most probable label", ylabel="share that is right", aspect="equal")
-    ax.set(title="All sets together, bins with 20 items or more", xlim=(0, 1.01), ylim=(0, 1.01))
-    ax.legend(loc="upper left")
-    return figure
 
 
 def _table_7(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

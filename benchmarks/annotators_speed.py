@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.recording import Recording
-from benchmarks.speed import last_line, peak_memory_mb, timed
+from benchmarks.speed import last_line, peak_memory_mb, seconds_of_children, timed
 
 _PER_ITEM, _NUM_ANNOTATORS = 5, 1000
 _PREVALENCE = (0.35, 0.25, 0.2, 0.12, 0.08)
@@ -153,9 +152,9 @@ def _against_java(record: Recording, command: list[str]) -> None:
     """Time the author's program beside ours, by its rules and in double precision: both make the same sweeps."""
     record.section("MPA beside the author's program")
     mentions = command[-1]
-    before = _seconds_of_children()
+    before = seconds_of_children()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    theirs = _seconds_of_children() - before
+    theirs = seconds_of_children() - before
     ours = _in_own_process("java", mentions)
     each = ours["sweeps"] * ours["decisions"] / 1e9
     record.say(
@@ -167,11 +166,6 @@ def _against_java(record: Recording, command: list[str]) -> None:
         {"program": "ours", "CPU s": ours["CPU s"], "sweeps": ours["sweeps"], "ns": ours["CPU s"] / each},
     ]
     record.table("java", rows)
-
-
-def _seconds_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _large(record: Recording, numbers: list[int], folder: Path) -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import consilience as cs
-from benchmarks.annotators import probabilities
+from benchmarks.crowd_public import probabilities
 from benchmarks.mpa_coverage import SILVER, SYSTEM, calibration, coverage, coverage_means
 from benchmarks.recording import Recording
 from consilience.commands.coreference import read_key

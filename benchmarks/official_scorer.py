@@ -6,7 +6,6 @@ Pradhan et al. (2014), ACL. It reads CoNLL-2012 and prints per cents, cut after 
 from __future__ import annotations
 
 import re
-import resource
 import subprocess
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.speed import seconds_of_children
 from consilience.data.conll import read_conll
 from consilience.evaluation.coreference_scores import score_coreference
 
@@ -54,23 +54,18 @@ def official_score(
     """
     command = ["perl", "-I", str(folder / "lib"), str(folder / "scorer.pl"), OFFICIAL[metric], str(key), str(response),
                "none"]  # fmt: skip
-    before, began = _seconds_of_children(), time.perf_counter()
+    before, began = seconds_of_children(), time.perf_counter()
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return None
-    cpu, wall = _seconds_of_children() - before, time.perf_counter() - began
+    cpu, wall = seconds_of_children() - before, time.perf_counter() - began
     head = "BLANC: " if metric == "blanc" else "Coreference: "
     line = [line for line in done.stdout.splitlines() if line.startswith(head)][-1]
     number = r"(-?[\d.]+(?:e[+-]?\d+)?)"
     sums = [float(value) for pair in re.findall(rf"\({number} / {number}\)", line) for value in pair]
     shares = tuple(float(value) for value in re.findall(rf"{number}%", line))
     return OfficialScore(shares, () if metric == "blanc" else tuple(sums), cpu, wall)
-
-
-def _seconds_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def random_document(random: np.random.Generator, repeated: bool) -> tuple[int, list[tuple[int, int, int]]]:

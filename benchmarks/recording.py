@@ -1,6 +1,7 @@
 """What every benchmark writes: Markdown to read, JSON to compare, figures as SVG, and on what machine it was measured.
 
-A `Recording` is filled from top to bottom, in the order in which a reader meets it, and written at the end.
+A `Recording` is filled from top to bottom, in the order in which a reader meets it, and written at the end. What takes
+hours is measured row by row, and the rows are `Kept`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,56 @@ class Recording:
         print(f"\nwritten to {self.folder}")
 
 
+class Kept:
+    """Rows that are kept in a file as soon as each is measured, so that a later run goes on from there.
+
+    A row has a part and a key, and says at which commit it was measured. Rows of other commits are taken as they are:
+    `commits` says which there are, for the record to tell.
+
+    Parameters
+    ----------
+    path : of the file, a JSON object a line.
+    again : whether to measure what this run asks for anew, also where there is a row.
+    """
+
+    def __init__(self, path: Path, *, again: bool = False) -> None:
+        self._path, self._again, self._measured, self._commit = path, again, set[tuple[Any, ...]](), _commit()
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        self._rows = {(row["part"], *row["key"]): row for row in map(json.loads, lines)}
+
+    def row(self, part: str, key: Sequence[Any], measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Return the columns of a row; they are measured where there are none yet.
+
+        Parameters
+        ----------
+        part, key : which row it is; texts and numbers.
+        measure : returns its columns: numbers, texts and lists of them.
+        """
+        place = (part, *key)
+        if place not in self._rows or (self._again and place not in self._measured):
+            columns = {name: _plain(value) for name, value in measure().items()}
+            self._rows[place] = {"part": part, "key": list(key), "commit": self._commit, "columns": columns}
+            self._measured.add(place)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(self._rows[place], allow_nan=False) + "\n")
+            print(f"{part}: {', '.join(map(str, key))}", flush=True)
+        return self._rows[place]["columns"]
+
+    def rows(self, part: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Return the columns of all rows of a part, by their keys."""
+        return {place[1:]: row["columns"] for place, row in self._rows.items() if place[0] == part}
+
+    def commits(self, part: str) -> dict[str, int]:
+        """Return how many rows of a part were measured at which commit."""
+        own = [row["commit"] for row in self._rows.values() if row["part"] == part]
+        return {commit: own.count(commit) for commit in dict.fromkeys(own)}
+
+
 def _plain(value: Any) -> Any:
-    """Return what JSON knows: NumPy numbers as Python's, values that are not finite as None."""
+    """Return what JSON knows: NumPy numbers as Python's, values that are not finite as None; so in lists, too."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(one) for one in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value

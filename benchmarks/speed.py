@@ -30,15 +30,17 @@ def measure() -> dict[str, Any]:
     return last_line([sys.executable, "-m", "benchmarks.speed"])
 
 
-def last_line(command: list[str], *, echo: bool = False) -> dict[str, Any]:
+def last_line(command: list[str], *, echo: bool = False, environment: dict[str, str] | None = None) -> dict[str, Any]:
     """Run a command from the root of the checkout, and return the JSON object on the last line that it prints.
 
     Parameters
     ----------
     command : the program and its words.
     echo : whether to print that line too.
+    environment : variables of the process; those of this one where it is left out.
     """
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     line = done.stdout.splitlines()[-1]
     if echo:
         print(line, flush=True)
@@ -50,6 +52,12 @@ def timed(call: Callable[[], Any]) -> tuple[float, float]:
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def seconds_of_children() -> float:
+    """Return the CPU seconds, user and system, of all processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _import() -> None:

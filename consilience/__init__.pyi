@@ -117,20 +117,29 @@ class DawidSkeneFit(Fit):
     def labels(self) -> pandas.DataFrame:
         """The most probable label of each item."""
 
-    def probabilities(self) -> pandas.DataFrame:
-        """How probable each label of each item is."""
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
 
-    def annotators(self) -> pandas.DataFrame:
-        """How often each annotator is right on an item drawn by the prevalence."""
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
 
-    def confusion(self, *, annotators: Any = ...) -> pandas.DataFrame:
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
         """How probably an annotator gives an item of a class a label."""
 
-    def crowd(self) -> pandas.DataFrame:
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
         """How the crowd as a whole labels items of each class."""
 
-    def prevalence(self) -> pandas.DataFrame:
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
         """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often labels of each stated certainty are the gold label."""
@@ -144,14 +153,107 @@ class MaceFit(Fit):
     def labels(self) -> pandas.DataFrame:
         """The most probable label of each item."""
 
-    def probabilities(self) -> pandas.DataFrame:
-        """How probable each label of each item is."""
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
 
-    def annotators(self) -> pandas.DataFrame:
-        """How often each annotator is right, and how often she knows the label."""
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
 
-    def guesses(self, *, annotators: Any = ...) -> pandas.DataFrame:
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
+        """How probably an annotator gives an item of a class a label."""
+
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How the crowd as a whole labels items of each class."""
+
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
+        """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
+
+    def guesses(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
         """What each annotator says when she guesses."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
+class OneCoinFit(Fit):
+    """A fit of `one-coin`: labels by annotators who each are right with one probability."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most probable label of each item."""
+
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
+
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
+
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
+        """How probably an annotator gives an item of a class a label."""
+
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How the crowd as a whole labels items of each class."""
+
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
+        """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often labels of each stated certainty are the gold label."""
+
+    def calibration_score(self, *arguments: Any, **choice: Any) -> Any:
+        """How right the stated certainties are, against the gold labels."""
+
+class GladFit(Fit):
+    """A fit of `glad`: able annotators and easy items (GLAD), by coordinate ascent on a grid."""
+
+    def labels(self) -> pandas.DataFrame:
+        """The most probable label of each item."""
+
+    def probabilities(self, *, wide: Any = ...) -> pandas.DataFrame:
+        """How probable each label of each item is; with wide=True a column for each label."""
+
+    def annotators(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How reliable each annotator is, and how often she was right on her own items."""
+
+    def confusion(self, *, annotators: Any = ..., level: Any = ...) -> pandas.DataFrame:
+        """How probably an annotator gives an item of a class a label."""
+
+    def crowd(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How the crowd as a whole labels items of each class."""
+
+    def prevalence(self, *, level: Any = ...) -> pandas.DataFrame:
+        """The shares of the classes among items."""
+
+    def bias(self) -> pandas.DataFrame:
+        """How much more often each annotator gives each label than her items have it."""
+
+    def annotator_pairs(self) -> pandas.DataFrame:
+        """How often two annotators agree, and how often the model expects them to."""
+
+    def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How well all is explained if two of up to 10 annotators share a source."""
+
+    def items(self, *, level: Any = ...) -> pandas.DataFrame:
+        """How difficult each item is."""
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often labels of each stated certainty are the gold label."""
@@ -361,17 +463,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     alpha: float = ...,
@@ -384,17 +489,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     threshold: float,
 ) -> NormalInverseGammaFit: ...
@@ -406,17 +514,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
     uncertainty: Literal['ties', 'shares'] = ...,
@@ -429,19 +540,23 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     diagonal: float = ...,
 ) -> DawidSkeneFit: ...
 
@@ -452,24 +567,81 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    gold: Literal['ignore', 'use'] = ...,
     candidates: Literal['closed', 'observed'] = ...,
+    prevalence: Literal['learned', 'uniform'] = ...,
     restarts: int = ...,
     smoothing: float = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     guess_count: float = ...,
 ) -> MaceFit: ...
+
+@overload
+def fit(
+    model: Literal['one-coin'],
+    data: Annotations | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+    *,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
+    progress: Progress = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
+) -> OneCoinFit: ...
+
+@overload
+def fit(
+    model: Literal['glad'],
+    data: Annotations | Source,
+    priors: Any = None,
+    method: Literal['auto', 'cavi'] = 'auto',
+    *,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
+    seed: int = ...,
+    max_steps: int | None = ...,
+    tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
+    devices: int | None = ...,
+    processes: int | None = ...,
+    time_limit: float | None = ...,
+    checkpoint: str | os.PathLike | Checkpoint | None = ...,
+    resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
+    progress: Progress = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
+) -> GladFit: ...
 
 @overload
 def fit(
@@ -478,17 +650,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     candidates: Literal['observed', 'closed'] = ...,
     gold: Literal['ignore', 'use'] = ...,
@@ -504,17 +679,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     weights: Literal['equation-14', 'published-code'] = ...,
 ) -> IrnFit: ...
@@ -526,17 +704,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     weights: Literal['equation-14', 'published-code'] = ...,
@@ -550,17 +731,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'gibbs', 'nuts', 'svi', 'em'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     reliability: float = ...,
     tempering: Literal['likelihood', 'power'] = ...,
@@ -576,17 +760,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'em', 'nuts', 'gibbs'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -602,17 +789,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     support: Literal['anchored', 'dense'] = ...,
     num_entities: int = ...,
@@ -628,17 +818,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'gibbs', 'nuts'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     prior: Literal['labels', 'partitions', 'entities'] = ...,
     moves: Literal['blocks', 'split-merge'] = ...,
@@ -654,17 +847,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'cavi', 'gibbs', 'nuts', 'svi'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     clusters: int,
     views: int = ...,
@@ -685,17 +881,20 @@ def fit(
     priors: Any = None,
     method: str = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     truth: Callable[..., Any] | None = None,
     **settings: Any,
@@ -708,17 +907,20 @@ def fit(
     priors: Any = None,
     method: Literal['auto', 'exact', 'cavi', 'gibbs', 'em', 'svi', 'nuts'] = 'auto',
     *,
-    draws: int = ...,
-    chains: int = ...,
-    warmup: int = ...,
+    draws: int | None = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     seed: int = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
 ) -> Any: ...
 
@@ -735,15 +937,18 @@ def link(
     method: 'str' = 'auto',
     draws: 'int' = 1000,
     seed: 'int' = 0,
-    chains: int = ...,
-    warmup: int = ...,
+    chains: int | None = ...,
+    warmup: int | None = ...,
     max_steps: int | None = ...,
     tolerance: float | None = ...,
+    accelerate: bool = ...,
+    dtype: str | None = ...,
     devices: int | None = ...,
     processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
+    annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
     likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
@@ -816,6 +1021,7 @@ def check(
     quick: 'bool' = True,
     progress: 'Progress' = None,
     gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     diagonal: float = ...,
 ) -> Check: ...
 
@@ -832,11 +1038,47 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    gold: Literal['ignore', 'use'] = ...,
     candidates: Literal['closed', 'observed'] = ...,
+    prevalence: Literal['learned', 'uniform'] = ...,
     restarts: int = ...,
     smoothing: float = ...,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
     guess_count: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['one-coin'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
+) -> Check: ...
+
+@overload
+def check(
+    model: Literal['glad'],
+    data: 'Any' = None,
+    *,
+    priors: 'Any' = None,
+    method: 'str | None' = None,
+    draws: 'int' = 1000,
+    chains: 'int' = 4,
+    seed: 'int' = 0,
+    replications: 'int | None' = None,
+    quick: 'bool' = True,
+    progress: 'Progress' = None,
+    gold: Literal['ignore', 'use'] = ...,
+    dependence: float = ...,
 ) -> Check: ...
 
 @overload
@@ -1070,20 +1312,51 @@ class DawidSkene(estimators.DawidSkene):
         method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
         *,
         priors: Any = ...,
-        draws: int = ...,
-        chains: int = ...,
-        warmup: int = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
         seed: int = ...,
         max_steps: int | None = ...,
         tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
         devices: int | None = ...,
         processes: int | None = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
         diagonal: float = ...,
+    ) -> None: ...
+
+class GLAD(estimators.GLAD):
+    """Able workers and difficult tasks, its `probas_` tempered for workers who err together; ``dependence=0`` does not."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
     ) -> None: ...
 
 class MACE(estimators.MACE):
@@ -1094,22 +1367,27 @@ class MACE(estimators.MACE):
         method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
         *,
         priors: Any = ...,
-        draws: int = ...,
-        chains: int = ...,
-        warmup: int = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
         seed: int = ...,
         max_steps: int | None = ...,
         tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
         devices: int | None = ...,
         processes: int | None = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
-        gold: Literal['ignore', 'use'] = ...,
         candidates: Literal['closed', 'observed'] = ...,
+        prevalence: Literal['learned', 'uniform'] = ...,
         restarts: int = ...,
         smoothing: float = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
         guess_count: float = ...,
     ) -> None: ...
 
@@ -1121,18 +1399,48 @@ class MajorityVote(estimators.MajorityVote):
         method: Literal['auto', 'exact'] = 'auto',
         *,
         priors: Any = ...,
-        draws: int = ...,
-        chains: int = ...,
-        warmup: int = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
         seed: int = ...,
         max_steps: int | None = ...,
         tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
         devices: int | None = ...,
         processes: int | None = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
         progress: Progress = ...,
         gold: Literal['ignore', 'use'] = ...,
         uncertainty: Literal['ties', 'shares'] = ...,
+    ) -> None: ...
+
+class OneCoin(estimators.OneCoin):
+    """Workers of one accuracy each, its `probas_` tempered for those who err together; ``dependence=0`` does not."""
+
+    def __init__(
+        self,
+        method: Literal['auto', 'cavi', 'gibbs', 'em', 'nuts', 'svi'] = 'auto',
+        *,
+        priors: Any = ...,
+        draws: int | None = ...,
+        chains: int | None = ...,
+        warmup: int | None = ...,
+        seed: int = ...,
+        max_steps: int | None = ...,
+        tolerance: float | None = ...,
+        accelerate: bool = ...,
+        dtype: str | None = ...,
+        devices: int | None = ...,
+        processes: int | None = ...,
+        time_limit: float | None = ...,
+        checkpoint: str | os.PathLike | Checkpoint | None = ...,
+        resume: bool = ...,
+        annotator_groups: Mapping[str, str] | None = ...,
+        progress: Progress = ...,
+        gold: Literal['ignore', 'use'] = ...,
+        dependence: float = ...,
     ) -> None: ...

@@ -28,8 +28,8 @@ from consilience.models.posterior import parameters
 from consilience.models.sites import Resolved
 
 MOST_NUMBERS = 20_000
-"""With more annotations, or parameters of factors, `fit` does not compute k-hat: it would take longer than the ascent
-did. ``Fit.k_hat()`` does."""
+"""With more annotations, or parameters of factors, ``Fit.diagnostics()`` does not compute k-hat: it would take longer
+than the ascent did. ``Fit.k_hat()`` does."""
 
 _FEWEST_DRAWS, _MOST_DRAWS = 200, 1000
 # Annotations and parameters that are looked at, over all draws: a fraction of a second's work.

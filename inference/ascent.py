@@ -5,9 +5,10 @@ and from those on the host in float64, because float32 cannot carry the sum over
 device summed a block. Where the ascent allows it the items are divided among devices, which exchange nothing but the
 sums that all of them need (see `consilience.inference.sharding`).
 
-A run has converged when what is left to gain is small, and not when a step gains little: EM may take steps of almost
-nothing for thousands of steps. If the gains of successive chunks fall by a factor ρ, what is left after a gain g is
-g ρ / (1 - ρ). Where a member tells how far its steps move (`Ascent.moved`), they must have come to rest too.
+A run has converged when what is left to gain is small, and not when a step gains little: EM may gain almost nothing
+for thousands of steps. If the gains of successive chunks fall by a factor ρ, what is left after a gain g is
+g ρ / (1 - ρ), but no more than a run could gain. Where a member tells how far its steps move (`Ascent.moved`), they
+must have come to rest too.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ _SUMMED = 64
 
 # How far the last two steps may have moved what users look at, such as a probability.
 _AT_REST = 1e-4
+
+# What is left to gain is that of so many chunks at most, which are the steps of a run. Where steps slow down for ever,
+# as towards a maximum at infinity, it would else be more than any run can gain.
+_FARTHEST = 500
 
 # A gain of so many times the spacing of floats, relative to the objective, is rounding.
 _ROUNDING = 8
@@ -115,7 +120,17 @@ def run_ascent(
     estimate = {site: values[None, None] for site, values in found.items()}
     elbo = trace.objective[: outcome.steps]
     elbo = elbo[np.isfinite(elbo)]  # without the idle steps, and those that were taken back
-    return GenericRun(estimate, {}, outcome.result, len(elbo), outcome.seconds, outcome.message, elbo)
+    # An idle step was none; one that was taken back was run.
+    steps = outcome.steps if isinstance(outcome.state, Journey) else len(elbo)
+    return GenericRun(estimate, {}, outcome.result, steps, outcome.seconds, outcome.message, elbo)
+
+
+def state_shapes(ascent: Ascent, problem: Any) -> Any:
+    """Return shapes and types of the state of an ascent as `jax.ShapeDtypeStruct`, without computing it."""
+    start, _, _ = _programs(ascent, None, True)
+    # Of the compiled program, so that what is traced here is not traced again.
+    state = start.eval_shape(jax.random.key(0), problem)
+    return state.state if isinstance(state, Journey) else state
 
 
 class _Trace:
@@ -147,29 +162,41 @@ class _Trace:
         # Of a last chunk that is shorter nothing can be said: a single step may gain little.
         if len(output["terms"]) < _CHUNK or not _at_rest(output):
             return False
-        before, last, now = self._heights()
-        number = output["number"][0] if self.number is None else self.number
+        heights = self._heights()
+        now, number = heights[-1], output["number"][0] if self.number is None else self.number
         scale, spacing = abs(now) + number, np.finfo(output["terms"].dtype).eps
         # Float32 cannot tell how fast small gains fall. What it calls rounding is no more than what is asked for.
         rounding = min(_ROUNDING * spacing, max(self.tolerance, _ROUNDING * np.finfo(float).eps))
-        gain = now - last
-        if gain <= rounding * scale:
-            return True
-        rate = gain / (last - before) if last > before else np.inf
-        return bool(rate < 1 and gain * rate <= self.tolerance * scale * (1 - rate))
+        return _left(*heights) <= self.tolerance * scale or now - heights[1] <= rounding * scale
 
-    def _heights(self) -> tuple[float, float, float]:
-        """Return the objective at the ends of the last three chunks.
+    def _heights(self) -> tuple[float, float, float, float]:
+        """Return the objective at the ends of the last two chunks but one, of half the last chunk, and of all of it.
 
-        The first step stands for the end of the chunk before the first; what was before that is not known.
+        Nothing is known of what was before the first step.
         """
         values = self.objective
-        ends = [values[end - _CHUNK : end] for end in range(len(values), 0, -_CHUNK)[:3]]
-        heights = [float(chunk[np.isfinite(chunk)][-1]) for chunk in ends]
-        if len(heights) < 3:
-            heights.append(float(values[0]))
-        now, last, before = heights if len(heights) == 3 else [*heights, np.nan]
-        return before, last, now
+        ends = [len(values) - back for back in (2 * _CHUNK, _CHUNK, _CHUNK // 2, 0)]
+        return tuple(_last_finite(values[: max(end, 1)]) if end >= 0 else np.nan for end in ends)  # type: ignore[return-value]
+
+
+def _left(before: float, last: float, half: float, now: float) -> float:
+    """Return how much is left to gain; infinite where no more than one chunk is known.
+
+    Gains of a chunk and of half a chunk both tell how fast they fall: by the slower of them, since the quick gains of
+    the first steps say nothing of the slow ones that are left.
+    """
+    if np.isnan(before):
+        return np.inf
+    rate = max(_ratio(now - last, last - before), _ratio(now - half, half - last) ** 2)
+    return (now - last) * (rate / (1 - rate) if rate < 1 - 1 / _FARTHEST else _FARTHEST)
+
+
+def _ratio(gain: float, earlier: float) -> float:
+    return gain / earlier if earlier > 0 else 1.0
+
+
+def _last_finite(values: np.ndarray) -> float:
+    return float(values[np.isfinite(values)][-1])
 
 
 def _at_rest(output: dict[str, Any]) -> bool:
@@ -217,7 +244,7 @@ def _passed_over(output: dict[str, Any]) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=32)
-def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tuple[Callable, Callable, Callable]:
+def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tuple[Any, Any, Any]:
     """Return the compiled ``start(key, problem)``, ``advance(state, problem, start, stop)`` and ``sites``."""
     each = (unsharded,) * 3 if mesh is None else (total_over(AXIS), gathered_over(AXIS), largest_over(AXIS))
     over_shards = _OverShards(*each)

@@ -39,6 +39,7 @@ from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
+from consilience.inference.precision import DTYPES, in_dtype, prepared_ascent
 from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
@@ -50,7 +51,8 @@ from consilience.notes import Level, Remedy
 METHODS = ("exact", "cavi", "gibbs", "em", "svi", "nuts")
 """Every method that some member may offer."""
 
-_ASKED = "asked for"
+ASKED = "asked for"
+"""Why a method is taken that the user named."""
 
 _HAND_WRITTEN = {"exact": "exact posterior", "cavi": "CAVI", "gibbs": "Gibbs sampler", "em": "EM"}
 """What a member may lack for some priors, settings or data, in words."""
@@ -65,11 +67,11 @@ class Limits:
 
     Parameters
     ----------
-    draws, chains, warmup, max_steps, tolerance, devices, processes, time_limit : see `fit`.
+    draws, chains, warmup, max_steps, tolerance, accelerate, dtype, devices, processes, time_limit : see `fit`.
 
     Raises
     ------
-    UnsupportedRequest : a count is no whole number, or too small.
+    UnsupportedRequest : a count is no whole number, or too small; or floats are to be of another type.
     """
 
     draws: int | None = None
@@ -77,6 +79,8 @@ class Limits:
     warmup: int | None = None
     max_steps: int | None = None
     tolerance: float | None = None
+    accelerate: bool = True
+    dtype: str | None = None
     devices: int | None = None
     processes: int | None = None
     time_limit: float | None = None
@@ -86,11 +90,14 @@ class Limits:
             value, least = getattr(self, name), 0 if name == "warmup" else 1
             if value is not None and (not isinstance(value, numbers.Integral) or value < least):
                 raise UnsupportedRequest(f"{name} is {value!r}; give a whole number, {least} or more")
+        if self.dtype not in (None, *DTYPES):
+            raise UnsupportedRequest(f"dtype is {self.dtype!r}; give {' or '.join(map(repr, DTYPES))}, or leave it out")
 
     def filled(self, starts: Starts | None) -> Limits:
         """Return the limits with draws, chains and warm-up of these starts, or the usual ones, where none are given."""
         usual = _USUAL if starts is None else {name: getattr(starts, name) for name in _USUAL}
-        return dataclasses.replace(self, **{name: one for name, one in usual.items() if getattr(self, name) is None})
+        missing: dict[str, Any] = {name: one for name, one in usual.items() if getattr(self, name) is None}
+        return dataclasses.replace(self, **missing)
 
     def of(self, *names: str) -> dict[str, Any]:
         """Return those of these names that were given."""
@@ -100,16 +107,16 @@ class Limits:
 # What the driver of a method is told of the limits.
 _TOLD: dict[str, tuple[str, ...]] = {
     "exact": (),
-    "cavi": ("max_steps", "tolerance", "devices"),
+    "cavi": ("max_steps", "tolerance", "accelerate", "devices"),
     "gibbs": ("draws", "chains", "warmup"),
     "nuts": ("draws", "chains", "warmup"),
     "svi": ("draws", "max_steps", "tolerance"),
-    "em": ("max_steps", "tolerance", "devices"),
+    "em": ("max_steps", "tolerance", "accelerate", "devices"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Plan:
+class Plan:
     """What is run.
 
     Parameters
@@ -119,6 +126,7 @@ class _Plan:
     prepared : posterior of an exact engine; problem of a hand-written one; what the density reads of a generic one.
     limits, seed : of the run.
     starts : where the chains of a sampler start, where that depends on the data.
+    dtype : of the floats of an ascent; None where JAX's are taken as they are.
     """
 
     member: Model
@@ -129,11 +137,18 @@ class _Plan:
     limits: Limits
     seed: int
     starts: Starts | None = None
+    dtype: str | None = None
 
     @property
     def told(self) -> dict[str, Any]:
         """The limits that the driver is told, or the engine itself that needs none."""
-        return self.limits.of(*(("devices",) if isinstance(self.engine, Exact) else _TOLD[self.engine.name]))
+        if isinstance(self.engine, Exact):
+            return self.limits.of("devices")
+        told = self.limits.of(*_TOLD[self.engine.name])
+        # Of an ascent that takes plain steps anyway there is nothing to say.
+        if isinstance(self.engine, Ascent) and self.engine.coordinates is None:
+            del told["accelerate"]
+        return told
 
     def key(self, stream: str) -> Key:
         """Return the random key of a stream."""
@@ -161,12 +176,15 @@ def fit(
     seed: int = 0,
     max_steps: int | None = None,
     tolerance: float | None = None,
+    accelerate: bool = True,
+    dtype: str | None = None,
     devices: int | None = None,
     processes: int | None = None,
     time_limit: float | None = None,
     checkpoint: str | os.PathLike | Checkpoint | None = None,
     resume: bool = False,
     truth: Callable | None = None,
+    annotator_groups: Mapping[str, str] | None = None,
     progress: Progress = None,
     **settings: Any,
 ) -> Fit:
@@ -184,8 +202,13 @@ def fit(
         of a sampler that has starts of its own for the data.
     seed : the same seed gives the same bits on the same platform.
     max_steps, tolerance : limits of optimising methods; None takes the driver's.
+    accelerate : whether CAVI and EM extrapolate their steps where the model allows it, which finds the same in fewer;
+        False takes the plain steps as published.
+    dtype : "float32" or "float64", in which CAVI and EM compute; None takes float64 on a CPU, where the state of the
+        run has no more than 2^24 numbers, and float32 else.
     devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
-        is that of one device, up to rounding. Where several processes share the work (``jax.distributed``) each calls
+        is that of one device: in float64 to 1e-9, in as many steps; in float32 to about 1e-3, since rounding decides
+        when it stops. Where several processes share the work (``jax.distributed``) each calls
         `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
     processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
@@ -200,6 +223,8 @@ def fit(
     truth : for a NumPyro function of your own: ``truth(key, draw, data)`` maps one draw of the posterior, a dict of
         sites, to what is true of the items: integer codes ``(item,)`` for labels, or floats ``(item, class)`` for
         plausibilities.
+    annotator_groups : annotator to group, by the user's ids, of those who share a source, such as judges of one
+        family: their annotations of an item count as one. In place of the column ``group`` of the annotations.
     progress : True, False, None (only on a terminal) or a function of (steps, number of steps).
     settings : the member's own, such as ``reliability``; `consilience models NAME` lists them.
 
@@ -227,43 +252,39 @@ def fit(
     began = time.perf_counter()
     chosen = as_member(model, truth)
     limits = Limits(
-        draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance, devices=devices,
-        processes=processes, time_limit=time_limit,
+        draws=draws, chains=chains, warmup=warmup, max_steps=max_steps, tolerance=tolerance,
+        accelerate=accelerate, dtype=dtype, devices=devices, processes=processes, time_limit=time_limit,
     )  # fmt: skip
     data = as_contract(data, *chosen.takes, whose=f"'{chosen.name}'")
     _check_items(data)
-    plan = _plan(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
-    run, begun = None, dict[str, Any]()
+    if annotator_groups is not None:
+        data = data.grouped(annotator_groups)
+    plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
-    if not isinstance(plan.engine, Exact):
-        run, begun = _run(plan, kept, progress, began)
-    result = _account(plan, run, {**begun, **_duration(began, kept)})
-    for note in result.findings():
-        if note.level > Level.note:
-            category = DiagnosticWarning if note.level is Level.error else ConsilienceWarning
-            warnings.warn(category(note.text, *note.remedies), stacklevel=2)
+    result = completed(plan, kept, progress, began)
+    warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
 
 
-def _plan(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> _Plan:
+def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed: int) -> Plan:
     """Choose the engine and prepare it; raises before anything is run."""
     engine, reason = _choose(member, method, resolved)
     try:
-        prepared = _prepared(member, engine, resolved, limits)
+        prepared, dtype = _prepared(member, engine, resolved, limits)
     except NotConjugate as problem:
-        if reason == _ASKED:
+        if reason == ASKED:
             raise
         lacks = f"no {_HAND_WRITTEN.get(engine.name, engine.name)}: "
         reason = f"{lacks}{problem}"
-        engine, prepared = _otherwise(member, engine, resolved, limits)
+        engine, prepared, dtype = _otherwise(member, engine, resolved, limits)
         text = f"'{member.name}' is fitted by {engine.name}; {lacks}{problem.text}"
         warnings.warn(ConsilienceWarning(text, *problem.remedies), stacklevel=3)
     starts = engine.starts(resolved) if isinstance(engine, Gibbs) and engine.starts is not None else None
-    return _Plan(
+    return Plan(
         member=member, engine=engine, reason=reason, resolved=resolved, prepared=prepared, seed=seed,
-        limits=limits.filled(starts), starts=starts,
+        limits=limits.filled(starts), starts=starts, dtype=dtype,
     )  # fmt: skip
 
 
@@ -277,11 +298,16 @@ def _choose(member: Model, method: str, resolved: Resolved) -> tuple[Engine, str
     engine = member.engine(method)
     if engine is None:
         raise UnsupportedRequest(f"'{member.name}' has no method '{method}'; it has {', '.join(member.methods)}")
-    return engine, _ASKED
+    return engine, ASKED
 
 
-def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits) -> Any:
-    """Return the exact posterior, or what the engine's driver takes; raises `NotConjugate` before anything is run."""
+def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits) -> tuple[Any, str | None]:
+    """Return the exact posterior, or what the engine's driver takes, and of an ascent the type of its floats.
+
+    Raises
+    ------
+    NotConjugate : the engine does not hold; before anything is run.
+    """
     _check_parts(member, engine, limits)
     if isinstance(engine, Exact):
         given: dict[str, Any] = limits.of("processes")
@@ -289,14 +315,16 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
             from consilience.inference.sharding import item_mesh
 
             given["mesh"] = item_mesh(limits.devices)
-        return engine.solve(resolved, **given)
+        return engine.solve(resolved, **given), None
     if isinstance(engine, Generic):
         if engine.check is not None:
             engine.check(resolved)
         prepared = resolved if engine.prepare is None else engine.prepare(resolved)
         prepared.settle()
-        return prepared
-    return engine.prepare(resolved)
+        return prepared, None
+    if isinstance(engine, Ascent):
+        return prepared_ascent(engine, resolved, limits.dtype)
+    return engine.prepare(resolved), None
 
 
 def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
@@ -307,6 +335,11 @@ def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
             "that go through records in parts",
             Remedy("processes"),
         )
+    if limits.dtype is not None and not isinstance(engine, Ascent):
+        raise UnsupportedRequest(
+            f"{{dtype}} is for the cavi and em that run step by step; '{member.name}' by {engine.name} does not",
+            Remedy("dtype"),
+        )
     if limits.devices is not None and not (
         engine.devices if isinstance(engine, Exact) else "devices" in _TOLD[engine.name]
     ):
@@ -315,7 +348,9 @@ def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
         )
 
 
-def _otherwise(member: Model, engine: Engine, resolved: Resolved, limits: Limits) -> tuple[Engine, Any]:
+def _otherwise(
+    member: Model, engine: Engine, resolved: Resolved, limits: Limits
+) -> tuple[Engine, Any, str | None]:
     """Return the engine that takes the place of one that the priors do not allow, with what its driver takes.
 
     That is the member's sampler, whose conditionals may hold where an ascent or a closed form does not; else a generic
@@ -324,18 +359,46 @@ def _otherwise(member: Model, engine: Engine, resolved: Resolved, limits: Limits
     sampler = member.engine("gibbs")
     if sampler is not None and sampler is not engine:
         with contextlib.suppress(NotConjugate, UnsupportedRequest):
-            return sampler, _prepared(member, sampler, resolved, limits)
+            return sampler, *_prepared(member, sampler, resolved, limits)
     generic = next((one for one in member.engines if isinstance(one, Generic)), None)
     if generic is None:
         raise UnsupportedRequest(f"'{member.name}' has no method for priors that are not conjugate")
-    return generic, _prepared(member, generic, resolved, limits)
+    return generic, *_prepared(member, generic, resolved, limits)
 
 
 # ---- run
 
 
+def completed(
+    plan: Plan, kept: Checkpoint | None, progress: Progress, began: float, told: Mapping[str, Any] = {}  # noqa: B006
+) -> Fit:
+    """Run what was planned, and put together what it found.
+
+    Parameters
+    ----------
+    plan : what is run.
+    kept : the checkpoint of the run, where there is one.
+    progress : see `fit`.
+    began : the time of `time.perf_counter` at which the call began.
+    told : what the fit is to say of how the run began, in words.
+    """
+    run, begun = None, dict[str, Any]()
+    if not isinstance(plan.engine, Exact):
+        with in_dtype(plan.dtype):
+            run, begun = _run(plan, kept, progress, began)
+    return _account(plan, run, {**begun, **told, **_duration(began, kept)})
+
+
+def warn_of(found: Fit, stacklevel: int) -> None:
+    """Warn of all that is worse than a note, at the line of the user's call."""
+    for note in found.findings():
+        if note.level > Level.note:
+            category = DiagnosticWarning if note.level is Level.error else ConsilienceWarning
+            warnings.warn(category(note.text, *note.remedies), stacklevel=stacklevel)
+
+
 def _run(
-    plan: _Plan, kept: Checkpoint | None, progress: Progress, began: float
+    plan: Plan, kept: Checkpoint | None, progress: Progress, began: float
 ) -> tuple[GenericRun, dict[str, Any]]:
     """Run the driver, and return how the run began, in words."""
     start, begun = _start(plan)
@@ -354,7 +417,7 @@ def _run(
     return run, begun
 
 
-def _driven(plan: _Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> GenericRun:
+def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> GenericRun:
     """Call the driver of the engine."""
     if isinstance(plan.engine, Ascent):
         from consilience.inference.ascent import run_ascent
@@ -374,7 +437,7 @@ def _driven(plan: _Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gen
     return run_svi(plan.member.density, prepared, **loop, **plan.told)
 
 
-def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
+def _start(plan: Plan) -> tuple[Any, dict[str, str]]:
     """Return where chains start, and that in words; None and nothing where they start at random.
 
     Of NUTS values by site, draws of CAVI; of Gibbs sampling the ascent at whose end chains are to start: its engine,
@@ -398,7 +461,7 @@ def _start(plan: _Plan) -> tuple[Any, dict[str, str]]:
     return None, {} if plan.starts is None else where
 
 
-def _ascended(plan: _Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
+def _ascended(plan: Plan, start: tuple[Ascent, Resolved, Any]) -> Posterior:
     """Return what the ascent ends with at which chains start."""
     from consilience.inference.ascent import run_ascent
 
@@ -422,15 +485,16 @@ def posterior_of(member: Model, engine: Engine, run: GenericRun, resolved: Resol
 # ---- account
 
 
-def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) -> Fit:
+def _account(plan: Plan, run: GenericRun | None, attributes: dict[str, Any]) -> Fit:
     """Put together what was run and what it found."""
-    attributes = {**plan.told, **plan.circumstances, **attributes}
+    computed = {} if plan.dtype is None else {"dtype": plan.dtype}
+    attributes = {**plan.told, **computed, **plan.circumstances, **attributes}
     posterior, result = plan.prepared, Result.converged
     if run is not None:
-        posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
-        if plan.engine.name == "cavi" and result.complete:
-            run, noted = _weighed(plan, run, posterior)
-            attributes |= noted
+        with in_dtype(plan.dtype):
+            posterior, result = posterior_of(plan.member, plan.engine, run, plan.resolved), run.result
+        if plan.dtype is not None:
+            posterior = posterior.on_host()
         run = run._replace(samples={})
     found = Fit(
         member=plan.member, resolved=plan.resolved, method=plan.engine.name, reason=plan.reason, seed=plan.seed,
@@ -438,24 +502,6 @@ def _account(plan: _Plan, run: GenericRun | None, attributes: dict[str, Any]) ->
     )  # fmt: skip
     attributes |= _worst(found)
     return found
-
-
-def _weighed(plan: _Plan, run: GenericRun, posterior: Posterior) -> tuple[GenericRun, dict[str, Any]]:
-    """Return the run with its k-hat, and what the description says of it; nothing where factors are not all."""
-    from consilience.inference.approximation import MOST_NUMBERS, approximation_k_hat, has_all_factors
-
-    if not has_all_factors(plan.member, posterior):
-        return run, {}
-    try:
-        found = approximation_k_hat(
-            plan.member, posterior, plan.resolved, key=plan.key("weights"), most_numbers=MOST_NUMBERS
-        )
-    except UnsupportedRequest as reason:
-        return run, {"k_hat": f"not computed: {reason}"}
-    if found is None:
-        many = f"more than {MOST_NUMBERS:,} annotations or parameters"
-        return run, {"k_hat": f"not computed: {many}; fit.k_hat() computes it"}
-    return run._replace(k_hat=found), {"k_hat": round(found, 3)}
 
 
 def _worst(found: Fit) -> dict[str, float]:
@@ -474,7 +520,7 @@ def _duration(began: float, kept: Checkpoint | None) -> dict[str, float]:
     return {"resumed_at_step": kept.resumed_at, "seconds": round(seconds + kept.earlier_seconds, 3)}
 
 
-def _run_identity(plan: _Plan, others: Mapping[str, Any]) -> dict[str, Any]:
+def _run_identity(plan: Plan, others: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that decides the outcome of a run, in words that a message can show."""
     settings, given = plan.resolved.settings.as_dict(), plan.resolved.given
     options = {f"option_{name}": value for name, value in settings.items()}

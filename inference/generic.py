@@ -27,10 +27,12 @@ class GenericRun(NamedTuple):
         that it ends with, as one chain of one draw.
     stats : numbers about each draw, shape ``(chain, draw)``.
     result : how the run ended.
-    steps : steps that were run: warm-up and draws of NUTS, optimiser steps of SVI.
+    steps : steps that were run: warm-up and draws of NUTS, optimiser steps of SVI, steps of an ascent, those included
+        that were taken back.
     seconds : wall-clock time, compilation included.
     message : one sentence where there is something to say, else empty.
-    elbo : float64, shape ``(step,)``; the estimate at every optimiser step. ``None`` for a sampler.
+    elbo : float64, shape ``(step,)``; the estimate at every optimiser step, the objective of an ascent at every
+        step that was not taken back. ``None`` for a sampler.
     k_hat : Pareto shape of the importance weights of a variational fit; ``None`` for a sampler.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib
@@ -18,6 +19,7 @@ from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.inference.generic import GenericRun
 from consilience.inference.keys import stream_key
+from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, unknown_priors
 from consilience.models.interface import Account, Measure, Model, Table
@@ -86,8 +88,9 @@ class Fit:
             self.__dict__[table.name] = bound
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is bound to the fit; it is bound anew."""
+        """Leave out what is bound to the fit, and what is kept of it, such as the truth; both are made anew."""
         bound = {table.name for table in self.member.tables}
+        bound |= {name for name, own in vars(type(self)).items() if isinstance(own, cached_property)}
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -147,6 +150,31 @@ class Fit:
         key = stream_key(self.seed, STREAMS["truth"])
         truth = self.member.truth(self.posterior, self.resolved, key=key, num_draws=self.draws)
         return truth.bound_to(self.data)
+
+    @property
+    def signal(self) -> Any:
+        """Whether the annotators agree beyond chance: the gate of crowd models, a `Signal`.
+
+        Raises
+        ------
+        UnsupportedRequest : the model is none of a crowd.
+        """
+        return self._of_crowd("signal", self.truth.signal)
+
+    @property
+    def dependence(self) -> Any:
+        """How much the errors of one item's annotators are taken to hang together, and who says so: a `Dependence`.
+
+        Raises
+        ------
+        UnsupportedRequest : the model is none of a crowd.
+        """
+        return self._of_crowd("dependence", self.truth.dependence)
+
+    def _of_crowd(self, name: str, found: Any) -> Any:
+        if found is None:
+            raise UnsupportedRequest(f"'{self.member.name}' has no {name}, which is of models of annotators")
+        return found
 
     @property
     def message(self) -> str:
@@ -226,19 +254,32 @@ class Fit:
     def k_hat(self) -> float | None:
         """Return the Pareto k-hat of a fit by CAVI, however large; None where its factors are not all that is unknown.
 
-        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to.
+        Above 0.7 the approximation cannot stand in for the posterior, as its intervals would have to. It is computed
+        when it is first asked for; from then on `findings` and `describe` say it, and a saved fit has it.
 
         Raises
         ------
-        UnsupportedRequest : the fit is by another method.
+        UnsupportedRequest : the fit is by another method, or the density does not know what was fitted.
         """
-        from consilience.inference.approximation import approximation_k_hat
-
         if self.method != "cavi":
             raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
-        return approximation_k_hat(
-            self.member, self.posterior, self.resolved, key=stream_key(self.seed, STREAMS["weights"])
-        )
+        return self._weighed(None)
+
+    @property
+    def known_k_hat(self) -> float | None:
+        """The Pareto k-hat of an approximation, where it was computed; None else."""
+        return self.__dict__.get("_k_hat", None if self.run is None else self.run.k_hat)
+
+    def _weighed(self, most_numbers: int | None) -> float | None:
+        """Return k-hat of the approximation, computed once; None also of more annotations or parameters than that."""
+        from consilience.inference.approximation import approximation_k_hat
+
+        if self.known_k_hat is None:
+            key = stream_key(self.seed, STREAMS["weights"])
+            self.__dict__["_k_hat"] = approximation_k_hat(
+                self.member, self.posterior, self.resolved, key=key, most_numbers=most_numbers
+            )
+        return self.known_k_hat
 
     # ---- tables
 
@@ -327,9 +368,18 @@ class Fit:
     def findings(self) -> list[Note]:
         """Return all that there is to say of the fit, errors first.
 
-        Of the run, by the member, of its certainty beside gold labels that it did not use, and of the approximation.
+        By the member, of its certainty beside gold labels that it did not use, of the run, and of the approximation: of
+        that only where `k_hat` was asked for.
         """
-        return list(self._findings)
+        return [*self._findings, *(note for note in self._of_approximation() if note not in self._findings)]
+
+    def _of_approximation(self) -> list[Note]:
+        """Return what a large k-hat of CAVI means; nothing where it is not known."""
+        from consilience.inference import posterior
+
+        if self.method != "cavi":
+            return []
+        return posterior.approximation_notes(self.known_k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
 
     @cached_property
     def _findings(self) -> tuple[Note, ...]:
@@ -338,8 +388,6 @@ class Fit:
         from consilience.inference import posterior
 
         found: list[Note] = []
-        if self.run is not None:
-            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
         account = Account(
             posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
         )
@@ -349,14 +397,23 @@ class Fit:
             for table in self.member.tables:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)
-        if self.run is not None and self.method == "cavi":
-            sampler = "gibbs" if "gibbs" in self.member.methods else "nuts"
-            found += posterior.approximation_notes(self.run.k_hat, sampler)
+        if self.run is not None:
+            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:
-        """Return what is poor about the fit, in words; empty when nothing is."""
-        return [note.words() for note in self._findings if note.level > Level.note]
+        """Return what is poor about the fit, in words; empty when nothing is.
+
+        Of CAVI with up to 20,000 annotations and parameters also what its k-hat means where it is large, which no other
+        look computes. That is no fault of the run: independent factors for many annotators always have a large one.
+        """
+        found = [note.words() for note in self._findings if note.level > Level.note]
+        if self.method == "cavi" and self.result.complete:
+            from consilience.inference.approximation import MOST_NUMBERS
+
+            with contextlib.suppress(UnsupportedRequest):
+                self._weighed(MOST_NUMBERS)
+        return found + [note.words() for note in self._of_approximation()]
 
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, settings, priors, seed, result, versions, data hash, seconds."""
@@ -364,8 +421,49 @@ class Fit:
             "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
             **{f"option_{name}": value for name, value in self.options.items()},
             "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+            **({} if self.known_k_hat is None or self.method != "cavi" else {"k_hat": round(self.known_k_hat, 3)}),
             **({"notes": "; ".join(note.words() for note in said)} if (said := self.findings()) else {}),
         }  # fmt: skip
+
+    # ---- other fits
+
+    def update(self, new_annotations: Any, *, duplicates: str = "keep", progress: Progress = None) -> Fit:
+        """Return a fit of these annotations and new ones together; this one stays as it is.
+
+        Model, priors, settings, method, limits and seed are those of this fit. Coordinate ascent and EM start at the
+        labels that it ended with, new items at their votes, and go on until they stand still; the chains of Gibbs
+        sampling start at their last draws, with a warm-up of 50. Other methods start afresh, as all do where there is a
+        new label. What comes out is what a fit of all annotations finds, up to where either stops; but an
+        ascent stays on the hill on which it starts, and the likelihood that EM climbs, which knows no prior, may have
+        several. The gain is that nobody has to put tables together, and sweeps of fits that take many. A method that
+        ``auto`` chose by the data is chosen anew.
+
+        Parameters
+        ----------
+        new_annotations : `Annotations`, or a path, a data frame, a dict of columns or a list of rows. Items, annotators
+            and labels are known by their ids; unknown ones are added.
+        duplicates : what to do when an annotator labels an item again: "keep" counts every row, "first" keeps the
+            first, "error" refuses.
+        progress : as in `fit`.
+
+        Raises
+        ------
+        UnsupportedRequest : the data of the fit are no annotations, or a loaded fit knows its priors in words only.
+        InputError : the new annotations cannot be read, or contradict what is known of items and annotators.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> fit = cs.fit("majority-vote", {"item": ["a", "a"], "annotator": ["Ann", "Bob"], "label": ["no", "yes"]})
+        >>> later = fit.update({"item": ["a", "b"], "annotator": ["Cho", "Cho"], "label": ["yes", "no"]})
+        >>> later.labels()["label"].tolist()
+        ['yes', 'no']
+        >>> later.data
+        Annotations(annotations=4, items=2, annotators=3, labels=2)
+        """
+        # Named only, as measures are: what updates a fit makes one, by `fit`, which imports this file.
+        updating = importlib.import_module("consilience.inference.updating")
+        return cast(Fit, updating.updated(self, new_annotations, duplicates=duplicates, progress=progress))
 
     def save(self, path: Any, *, force: bool = False) -> None:
         """Save to a folder; see `consilience.inference.saved.save`."""

@@ -86,7 +86,7 @@ def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
         text |= {"contract": type(fit.data).__name__}
         text |= {"sizes": _sizes(fit.data), "model": fit.member.name, "options": _options(fit), "seed": int(fit.seed)}
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
-        text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit.run)}
+        text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit)}
         text |= {"priors": stored_priors(fit.priors), "notes": [_note_text(note) for note in fit.findings()]}
         text |= {"posterior": fit.posterior.text}
         write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)}, force=force or ours)
@@ -133,6 +133,7 @@ def read(
         # A fit of before the priors were stored has them in words.
         priors = restored_priors(text.get("priors", {}), text["attributes"].get("priors", ""), member.priors)
         resolved = Resolved(data, _settings(member, text["options"]), priors, member.sites)
+        earlier = earlier_settings(member, text["options"])
         own = _part(arrays, "posterior")
         if text["format"] == 2:
             posterior = earlier_posterior(member, text["method"], own, resolved)
@@ -153,7 +154,10 @@ def read(
         raise InvalidFit(f"{folder}: its data are not those that were fitted; fit again")
     fields = {name: text[name] for name in ("method", "reason", "seed", "draws", "attributes")}
     fields |= {"member": member, "resolved": resolved, "posterior": posterior, "result": result, "run": run}
-    forgotten = advice if said is None and priors is None else []
+    forgotten = list(advice) if said is None and priors is None else []
+    if earlier:
+        had = ", ".join(f"{name}={value!r}" for name, value in earlier.items())
+        forgotten.append(f"this fit was saved by an earlier version, and has {had} as it had")
     return {**fields, "said": said}, [Note(Level.note, one) for one in forgotten]
 
 
@@ -224,10 +228,11 @@ def _sizes(data: Contract) -> dict[str, int]:
     return {name: int(getattr(data, name)) for name in data.names("size")}
 
 
-def _run_text(run: GenericRun | None) -> dict[str, Any] | None:
-    if run is None:
+def _run_text(fit: Any) -> dict[str, Any] | None:
+    if fit.run is None:
         return None
-    return {"steps": run.steps, "seconds": run.seconds, "message": run.message, "k_hat": run.k_hat}
+    run = fit.run
+    return {"steps": run.steps, "seconds": run.seconds, "message": run.message, "k_hat": fit.known_k_hat}
 
 
 def _read_text(folder: Path) -> dict[str, Any]:
@@ -292,13 +297,20 @@ def _problem_of_text(text: Mapping[str, Any]) -> str | None:
     return None
 
 
+def earlier_settings(member: Model, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a fit had, by name, that was saved before these settings existed."""
+    fields = member.settings.fields()
+    return {one.name: one.earlier for one in fields if one.earlier is not None and one.name not in stored}
+
+
 def _settings(member: Model, stored: Mapping[str, Any]) -> Settings:
     """Return the settings; what was an object of a reader's own is there in words."""
     in_words = {
         field.name for field in member.settings.fields()
         if field.own is not None and isinstance(stored.get(field.name), str)
     }  # fmt: skip
-    checked = member.settings.checked({name: one for name, one in stored.items() if name not in in_words}, member.name)
+    given = {**earlier_settings(member, stored), **stored}
+    checked = member.settings.checked({name: one for name, one in given.items() if name not in in_words}, member.name)
     return replace(checked, **{name: stored[name] for name in in_words})
 
 

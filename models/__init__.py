@@ -34,6 +34,7 @@ MEMBERS: dict[str, MemberPlace] = {
     "dawid-skene": MemberPlace("consilience.models.dawid_skene", ("Annotations",)),
     "mace": MemberPlace("consilience.models.mace", ("Annotations",)),
     "one-coin": MemberPlace("consilience.models.one_coin", ("Annotations",)),
+    "glad": MemberPlace("consilience.models.glad", ("Annotations",)),
     "mpa": MemberPlace("consilience.models.mpa", ("Annotations", "Mentions")),
     "irn": MemberPlace("consilience.models.irn", ("Rankings",)),
     "prirn": MemberPlace("consilience.models.prirn", ("Rankings",)),

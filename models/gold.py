@@ -36,6 +36,21 @@ def uses_gold(data: Any, gold: str) -> bool:
     return gold == "use"
 
 
+def require_gold(resolved: Any) -> None:
+    """Refuse to learn from gold labels that the data do not have, or that the fit takes as known.
+
+    Raises
+    ------
+    UnsupportedRequest : there are none to learn from.
+    """
+    if resolved.settings.dependence == "gold" and not len(known_gold(resolved)):
+        raise UnsupportedRequest(
+            "{dependence} needs gold labels that the fit does not use, and there are none; give a column 'gold' for "
+            "some items, or a number",
+            Remedy("dependence", "gold"),
+        )
+
+
 def known_gold(resolved: Any) -> Int[np.ndarray, " known"]:
     """Return the items whose gold label is known and has no part in the fit; none where it has."""
     data = resolved.data

@@ -88,8 +88,8 @@ class Ascent:
 
     Where ``coordinates`` and ``at`` are given, the driver may extrapolate the steps (SQUAREM, see
     `consilience.models.squarem`): it then starts some step from a point that no step returned. So all that ``step``
-    reads of the state must follow from the coordinates; the objective must be that of the state that came in, and may
-    fall from a point that was extrapolated, which the driver then takes back. A count in the state runs through steps
+    reads of the state must follow from the coordinates, and the objective must be finite and true of any of them, or
+    not finite: a step whose objective is below the one before is taken back. A count in the state runs through steps
     that are taken back.
 
     Parameters
@@ -120,6 +120,9 @@ class Ascent:
         rather than ``log(p)``, which would run away and dwarf all else. What is not finite stays as the steps left it.
     at : ``at(coordinates, state)`` -> a state from these coordinates whose next step starts there, brought back into
         bounds, such as probabilities that sum to one. Of ``state`` it may take what no step reads.
+    begin_from : ``begin_from(problem, ended)`` -> problem whose ascent starts where an earlier one ended, on the host:
+        with ``ended`` what the posterior of that one holds beside the sites and `Sites` declares, in codes of the data
+        of this problem, NaN of units that the earlier one did not know; None of an ascent that cannot.
     unsuited : ``unsuited(resolved)`` -> why ``method="auto"`` passes the ascent over for these data, in words, empty
         where it does not; None of an ascent that suits all data.
     """
@@ -136,6 +139,7 @@ class Ascent:
     moved: Callable[[Any, Any], Any] | None = None
     coordinates: Callable[[Any], Any] | None = None
     at: Callable[[Any, Any], Any] | None = None
+    begin_from: Callable[[Any, Mapping[str, Any]], Any] | None = None
     unsuited: Callable[[Resolved], str] | None = None
 
 
@@ -176,6 +180,7 @@ class Gibbs:
         it.
     begin_with : ``begin_with(resolved)`` -> resolved under which that ascent runs, where it knows a simpler kin of what
         is sampled; None takes that of the fit.
+    begin_from : as in `Ascent`, of the sites: ``ended`` are the last draws of the earlier chains, ``(chain, …)``.
     at : ``at(values, resolved, problem)`` -> state of a chain at the true values that the simulation returned, in which
         no auxiliary variable has forgotten them. The joint-distribution test starts there.
     redraw : ``redraw(key, state, problem)`` -> (state, problem) with data drawn anew given the parameters of the state,
@@ -195,6 +200,7 @@ class Gibbs:
     starts: Callable[[Resolved], Starts | None] | None = None
     begin_at: Callable[[Any, Posterior], Any] | None = None
     begin_with: Callable[[Resolved], Resolved] | None = None
+    begin_from: Callable[[Any, Mapping[str, Any]], Any] | None = None
     at: Callable[..., Any] | None = None
     redraw: Callable[..., tuple[Any, Any]] | None = None
     log_likelihood: Callable[..., Any] | None = None
@@ -366,6 +372,14 @@ class Model:
     tables: tuple[Table | Measure, ...] = ()
     says: Callable[[Account], Iterable[Note]] | None = None
     simulation: Simulation | None = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copy and pickle a registered member by its name: what it consists of may be functions of functions."""
+        from consilience import models
+
+        if self.name in models.MEMBERS and models.member(self.name) is self:
+            return models.member, (self.name,)
+        return super().__reduce_ex__(protocol)
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ class Settings(CrowdSettings):
 
     prevalence: str = setting(  # type: ignore[misc]
         "learned", "shares of the labels among items: learned, or uniform, as published",
-        choices=("learned", "uniform"),
+        choices=("learned", "uniform"), earlier="uniform",
     )  # fmt: skip
     candidates: str = setting(  # type: ignore[misc]
         "closed", "which labels an item can have: all of them (closed), or those that somebody gave it (observed)",

@@ -114,7 +114,7 @@ class RoundAccuracy(NamedTuple):
 
 def exact(resolved: Resolved) -> Closed:
     """Count the votes; an item without any has a tie of all labels, one whose gold label is used has that one."""
-    data = _annotations(resolved.data)
+    data = as_annotations(resolved.data)
     entries, votes = _votes(data)
     if uses_gold(data, resolved.settings.gold):
         entries, votes = _with_gold(data, entries, votes)
@@ -131,7 +131,7 @@ def _of_mentions(data: Mentions) -> Annotations:
     return data.to_annotations()
 
 
-def _annotations(data: Annotations | Mentions) -> Annotations:
+def as_annotations(data: Annotations | Mentions) -> Annotations:
     """Return mentions as annotations: a label with its antecedent is a label like any other."""
     return _of_mentions(data) if isinstance(data, Mentions) else data
 
@@ -173,7 +173,7 @@ def _with_gold(
 
 def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> LabelProbabilities:
     """Return the winner of random rounds, or labels drawn by the shares of the votes."""
-    data, winners = _annotations(resolved.data), posterior.label
+    data, winners = as_annotations(resolved.data), posterior.label
     entries, probability = Entries(winners.first, winners.entry_class, data.num_labels), winners.probability
     if resolved.settings.uncertainty == "shares":
         # Where the gold label is used it is certain, whatever the votes.
@@ -217,7 +217,7 @@ def round_accuracy(posterior: Posterior, gold: Int[np.ndarray, " item"], key: Ke
 
 def labels(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities) -> dict[str, np.ndarray]:
     """Return the winner of each item, of tied ones the lowest code, with its share of the votes."""
-    data = _annotations(resolved.data)
+    data = as_annotations(resolved.data)
     table, shares = leading(truth), vote_shares(posterior)
     cell = posterior.label.item * data.num_labels + posterior.label.entry_class
     return {**table, "share": shares[np.searchsorted(cell, table["item"] * data.num_labels + table["label"])]}
@@ -237,7 +237,7 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: LabelProbabiliti
     The annotator's own votes are among those that decide, so that this is too high where few annotate an item. Where
     gold labels are used, these are the ones that won. An annotator without annotations has neither value nor interval.
     """
-    data = _annotations(resolved.data)
+    data = as_annotations(resolved.data)
     cell = posterior.label.item * data.num_labels + posterior.label.entry_class
     given = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
     place = np.minimum(np.searchsorted(cell, given), len(cell) - 1)  # labels of weight zero have no entry
@@ -255,7 +255,7 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: LabelProbabiliti
 
 def accuracy(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities) -> dict[str, np.ndarray]:
     """Return one row, the `RoundAccuracy`; of no row where the data have no gold labels."""
-    data = _annotations(resolved.data)
+    data = as_annotations(resolved.data)
     if data.gold is None or not np.any(np.asarray(data.gold) >= 0):
         return {name: np.zeros(0) for name in RoundAccuracy._fields}
     found = round_accuracy(posterior, data.gold, jax.random.fold_in(truth.key, 1))

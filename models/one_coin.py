@@ -21,16 +21,14 @@ import numpyro.distributions as dist
 from jax.scipy.special import digamma
 
 from consilience.models.beta_priors import BetaPrior, LearnedBeta
-from consilience.models.crowd.channel import Channel, CrowdSettings
+from consilience.models.crowd.channel import Channel
+from consilience.models.crowd.channel import CrowdSettings as Settings
 from consilience.models.crowd.evidence import Lifted
 from consilience.models.crowd.member import crowd_member
 from consilience.models.dirichlet import Symmetric
 from consilience.models.sites import Site
 
 __all__ = ["MODEL", "Priors", "Settings", "model", "simulate"]
-
-
-Settings = CrowdSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +61,7 @@ def _pooled(prior: Any, counts: Any, hyper: Any) -> dict[str, Any]:
     return {**prior, "accuracy": jnp.broadcast_to(found, prior["accuracy"].shape)}
 
 
+CHANNEL = Channel(_evidence, _counts, fewest_labels=2, pooled=_pooled, hyper=LearnedBeta.of("accuracy"))
 MODEL = crowd_member(
     name="one-coin", title="labels by annotators who each are right with one probability", priors=Priors,
     paper="""@article{zhang2016spectral,
@@ -70,12 +69,10 @@ MODEL = crowd_member(
   author  = {Zhang, Yuchen and Chen, Xi and Zhou, Dengyong and Jordan, Michael I.},
   journal = {Journal of Machine Learning Research},
   volume  = {17},
-  number  = {102},
   pages   = {1--44},
   year    = {2016}
 }""",
-    channel=Channel(_evidence, _counts, fewest_labels=2, pooled=_pooled, hyper=LearnedBeta.of("accuracy")),
-    settings=Settings, testing_priors=lambda: Priors(accuracy=BetaPrior(6.0, 3.0)),
+    channel=CHANNEL, settings=Settings, testing_priors=lambda: Priors(accuracy=BetaPrior(6.0, 3.0)),
     sites=(
         Site("prevalence", event=("class",), family=dist.Dirichlet),
         Site("accuracy", plates=("annotator",), family=dist.Beta, prior_plates=("annotator",)),

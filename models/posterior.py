@@ -145,6 +145,13 @@ class Posterior(ABC):
         """
         return cls({site: arrays[site] for site in text["sites"]}, hidden)  # type: ignore[call-arg]
 
+    @abstractmethod
+    def on_host(self) -> Posterior:
+        """Return the posterior with NumPy arrays, which any program may read in a precision of its own.
+
+        A float64 array of JAX cannot be used where JAX's floats are float32; one of NumPy is rounded silently.
+        """
+
     def axes(self, name: str, ndim: int, dims: Mapping[str, tuple[str, ...]]) -> list[str] | None:
         """Return the axes that a stored array must have; None where that varies, or nobody foresaw them.
 
@@ -246,6 +253,10 @@ class Closed(Posterior):
             return _declared(type(self.factors[site]), parameter)
         return super().axes(site, ndim, dims)
 
+    def on_host(self) -> Closed:
+        """Return the distributions with NumPy arrays for parameters."""
+        return Closed(_numpy(self.factors), _numpy(self.hidden))
+
 
 class Draws(Posterior):
     """Stored draws.
@@ -292,6 +303,10 @@ class Draws(Posterior):
         of_site = super().axes(name, ndim, dims)
         return ["chain", "draw", *of_site] if of_site is not None and ndim == 2 + len(of_site) else None
 
+    def on_host(self) -> Draws:
+        """Return the draws as NumPy arrays."""
+        return Draws(_numpy(self.chains), _numpy(self.hidden))
+
 
 class Estimate(Posterior):
     """One value of each site.
@@ -330,6 +345,10 @@ class Estimate(Posterior):
     def stored(self) -> Mapping[str, Any]:
         """The values."""
         return self.values
+
+    def on_host(self) -> Estimate:
+        """Return the values as NumPy arrays."""
+        return Estimate(_numpy(self.values), _numpy(self.hidden))
 
 
 FORMS: dict[str, type[Posterior]] = {kind.form: kind for kind in (Closed, Draws, Estimate)}
@@ -412,3 +431,17 @@ def _of_draws(draws: Any, level: float) -> Interval:
     lower, upper = np.quantile(draws, ends(level), axis=0)
     mean = draws.mean(axis=0, dtype=float)
     return Interval(mean, draws.std(axis=0, ddof=1, dtype=float) if len(draws) > 1 else mean * np.nan, lower, upper)
+
+
+def _numpy(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with NumPy arrays in the place of JAX's, in distributions and records too."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, dist.Distribution):
+            return jax.tree.map(np.asarray, value)
+        if isinstance(value, Factor) and dataclasses.is_dataclass(value):
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
+            return dataclasses.replace(value, **_numpy(fields))
+        return np.asarray(value) if isinstance(value, jax.Array) else value
+
+    return {name: one(value) for name, value in values.items()}

@@ -52,6 +52,7 @@ class Setting:
     choices : the allowed values, where they are few.
     words : of a number: texts that may stand in its place.
     at_least, above : the smallest allowed value; a bound that is itself not allowed.
+    earlier : value of fits that were saved before the setting existed, where that is not the default.
     own : a class; objects of it are taken as they are, in the place of a choice. A saved fit knows them in words only.
     sets : the prior for which this is a shorthand, and the function of the value that makes the prior; None of a
         setting of the member itself.
@@ -65,6 +66,7 @@ class Setting:
     words: tuple[str, ...] = ()
     at_least: float | None = None
     above: float | None = None
+    earlier: Any = None
     own: type | None = None
     sets: tuple[str, Callable[[Any], Any]] | None = None
 
@@ -105,13 +107,17 @@ def setting(
     words: tuple[str, ...] = (),
     at_least: float | None = None,
     above: float | None = None,
+    earlier: Any = None,
     sets: tuple[str, Callable[[Any], Any]] | None = None,
 ) -> Any:
     """Declare a field of `Settings`; see `Setting` for the parameters.
 
     A shorthand for a prior (``sets``) is None by default, and then has no part in anything.
     """
-    declared = {"help": help, "choices": choices, "words": words, "at_least": at_least, "above": above, "sets": sets}
+    declared = {
+        "help": help, "choices": choices, "words": words, "at_least": at_least, "above": above, "earlier": earlier,
+        "sets": sets,
+    }  # fmt: skip
     return dataclasses.field(default=default, metadata=declared)
 
 

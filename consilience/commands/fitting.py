@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from consilience import models as registry
 from consilience.commands import ExitCode
 from consilience.commands.files import inputs_of
-from consilience.commands.reading import READING, flags, is_public, read_data
+from consilience.commands.reading import READING, flags, is_public, load, read_data
 from consilience.commands.stopped_runs import (
     after_run,
     keep_compiled_programs,
@@ -69,6 +69,32 @@ def fit(arguments: Arguments) -> int:
     return code
 
 
+def update(arguments: Arguments) -> int:
+    """Add a file of annotations to a saved fit, save the fit of all of them to another folder, say what was found.
+
+    Raises
+    ------
+    InvalidFit : there is no fit to update, or the new folder holds one and it is not said what is to become of it.
+    OutputRefused : the new folder cannot be written to, or is that of the fit.
+    InputError : the file does not exist or cannot be used, or contradicts what is known.
+    UnsupportedRequest : the fit is not of annotations, or the run ended before its first draw.
+    """
+    target = _run_folder(arguments)
+    fitted, _ = load(arguments)
+    from consilience.data import read_annotations
+
+    new: Any = arguments.file
+    if arguments.columns is not None:
+        new = read_annotations(new, columns=arguments.columns, duplicates=arguments.duplicates)
+    later = fitted.update(new, duplicates=arguments.duplicates, progress=False if arguments.quiet else None)
+    if later.is_empty:
+        why = later.message or "give it more time"
+        raise UnsupportedRequest(f"the run ended before the first draw, and nothing was written; {why}")
+    later.save(target, force=arguments.force)
+    _print_fit(later, target, arguments, None, f"{arguments.folder} and ")
+    return ExitCode.interrupted if later.result == "interrupted" else ExitCode.success
+
+
 def _run_folder(arguments: Arguments) -> Path:
     """Return the folder to write to; it must be new, unless it is to be replaced or gone on with."""
     target = Path(arguments.output)
@@ -110,7 +136,7 @@ def _precision(double: bool) -> Any:
     return jax.enable_x64(True)
 
 
-def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | None) -> None:
+def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | None, beside: str = "") -> None:
     described = fitted.describe()
     sizes = fitted.data.counts
     if arguments.json:
@@ -121,7 +147,7 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
     if fitted.headline:
         print(fitted.headline)
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
-    print(f"read     {arguments.file}: {', '.join(counted(size, name) for name, size in sizes.items())}")
+    print(f"read     {beside}{arguments.file}: {', '.join(counted(size, name) for name, size in sizes.items())}")
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"method   {fitted.method}, {fitted.reason}")
     ended = " (every step was run)" if fitted.result == "max_steps" and fitted.elbo is None else ""

@@ -75,9 +75,9 @@ _TIME_LIMIT_HELP = (
 
 _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "method": {"default": "auto", "help": "auto, or one of those that the model lists"},
-    "draws": {"type": int, "default": 1000, "metavar": "N", "help": "draws to keep, per chain (1000)"},
-    "chains": {"type": int, "default": 4, "metavar": "N", "help": "chains of a sampler (4)"},
-    "warmup": {"type": int, "default": 500, "metavar": "N", "help": "steps of a sampler before the draws (500)"},
+    "draws": {"type": int, "metavar": "N", "help": "draws to keep, per chain (1000)"},
+    "chains": {"type": int, "metavar": "N", "help": "chains of a sampler (4)"},
+    "warmup": {"type": int, "metavar": "N", "help": "steps of a sampler before the draws (500)"},
     "max-steps": {"type": int, "metavar": "N", "help": "most steps of an optimiser"},
     "tolerance": {"type": float, "metavar": "X", "help": "convergence threshold of an optimiser"},
     "devices": {"type": int, "metavar": "N", "help": "divide the items among N GPUs, or parts of the CPU (1)"},
@@ -93,6 +93,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "labels": {"type": _listed, "metavar": "A,B,…", "help": "the closed list of labels, classes"},
     "classes": {"metavar": "FILE", "help": "the same from a text file, one a line"},
     "columns": {},
+    "annotator-groups": {"metavar": "COLUMN", "help": "of annotations: who shares a source with the annotator (group)"},
     "id": {"metavar": "COLUMN", "help": "of records: that names each (id, record_id or rec_id)"},
     "entity": {"metavar": "COLUMN", "help": "of records: the known entity, for evaluation"},
     "fields": {"type": _listed, "metavar": "A,B,…", "help": "of records: the columns to compare"},
@@ -105,7 +106,9 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
 }
 _CHECK_FLAGS: dict[str, dict[str, Any]] = {
     "method": {"help": "the hand-derived method (the first that the model lists)"},
-    **{name: _FIT_FLAGS[name] for name in ("draws", "chains", "seed")},
+    "draws": {**_FIT_FLAGS["draws"], "default": 1000},
+    "chains": {**_FIT_FLAGS["chains"], "default": 4},
+    "seed": _FIT_FLAGS["seed"],
     "replications": {"type": int, "metavar": "N", "help": "simulated truths (1000 to rank, 20000 for chains)"},
     "long": {"action": "store_true", "help": "five times as many"},
     **{name: _FIT_FLAGS[name] for name in ("x64", "quiet", *READING, "json")},
@@ -357,6 +360,15 @@ def _add_flags(sub: argparse.ArgumentParser, flags: Mapping[str, dict[str, Any]]
             sub.add_argument(*(["-o"] if name == "output" else []), f"--{name}", **options)
 
 
+def _build_update(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    sub.add_argument("file", metavar="NEW", help="a table of further annotations; - is standard input")
+    line = "an annotator who reports on an item again (keep)"
+    sub.add_argument("--duplicates", choices=("keep", "first", "error"), default="keep", help=line)
+    _add_flags(sub, {name: _FIT_FLAGS[name] for name in ("columns", "quiet", "output", "force", "json")})
+    sub.set_defaults(resume=False)
+
+
 def _build_certainty(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--top", type=int, default=1, metavar="J", help="certainty of the set of the J top classes (1)")
@@ -473,6 +485,7 @@ def _build_demo(sub: argparse.ArgumentParser) -> None:
 
 COMMANDS = {
     "fit": (_build_fit, fitting.fit, "infer the truth behind the reports in a file"),
+    "update": (_build_update, fitting.update, "add annotations to a fit, which goes on from where it ended"),
     "table": (_build_table, results.table, "print a table of the fit: the label of each item, and others"),
     "certainty": (_build_certainty, results.certainty, "say how certain the annotations make the truth of each item"),
     "next": (_build_next, results.next_labels, "list the items most worth another label, by the certainty it adds"),

@@ -42,6 +42,8 @@ def read_data(arguments: Arguments, *contracts: str) -> Any:
     given = {name: value for name, value in given.items() if value is not None}
     closed = arguments.labels or arguments.classes
     source = arguments.file
+    if (column := getattr(arguments, "annotator_groups", None)) is not None:
+        given["columns"] = arguments.columns = {**(arguments.columns or {}), "group": column}
     if is_public(source):
         if given or closed:
             raise UnsupportedRequest(f"{source} is public data, which is read as published; leave out {flags(given)}")

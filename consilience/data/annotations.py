@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consilience.data.cells import Table
 from consilience.data.codes import (
-    Names,
     as_array,
     as_names,
     as_numbers,
@@ -24,6 +23,7 @@ from consilience.data.codes import (
     check_lengths,
     compact,
     names_or_codes,
+    object_array,
     recode,
     repeated,
     sized,
@@ -34,6 +34,7 @@ from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
+from consilience.errors import UnknownName
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -181,6 +182,81 @@ class Annotations(Contract):
             items=items, labels=labels, num_items=counts.shape[0], num_labels=counts.shape[1],
         )  # fmt: skip
 
+    def grouped(self, groups: Mapping[str, str]) -> Self:
+        """Return these annotations with groups of annotators who share a source; groups that they had are forgotten.
+
+        Parameters
+        ----------
+        groups : annotator to group, by the user's ids; who is not named shares a source with nobody.
+
+        Raises
+        ------
+        UnknownName : for an annotator whom the data do not have.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> data = cs.Annotations.from_codes([0, 0], [0, 1], [1, 1], annotators=["judge", "copy"])
+        >>> data.grouped({"judge": "L", "copy": "L"}).group.tolist()
+        [0, 0]
+        """
+        ids = np.arange(self.num_annotators) if self.annotators is None else self.annotators
+        known = {str(name): code for code, name in enumerate(ids)}
+        if unknown := [str(name) for name in groups if str(name) not in known]:
+            listed = ", ".join(map(repr, unknown[:10]))
+            raise UnknownName(f"{{annotator_groups}} names {listed}, who did not annotate", Remedy("annotator_groups"))
+        names = {name: code for code, name in enumerate(dict.fromkeys(map(str, groups.values())))}
+        codes = np.full(self.num_annotators, -1, np.int32)
+        for annotator, group in groups.items():
+            codes[known[str(annotator)]] = names[str(group)]
+        return self.replace(group=codes, groups=object_array(list(names)))
+
+    def joined(self, other: Annotations, *, duplicates: str = "keep") -> Self:
+        """Return these annotations followed by others, which are of the same items and annotators where their ids are.
+
+        Items, annotators, labels and groups that are new come after those that are known; labels that were sorted stay
+        so. What either says of the gold label of an item, or of the group of an annotator, holds.
+
+        Parameters
+        ----------
+        other : further annotations.
+        duplicates : what to do when one of them is by an annotator who labelled the item before: "keep" counts every
+            row, "first" keeps the first, "error" refuses.
+
+        Raises
+        ------
+        InputError : gold labels or groups contradict each other, or rows repeat that may not.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> table = {"item": ["a", "a"], "annotator": ["Ann", "Bob"], "label": ["yes", "yes"]}
+        >>> more = {"item": ["a", "b"], "annotator": ["Cho", "Ann"], "label": ["no", "yes"]}
+        >>> both = cs.read_annotations(table).joined(cs.read_annotations(more))
+        >>> both
+        Annotations(annotations=4, items=2, annotators=3, labels=2)
+        >>> both.labels[both.label].tolist()
+        ['yes', 'yes', 'no', 'yes']
+        """
+        check_option("duplicates", duplicates, ("keep", "first", "error"))
+        problems = Problems("the new annotations")
+        items = _Joined.of(self.items, self.num_items, other.items, other.num_items)
+        annotators = _Joined.of(self.annotators, self.num_annotators, other.annotators, other.num_annotators)
+        labels = _Joined.of(self.labels, self.num_labels, other.labels, other.num_labels, in_order=True)
+        item, annotator = items.rows(self.item, other.item), annotators.rows(self.annotator, other.annotator)
+        keep = _kept(problems, len(self.item), item, annotator, duplicates)
+        gold = items.said(problems, "gold", self.gold, other.gold, labels)
+        groups = _Joined.of(self.groups, _number(self.group), other.groups, _number(other.group))
+        group = annotators.said(problems, "group", self.group, other.group, groups)
+        problems.raise_any()
+        return type(self)(
+            item=item[keep], annotator=annotator[keep], label=labels.rows(self.label, other.label)[keep],
+            weight=np.concatenate([self.weight, other.weight])[keep], gold=gold, group=group,
+            num_annotations=int(keep.sum()), num_items=len(items.names), num_annotators=len(annotators.names),
+            num_labels=len(labels.names), items=object_array(items.names), annotators=object_array(annotators.names),
+            labels=object_array(labels.names), groups=None if group is None else object_array(groups.names),
+        )  # fmt: skip
+
     @classmethod
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, labels: Names | None = None,
@@ -241,6 +317,79 @@ class Annotations(Contract):
 
 
 read_annotations = Annotations.read
+
+
+# ---- annotations that are joined ----
+
+
+class _Joined(NamedTuple):
+    """The ids of two contracts as one list.
+
+    Parameters
+    ----------
+    names : those of the first, and those of the second that it lacks.
+    one, other : int32; the place of each id of either among them, and a last entry -1 for what has none.
+    """
+
+    names: list[str]
+    one: np.ndarray
+    other: np.ndarray
+
+    @classmethod
+    def of(
+        cls, one: Names | None, num_one: int, other: Names | None, num_other: int, *, in_order: bool = False
+    ) -> _Joined:
+        """Join the ids, or the codes as texts; ``in_order`` sorts them where the first ones were sorted."""
+        first, second = (
+            list(map(str, range(number)) if names is None else names)
+            for names, number in ((one, num_one), (other, num_other))
+        )
+        names = list(dict.fromkeys([*first, *second]))
+        if in_order and first == sorted_names(first):
+            names = sorted_names(names)
+        return cls(names, *(recode(np.append(np.arange(len(own)), -1), own, names) for own in (first, second)))
+
+    def rows(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return the codes of the rows of both."""
+        return np.concatenate([self.one[np.asarray(one)], self.other[np.asarray(other)]])
+
+    def said(
+        self, problems: Problems, column: str, one: np.ndarray | None, other: np.ndarray | None, codes: _Joined
+    ) -> np.ndarray | None:
+        """Return what either says of each of these ids, as codes into others; -1 where neither does."""
+        if one is None and other is None:
+            return None
+        told = np.full((2, len(self.names)), -1, np.int32)
+        for row, own, places, given in ((0, one, self.one, codes.one), (1, other, self.other, codes.other)):
+            if own is not None:
+                told[row, places[:-1]] = given[np.asarray(own)]
+        differs = (told >= 0).all(axis=0) & (told[0] != told[1])
+        of = "item" if column == "gold" else "annotator"
+        values = np.asarray([*codes.names, ""], object)[told[1]]
+        message, remedy = f"this {column} contradicts what is known of the {of}", f"keep one {column} for each {of}"
+        place = [f"{of} {name}" for name in self.names].__getitem__
+        problems.add_each(differs, message, remedy, column=column, place=place, values=values)
+        return np.where(told[0] >= 0, told[0], told[1])
+
+
+def _number(codes: np.ndarray | None) -> int:
+    return 0 if codes is None else int(np.max(codes, initial=-1)) + 1
+
+
+def _kept(problems: Problems, earlier: int, item: np.ndarray, annotator: np.ndarray, duplicates: str) -> np.ndarray:
+    """Apply the policy for rows that repeat, and return which rows stay; the earlier ones do."""
+    known, again = annotator >= 0, np.zeros(len(item), bool)
+    again[known] = repeated(item[known], annotator[known])
+    again[:earlier] = False
+    if duplicates == "error":
+        remedy, message = "leave it out, or pass {duplicates}", "an earlier row has the same item and annotator"
+        place = "row {} (counted from 0)".format
+        problems.add_each(again[earlier:], message, remedy, Remedy("duplicates", "first"), place=place)
+    elif again.any():
+        done = "all were counted" if duplicates == "keep" else "the first of each was kept"
+        text = f"{again.sum():,} new rows have the same item and annotator as an earlier row; {done} ({{duplicates}})"
+        warn_input(text, Remedy("duplicates", duplicates))
+    return ~again if duplicates == "first" else np.ones(len(item), bool)
 
 
 # ---- files and data frames ----

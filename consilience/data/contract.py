@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from consilience.data.columns import Column
 from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.notes import Remedy
 
 _ROWS = ("",)  # stands for the dimension of the contract's rows
 
@@ -339,6 +341,16 @@ class Contract:
     def replace(self, **changes: Any) -> Self:
         """Return a copy with the named fields changed."""
         return dataclasses.replace(self, **changes)
+
+    def grouped(self, groups: Mapping[str, str]) -> Self:
+        """Return these data with groups of annotators who share a source, where there are annotators who could.
+
+        Raises
+        ------
+        UnsupportedRequest : of other contracts than annotations.
+        """
+        text = f"the {type(self).__name__} have no annotators who could share a source; leave out {{annotator_groups}}"
+        raise UnsupportedRequest(text, Remedy("annotator_groups"))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={count:,}' for name, count in self.counts.items())})"

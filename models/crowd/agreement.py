@@ -126,6 +126,10 @@ class Parameters:
         return self.channel.evidence(logs_of_variables(own, self.sites), self.num_labels)
 
 
+ParametersOf = Callable[[Posterior, Resolved, Key, int], Parameters]
+"""``parameters_of(posterior, resolved, key, num_draws)``: the parameters of a fitted crowd."""
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _of_closed(
     channel: Channel, quantity: Quantity, num_labels: int, keys: Key, concentrations: Tree, given: tuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -20,13 +20,16 @@ from consilience.models.gold import gold_setting
 from consilience.models.interface import Total, unsharded
 from consilience.models.settings import setting
 
-DEPENDENCE = setting(
-    "auto",
-    "how much the labels of one item err together, an intra-item correlation: 0 if annotators err independently; gold: "
-    "learned from gold labels; auto: learned where 20 items have gold, else .3, or 1 if the annotators agree no more "
-    "than chance",
-    at_least=0.0, words=("auto", "gold"),
-)  # fmt: skip
+
+def dependence_setting(default: float = 0.3) -> Any:
+    """Return the setting; a model says by how much it assumes dependence where neither user nor gold labels do."""
+    return setting(
+        "auto",
+        "how much the labels of one item err together, an intra-item correlation: 0 if annotators err independently; "
+        f"gold: learned from gold labels; auto: learned where 20 items have gold, else {default:g}, or 1 if the "
+        "annotators agree no more than chance",
+        at_least=0.0, words=("auto", "gold"), earlier=0.0,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,7 @@ class CrowdSettings(settings.Settings):
     smoothing: ClassVar[float] = 0.0
 
     gold: str = gold_setting()
-    dependence: float | str = field(default=DEPENDENCE.default, metadata=DEPENDENCE.metadata)
+    dependence: float | str = dependence_setting()
 
     @property
     def learns_prevalence(self) -> bool:

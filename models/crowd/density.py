@@ -91,10 +91,7 @@ def simulation_of(channel: Channel, member_sites: Sites, **more: Any) -> Simulat
         UnsupportedRequest : more annotations an item than annotators.
         """
         counts = {name: sizes[name] for name in ("num_items", "num_annotators", "num_labels")}
-        num_items, num_annotators, num_labels = counts.values()
-        size = sizes["annotations_per_item"] or num_annotators
-        if size > num_annotators:
-            raise UnsupportedRequest(f"{size} annotations of one item need as many annotators, not {num_annotators}")
+        num_items, num_labels = sizes["num_items"], sizes["num_labels"]
         key_sites, key_who, key_label = jax.random.split(key, 3)
         used = used_sites(resolved)
         if values is None:
@@ -102,8 +99,7 @@ def simulation_of(channel: Channel, member_sites: Sites, **more: Any) -> Simulat
             values = {site.name: _drawn(own, site, resolved) for own, site in zip(keys, used, strict=True)}
         else:
             values = {site.name: jnp.asarray(values[site.name]) for site in used}
-        item = np.repeat(np.arange(num_items), size)
-        annotator = np.asarray(choose_annotators(key_who, num_items, num_annotators, size)).ravel()
+        item, annotator = who_labels_what(key_who, sizes)
         logs = logs_of_variables(values, used)
         log_prevalence = logs.get(PREVALENCE, jnp.zeros(num_labels))
         evidence = channel.evidence(logs, num_labels)
@@ -131,6 +127,23 @@ def draw_annotations(
     key_true, key_label = jax.random.split(key)
     true = jax.random.categorical(key_true, log_prevalence, shape=(num_items,))
     return true, jax.random.categorical(key_label, evidence.said(annotator, true[item]))
+
+
+def who_labels_what(
+    key: Key, sizes: Mapping[str, Any]
+) -> tuple[Int[np.ndarray, " annotation"], Int[np.ndarray, " annotation"]]:
+    """Return item and annotator of each annotation, sorted by item, of the sizes that are asked of a simulation.
+
+    Raises
+    ------
+    UnsupportedRequest : more annotations an item than annotators.
+    """
+    num_items, num_annotators = sizes["num_items"], sizes["num_annotators"]
+    size = sizes["annotations_per_item"] or num_annotators
+    if size > num_annotators:
+        raise UnsupportedRequest(f"{size} annotations of one item need as many annotators, not {num_annotators}")
+    annotator = np.asarray(choose_annotators(key, num_items, num_annotators, size)).ravel()
+    return np.repeat(np.arange(num_items), size), annotator
 
 
 def choose_annotators(key: Key, num_items: int, num_annotators: int, size: int) -> Int[np.ndarray, "item annotation"]:

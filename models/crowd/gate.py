@@ -163,7 +163,8 @@ def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray) -> Iterat
         yield Note(Level.error, f"{known} ({signal.reason}): {guesses}")
     elif signal.fires:
         chance = f"z = {signal.z:.1f}; below {LEAST:.0f} nothing tells signal from chance"
-        yield Note(Level.error, f"the annotators agree no more than chance would have them ({chance}): {guesses}")
+        how = "less than" if signal.z < _OPPOSED else "no more than"
+        yield Note(Level.error, f"the annotators agree {how} chance would have them ({chance}): {guesses}")
     elif signal.rests_on_pair and signal.pair is not None:
         one, other = (names[code] for code in signal.pair)
         text = (

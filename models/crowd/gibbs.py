@@ -27,6 +27,7 @@ from consilience.errors import NotConjugate
 from consilience.models.crowd.ascent import check_annotators
 from consilience.models.crowd.channel import Channel, counted, joint, log_evidence
 from consilience.models.crowd.gate import signal
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.simplices import (
     PREVALENCE,
     Tree,
@@ -34,6 +35,8 @@ from consilience.models.crowd.simplices import (
     flat_logs,
     logs_of_variables,
     prior_tree,
+    shares,
+    simplices,
     used_sites,
     variables,
 )
@@ -41,6 +44,7 @@ from consilience.models.crowd.votes import Votes, listed, vote_shares, votes_by_
 from consilience.models.interface import Gibbs, Starts, unsharded
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved, Sites
+from consilience.models.special import finite_log
 
 # Annotators at whose labels a chain starts, and the sweeps of a short chain.
 _MOST_EXPERTS, _WARMUP, _DRAWS = 4, 50, 100
@@ -54,20 +58,27 @@ class Problem(NamedTuple):
     votes : the annotations.
     prior : concentrations of the priors.
     start : int32, shape ``(start, item)``; labels at which chains start, -1 where they are drawn from the votes.
+    last : logarithms of parameters ``(start, …)`` at which chains start in the place of that; empty where they do not.
     """
 
     votes: Votes
     prior: Tree
     start: Int[Array, "start item"]
+    last: Tree
 
 
 def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
-    """Return the sampler for the channel of a member."""
+    """Return the sampler for the channel of a member.
+
+    Raises
+    ------
+    NotConjugate : when it is prepared for weights that its conditionals do not allow.
+    """
     own = tuple(sites)
 
     def prepare(resolved: Resolved) -> Problem:
         check_annotators(channel, resolved, member)
-        weight = np.asarray(resolved.data.weight, float)
+        weight = np.asarray(counted_by_group(resolved).data.weight, float)
         if channel.whole_weights and not np.array_equal(weight, np.round(weight)):
             raise NotConjugate(
                 "the weights of some annotations are no whole numbers; the Gibbs sampler takes a weight as that many "
@@ -77,7 +88,7 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         start = np.full((1, votes.num_items), -1, np.int32)
         if signal(resolved.data).fires:
             start = np.concatenate([start, _labels_of_experts(resolved, votes.num_items)])
-        return Problem(votes, prior, start)
+        return Problem(votes, prior, start, {})
 
     def sweep(key: Key, logs: Tree, problem: Problem) -> Tree:
         """Draw the labels of all items given the parameters, and the parameters given the labels."""
@@ -87,17 +98,23 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         return _given_labels(channel, key_parameters, label, evidence, logs, problem)
 
     def start(key: Key, problem: Problem, chain: Any = 0) -> Tree:
-        """Return parameters drawn given labels: those of a start, or drawn from votes with one vote more for all."""
-        key_label, key_parameters = jax.random.split(key)
+        """Return the parameters that labels make one expect: those of a start, or drawn with one vote more for all.
+
+        Chains of an earlier fit go on where they ended.
+        """
+        if problem.last:
+            return {site: jnp.asarray(own)[chain % len(own)] for site, own in problem.last.items()}
         votes = problem.votes
         size, num_labels = votes_by_item(votes)[:, None], votes.num_labels
         found = vote_shares(votes, unsharded)
         weight = jnp.log(size * found + 1 / num_labels) + jnp.where(jnp.isfinite(votes.log_prior), 0.0, -jnp.inf)
         given = jnp.asarray(problem.start)[chain % len(problem.start)]
-        label = jnp.where(given >= 0, given, draw_labels(key_label, weight))
+        label = jnp.where(given >= 0, given, draw_labels(key, weight))
         logs = flat_logs(problem.prior)
-        evidence = channel.evidence(logs, num_labels)
-        return _given_labels(channel, key_parameters, label, evidence, logs, problem)
+        certain = jax.nn.one_hot(label, num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
+        counts = counted(channel, channel.evidence(logs, num_labels), certain, logs, votes)
+        # Expected, not drawn: a program for draws of all parameters takes seconds to compile, and a sweep draws them.
+        return {site: finite_log(own) for site, own in shares(counts, problem.prior).items()}
 
     def kept(logs: Tree, problem: Problem) -> dict[str, Array]:
         """Return the variables of the model."""
@@ -121,9 +138,19 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         learned = {site: posterior.hidden.get(f"prior.{site}", own) for site, own in problem.prior.items()}
         return problem._replace(prior={site: jnp.asarray(own) for site, own in learned.items()})
 
+    def begin_from(problem: Problem, ended: Mapping[str, Any]) -> Problem:
+        """Return the problem whose chains start at these parameters, and at the prior mean of what is not known."""
+        found = simplices(ended, tuple(site for site in own if site.name in problem.prior))
+        last = {}
+        for site, prior in problem.prior.items():
+            mean = prior / prior.sum(axis=-1, keepdims=True)
+            known = np.where(np.isnan(found[site]), mean, found[site]).astype(prior.dtype)
+            last[site] = np.asarray(finite_log(known))
+        return problem._replace(last=last)
+
     return Gibbs(
         prepare=prepare, start=start, sweep=sweep, sites=kept, at=at, redraw=redraw, log_likelihood=log_likelihood,
-        begin_at=None if channel.pooled is None else begin_at, starts=_starts,
+        begin_at=None if channel.pooled is None else begin_at, begin_from=begin_from, starts=_starts,
     )  # fmt: skip
 
 

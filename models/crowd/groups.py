@@ -7,14 +7,14 @@ divided by how many members of g labelled the item, so that the group has the we
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import functools
 
 import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
-from consilience.errors import UnknownName
-from consilience.notes import Remedy
+from consilience.models.sites import Resolved
 
 
 def group_weights(data: Annotations, groups: Int[np.ndarray, " annotator"]) -> Float[np.ndarray, " annotation"]:
@@ -49,24 +49,14 @@ def group_weights(data: Annotations, groups: Int[np.ndarray, " annotator"]) -> F
     return divided
 
 
-def group_codes(groups: Mapping[str, str], annotators: np.ndarray) -> tuple[Int[np.ndarray, " annotator"], list[str]]:
-    """Return the code of each annotator's group, -1 where none is named, and the groups in order of first appearance.
+def counted_by_group(resolved: Resolved) -> Resolved:
+    """Return what was resolved with the weights of `group_weights` in the data, where annotators share sources."""
+    if resolved.data.group is None:
+        return resolved
+    return resolved.replace(data=_weighed(resolved.data))
 
-    Parameters
-    ----------
-    groups : annotator to group, by the user's ids.
-    annotators : the ids, in code order.
 
-    Raises
-    ------
-    UnknownName : for an annotator whom the data do not have.
-    """
-    known = {str(name): code for code, name in enumerate(annotators)}
-    if unknown := [str(name) for name in groups if str(name) not in known]:
-        listed = ", ".join(map(repr, unknown[:10]))
-        raise UnknownName(f"{{groups}} names {listed}, who did not annotate", Remedy("groups"))
-    names = {name: code for code, name in enumerate(dict.fromkeys(map(str, groups.values())))}
-    codes = np.full(len(annotators), -1, np.int32)
-    for annotator, group in groups.items():
-        codes[known[str(annotator)]] = names[str(group)]
-    return codes, list(names)
+# Data are frozen, and equal to themselves alone.
+@functools.lru_cache(maxsize=1)
+def _weighed(data: Annotations) -> Annotations:
+    return dataclasses.replace(data, weight=group_weights(data, data.group), group=None, groups=None)

@@ -23,9 +23,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from consilience.arrays import Array, Float, Int
 from consilience.errors import DiagnosticWarning, NotConjugate
@@ -84,14 +83,14 @@ def _warn(source: Int[np.ndarray, "chain draw label"]) -> None:
 
 def best_names(agreement: Float[np.ndarray, "draw class label"]) -> Int[np.ndarray, "draw label"]:
     """Return which class is to have the name of each label: the largest sum, and the identity where it is as large."""
-    from optax.assignment import hungarian_algorithm
-
     num_draws, num_labels, _ = agreement.shape
-    class_, label = jax.jit(jax.vmap(hungarian_algorithm))(-jnp.asarray(agreement))
-    source = np.empty((num_draws, num_labels), int)
-    np.put_along_axis(source, np.asarray(label), np.asarray(class_), axis=1)
     identity = np.arange(num_labels)
-    renamed = np.take_along_axis(agreement, source[:, None, :], axis=1)[:, 0].sum(axis=1)
+    source = np.tile(identity, (num_draws, 1))
     own = agreement[:, identity, identity].sum(axis=1)
-    gains = renamed - own > _ROUNDING * np.finfo(agreement.dtype).eps * agreement.sum(axis=(1, 2))
-    return np.where(gains[:, None], source, identity)
+    least = own + _ROUNDING * np.finfo(agreement.dtype).eps * agreement.sum(axis=(1, 2))
+    # Where every class is called by its own name most often, no other names can be better.
+    for draw in np.flatnonzero((agreement.argmax(axis=1) != identity).any(axis=1)):
+        class_, label = linear_sum_assignment(agreement[draw], maximize=True)
+        if agreement[draw, class_, label].sum() > least[draw]:
+            source[draw, label] = class_
+    return source

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.models.crowd.agreement import Parameters, ParametersOf
 from consilience.models.crowd.ascent import cavi_of, em_of
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.density import density_of, simulation_of
 from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.gibbs import gibbs_of
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.pairs import pair_notes
+from consilience.models.crowd.saddle import saddle_notes
 from consilience.models.crowd.tables import pairs_table, tables_of
-from consilience.models.crowd.truth import truth_of_channel
+from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
 from consilience.models.sites import Site, Sites
@@ -45,17 +49,13 @@ def crowd_member(
     --------
     `consilience.models.one_coin` is a member in fewer than 100 lines.
     """
+    parameters_of = functools.partial(Parameters, channel)
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})
+    ascents = {"cavi": cavi_of(channel, name, hidden), "em": em_of(channel, name, hidden, priors)}
 
-    pairs = pairs_table(channel)
-
-    def said(account: Account) -> Iterator[Note]:
-        data = account.resolved.data
-        names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
-        yield from signal_notes(signal(data), names)
-        if not signal(data).fires:
-            table = pairs(account.posterior, account.resolved, account.truth)
-            yield from pair_notes(table, names, data.num_annotators)
+    def more(account: Account) -> Iterator[Note]:
+        if account.method in ascents and signal(account.resolved.data).fires:
+            yield from saddle_notes(ascents[account.method], account.posterior, account.resolved, hidden)
         if says is not None:
             yield from says(account)
 
@@ -63,11 +63,38 @@ def crowd_member(
         name=name, title=title, paper=paper, takes=(Annotations,), settings=settings, priors=priors, sites=own,
         density=density_of(channel, name),
         engines=(
-            cavi_of(channel, name, hidden), gibbs_of(channel, name, own), em_of(channel, name, hidden, priors),
-            Generic(name="nuts"), Generic(name="svi"),
+            ascents["cavi"], gibbs_of(channel, name, own), ascents["em"],
+            Generic(name="nuts", prepare=counted_by_group), Generic(name="svi", prepare=counted_by_group),
         ),
-        truth=truth_of_channel(channel, hidden),
-        tables=(*tables_of(channel, extra, extra_columns), *tables, *GOLD_MEASURES), says=said,
-        simulation=simulation_of(channel, own, priors=testing_priors),
+        truth=truth_of(parameters_of, hidden),
+        tables=(*tables_of(parameters_of, extra, extra_columns), *tables, *GOLD_MEASURES),
+        says=says_of(parameters_of, more), simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 
+
+def says_of(
+    parameters_of: ParametersOf, more: Callable[[Account], Iterable[Note]] | None = None
+) -> Callable[[Account], Iterator[Note]]:
+    """Return the ``says`` of a crowd: what the agreement of annotators tells, and of pairs of them, then ``more``."""
+    pairs = pairs_table(parameters_of)
+
+    def said(account: Account) -> Iterator[Note]:
+        data = account.resolved.data
+        names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
+        yield from signal_notes(signal(data), names)
+        if not signal(data).fires:
+            table = _of_different_groups(pairs(account.posterior, account.resolved, account.truth), data)
+            yield from pair_notes(table, names, data.num_annotators)
+        if more is not None:
+            yield from more(account)
+
+    return said
+
+
+def _of_different_groups(table: dict[str, np.ndarray], data: Annotations) -> dict[str, np.ndarray]:
+    """Return the pairs of a table who are not said to share a source."""
+    if data.group is None:
+        return table
+    one, other = (np.asarray(data.group)[table[column]] for column in ("annotator_a", "annotator_b"))
+    kept = (one != other) | (one < 0)
+    return {name: values[kept] for name, values in table.items()}

@@ -18,19 +18,20 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
-from consilience.models.crowd.agreement import Parameters, Quantity, annotation_counts, annotation_shares
+from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, annotation_shares
 from consilience.models.crowd.channel import Channel, counted
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
 from consilience.models.crowd.pairs import agreement_by, annotator_pairs
 from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs
 from consilience.models.crowd.votes import Votes, votes_of
-from consilience.models.interface import Column, Table
+from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
 from consilience.models.sites import Resolved
-from consilience.models.truth.labels import LabelProbabilities, LabelTruth
+from consilience.models.truth.labels import LabelTruth
+from consilience.models.truth.truth import Ranked
 
 _IMPUTATIONS = 200
 # Draws of labels that the realised accuracy looks at; a table is no place for all of them.
@@ -64,18 +65,19 @@ class Asked:
 
     Parameters
     ----------
-    channel : of the model.
+    parameters_of : makes the parameters of a fit, with their channel.
     posterior, resolved, truth : of the fit.
     level : probability of intervals.
     """
 
     def __init__(
-        self, channel: Channel, posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
-    ) -> None:
-        self.channel, self.posterior, self.resolved, self.truth = channel, posterior, resolved, truth
+        self, parameters_of: ParametersOf, posterior: Posterior, resolved: Resolved, truth: LabelTruth,
+        level: float = LEVEL,
+    ) -> None:  # fmt: skip
+        self.posterior, self.resolved, self.truth = posterior, resolved, truth
         self.level, self.data = level, resolved.data
-        self.key = jax.random.fold_in(truth.key, 2) if isinstance(truth, LabelProbabilities) else jax.random.key(0)
-        self.parameters = Parameters(channel, posterior, resolved, self.key, _IMPUTATIONS)
+        self.key = jax.random.key(0)  # of imputations: a table is the same whenever it is asked for
+        self.parameters = parameters_of(posterior, resolved, self.key, _IMPUTATIONS)
 
     @property
     def prevalence(self) -> Float[np.ndarray, " class"]:
@@ -90,7 +92,8 @@ class Asked:
             return Interval(mean, unknown, unknown, unknown)
         draws = self._imputed(quantity, given) if self.parameters.is_closed else self.parameters.over(quantity, *given)
         draws = np.asarray(draws, float)
-        mean = np.asarray(self.parameters.mean(quantity, *given)) if self.parameters.is_closed else draws.mean(axis=0)
+        stored = self.posterior.form == "draws"
+        mean = draws.mean(axis=0) if stored else np.asarray(self.parameters.mean(quantity, *given))
         lower, upper = np.quantile(draws, ends(self.level), axis=0)
         return Interval(mean, draws.std(axis=0), np.minimum(lower, mean), np.maximum(upper, mean))
 
@@ -121,13 +124,16 @@ class Asked:
             log_label[:number] = np.log(np.asarray(self.truth.untempered))
         tree = {site: np.asarray(own, dtype) for site, own in self.parameters.concentrations.items()}
         keys = jax.random.split(self.key, _IMPUTATIONS)
-        return _imputations(self.channel, quantity, keys, log_label, tree, votes, given)
+        # What is counted is drawn where that can be done: of weights that are no whole numbers expected.
+        channel = self.parameters.channel
+        drawn = channel.whole_weights and bool(np.all(votes.counts == np.round(votes.counts)))
+        return _imputations(channel, quantity, drawn, keys, log_label, tree, votes, given)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _imputations(
-    channel: Channel, quantity: Quantity, keys: Key, log_label: Float[Array, "item class"], tree: Tree, votes: Votes,
-    given: tuple,
+    channel: Channel, quantity: Quantity, drawn_counts: bool, keys: Key, log_label: Float[Array, "item class"],
+    tree: Tree, votes: Votes, given: tuple,
 ) -> Any:  # fmt: skip
     """Return a quantity of parameters drawn given labels that were drawn, ``(draw, …)``."""
     logs = expected_logs(tree)
@@ -141,7 +147,7 @@ def _imputations(
         key_label, key_counts, key_tree = jax.random.split(key, 3)
         label = draw_labels(key_label, log_label)
         certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
-        counts = counted(channel, evidence, certain, logs, votes, key=key_counts if channel.whole_weights else None)
+        counts = counted(channel, evidence, certain, logs, votes, key=key_counts if drawn_counts else None)
         drawn = draw(key_tree, {site: prior[site] + own for site, own in counts.items()})
         return quantity(channel.evidence(drawn, votes.num_labels), drawn.get(PREVALENCE), *given)
 
@@ -157,19 +163,21 @@ def realised_accuracy(
     """Return which share of each annotator's own labels equals the truth, with the central interval.
 
     Of labels that are independent given what is known, mean and variance are exact and the interval is that of the Beta
-    distribution that has them; else it is of label draws. NaN of an annotator without annotations.
+    distribution that has them, half an annotation wider at both ends since annotations are whole; else it is of label
+    draws. NaN of an annotator without annotations.
     """
     columns = (np.asarray(column) for column in (data.item, data.annotator, data.label, data.weight))
     item, annotator, label, weight = columns
     number = annotation_counts(data)
     known = np.where(number > 0, number, np.nan)
-    if isinstance(truth, LabelProbabilities):
-        found = truth.label_probabilities()
+    found = truth.exact(Ranked(1))
+    if found is not None:
         dense = np.zeros((truth.num_units, truth.num_classes))
         dense[found.unit, found.code] = found.probability
         mean, variance = _share_moments(item, annotator, label, weight, dense[item, label], data)
         of_share = beta_of_moments(mean / known, variance / known**2, level)
-        return of_share.mean, of_share.lower, of_share.upper
+        step = 0.5 / known
+        return of_share.mean, np.maximum(of_share.lower - step, 0.0), np.minimum(of_share.upper + step, 1.0)
     chosen = np.linspace(0, truth.num_draws - 1, min(truth.num_draws, _MOST_LABEL_DRAWS)).astype(int)
     shares = [
         np.bincount(annotator, weight * (own[item] == label), data.num_annotators) / known
@@ -212,7 +220,9 @@ def gold_record(data: Annotations) -> dict[str, np.ndarray]:
 # ---- tables of annotators
 
 
-def annotators_table(channel: Channel, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None) -> Callable:
+def annotators_table(
+    parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None
+) -> Callable:
     """Return the ``make`` of the table of annotators, with further columns of a model."""
 
     def annotators(
@@ -224,7 +234,7 @@ def annotators_table(channel: Channel, extra: Callable[[Asked], dict[str, np.nda
         ----------
         level : probability of the intervals.
         """
-        asked, data = Asked(channel, posterior, resolved, truth, level), resolved.data
+        asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
         found = asked.summary(_right, asked.prevalence)
         share, share_lower, share_upper = realised_accuracy(truth, data, level)
         return {
@@ -237,7 +247,7 @@ def annotators_table(channel: Channel, extra: Callable[[Asked], dict[str, np.nda
     return annotators
 
 
-def _confusion_table(channel: Channel) -> Callable:
+def _confusion_table(parameters_of: ParametersOf) -> Callable:
     def confusion(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth,
         annotators: Int[np.ndarray, " chosen"] | None = None, level: float = LEVEL,
@@ -252,7 +262,7 @@ def _confusion_table(channel: Channel) -> Callable:
         annotators : codes of those to tabulate; all by default.
         level : probability of the intervals.
         """
-        asked, data = Asked(channel, posterior, resolved, truth, level), resolved.data
+        asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
         chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
         found = asked.rows(chosen)
         place, class_, label = np.indices(found.mean.shape).reshape(3, -1)
@@ -264,7 +274,7 @@ def _confusion_table(channel: Channel) -> Callable:
     return confusion
 
 
-def _crowd_table(channel: Channel) -> Callable:
+def _crowd_table(parameters_of: ParametersOf) -> Callable:
     def crowd(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
     ) -> dict[str, np.ndarray]:
@@ -273,7 +283,7 @@ def _crowd_table(channel: Channel) -> Callable:
         That is :math:`\sum_j s_j p_j(l \mid t)` with :math:`s_j` the parts of all annotations. The column
         ``annotations`` is how many annotations are expected to be of items of the class.
         """
-        asked, data = Asked(channel, posterior, resolved, truth, level), resolved.data
+        asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
         found = asked.summary(_average, annotation_shares(data))
         class_, label = np.indices(found.mean.shape).reshape(2, -1)
         of_items = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
@@ -285,12 +295,12 @@ def _crowd_table(channel: Channel) -> Callable:
     return crowd
 
 
-def _prevalence_table(channel: Channel) -> Callable:
+def _prevalence_table(parameters_of: ParametersOf) -> Callable:
     def prevalence(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL
     ) -> dict[str, np.ndarray]:
         """Return the shares of the classes; where the model does not learn them, those of the labels of the items."""
-        asked = Asked(channel, posterior, resolved, truth, level)
+        asked = Asked(parameters_of, posterior, resolved, truth, level)
         number = resolved.data.num_labels
         found = Interval(asked.prevalence, *(np.full(number, np.nan) for _ in range(3)))
         if resolved.settings.learns_prevalence:
@@ -300,7 +310,7 @@ def _prevalence_table(channel: Channel) -> Callable:
     return prevalence
 
 
-def _bias_table(channel: Channel) -> Callable:
+def _bias_table(parameters_of: ParametersOf) -> Callable:
     def bias(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
         """Return how much more often each annotator gives each label than her items have it."""
         data = resolved.data
@@ -320,12 +330,12 @@ def _bias_table(channel: Channel) -> Callable:
     return bias
 
 
-def pairs_table(channel: Channel) -> Callable:
+def pairs_table(parameters_of: ParametersOf) -> Callable:
     """Return the ``make`` of the table of pairs of annotators."""
 
     def pairs(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
         """Return pairs of annotators with what they agree and what the model expects, the largest |z| first."""
-        asked = Asked(channel, posterior, resolved, truth)
+        asked = Asked(parameters_of, posterior, resolved, truth)
         return annotator_pairs(resolved.data, np.asarray(truth.untempered), agreement_by(asked.mean_rows))
 
     return pairs
@@ -342,17 +352,30 @@ def _annotations_by_class(
     return np.stack(counts, axis=1)
 
 
+GROUPINGS = Measure(
+    name="groupings", help="How well all is explained if two of up to 10 annotators share a source.",
+    place="consilience.groupings:groupings",
+    columns=(
+        Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
+        Column("worst_z", help="largest |z| of all other pairs, the two counting as one"),
+        Column("log_score", help="on gold labels, in nats"),
+        Column("right", help="share of gold labels that are hit"),
+    ),
+)  # fmt: skip
+"""Which annotators may share a source; a pair at a time."""
+
+
 def tables_of(
-    channel: Channel, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
+    parameters_of: ParametersOf, extra: Callable[[Asked], dict[str, np.ndarray]] | None = None,
     extra_columns: tuple[Column, ...] = (),
-) -> tuple[Table, ...]:  # fmt: skip
-    """Return the tables that every channel has; ``extra`` makes further columns of the table of annotators."""
+) -> tuple[Table | Measure, ...]:  # fmt: skip
+    """Return the tables that every crowd has; ``extra`` makes further columns of the table of annotators."""
     return (
         LABELS,
         PROBABILITIES,
         Table(
             name="annotators", help="How reliable each annotator is, and how often she was right on her own items.",
-            make=annotators_table(channel, extra),
+            make=annotators_table(parameters_of, extra),
             columns=(
                 Column("annotator", "annotator"), Column("annotations", help="sum of weights"),
                 Column("accuracy", help="share of right labels on items drawn by the prevalence"), *INTERVAL,
@@ -365,7 +388,7 @@ def tables_of(
         ),
         Table(
             name="confusion", help="How probably an annotator gives an item of a class a label.",
-            make=_confusion_table(channel),
+            make=_confusion_table(parameters_of),
             columns=(
                 Column("annotator", "annotator"), Column("class", "class"), Column("label", "class"),
                 Column("annotations", help="items of the class that she is expected to have annotated"),
@@ -373,7 +396,7 @@ def tables_of(
             ),
         ),
         Table(
-            name="crowd", help="How the crowd as a whole labels items of each class.", make=_crowd_table(channel),
+            name="crowd", help="How the crowd as a whole labels items of each class.", make=_crowd_table(parameters_of),
             columns=(
                 Column("class", "class"), Column("label", "class"),
                 Column("annotations", help="expected number of annotations of items of the class"),
@@ -381,12 +404,12 @@ def tables_of(
             ),
         ),
         Table(
-            name="prevalence", help="The shares of the classes among items.", make=_prevalence_table(channel),
+            name="prevalence", help="The shares of the classes among items.", make=_prevalence_table(parameters_of),
             columns=(Column("label", "class"), Column("share", help="of the items"), *INTERVAL),
         ),
         Table(
             name="bias", help="How much more often each annotator gives each label than her items have it.",
-            make=_bias_table(channel),
+            make=_bias_table(parameters_of),
             columns=(
                 Column("annotator", "annotator"), Column("label", "class"), Column("given", help="share of her labels"),
                 Column("expected", help="share of her items that have it"), Column("bias", help="given less expected"),
@@ -394,7 +417,7 @@ def tables_of(
         ),
         Table(
             name="annotator_pairs", help="How often two annotators agree, and how often the model expects them to.",
-            make=pairs_table(channel),
+            make=pairs_table(parameters_of),
             columns=(
                 Column("annotator_a", "annotator"), Column("annotator_b", "annotator"),
                 Column("items", help="that both labelled"), Column("agreement", help="observed, a share"),
@@ -402,4 +425,5 @@ def tables_of(
                 Column("z", help="the excess in standard errors"),
             ),
         ),
+        GROUPINGS,
     )  # fmt: skip

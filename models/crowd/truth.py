@@ -18,15 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.crowd.agreement import Parameters, crowd_of
+from consilience.models.crowd.agreement import Parameters, ParametersOf, crowd_of
 from consilience.models.crowd.channel import Channel, joint
 from consilience.models.crowd.dependence import DEFAULT, FEWEST_GOLD, Dependence, cross_fitted, exponents, learned
 from consilience.models.crowd.dependence import tempered as temper
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.simplices import logs_of_variables
 from consilience.models.crowd.votes import listed_votes
-from consilience.models.gold import known_gold
+from consilience.models.gold import known_gold, require_gold
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import LabelDraws, LabelProbabilities
@@ -37,12 +38,12 @@ from consilience.models.truth.truth import Marginals
 TruthOf = Callable[..., LabelTruth]
 
 
-def truth_of_channel(channel: Channel, hidden: str, dependence: float = DEFAULT) -> TruthOf:
+def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAULT) -> TruthOf:
     """Return the function that makes the truth of a fit.
 
     Parameters
     ----------
-    channel : of the model.
+    parameters_of : makes the parameters of the crowd, with their channel.
     hidden : name of the probabilities of the labels in the posterior.
     dependence : the intra-item correlation where neither the user nor gold labels say.
     """
@@ -55,14 +56,15 @@ def truth_of_channel(channel: Channel, hidden: str, dependence: float = DEFAULT)
             probability = np.asarray(probability, float)
         elif posterior.form == "draws":
             num_draws = len(next(iter(posterior.draws().values())))
-        parameters = Parameters(channel, posterior, resolved, key_crowd, num_draws)
+        parameters = parameters_of(posterior, counted_by_group(resolved), key_crowd, num_draws)
         mean = probability if probability is not None else _mean_probability(parameters)
         found = dependence_of(posterior, resolved, mean, dependence)
         power = exponents(item_weights(resolved), found.rho)
         crowd = crowd_of(parameters, num_draws)
         if probability is None:
             keys = jax.random.split(key_label, num_draws)
-            label = _labels_of_draws(channel, parameters.sites, keys, parameters.stored, resolved, power)
+            stored, sites = parameters.stored, parameters.sites
+            label = _labels_of_draws(parameters.channel, sites, keys, stored, parameters.resolved, power)
             drawn: LabelTruth = LabelDraws(np.asarray(label), resolved.data.num_labels, crowd)
         else:
             shown = temper(probability, power)
@@ -91,6 +93,7 @@ def dependence_of(
     asked = resolved.settings.dependence
     if not isinstance(asked, str):
         return Dependence(float(asked), "given", 0)
+    require_gold(resolved)
     gold = known_gold(resolved)
     if asked == "auto" and posterior.form == "estimate":
         return Dependence(0.0, "default", 0)
@@ -104,7 +107,7 @@ def dependence_of(
 
 def item_weights(resolved: Resolved) -> Float[np.ndarray, " item"]:
     """Return the weight of the annotations of each item."""
-    data = resolved.data
+    data = counted_by_group(resolved).data
     return np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge, UnsupportedRequest
+from consilience.models.crowd.groups import counted_by_group
 from consilience.models.gold import uses_gold
 from consilience.models.rows import (
     copies,
@@ -51,6 +52,8 @@ class Votes(NamedTuple):
         item cannot be.
     real : shape ``(item,)``; 1 for items and 0 for what pads.
     counts : shape ``(annotator, label)``; how often an annotator gave a label, weights summed.
+    start : shape ``(item, class)``; probabilities at which an ascent starts, rows of zeros of items that start at their
+        votes. Without rows it has a start of its own.
     """
 
     cell: Int[Array, "slot item"]
@@ -61,6 +64,7 @@ class Votes(NamedTuple):
     log_prior: Float[Array, "row class"]
     real: Float[Array, " item"]
     counts: Float[Array, "annotator label"]
+    start: Float[Array, "item class"] = np.zeros((0, 0), np.float32)  # noqa: RUF012
 
     @property
     def others(self) -> tuple[Array, Array, Array]:
@@ -107,7 +111,7 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0) -> None:
 
 def votes_of(resolved: Resolved) -> Votes:
     """Put the annotations into slots: as many as at least half of the items fill; on the host."""
-    data = resolved.data
+    data = counted_by_group(resolved).data
     dtype = np.dtype(jnp.result_type(float))
     item, cell, weight = _columns(data)
     counted = np.flatnonzero(weight > 0)
@@ -133,7 +137,10 @@ def votes_of(resolved: Resolved) -> Votes:
 
 
 def listed_votes(resolved: Resolved) -> Votes:
-    """Return the annotations in one list, as they are; for compiled programs, in which data may be tracers."""
+    """Return the annotations in one list; for compiled programs, in which data may be tracers.
+
+    Where annotators share sources the data are those of `counted_by_group`, which needs the host.
+    """
     data = resolved.data
     dtype = jnp.result_type(float)
     weight = jnp.asarray(data.weight, dtype)
@@ -192,6 +199,7 @@ def shard_votes(votes: Votes, number: int, real_items: int) -> tuple[Votes, Int[
     parts = Votes(
         cell=slots[0].swapaxes(1, 2), weight=slots[1].swapaxes(1, 2), other_item=item, other_cell=cell,
         other_weight=weight, log_prior=prior, real=slots[2], counts=copies(votes.counts, number),
+        start=divide_rows(votes.start, first, 0.0, length=size) if len(votes.start) else copies(votes.start, number),
     )  # fmt: skip
     return parts, np.diff(first)
 
@@ -249,6 +257,28 @@ def vote_shares(votes: Votes, total: Callable[[Any], Any]) -> Float[Array, "item
     allowed = jnp.where(can, found, 0.0)
     allowed = jnp.where(allowed.sum(axis=1, keepdims=True) > 0, allowed, can.astype(dtype))
     return allowed / allowed.sum(axis=1, keepdims=True) * votes.real[:, None]
+
+
+def starting_shares(votes: Votes, total: Callable[[Any], Any]) -> Float[Array, "item class"]:
+    """Return the probabilities of the labels at which an ascent starts: those that it was given, else vote shares."""
+    shares = vote_shares(votes, total)
+    if not len(votes.start):
+        return shares
+    can = jnp.asarray(votes.start) * jnp.isfinite(votes.log_prior)
+    sums = can.sum(axis=1, keepdims=True)
+    return jnp.where(sums > 0, can / jnp.where(sums > 0, sums, 1.0), shares) * votes.real[:, None]
+
+
+def with_start(votes: Votes, probability: Float[np.ndarray, "item class"]) -> Votes:
+    """Return the same annotations for an ascent that starts at probabilities of the labels; on the host.
+
+    Parameters
+    ----------
+    votes : as prepared.
+    probability : NaN where nothing is known of an item, which then starts at its votes.
+    """
+    known = np.nan_to_num(np.asarray(probability, votes.weight.dtype))
+    return votes._replace(start=padded_rows(known, votes.num_items))
 
 
 def votes_by_item(votes: Votes) -> Float[Array, " item"]:

@@ -49,7 +49,7 @@ over annotations, to the inside of which it belongs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,9 +60,11 @@ from consilience.arrays import Array, Float
 from consilience.data.annotations import Annotations
 from consilience.data.mentions import Mentions
 from consilience.models import settings
+from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.gold import GOLD_MEASURES, gold_setting
-from consilience.models.interface import Generic, Model, Simulation
+from consilience.models.interface import Account, Generic, Model, Simulation
 from consilience.models.majority_vote import MODEL as MAJORITY_VOTE
+from consilience.models.majority_vote import as_annotations
 from consilience.models.mpa.candidates import labelled
 from consilience.models.mpa.cavi import CAVI
 from consilience.models.mpa.gibbs import GIBBS
@@ -74,6 +76,7 @@ from consilience.models.mpa.simulation import draw_data
 from consilience.models.mpa.tables import TABLES
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
+from consilience.notes import Note
 
 __all__ = ["MODEL", "BetaPrior", "Priors", "Settings", "learned_priors", "model", "simulate"]
 
@@ -134,6 +137,14 @@ def log_likelihood_of_sites(sites: Mapping[str, Any], resolved: Resolved) -> Flo
 
 _PROFILE = {"plates": ("annotator", "class"), "family": dist.Beta, "prior_plates": ("class",)}
 
+def says(account: Account) -> Iterator[Note]:
+    """Say so where the annotators agree no more than chance would have them."""
+    data = account.resolved.data
+    labelled = as_annotations(data)
+    if labelled.num_annotators:
+        yield from signal_notes(signal(labelled), data.annotators)
+
+
 MODEL = Model(
     name="mpa",
     title="mention-pair annotations: labels from an open list, and each annotator's sensitivity and specificity",
@@ -152,6 +163,7 @@ MODEL = Model(
     engines=(CAVI, GIBBS, Generic(name="nuts"), Generic(name="svi")),
     truth=truth,
     tables=(*TABLES, *GOLD_MEASURES),
+    says=says,
     simulation=Simulation(
         draw=draw_data, empty=Annotations.empty, log_likelihood=log_likelihood_of_sites,
         sizes={"num_items": 100, "num_annotators": 10, "num_labels": 3, "annotations_per_item": None},

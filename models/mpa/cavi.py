@@ -123,7 +123,7 @@ def prepare(resolved: Resolved) -> Problem:
     if settings.author and jnp.result_type(float) != jnp.float64:
         raise UnsupportedRequest(
             "author=True ends where a sweep gains less than 1e-6, which float32 cannot see; "
-            "fit inside `with jax.enable_x64(True):`, or give --x64 on the command line"
+            'give dtype="float64", or --x64 on the command line'
         )
     tables = candidates_of(resolved.data, settings.candidates, settings.gold).tables
     return problem_of(tables, beta_parameters(resolved), author=bool(settings.author), learned=learned)
@@ -272,6 +272,12 @@ def settled(state: State, problem: Problem) -> Bool[Array, ""] | None:
     return jnp.abs(state.gain) < problem.stop
 
 
+def moved(before: State, after: State) -> Float[Array, ""]:
+    """Return the largest change of the probability of a candidate."""
+    true, was_true = jax.nn.sigmoid(after.q.log_odds), jax.nn.sigmoid(before.q.log_odds)
+    return jnp.abs(true - was_true).max(initial=0.0)
+
+
 def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
     """Return the fields of `Factors`, with the prior at classes that do not occur."""
     num_annotators = len(problem.tables.yes)
@@ -297,5 +303,6 @@ def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
 
 
 CAVI = Ascent(
-    name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, settled=settled, shard=shard
-)
+    name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, settled=settled, shard=shard,
+    moved=moved,
+)  # fmt: skip

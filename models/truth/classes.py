@@ -85,8 +85,6 @@ class ClassTruth(Truth):
     mentions : the mentions whose links the labels are, of a fit of them.
     held_out : probabilities of items with gold in which their own gold had no part, where gold labels taught how
         certain to be; None elsewhere. Entries of other items are not read.
-    dependence : how far the labels' certainty allows for annotators who err together: a record with ``rho``,
-        ``source`` and ``gold_items``, the number of gold labels that it was learned from; None where it does not.
     certainty_if_independent : mean certainty were errors independent; None where that is not another one.
     """
 
@@ -98,7 +96,6 @@ class ClassTruth(Truth):
     crowd: Crowd | None = None
     mentions: Mentions | None = None
     held_out: Marginals | None = None
-    dependence: Any = None
     certainty_if_independent: float | None = None
 
     def blocks(self, question: Question) -> Iterator[Block]:

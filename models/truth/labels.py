@@ -23,11 +23,9 @@ class LabelTruth(ClassTruth):
 
     Attributes
     ----------
-    signal : whether the annotators agree beyond chance, of a crowd; see `consilience.models.crowd.gate`.
     untempered : of a crowd, ``(item, class)``: the probabilities of the labels as if annotators erred independently.
     """
 
-    signal: Any = None
     untempered: Any = None
 
     @abstractmethod

@@ -147,6 +147,9 @@ class Truth(ABC):
     ids : dimension name -> the user's ids in code order; those that are not known are absent.
     independent_items : whether units share no parameters, so that those of one tell nothing of another.
     systems : names of the kinds as which systems are scored against it.
+    signal : of a crowd, whether its annotators agree beyond chance; see `consilience.models.crowd.gate`.
+    dependence : of a crowd, how much the errors of one item's annotators are taken to hang together; see
+        `consilience.models.crowd.dependence`.
     """
 
     kind: ClassVar[Kind]
@@ -155,6 +158,8 @@ class Truth(ABC):
     ids: Mapping[str, Any] = MappingProxyType({})
     independent_items: bool = False
     systems: tuple[str, ...] = ()
+    signal: Any = None
+    dependence: Any = None
 
     @abstractmethod
     def blocks(self, question: Question) -> Iterator[Block]:

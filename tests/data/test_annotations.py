@@ -1,9 +1,12 @@
 """Annotations: policies, layouts and constructors."""
 
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from consilience.data import Annotations, read_annotations
 from consilience.errors import InputError, UnknownName
@@ -123,3 +126,69 @@ def test_codes_that_are_no_annotations_are_refused(arguments, options, match):
 def test_from_counts_refuses(counts, match):
     with pytest.raises(InputError, match=match):
         Annotations.from_counts(counts)
+
+
+# ---- annotations that are joined ----
+
+_TEXT = st.sampled_from(["1", "10", "2", "a", "B", "é"])
+
+
+@st.composite
+def crowd_tables(draw):
+    """A table with gold labels by item and groups by annotator, of which some cells are empty, and where to cut it."""
+    pairs = draw(st.lists(st.tuples(_TEXT, _TEXT, _TEXT), min_size=2, max_size=12))
+    gold = draw(st.dictionaries(_TEXT, _TEXT))
+    group = draw(st.dictionaries(_TEXT, _TEXT))
+    said = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
+    rows = [
+        {
+            "item": item, "annotator": who, "label": label,
+            "gold": gold.get(item, "") if tells else "", "group": group.get(who, "") if tells else "",
+        }
+        for (item, who, label), tells in zip(pairs, said, strict=True)
+    ]  # fmt: skip
+    return rows, draw(st.integers(1, len(rows) - 1))
+
+
+@given(crowd_tables(), st.sampled_from(["keep", "first"]))
+def test_joined_annotations_are_those_of_the_joined_table(made, duplicates):
+    rows, cut = made
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one, other = (Annotations.read(part, duplicates=duplicates) for part in (rows[:cut], rows[cut:]))
+        both, whole = one.joined(other, duplicates=duplicates), Annotations.read(rows, duplicates=duplicates)
+    for column in ("item", "annotator", "label", "weight", "gold"):
+        np.testing.assert_array_equal(getattr(both, column), getattr(whole, column), err_msg=column)
+    for ids in ("items", "annotators", "labels"):
+        assert getattr(both, ids).tolist() == getattr(whole, ids).tolist()
+    # Groups are numbered by the first row that names them, which may tell of an annotator who is known already.
+    named = [[*one.groups, ""][code] for one in (both, whole) for code in one.group]
+    assert named[: len(both.group)] == named[len(both.group) :]
+    assert both.problem() is None
+
+
+def test_joined_annotations_may_not_contradict_each_other():
+    one = Annotations.read({
+        "item": ["a", "a"], "annotator": ["x", "y"], "label": ["p", "q"], "gold": ["p", ""], "group": ["g", ""],
+    })  # fmt: skip
+    other = Annotations.read({
+        "item": ["a", "b"], "annotator": ["x", "z"], "label": ["p", "q"], "gold": ["q", "q"], "group": ["h", "g"],
+    })  # fmt: skip
+    with pytest.raises(InputError) as raised:
+        one.joined(other, duplicates="error")
+    assert [(problem.row, problem.column, problem.value) for problem in raised.value.problems] == [
+        ("row 0 (counted from 0)", None, None), ("item a", "gold", "q"), ("annotator x", "group", "h"),
+    ]  # fmt: skip
+
+
+def test_closed_labels_keep_their_order_where_annotations_are_joined():
+    one = Annotations.read({"item": ["a"], "annotator": ["x"], "label": ["q"]}, labels=["q", "a"])
+    other = Annotations.read({"item": ["b", "b"], "annotator": ["x", "y"], "label": ["a", "b"]})
+    both = one.joined(other)
+    assert both.labels.tolist() == ["q", "a", "b"]
+    assert both.label.tolist() == [0, 1, 2]
+
+
+def test_counts_are_joined_without_annotators():
+    both = Annotations.from_counts([[3, 0]], items=["a"]).joined(Annotations.from_counts([[1, 2]], items=["a"]))
+    assert (both.num_annotators, both.weight.tolist(), both.item.tolist()) == (0, [3.0, 1.0, 2.0], [0, 0, 0])

@@ -40,7 +40,7 @@ def figures_of(fit: Any, study: Study, sites: Iterable[str], tables: Iterable[st
     asked: Asks = {
         "result": lambda: str(fit.result),
         "objective": lambda: fit.elbo,
-        "k_hat": lambda: _number(fit.describe().get("k_hat")),
+        "k_hat": lambda: _number(fit.k_hat() if fit.method == "cavi" else None),
         **{f"posterior {site}": lambda site=site: parts(fit.posterior)[site] for site in sites},
         "draws": lambda: _moments(fit),
         "summary": lambda: fit.summary()[["quantity", "mean"]],

@@ -20,6 +20,7 @@ from consilience.inference.approximation import approximation_k_hat, chain_start
 from consilience.inference.posterior import approximation_notes
 from consilience.models import dawid_skene, mace, member, mpa
 from consilience.models.sites import Sites
+from consilience.notes import Level
 
 NAMES = ("dawid-skene", "mace", "mpa")
 # Without mirror modes, of which the approximation has one only.
@@ -85,9 +86,9 @@ def test_of_annotations_that_say_nothing_the_approximation_is_exact():
     """An annotator with one label, and nobody else: the posterior has the form of the factors."""
     data = Annotations.from_codes([0, 1, 2], [0, 0, 0], [0, 0, 0], num_items=3, num_annotators=1, num_labels=1)
     fit = cs.fit("dawid-skene", data, method="cavi")
-    assert fit.run.k_hat == 0.0
-    assert fit.attributes["k_hat"] == 0.0
-    assert fit.findings() == []
+    assert fit.k_hat() == 0.0
+    assert fit.describe()["k_hat"] == 0.0
+    assert fit.findings() == fit.diagnostics() == []
 
 
 def test_many_annotators_have_a_large_one_which_is_no_fault():
@@ -95,38 +96,44 @@ def test_many_annotators_have_a_large_one_which_is_no_fault():
         warnings.simplefilter("error", DiagnosticWarning)
         fit = cs.fit("dawid-skene", simulated("dawid-skene", 300, num_annotators=30, annotations_per_item=4))
     assert fit.method == "cavi"
-    assert fit.attributes["k_hat"] == round(fit.run.k_hat, 3) > 0.7
-    assert fit.diagnostics() == []
+    assert fit.findings() == []
+    assert "k_hat" not in fit.describe()
+    (note,) = fit.diagnostics()
+    assert fit.describe()["k_hat"] == round(fit.k_hat(), 3) > 0.7
     (said,) = fit.findings()
-    note = said.words()
-    assert note == fit.describe()["notes"]
-    assert f"k-hat is {fit.run.k_hat:.2f}" in note
+    assert said.level is Level.note
+    assert note == said.words() == fit.describe()["notes"]
+    assert f"k-hat is {fit.k_hat():.2f}" in note
     assert "method='gibbs' samples the same model" in note
 
 
-def test_it_is_stored_with_the_fit(tmp_path):
+def test_it_is_stored_with_the_fit_once_it_is_known(tmp_path):
     fit = cs.fit("mace", simulated("mace"), method="cavi")
+    fit.save(tmp_path / "before")
+    unknown = cs.load_fit(tmp_path / "before")
+    assert unknown.known_k_hat is None
+    assert fit.k_hat() == unknown.k_hat()
     fit.save(tmp_path / "fit")
     again = cs.load_fit(tmp_path / "fit")
-    assert again.run.k_hat == fit.run.k_hat
+    assert again.known_k_hat == fit.k_hat()
     assert again.describe()["k_hat"] == fit.describe()["k_hat"]
     assert again.findings() == fit.findings()
-    assert json.loads((tmp_path / "fit" / "fit.json").read_text())["run"]["k_hat"] == fit.run.k_hat
+    assert json.loads((tmp_path / "fit" / "fit.json").read_text())["run"]["k_hat"] == fit.k_hat()
 
 
-def test_large_data_have_none_and_say_so(monkeypatch):
+def test_of_large_data_it_is_computed_when_asked_for_alone(monkeypatch):
     monkeypatch.setattr(approximation, "MOST_NUMBERS", 100)
     fit = cs.fit("mace", simulated("mace"), method="cavi")
-    assert fit.run.k_hat is None
-    assert fit.attributes["k_hat"] == "not computed: more than 100 annotations or parameters; fit.k_hat() computes it"
-    assert fit.findings() == []
+    assert fit.diagnostics() == []
+    assert fit.known_k_hat is None
     assert np.isfinite(fit.k_hat())
+    assert fit.known_k_hat == fit.k_hat()
 
 
 def test_the_same_seed_gives_the_same_figure():
     data = simulated("mpa")
-    one, other, different = (cs.fit("mpa", data, method="cavi", seed=seed) for seed in (1, 1, 2))
-    assert one.run.k_hat == other.run.k_hat != different.run.k_hat
+    one, other, different = (cs.fit("mpa", data, method="cavi", seed=seed).k_hat() for seed in (1, 1, 2))
+    assert one == other != different
 
 
 def test_members_that_state_no_factors_have_none():

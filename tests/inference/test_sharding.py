@@ -40,7 +40,7 @@ data, _ = member("dawid-skene").simulate(
 found = {}
 for name, method in arguments["fits"]:
     for devices in arguments["devices"]:
-        settings = {"max_steps": 40, **arguments.get("settings", {})}
+        settings = {"max_steps": 40, "accelerate": False, **arguments.get("settings", {})}
         fit = cs.fit(name, data, method=method, devices=devices, **settings)
         sites = posterior_arrays(fit.posterior)
         found[f"{name} {method} {devices}"] = {
@@ -49,6 +49,40 @@ for name, method in arguments["fits"]:
         }
 if arguments["process"] == 0:
     print("FOUND", json.dumps(found))
+"""
+
+# The same of a mixture, whose steps are extrapolated, and of members, to their end and in the precision of `fit`.
+_TO_THE_END = """
+import json, sys, warnings
+import jax
+
+warnings.simplefilter("ignore")
+jax.config.update("jax_num_cpu_devices", 4)
+
+import numpy as np
+import consilience as cs
+from consilience.inference.ascent import run_ascent
+from consilience.models import member
+from tests.inference import mixtures
+
+found = {}
+with jax.enable_x64(True):
+    for apart in (0.4, 1.5):
+        problem = mixtures.problem(apart=apart)
+        for devices in (1, 2, 4):
+            run = run_ascent(mixtures.EM, problem, key=jax.random.key(0), devices=devices, progress=False)
+            found[f"mixture {apart} {devices}"] = [run.steps, run.elbo.tolist(), run.samples["q"].tolist()]
+data, _ = member("dawid-skene").simulate(
+    jax.random.key(3), num_items=203, num_annotators=11, num_labels=4, annotations_per_item=5
+)
+for name, method in json.loads(sys.argv[1]):
+    for devices in (1, 2, 4):
+        fit = cs.fit(name, data, method=method, devices=devices, progress=False)
+        assert str(fit.result) == "converged"
+        found[f"{name} {method} {devices}"] = [
+            fit.run.steps, fit.elbo.tolist(), fit.truth.label_probabilities().probability.tolist()
+        ]
+print("FOUND", json.dumps(found))
 """
 
 _FITS = [["dawid-skene", "cavi"], ["dawid-skene", "em"], ["mace", "cavi"], ["mace", "em"], ["mpa", "cavi"]]
@@ -87,6 +121,18 @@ def test_devices_share_the_items_of_one_process(x64, tolerance, fits, several):
     for name, method in fits:
         for devices in several:
             _assert_equal(found[f"{name} {method} 1"], found[f"{name} {method} {devices}"], tolerance)
+
+
+@pytest.mark.parametrize("fits", [[["mace", "em"]], pytest.param(_FITS, marks=pytest.mark.slow)])
+def test_any_number_of_devices_stops_at_the_same_step(fits):
+    command = [sys.executable, "-c", _TO_THE_END, json.dumps(fits)]
+    found = _found(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    assert len(found) == 3 * (2 + len(fits))
+    for name, (steps, objective, probability) in found.items():
+        one = found[name[:-1] + "1"]
+        assert steps == one[0], name
+        np.testing.assert_allclose(objective, one[1], rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(probability, one[2], atol=1e-9, err_msg=name)
 
 
 def _of_processes(number, **settings):

@@ -223,7 +223,9 @@ CASES: dict[str, Case] = {
         refuses={"a million classes": UnsupportedRequest},
     ),
     "mpa": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
-    "glad": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
+    "glad": Case(
+        rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, refuses={"one class": UnsupportedRequest}
+    ),
     "irn": Case(
         rows=_RANKINGS, sizes={"items": 3, "annotators": 3, "classes": 4},
         refuses={"an item without annotations": UnsupportedRequest},

@@ -128,19 +128,21 @@ def _annotator_of_mace(prior, counts):
 
 CHANNELS = {
     "dawid-skene": Row(
-        dawid_skene, "responsibility", lambda x, j, t, said, number: x["confusion"][j, t, said],
+        dawid_skene, "responsibility", lambda x, who, true, label, number: x["confusion"][who, true, label],
         _outcomes_of_dawid_skene, _annotator_of_dawid_skene,
     ),
     "mace": Row(
         mace, "probability",
-        lambda x, j, t, said, number: (
-            x["competence"][j, 0] * (t == said) + x["competence"][j, 1] * x["guess"][j, said]
+        lambda x, who, true, label, number: (
+            x["competence"][who, 0] * (true == label) + x["competence"][who, 1] * x["guess"][who, label]
         ),
         _outcomes_of_mace, _annotator_of_mace,
     ),
     "one-coin": Row(
         one_coin, "probability",
-        lambda x, j, t, said, number: x["accuracy"][j, int(t != said)] / (1 if t == said else number - 1),
+        lambda x, who, true, label, number: (
+            x["accuracy"][who, 0] if true == label else x["accuracy"][who, 1] / (number - 1)
+        ),
         _outcomes_of_one_coin, _annotator_of_one_coin,
     ),
 }  # fmt: skip

@@ -148,9 +148,9 @@ def test_known_labels_stay_and_teach(name):
 
 @pytest.mark.parametrize("member", [*CHANNELS, "mpa"])
 def test_single_precision_finds_what_double_does(member):
-    single = cs.fit(member, cs.load("dawid-skene-1979"), tolerance=1e-9)
-    with jax.enable_x64(True):
-        double = cs.fit(member, cs.load("dawid-skene-1979"), tolerance=1e-9)
+    single, double = (
+        cs.fit(member, cs.load("dawid-skene-1979"), tolerance=1e-9, dtype=dtype) for dtype in ("float32", "float64")
+    )
     assert single.labels()["label"].equals(double.labels()["label"])
     assert single.elbo[-1] == pytest.approx(double.elbo[-1], rel=1e-5)
     for kind in ("stored", "hidden"):

@@ -67,7 +67,9 @@ ALIKE = {
     "labels of the neighbour": (
         gibbs, "draw_labels", lambda right: lambda key, log_weight: jnp.roll(right(key, log_weight), 1)
     ),
-    "the most probable label is taken": (gibbs, "draw_labels", lambda right: lambda key, weight: weight.argmax(-1)),
+    "the most probable label is taken": (
+        gibbs, "draw_labels", lambda right: lambda key, weight: weight.argmax(axis=-1)
+    ),
     "evidence weighted 1.3": with_joint(lambda log_joint, logs, votes: (
         1.3 * (log_joint - logs["prevalence"]) + logs["prevalence"]
     )),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience.data import Annotations
 from consilience.errors import InputError, UnknownName
-from consilience.models.crowd.groups import group_codes, group_weights
+from consilience.models.crowd.groups import group_weights
 
 FINGERPRINT_1979 = "4d8e73814209ad67fdcd420a8568c265aec55fcbdac062d3c01bd7d0f95f61df"
 
@@ -71,11 +71,13 @@ def test_copies_are_one_vote():
 
 
 def test_groups_by_name():
-    annotators = np.array(["lenient", "copy", "strict", "careful"])
-    codes, names = group_codes({"copy": "L", "lenient": "L", "strict": "S"}, annotators)
-    assert (codes.tolist(), names) == ([0, 0, 1, -1], ["L", "S"])
+    annotators = ["lenient", "copy", "strict", "careful"]
+    data = cs.Annotations.from_codes([0, 0, 0, 0], [0, 1, 2, 3], [0, 0, 1, 1], annotators=annotators)
+    found = data.grouped({"copy": "L", "lenient": "L", "strict": "S"})
+    assert (found.group.tolist(), found.groups.tolist()) == ([0, 0, 1, -1], ["L", "S"])
+    assert found.problem() is None
     with pytest.raises(UnknownName, match="'nobody'"):
-        group_codes({"nobody": "L"}, np.array(["lenient"]))
+        data.grouped({"nobody": "L"})
 
 
 # ---- the column ----

@@ -152,10 +152,12 @@ def test_single_precision_ends_where_double_does():
     random = np.random.default_rng(0)
     data = records_of(random.integers(-1, 3, (4, 30)), (3, 3, 3, 3))
     for support in ("dense", "anchored"):
-        single = _quiet_fit(data, support=support, concentration=0.4, max_steps=20)
-        with jax.enable_x64(True):
-            double = _quiet_fit(data, support=support, concentration=0.4, max_steps=20)
+        single, double = (
+            _quiet_fit(data, support=support, concentration=0.4, max_steps=20, dtype=dtype)
+            for dtype in ("float32", "float64")
+        )
         assert single.posterior.probability.dtype == np.float32
+        assert double.posterior.probability.dtype == np.float64
         np.testing.assert_allclose(single.elbo[:3], double.elbo[:3], rtol=1e-5)
 
 
