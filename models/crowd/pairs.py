@@ -30,6 +30,7 @@ _MOST_PAIRS = 100_000
 # One wrong alarm in 16,000 pairs. Few annotators are all looked at; of many some pairs exceed it in every real crowd.
 _ALARM, _FEW_ANNOTATORS = 4.0, 20
 _REMARKABLE = 3.0
+_BY_CHANCE = 0.0027  # of normal variables beyond that
 _CERTAIN = 1e-12
 _BLOCK = 1 << 22  # numbers (common item, class), or (pair, class, label), at a time
 
@@ -127,7 +128,8 @@ def pair_notes(
     """
     size = np.abs(table["z"][np.isfinite(table["z"])])
     if num_annotators > _FEW_ANNOTATORS:
-        if (size > _REMARKABLE).any():
+        expected, found = _BY_CHANCE * len(size), int((size > _REMARKABLE).sum())
+        if found > expected + 3 * np.sqrt(expected):
             share = f"{100 * np.mean(size > _REMARKABLE):.2g} %"
             text = (
                 f"{share} of {len(size):,} pairs of annotators agree more or less than the model can explain "
