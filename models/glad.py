@@ -48,8 +48,6 @@ from consilience.models.dirichlet import Symmetric
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.grids import LearnedNormal
 from consilience.models.interface import Column, Model, Simulation, Table
-from consilience.models.intervals import LEVEL
-from consilience.models.label_tables import INTERVAL
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth.labels import LabelTruth
@@ -79,6 +77,8 @@ class Priors:
 class Averaged(Parameters):
     """Annotators as coins: right as they are on an item drawn from the data."""
 
+    has_intervals = False
+
     def __init__(self, posterior: Posterior, resolved: Resolved, key: Key, num_draws: int) -> None:
         super().__init__(one_coin.CHANNEL, posterior, resolved, key, num_draws)
         self.sites, self.is_closed = tuple(one_coin.MODEL.sites), False
@@ -102,19 +102,13 @@ class Averaged(Parameters):
 
 
 def _abilities(asked: Asked) -> dict[str, np.ndarray]:
-    found = asked.posterior.summary("ability", level=asked.level)
-    return {"ability": found.mean, "ability_lower": found.lower, "ability_upper": found.upper}
+    return {"ability": asked.posterior.summary("ability").mean}
 
 
-def items(posterior: Posterior, resolved: Resolved, truth: LabelTruth, level: float = LEVEL) -> dict[str, np.ndarray]:
-    """Return how difficult each item is: minus the mean of log b, and an interval.
-
-    Parameters
-    ----------
-    level : probability of the intervals.
-    """
-    mean, _, lower, upper = posterior.summary("log_ease", level=level)
-    return {"item": np.arange(len(mean)), "difficulty": -mean, "lower": -upper, "upper": -lower}
+def items(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
+    """Return how difficult each item is: minus the mean of log b."""
+    mean = posterior.summary("log_ease").mean
+    return {"item": np.arange(len(mean)), "difficulty": -mean}
 
 
 def draw_data(key: Key, resolved: Resolved, sizes: Mapping[str, Any]) -> tuple[Annotations, dict[str, np.ndarray]]:
@@ -150,10 +144,9 @@ MODEL = Model(
     truth=truth_of(Averaged, "probability", _DEPENDENCE),
     tables=(
         *tables_of(Averaged, _abilities, (
-            Column("ability", help="α, log odds of being right where b = 1"),
-            Column("ability_lower", help="end of its interval"), Column("ability_upper", help="its other end"))),
+            Column("ability", help="α, log odds of being right where b = 1"),)),
         Table(name="items", help="How difficult each item is.", make=items, columns=(
-            Column("item", "item"), Column("difficulty", help="minus the mean of log b"), *INTERVAL)), *GOLD_MEASURES,
+            Column("item", "item"), Column("difficulty", help="minus the mean of log b"))), *GOLD_MEASURES,
     ),
     says=says_of(Averaged), simulation=Simulation(draw=draw_data, empty=Annotations.empty, sizes=SIZES),
 )  # fmt: skip

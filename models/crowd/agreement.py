@@ -57,6 +57,9 @@ class Parameters:
     key, num_draws : of draws of a closed form; those of an estimate are all alike.
     """
 
+    has_intervals = True
+    """Whether intervals hold about as often as they say; where they do not, none is shown."""
+
     def __init__(
         self, channel: Channel, posterior: Posterior, resolved: Resolved, key: Key, num_draws: int
     ) -> None:

@@ -86,7 +86,7 @@ class Asked:
 
     def summary(self, quantity: Quantity, *given: Any) -> Interval:
         """Return mean and interval of a quantity that is linear in each simplex; see the module on intervals."""
-        if self.posterior.form == "estimate":
+        if self.posterior.form == "estimate" or not self.parameters.has_intervals:
             mean = np.asarray(self.parameters.mean(quantity, *given), float)
             unknown = np.full(mean.shape, np.nan)
             return Interval(mean, unknown, unknown, unknown)
