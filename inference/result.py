@@ -433,8 +433,8 @@ class Fit:
         labels that it ended with, new items at their votes, and go on until they stand still; the chains of Gibbs
         sampling start at their last draws, with a warm-up of 50. Other methods start afresh, as all do where there is a
         new label. What comes out is what a fit of all annotations finds, up to where either stops; the gain is that
-        nobody has to put tables together, and time where data are large. A method that ``auto`` chose by the data is
-        chosen anew.
+        nobody has to put tables together, and sweeps of fits that take many. A method that ``auto`` chose by the data
+        is chosen anew.
 
         Parameters
         ----------
