@@ -22,7 +22,7 @@ def page():
     made = {"__name__": "judges"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        for code in re.findall(r"^```python(?: alert)?\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
             exec(compile(code, str(PAGE), "exec"), made)
     return made
 
