@@ -88,8 +88,9 @@ class Fit:
             self.__dict__[table.name] = bound
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is bound to the fit; it is bound anew."""
+        """Leave out what is bound to the fit, and what is kept of it, such as the truth; both are made anew."""
         bound = {table.name for table in self.member.tables}
+        bound |= {name for name, own in vars(type(self)).items() if isinstance(own, cached_property)}
         return {name: value for name, value in self.__dict__.items() if name not in bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -432,9 +433,10 @@ class Fit:
         Model, priors, settings, method, limits and seed are those of this fit. Coordinate ascent and EM start at the
         labels that it ended with, new items at their votes, and go on until they stand still; the chains of Gibbs
         sampling start at their last draws, with a warm-up of 50. Other methods start afresh, as all do where there is a
-        new label. What comes out is what a fit of all annotations finds, up to where either stops; the gain is that
-        nobody has to put tables together, and sweeps of fits that take many. A method that ``auto`` chose by the data
-        is chosen anew.
+        new label. What comes out is what a fit of all annotations finds, up to where either stops; but an
+        ascent stays on the hill on which it starts, and the likelihood that EM climbs, which knows no prior, may have
+        several. The gain is that nobody has to put tables together, and sweeps of fits that take many. A method that
+        ``auto`` chose by the data is chosen anew.
 
         Parameters
         ----------

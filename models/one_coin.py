@@ -40,8 +40,10 @@ class Priors:
 
 
 def _evidence(logs: Any, num_labels: int) -> Lifted:
-    base = jnp.repeat(logs["accuracy"][:, 1:] - jnp.log(num_labels - 1.0), num_labels, axis=1)
-    return Lifted(base, logs["accuracy"][:, :1] - base)
+    # An estimate of zero stays finite: the lift of a certain annotator would be infinite, and two of them no number.
+    own = jnp.maximum(logs["accuracy"], jnp.log(jnp.finfo(logs["accuracy"].dtype).tiny))
+    base = jnp.repeat(own[:, 1:] - jnp.log(num_labels - 1.0), num_labels, axis=1)
+    return Lifted(base, own[:, :1] - base)
 
 
 def _counts(right: Any, logs: Any, votes: Any, key: Any) -> dict[str, Any]:

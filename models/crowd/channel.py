@@ -89,7 +89,12 @@ class Channel:
 
 
 def require_labels(channel: Channel, data: Annotations, member: str) -> None:
-    """Refuse data of fewer labels than the channel is defined for."""
+    """Refuse data of fewer labels than the channel is defined for.
+
+    Raises
+    ------
+    UnsupportedRequest : there are fewer.
+    """
     if data.num_labels < channel.fewest_labels:
         raise UnsupportedRequest(f"'{member}' needs {channel.fewest_labels} labels or more; the data have one")
 

@@ -47,7 +47,7 @@ def crowd_member(
 
     Examples
     --------
-    `consilience.models.one_coin` is a member in fewer than 80 lines.
+    `consilience.models.one_coin` is a member in fewer than 100 lines.
     """
     parameters_of = functools.partial(Parameters, channel)
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})

@@ -1,0 +1,228 @@
+"""Tables of every channel: closed forms, imputed intervals, realised accuracy and bias against brute force."""
+
+import itertools
+import tracemalloc
+
+import jax
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.data import Annotations
+from consilience.models import dawid_skene, one_coin
+from consilience.models.beta_priors import BetaPrior
+from consilience.models.crowd.tables import realised_accuracy
+from consilience.models.posterior import beta_of_moments
+from consilience.models.truth import LabelDraws, LabelProbabilities
+from tests.models.crowd.channels import CHANNELS, random_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+
+
+@pytest.fixture(scope="module")
+def data():
+    priors = dawid_skene.Priors()
+    return dawid_skene.simulate(jax.random.key(4), priors, num_items=60, num_annotators=4, annotations_per_item=3)[0]
+
+
+@pytest.fixture(scope="module")
+def fits(data):
+    runs = [("dawid-skene", "cavi"), ("dawid-skene", "gibbs"), ("dawid-skene", "em"), ("mace", "cavi"), ("mace", "em"),
+            ("one-coin", "cavi")]  # fmt: skip
+    return {run: cs.fit(run[0], data, method=run[1], draws=1000) for run in runs}
+
+
+def rows_of(name, draws, num_labels=3):
+    """Return the probabilities of labels by draw, annotator and class."""
+    if name == "dawid-skene":
+        return draws["confusion"]
+    eye = np.eye(num_labels)
+    if name == "mace":
+        return draws["competence"][..., None, None] * eye + (1 - draws["competence"])[..., None, None] * (
+            draws["guess"][..., None, :]
+        )
+    right = draws["accuracy"][..., None, None]
+    return np.where(eye > 0, right, (1 - right) / (num_labels - 1))
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_means_of_cavi_are_those_of_its_draws(fits, name):
+    fit, number = fits[name, "cavi"], 5_000
+    draws = {site: np.asarray(values[0], float) for site, values in fit.samples(number).items()}
+    rows, prevalence = rows_of(name, draws), draws["prevalence"]
+    share = np.bincount(fit.data.annotator, minlength=4) / fit.data.num_annotations
+    for found, values in (
+        (fit.annotators()["accuracy"], np.einsum("djtt,dt->dj", rows, prevalence)),
+        (fit.confusion()["probability"], rows), (fit.crowd()["probability"], np.einsum("j,djtl->dtl", share, rows)),
+        (fit.prevalence()["share"], prevalence),
+    ):
+        values = values.reshape(number, -1)
+        assert np.abs((values.mean(0) - found) / (values.std(0) / np.sqrt(number))).max() < 5
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_imputed_intervals_are_wider_than_those_of_the_factors(name):
+    """Labels are drawn, then parameters: of dawid-skene by hand too."""
+    priors = {"one-coin": one_coin.Priors(accuracy=BetaPrior(6.0, 3.0))}.get(name, CHANNELS[name].module.Priors())
+    member, sizes = CHANNELS[name].module.MODEL, {"num_items": 200, "num_annotators": 20, "annotations_per_item": 3}
+    data = member.simulate(jax.random.key(2), priors, **sizes)[0]
+    fit = cs.fit(member, data, method="cavi")
+    draws = {site: np.asarray(values[0], float) for site, values in fit.samples(2000).items()}
+    right = np.einsum("djtt,dt->dj", rows_of(name, draws), draws["prevalence"])
+    closed = np.diff(np.quantile(right, [0.025, 0.975], axis=0), axis=0)
+    table, half = fit.annotators(), fit.annotators(level=0.5)
+    assert (table["upper"] - table["lower"]).mean() > (1.01 if name == "dawid-skene" else 1.05) * closed.mean()
+    assert (half["upper"] - half["lower"]).mean() < 0.5 * (table["upper"] - table["lower"]).mean()
+    if name != "dawid-skene":
+        return
+    random, q, by_hand = np.random.default_rng(0), np.asarray(fit.posterior.responsibility, float), []
+    for _ in range(1000):
+        label = (random.random((len(q), 1)) > q.cumsum(axis=1)).sum(axis=1)
+        counts = np.zeros((20, 3, 3)) + 1 + 2 * np.eye(3)
+        np.add.at(counts, (data.annotator, label[data.item], data.label), 1)
+        rows = random.standard_gamma(counts)
+        share = random.dirichlet(1 + np.bincount(label, minlength=3))
+        by_hand.append(np.einsum("jtt,t->j", rows / rows.sum(axis=-1, keepdims=True), share))
+    inside = ((by_hand > table["lower"].to_numpy()) & (by_hand < table["upper"].to_numpy())).mean()
+    # Quantiles of 200 draws are a little too near: the 2.5 % one has 2.99 % below it.
+    assert inside == pytest.approx(0.94, abs=0.012)
+
+
+def test_columns_of_mace_are_those_of_its_factors(fits):
+    fit = fits["mace", "cavi"]
+    draws = {site: values[0] for site, values in fit.samples(20_000).items()}
+    table, habits = fit.annotators(), fit.guesses()
+    within = (draws["competence"] > table["competence_lower"].to_numpy()) & (
+        draws["competence"] < table["competence_upper"].to_numpy()
+    )
+    assert np.abs(within.mean(0) - 0.95).max() < 5 * np.sqrt(0.95 * 0.05 / 20_000) + 1e-3
+    mean = draws["guess"].reshape(20_000, -1)
+    assert np.abs((habits["probability"] - mean.mean(0)) / (mean.std(0) / np.sqrt(20_000))).max() < 5
+    assert np.abs(draws["competence"].mean(0) - table["competence"]).max() < 0.01
+    estimate = fits["mace", "em"].annotators()
+    assert estimate[["lower", "upper", "competence_lower", "competence_upper"]].isna().all(axis=None)
+    assert estimate["accuracy"].between(estimate["competence"], 1).all()
+
+
+def test_tables_of_draws_are_those_of_the_draws(fits):
+    fit = fits["dawid-skene", "gibbs"]
+    draws = {site: np.asarray(own, float).reshape(-1, *own.shape[2:]) for site, own in fit.samples().items()}
+    right = np.einsum("djtt,dt->dj", draws["confusion"], draws["prevalence"])
+    table = fit.annotators()
+    np.testing.assert_allclose(table["accuracy"], right.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(table[["lower", "upper"]].T, np.quantile(right, [0.025, 0.975], axis=0), rtol=1e-5)
+    np.testing.assert_allclose(fit.confusion()["probability"], draws["confusion"].mean(0).ravel(), rtol=1e-4)
+    np.testing.assert_allclose(fit.prevalence()["share"], draws["prevalence"].mean(0), rtol=1e-5)
+
+
+def test_columns(fits):
+    for (_, method), fit in fits.items():
+        annotators, confusion = fit.annotators(), fit.confusion()
+        assert annotators.columns[:5].tolist() == ["annotator", "annotations", "accuracy", "lower", "upper"]
+        assert annotators["annotator"].tolist() == ["0", "1", "2", "3"]
+        amount = np.bincount(fit.data.annotator, minlength=4)
+        np.testing.assert_array_equal(annotators["annotations"], amount)
+        sums = confusion.groupby(["annotator", "class"])
+        np.testing.assert_allclose(sums["probability"].sum(), 1, rtol=1e-5)
+        expected = sums["annotations"].first().groupby("annotator").sum()
+        np.testing.assert_allclose(expected, amount, rtol=1e-5)
+        np.testing.assert_allclose(fit.crowd()["annotations"][::3].sum(), amount.sum(), rtol=1e-5)
+        assert annotators["lower"].isna().all() == (method == "em")
+        wide = fit.probabilities(wide=True).set_index("item")
+        long = fit.probabilities().pivot(index="item", columns="label", values="probability").fillna(0.0)
+        np.testing.assert_array_equal(wide, long.loc[wide.index, wide.columns])
+
+
+def test_a_row_of_a_matrix_is_who_true_given(fits):
+    table = fits["dawid-skene", "cavi"].confusion().set_index(["annotator", "class", "label"])["probability"]
+    posterior = fits["dawid-skene", "cavi"].posterior.confusion
+    assert table[("2", "0", "1")] == pytest.approx(float(posterior[2, 0, 1] / posterior[2, 0].sum()), rel=1e-6)
+
+
+def test_annotations_of_a_class_and_bias_are_sums_over_rows(data):
+    weighted = data.replace(weight=np.arange(data.num_annotations) % 4 / 2)
+    fit = cs.fit("dawid-skene", weighted, method="cavi", dependence=0.5)
+    probability = np.asarray(fit.posterior.responsibility)  # as if annotators erred independently
+    expected, given = np.zeros((2, weighted.num_annotators, weighted.num_labels))
+    for item, annotator, label, weight in zip(data.item, data.annotator, data.label, weighted.weight, strict=True):
+        expected[annotator] += weight * probability[item]
+        given[annotator, label] += weight
+    np.testing.assert_allclose(fit.confusion()["annotations"], np.repeat(expected.ravel(), 3), rtol=1e-5)
+    np.testing.assert_allclose(fit.crowd()["annotations"], np.repeat(expected.sum(axis=0), 3), rtol=1e-5)
+    number, bias = given.sum(axis=1, keepdims=True), fit.bias()
+    np.testing.assert_allclose(bias["given"], (given / number).ravel(), rtol=1e-6)
+    np.testing.assert_allclose(bias["bias"], ((given - expected) / number).ravel(), atol=1e-6)
+
+
+def test_without_a_learned_prevalence_its_table_is_that_of_the_labels(data):
+    fit = cs.fit("mace", data, method="cavi", prevalence="uniform")
+    table = fit.prevalence()
+    np.testing.assert_allclose(table["share"], fit.posterior.probability.mean(axis=0), rtol=1e-6)
+    assert table[["lower", "upper"]].isna().all(axis=None)
+    expected = (rows_of("mace", {site: values[0] for site, values in fit.samples(20_000).items()})
+                .diagonal(axis1=2, axis2=3).mean(0) @ table["share"].to_numpy())  # fmt: skip
+    np.testing.assert_allclose(fit.annotators()["accuracy"], expected, atol=0.01)
+
+
+# ---- realised accuracy
+
+
+def test_realised_accuracy_has_the_moments_of_all_labellings():
+    """Annotators label items twice, with other labels and weights; items are independent."""
+    data = Annotations.from_codes(
+        [0, 0, 1, 1, 2, 0, 2, 2], [0, 0, 0, 1, 1, 1, 0, 0], [0, 1, 1, 1, 2, 0, 2, 2],
+        weight=[1, 1, 2, 1, 0.5, 1, 1, 1], num_annotators=3, num_labels=3,
+    )  # fmt: skip
+    q = np.random.default_rng(0).dirichlet(np.ones(3), 3)
+    mean, square = np.zeros((2, 3))
+    amount = np.bincount(data.annotator, data.weight, 3)
+    for label in map(np.array, itertools.product(range(3), repeat=3)):
+        share = np.bincount(data.annotator, data.weight * (label[data.item] == data.label), 3)[:2] / amount[:2]
+        probability = q[np.arange(3), label].prod()
+        mean[:2] += probability * share
+        square[:2] += probability * share**2
+    truth = LabelProbabilities.dense(q, key=jax.random.key(0), num_draws=10)
+    found = np.array(realised_accuracy(truth, data, 0.9))
+    expected = beta_of_moments(mean[:2], (square - mean**2)[:2], 0.9)
+    np.testing.assert_allclose(found[:, :2], [expected.mean, expected.lower, expected.upper], rtol=1e-9)
+    assert np.isnan(found[:, 2]).all()
+    # Of draws it is their quantiles.
+    draws = np.stack([np.random.default_rng(1).choice(3, 150, p=own) for own in q], axis=1).astype(np.int8)
+    shares = np.stack([
+        np.bincount(data.annotator, data.weight * (own[data.item] == data.label), 3)[:2] / amount[:2] for own in draws
+    ])  # fmt: skip
+    found = np.array(realised_accuracy(LabelDraws(draws, 3, None), data, 0.9))
+    np.testing.assert_allclose(found[0, :2], shares.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found[1:, :2], np.quantile(shares, [0.05, 0.95], axis=0), rtol=1e-12)
+
+
+def test_realised_accuracy_is_of_tempered_labels_and_gold_has_columns():
+    gold = np.array([0, -1, 2, 1, -1, -1])
+    data = random_table(3, 30, gold=gold)
+    plain, tempered = (
+        cs.fit("dawid-skene", data, method="cavi", dependence=rho).annotators() for rho in (0.0, 1.0)
+    )
+    np.testing.assert_allclose(plain["accuracy"], tempered["accuracy"], rtol=1e-6)
+    assert np.abs(plain["share_right"] - tempered["share_right"]).max() > 0.01
+    known = gold[data.item] >= 0
+    np.testing.assert_array_equal(plain["gold_items"], np.bincount(data.annotator, known, 4))
+    np.testing.assert_array_equal(
+        plain["gold_right"], np.bincount(data.annotator, known & (gold[data.item] == data.label), 4)
+    )
+    used = cs.fit("dawid-skene", data, method="cavi", gold="use", dependence=1.0)
+    wide = used.probabilities(wide=True).drop(columns="item").to_numpy()
+    np.testing.assert_array_equal(wide[gold >= 0], np.eye(3)[gold[gold >= 0]])
+
+
+def test_tables_take_less_memory_than_one_number_for_each_annotation_and_class():
+    number, num_items, num_labels = 100_000, 1000, 20
+    item, label = np.arange(number) % num_items, np.arange(number) % num_labels
+    fit = cs.fit("dawid-skene", Annotations.from_codes(item, np.arange(number) // num_items, label), method="em")
+    for name in ("confusion", "crowd"):
+        make = next(table.make for table in fit.member.tables if table.name == name)
+        make(fit.posterior, fit.resolved, fit.truth)  # what is kept beside the table is made before
+        tracemalloc.start()
+        make(fit.posterior, fit.resolved, fit.truth)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < number * num_labels * 8 / 2
