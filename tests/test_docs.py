@@ -1,7 +1,7 @@
 """Every code block of the README and of docs/ runs, in order, one namespace a page, and so do examples in docstrings.
 
-Blocks marked ``python slow`` run with `-m slow` only. Those marked ``python alert`` show what the library warns of: they
-have to make it warn, and no other block may. A command with the comment ``# exit code 3`` has to end with that.
+Blocks marked ``python slow`` run with `-m slow` only. Those marked ``python alert`` show what the library warns of:
+they have to make it warn, and no other block may. A command with the comment ``# exit code 3`` has to end with that.
 """
 
 import contextlib
