@@ -45,7 +45,7 @@ def next_labels(fit: Any, limit: int | None = None) -> Any:
     >>> import consilience as cs
     >>> fit = cs.fit("dawid-skene", cs.load("dawid-skene-1979"), draws=10)
     >>> cs.next_labels(fit, limit=1)[["item", "label"]].values.tolist()
-    [['3', '1']]
+    [['3', '2']]
     """
     import pandas
 

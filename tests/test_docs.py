@@ -1,8 +1,10 @@
 """Every code block of the README and of docs/ runs, in order, one namespace a page, and so do examples in docstrings.
 
-Blocks marked ``python slow`` run with `-m slow` only.
+Blocks marked ``python slow`` run with `-m slow` only. Those marked ``python alert`` show what the library warns of:
+they have to make it warn, and no other block may. A command with the comment ``# exit code 3`` has to end with that.
 """
 
+import contextlib
 import doctest
 import re
 import shlex
@@ -12,15 +14,17 @@ from pathlib import Path
 import pytest
 
 import consilience as cs
+from consilience.errors import ConsilienceWarning
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SLOW_PAGES = [page for page in PAGES if "```python slow" in page.read_text()]
-BLOCK = re.compile(r"^```(\w+)( slow)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)(?: (slow|alert))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+EXIT_CODE = re.compile(r"# exit code (\d+)")
 
 
 def blocks(page):
-    return [(language, bool(slow), code) for language, slow, code in BLOCK.findall(page.read_text())]
+    return BLOCK.findall(page.read_text())
 
 
 def run_command(line):
@@ -28,16 +32,18 @@ def run_command(line):
 
     words = shlex.split(line, comments=True)
     assert words[0] == "consilience"
-    assert main(words[1:]) == 0, line
+    assert main(words[1:]) == int(EXIT_CODE.search(line)[1] if EXIT_CODE.search(line) else 0), line
 
 
 def run_page(page, with_slow):
     namespace = {"__name__": page.stem, "__page__": str(page)}
-    for language, slow, code in blocks(page):
-        if slow and not with_slow:
+    for language, mark, code in blocks(page):
+        if mark == "slow" and not with_slow:
             continue
         if language == "python":
-            exec(compile(code, str(page), "exec"), namespace)
+            expected = pytest.warns(ConsilienceWarning) if mark == "alert" else contextlib.nullcontext()
+            with expected:
+                exec(compile(code, str(page), "exec"), namespace)
         elif language == "console":
             for line in re.findall(r"^\$ (consilience .*)", code, re.MULTILINE):
                 run_command(line)
