@@ -25,7 +25,7 @@ priors. On the data of 1979 it has log likelihood -192.89, and random starts fin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,16 +33,13 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from consilience.errors import NotConjugate
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.evidence import Dense
 from consilience.models.crowd.labelling import canonical
 from consilience.models.crowd.member import crowd_member
 from consilience.models.dirichlet import Symmetric
-from consilience.models.interface import Account
 from consilience.models.settings import setting
 from consilience.models.sites import Site
-from consilience.notes import Level, Note, Remedy
 
 __all__ = ["MODEL", "Diagonal", "Priors", "Settings", "model", "simulate"]
 
@@ -100,27 +97,6 @@ CHANNEL = Channel(
 )
 
 
-def says(account: Account) -> Iterator[Note]:
-    """Say so where a prior under which every error is as probable as the right label outweighs the annotations."""
-    data = account.resolved.data
-    if account.resolved.given is None or account.method == "em":  # which has none
-        return
-    try:
-        confusion = account.resolved.concentration("confusion")
-    except NotConjugate:
-        return
-    held, given = float(data.num_annotators * confusion.sum()), float(np.sum(np.asarray(data.weight)))
-    if not np.all(confusion == confusion[0]) or held <= given:
-        return
-    yield Note(
-        Level.note,
-        f"the flat prior of the confusion matrices counts as {held:,.0f} annotations, more than the {given:,.0f} of "
-        "the data, and takes errors for as probable as right labels; {diagonal} expects right ones, and mace needs "
-        "less data",
-        (Remedy("diagonal", 3),),
-    )
-
-
 MODEL = crowd_member(
     name="dawid-skene",
     title="labels by annotators who each have a confusion matrix",
@@ -134,7 +110,7 @@ MODEL = crowd_member(
   year    = {1979},
   doi     = {10.2307/2346806}
 }""",
-    channel=CHANNEL, settings=Settings, priors=Priors, hidden="responsibility", canonical=canonical, says=says,
+    channel=CHANNEL, settings=Settings, priors=Priors, hidden="responsibility", canonical=canonical,
     sites=(
         Site("prevalence", event=("class",), family=dist.Dirichlet),
         Site(

@@ -54,7 +54,8 @@ def crowd_member(
     ascents = {"cavi": cavi_of(channel, name, hidden), "em": em_of(channel, name, hidden, priors)}
 
     def more(account: Account) -> Iterator[Note]:
-        if account.method in ascents and signal(account.resolved.data).fires:
+        known = account.resolved.given is not None  # of a loaded fit the priors may be known in words only
+        if known and account.method in ascents and signal(account.resolved.data).fires:
             yield from saddle_notes(ascents[account.method], account.posterior, account.resolved, hidden)
         if says is not None:
             yield from says(account)

@@ -128,8 +128,8 @@ def pair_notes(
     """
     size = np.abs(table["z"][np.isfinite(table["z"])])
     if num_annotators > _FEW_ANNOTATORS:
-        expected, found = _BY_CHANCE * len(size), int((size > _REMARKABLE).sum())
-        if found > expected + 3 * np.sqrt(expected):
+        by_chance = _BY_CHANCE * len(size)
+        if (size > _REMARKABLE).sum() > by_chance + 3 * np.sqrt(by_chance):
             share = f"{100 * np.mean(size > _REMARKABLE):.2g} %"
             text = (
                 f"{share} of {len(size):,} pairs of annotators agree more or less than the model can explain "
