@@ -398,7 +398,10 @@ class Fit:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)
         if self.run is not None:
-            found += posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+            poor = posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+            if "starts" in self.attributes:  # of chains that start apart on purpose it is no news that they do not meet
+                poor = [dataclasses.replace(note, level=Level.note) for note in poor]
+            found += poor
         return tuple(sorted(found, key=lambda note: -note.level))
 
     def diagnostics(self) -> list[str]:

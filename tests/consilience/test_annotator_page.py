@@ -160,7 +160,7 @@ def annotations():
     [
         ("dawid-skene", {}, [NEXT, WHO, CONFUSE]),
         ("dawid-skene", {"method": "em"}, [NEXT, WHO, CONFUSE]),
-        ("mace", {}, [NEXT, WHO, GUESS]),
+        ("mace", {}, [NEXT, WHO, CONFUSE, GUESS]),
         ("majority-vote", {}, [WHO]),
         ("dirichlet", {}, []),
     ],
