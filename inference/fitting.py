@@ -337,8 +337,7 @@ def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
         )
     if limits.dtype is not None and not isinstance(engine, Ascent):
         raise UnsupportedRequest(
-            f"{{dtype}} is for the cavi and em that run step by step; '{member.name}' by {engine.name} does not",
-            Remedy("dtype"),
+            f"a dtype is for the cavi and em that run step by step; '{member.name}' by {engine.name} does not"
         )
     if limits.devices is not None and not (
         engine.devices if isinstance(engine, Exact) else "devices" in _TOLD[engine.name]
