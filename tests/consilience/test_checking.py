@@ -271,7 +271,7 @@ def without_nuts(name, **parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+@pytest.mark.parametrize("name", ["dawid-skene", "mace", "one-coin"])
 def test_small_data_sets_are_the_replications(name):
     found = cs.check(without_nuts(name), **SHARED)
     assert found.passed, found
@@ -282,15 +282,15 @@ def test_small_data_sets_are_the_replications(name):
 
 
 def half_the_prior(problem):
-    if hasattr(problem, "prior"):
-        return problem._replace(prior=problem.prior._replace(guess=problem.prior.guess / 2))
-    return problem._replace(confusion=problem.confusion / 2)
+    site = "guess" if "guess" in problem.prior else "confusion"
+    return problem._replace(prior={**problem.prior, site: problem.prior[site] / 2})
 
 
 def no_prior_of_what_is_right(problem):
-    if hasattr(problem, "prior"):
-        return problem._replace(prior=problem.prior._replace(knows=problem.prior.knows + 0.5))
-    return problem._replace(confusion=1.0 + 0 * problem.confusion)
+    if "competence" in problem.prior:
+        more = problem.prior["competence"] + jnp.array([0.5, 0.0])
+        return problem._replace(prior={**problem.prior, "competence": more})
+    return problem._replace(prior={**problem.prior, "confusion": jnp.ones_like(problem.prior["confusion"])})
 
 
 @pytest.mark.slow
@@ -306,7 +306,8 @@ def test_a_bug_in_a_sampler_of_shared_parameters_fails(name, bug):
 
 @pytest.mark.slow
 def test_a_neighbours_label_and_a_key_used_twice_fail(monkeypatch):
-    from consilience.models.dawid_skene import gibbs
+    from consilience.models.crowd import gibbs
+    from tests.models.crowd.test_crowd_mutants import one_key_for_all_annotators
 
     original = gibbs.draw_labels
     monkeypatch.setattr(gibbs, "draw_labels", lambda key, log_weight: jax.numpy.roll(original(key, log_weight), 1))
@@ -314,13 +315,8 @@ def test_a_neighbours_label_and_a_key_used_twice_fail(monkeypatch):
     (row,) = result_of(found, "joint distribution").findings
     assert row["value"] > 8, found
     monkeypatch.setattr(gibbs, "draw_labels", original)
-    once = gibbs.draw_parameters
-
-    def twice(key, given):
-        same = jax.vmap(lambda rows: once(key, given._replace(confusion=rows[None])).log_confusion[0])(given.confusion)
-        return once(key, given)._replace(log_confusion=same)
-
-    monkeypatch.setattr(gibbs, "draw_parameters", twice)
+    module, name, wrong = one_key_for_all_annotators("confusion")
+    monkeypatch.setattr(module, name, wrong(getattr(module, name)))
     found = cs.check(without_nuts("dawid-skene"), progress=False)
     (row,) = result_of(found, "joint distribution").findings
     assert row["value"] > 8, found
@@ -366,7 +362,7 @@ def transposed(resolved):
     with numpyro.plate("annotator", data.num_annotators, dim=-2), numpyro.plate("class", data.num_labels, dim=-1):
         confusion = numpyro.sample("confusion", resolved.prior("confusion"))
     swapped = {"prevalence": prevalence, "confusion": jnp.swapaxes(confusion, 1, 2)}
-    numpyro.factor("annotations", dawid_skene.log_likelihood(swapped, resolved).sum())
+    numpyro.factor("annotations", dawid_skene.MODEL.simulation.log_likelihood(swapped, resolved).sum())
 
 
 def one_label_in_ten_a_guess(key, resolved, sizes):
@@ -399,7 +395,7 @@ def test_what_cannot_be_compared_is_said():
         cs.check(without_sampler("dawid-skene"), data, **QUICK)
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", "mace"])
+@pytest.mark.parametrize("name", ["dawid-skene", "mace", "one-coin"])
 def test_the_objective_of_em_is_the_log_likelihood_along_its_path(name):
     """Up to a constant, which weights and smoothing would change."""
     own = member(name)
@@ -408,7 +404,7 @@ def test_the_objective_of_em_is_the_log_likelihood_along_its_path(name):
     problem = em.prepare(resolved)
     state, differences = em.start(jax.random.key(1), problem), []
     for _ in range(6):
-        values = em.sites(state, problem)
+        values = em.finish(em.sites(state, problem), resolved).values
         before = float(own.simulation.log_likelihood(values, resolved).sum())
         state, objective = em.step(state, problem)
         differences.append(float(objective.sum()) - before)

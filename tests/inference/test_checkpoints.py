@@ -564,7 +564,7 @@ def test_fit_goes_on_with_the_same_run_only(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+@pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
 def test_coordinate_ascent_of_a_member_goes_on_to_the_same_bits(tmp_path):
     settings = {"method": "cavi", "tolerance": -1.0, "max_steps": 400, "checkpoint": tmp_path / "run"}
     part = cs.fit("dawid-skene", crowd(), progress=stop_at(40), **settings)
