@@ -217,10 +217,14 @@ CASES: dict[str, Case] = {
     "majority-vote": Case(
         rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, certainty=tie_certainty,
     ),
-    "mace": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
+    "mace": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, options={"dependence": 0.0}),
     "dawid-skene": Case(
-        rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3},
+        rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, options={"dependence": 0.0},
         refuses={"a million classes": UnsupportedRequest},
+    ),
+    "one-coin": Case(
+        rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}, options={"dependence": 0.0},
+        refuses={"one class": UnsupportedRequest},
     ),
     "mpa": Case(rows=_LABELS, sizes={"items": 4, "annotators": 3, "classes": 3}),
     "glad": Case(
