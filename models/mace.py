@@ -151,7 +151,14 @@ def counts(right: Float[Array, "annotator label"], logs: Tree, votes: Votes, key
     return {"competence": jnp.stack([known.sum(axis=1), guessed.sum(axis=1)], axis=1), "guess": guessed}
 
 
-CHANNEL = Channel(evidence, counts, flat_start=True, whole_weights=True)
+def _earlier(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the concentrations of the competences in one array, which were two."""
+    if "knows" not in values:
+        return values
+    return {**values, "competence": np.stack([values["knows"], values["guesses"]], axis=-1)}
+
+
+CHANNEL = Channel(evidence, counts, flat_start=True, whole_weights=True, earlier=_earlier)
 
 
 def _competence(asked: Asked) -> dict[str, np.ndarray]:

@@ -234,6 +234,7 @@ def cavi_of(channel: Channel, member: str, hidden: str) -> Ascent:
 
     def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
         used = used_sites(resolved)
+        values = values if channel.earlier is None else channel.earlier(values)
         learned = {name: own for name, own in values.items() if name.startswith("prior.")}
         return Closed(
             factors({site.name: values[site.name] for site in used}, used), {hidden: values[hidden], **learned}

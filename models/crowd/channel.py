@@ -73,6 +73,8 @@ class Channel:
         `Lifted` one how many labels were right, ``(annotator, label)``.
     flat_start : whether an ascent starts from equal shares in all simplices, and not from vote shares.
     fewest_labels : for which the channel is defined.
+    earlier : ``earlier(values)`` -> arrays by site of what coordinate ascent ended with in fits that were saved under
+        other names; None where the names are the same.
     whole_weights : whether the sampler needs weights that are whole numbers.
     pooled : ``pooled(prior, counts, hyper)`` -> prior with concentrations learned from all annotators, and ``hyper(
         resolved)`` the numbers of their own prior, an empty array where the prior is given; None of a channel whose
@@ -83,6 +85,7 @@ class Channel:
     counts: Callable[[Any, Tree, Votes, Key | None], Tree]
     flat_start: bool = False
     fewest_labels: int = 1
+    earlier: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     whole_weights: bool = False
     pooled: Callable[[Tree, Tree, Array], Tree] | None = None
     hyper: Callable[[Any], Array] | None = None

@@ -145,9 +145,12 @@ def divergences(tree: Tree, prior: Tree) -> list[Float[Array, " simplex"]]:
 
 
 def variables(tree: Tree, sites: tuple[Site, ...]) -> Tree:
-    """Return the variables of the model: of a simplex of two the first share."""
-    pairs = {site.name for site in sites if not site.event}
-    return {site: values[..., 0] if site in pairs else values for site, values in tree.items()}
+    """Return the variables of the model: of a simplex of two the first share, which earlier fits hold alone."""
+    plates = {site.name: len(site.plates) for site in sites if not site.event}
+    return {
+        site: values[..., 0] if site in plates and np.ndim(values) > plates[site] else values
+        for site, values in tree.items()
+    }
 
 
 def simplices(values: Mapping[str, Any], sites: tuple[Site, ...]) -> Tree:

@@ -223,6 +223,7 @@ CASES: dict[str, dict[str, Case]] = {
         "published": Case(crowd, {"prevalence": "uniform", "dependence": 0.0}, ("cavi", "gibbs", "em")),
     },
     "one-coin": {"annotations": Case(crowd)},
+    "glad": {"annotations": Case(crowd)},
     "mpa": {
         "annotations": Case(crowd), "mentions": Case(mentions, methods=("cavi", "gibbs")),
         "joint": Case(crowd, {"decisions": "joint"}, ("cavi", "gibbs")),
