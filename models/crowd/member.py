@@ -18,6 +18,7 @@ from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.pairs import pair_notes
 from consilience.models.crowd.saddle import saddle_notes
+from consilience.models.crowd.simplices import PREVALENCE
 from consilience.models.crowd.tables import pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
@@ -50,7 +51,7 @@ def crowd_member(
     `consilience.models.one_coin` is a member in fewer than 100 lines.
     """
     parameters_of = functools.partial(Parameters, channel)
-    own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")})
+    own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")} | _learned(channel, sites))
     ascents = {"cavi": cavi_of(channel, name, hidden), "em": em_of(channel, name, hidden, priors)}
 
     def more(account: Account) -> Iterator[Note]:
@@ -71,6 +72,13 @@ def crowd_member(
         tables=(*tables_of(parameters_of, extra, extra_columns), *tables, *GOLD_MEASURES),
         says=says_of(parameters_of, more), simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
+
+
+def _learned(channel: Channel, sites: tuple[Site, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the dimensions of learned concentrations, which posteriors hold beside the probabilities."""
+    if channel.pooled is None:
+        return {}
+    return {f"prior.{site.name}": (*site.plates, "2") for site in sites if site.name != PREVALENCE and not site.event}
 
 
 def says_of(
