@@ -108,12 +108,12 @@ OWN = {
 }  # fmt: skip
 
 
-def tests_of(name, **sizes):
+def battery_of(name, **sizes):
     row = CHANNELS[name]
     return joint_tests(replicated(row.module.MODEL, row.priors(), sizes=sizes), {**ALIKE, **OWN[name]})
 
 
-test_the_sampler_of_dawid_skene_passes, test_a_mutant_of_dawid_skene_is_found = tests_of("dawid-skene")
+test_the_sampler_of_dawid_skene_passes, test_a_mutant_of_dawid_skene_is_found = battery_of("dawid-skene")
 # Two annotations of an item leave its label open, so that how they are weighed shows.
-test_the_sampler_of_mace_passes, test_a_mutant_of_mace_is_found = tests_of("mace", annotations_per_item=2)
-test_the_sampler_of_one_coin_passes, test_a_mutant_of_one_coin_is_found = tests_of("one-coin", annotations_per_item=2)
+test_the_sampler_of_mace_passes, test_a_mutant_of_mace_is_found = battery_of("mace", annotations_per_item=2)
+test_the_sampler_of_one_coin_passes, test_a_mutant_of_one_coin_is_found = battery_of("one-coin", annotations_per_item=2)
