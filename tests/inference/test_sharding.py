@@ -170,7 +170,7 @@ def test_processes_go_on_from_their_checkpoint(tmp_path):
 def test_what_cannot_be_divided_is_refused():
     data, _ = member("dawid-skene").simulate(jax.random.key(0), num_items=5, num_annotators=3)
     with pytest.raises(UnsupportedRequest, match="JAX sees"):
-        cs.fit("dawid-skene", data, devices=64)
+        cs.fit("dawid-skene", data, method="cavi", devices=64)
     with pytest.raises(UnsupportedRequest, match="one device"):
         cs.fit("dawid-skene", data, method="gibbs", devices=2)
     with pytest.raises(UnsupportedRequest, match="'exact' runs on one device"):
