@@ -252,7 +252,7 @@ class GladFit(Fit):
     def groupings(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How well all is explained if two of up to 10 annotators share a source."""
 
-    def items(self, *, level: Any = ...) -> pandas.DataFrame:
+    def items(self) -> pandas.DataFrame:
         """How difficult each item is."""
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:

@@ -146,14 +146,15 @@ def _reason(shares: Shares) -> str:
     return "no two annotators of the same items vary in their labels"
 
 
-def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray) -> Iterator[Note]:
+def signal_notes(signal: Signal, names: Sequence[object] | np.ndarray | None) -> Iterator[Note]:
     """Yield what the signal says to a reader.
 
     Parameters
     ----------
     signal : of the annotations.
-    names : the annotators' ids, in code order.
+    names : the annotators' ids, in code order; None names them by their codes.
     """
+    names = np.arange(len(signal.annotator_z)) if names is None else names
     guesses = (
         "the labels and accuracies below are guesses; ask for more annotations an item, or give gold labels for "
         "some items"

@@ -89,10 +89,10 @@ def says_of(
 
     def said(account: Account) -> Iterator[Note]:
         data = account.resolved.data
-        names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
-        yield from signal_notes(signal(data), names)
+        yield from signal_notes(signal(data), data.annotators)
         if not signal(data).fires:
             table = _of_different_groups(pairs(account.posterior, account.resolved, account.truth), data)
+            names = np.arange(data.num_annotators) if data.annotators is None else data.annotators
             yield from pair_notes(table, names, data.num_annotators)
         if more is not None:
             yield from more(account)

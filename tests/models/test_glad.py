@@ -224,20 +224,15 @@ def test_the_1979_table(table):
 def test_tables_of_annotators_items_and_the_crowd(table):
     annotators, items, crowd = table.annotators(), table.items(), table.crowd()
     assert annotators.columns[:5].tolist() == ["annotator", "annotations", "accuracy", "lower", "upper"]
-    for name in ("accuracy", "ability"):
-        lower, upper = ("lower", "upper") if name == "accuracy" else ("ability_lower", "ability_upper")
-        assert (annotators[lower] < annotators[name]).all()
-        assert (annotators[name] < annotators[upper]).all()
+    # Coordinate ascent is too sure of them, so that none are shown.
+    assert annotators[["lower", "upper"]].isna().all(axis=None)
+    assert not annotators[["accuracy", "ability"]].isna().any(axis=None)
     assert annotators["accuracy"].rank().tolist() == annotators["ability"].rank().tolist()
     assert len(items) == 45
-    assert (items["lower"] < items["difficulty"]).all()
     np.testing.assert_allclose(crowd.groupby("class")["probability"].sum(), 1.0)
     right = crowd[crowd["class"] == crowd["label"]]["probability"]
     expected = (annotators["annotations"] * annotators["accuracy"]).sum() / annotators["annotations"].sum()
     np.testing.assert_allclose(right, expected)
-    narrow = table.annotators(level=0.5)
-    assert (narrow["ability_upper"] < annotators["ability_upper"]).all()
-    assert (narrow["lower"] > annotators["lower"]).all()
     # Items on which all agree are the easy ones.
     votes = cs.fit("majority-vote", table.data).labels()
     unanimous = votes["share"].to_numpy() == 1
