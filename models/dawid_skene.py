@@ -89,11 +89,17 @@ class Settings(CrowdSettings):
         None, "concentration of the right label in a row of a confusion matrix; others have 1: 3", above=0.0,
         sets=("confusion", Diagonal),
     )  # fmt: skip
+    candidates: str = setting(  # type: ignore[misc]
+        "auto", "which labels may be true of an item: all (closed), or those that somebody gave it (observed); auto: "
+        "all, unless confusion matrices of so many labels would not fit into memory",
+        choices=("auto", "closed", "observed"),
+    )  # fmt: skip
 
 
 CHANNEL = Channel(
     evidence=lambda logs, num_labels: Dense(logs["confusion"]),
     counts=lambda statistics, logs, votes, key: {"confusion": statistics},
+    occurring=True,
 )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
 from consilience import annotator_figures
 from consilience.drawing import shown_name
-from consilience.errors import UnsupportedRequest
+from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.evaluation.another_label import next_labels
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Truth
@@ -35,7 +36,8 @@ def annotator_sections(fit: Fit) -> list[Section]:
     else:
         return []
     if {"crowd", "confusion"} <= set(fit.member.table_names):
-        parts.append(_confusion(fit, frame))
+        with contextlib.suppress(TooLarge):  # no page is the place for matrices of so many labels
+            parts.append(_confusion(fit, frame))
     if "guesses" in fit.member.table_names:
         parts.append(_guesses(fit, frame))
     return parts

@@ -12,8 +12,10 @@ import numpy as np
 
 from consilience.arrays import Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.errors import TooLarge
 from consilience.models.crowd.channel import Channel
-from consilience.models.crowd.evidence import Dense, Evidence
+from consilience.models.crowd.evidence import Dense, Evidence, Lifted
+from consilience.models.crowd.pairs import AgreementGivenClass, agreement_by, agreement_of_lifts
 from consilience.models.crowd.simplices import (
     PREVALENCE,
     Tree,
@@ -23,6 +25,7 @@ from consilience.models.crowd.simplices import (
     simplices,
     used_sites,
 )
+from consilience.models.crowd.votes import MOST_NUMBERS
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import Crowd
@@ -59,6 +62,8 @@ class Parameters:
 
     has_intervals = True
     """Whether intervals hold about as often as they say; where they do not, none is shown."""
+    is_listed = False
+    """Whether confusion matrices list what occurs alone: mostly prior, they have neither intervals nor draws."""
 
     def __init__(
         self, channel: Channel, posterior: Posterior, resolved: Resolved, key: Key, num_draws: int
@@ -119,6 +124,20 @@ class Parameters:
         # Zeros of an estimate, which have the logarithm of the least number, are zeros again.
         return np.where(np.abs(found) < _ZERO, 0.0, np.asarray(found, float))
 
+    def agreement(self) -> AgreementGivenClass:
+        """Return the function of how probably pairs of annotators agree, by their mean confusion matrices."""
+        if self.is_dense:
+            return agreement_by(lambda annotators: np.asarray(self.mean(_rows, annotators), float))
+        return agreement_of_lifts(*np.asarray(self.mean(_lifts), float))
+
+    def confusion(self, annotators: Int[np.ndarray, " chosen"]) -> dict[str, np.ndarray] | None:
+        """Return the table of confusion matrices where it lists what occurs; None where all labels have a row."""
+        return None
+
+    def crowd(self, share: Float[np.ndarray, " annotator"]) -> dict[str, np.ndarray] | None:
+        """Return the same of the crowd, whose annotators are taken by these shares."""
+        return None
+
     def one(self, draw: int) -> Evidence:
         """Return the evidence of one draw, on the host."""
         if self.is_closed:
@@ -155,7 +174,16 @@ def _of_stored(
     return jax.lax.map(of_draw, stored)
 
 
-def _average(evidence: Evidence, log_prevalence: Any, share: Any) -> Any:
+def _rows(evidence: Evidence, log_prevalence: Any, annotators: Any) -> Any:
+    return evidence.rows(annotators)
+
+
+def _lifts(evidence: Evidence, log_prevalence: Any) -> Any:
+    assert isinstance(evidence, Lifted)
+    return jnp.stack([evidence.wrong, evidence.surplus])
+
+
+def _average(evidence: Any, log_prevalence: Any, share: Any) -> Any:
     return evidence.average(jnp.asarray(share))
 
 
@@ -169,9 +197,11 @@ def crowd_of(parameters: Parameters, num_draws: int) -> Crowd:
     share = annotation_shares(data)
 
     def confusion() -> Float[np.ndarray, "class label"]:
+        if parameters.num_labels**2 > MOST_NUMBERS:
+            raise TooLarge(f"how a crowd confuses {parameters.num_labels:,} labels does not fit into memory")
         return np.asarray(parameters.mean(_average, share))
 
-    if np.count_nonzero(share) < 2:
+    if np.count_nonzero(share) < 2 or parameters.is_listed:
         return Crowd(confusion)
 
     def agreement() -> Float[np.ndarray, "draw class"]:

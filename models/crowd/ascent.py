@@ -124,7 +124,8 @@ def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
     require_labels(channel, data, name)
     sizes = {"annotator": data.num_annotators, "class": data.num_labels, "label": data.num_labels}
     largest = max(int(np.prod([sizes[one] for one in site.dims])) for site in used_sites(resolved))
-    require_annotators(data, name, largest)
+    remedies = [Remedy("method", "cavi"), Remedy("candidates", "observed")] if channel.occurring else []
+    require_annotators(data, name, largest, *remedies)
 
 
 def _shard(hidden: str) -> Callable[[Problem, int], Shards]:

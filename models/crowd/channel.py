@@ -76,6 +76,8 @@ class Channel:
     earlier : ``earlier(values)`` -> arrays by site of what coordinate ascent ended with in fits that were saved under
         other names; None where the names are the same.
     whole_weights : whether the sampler needs weights that are whole numbers.
+    occurring : whether the simplices are the rows of confusion matrices, of which coordinate ascent may hold what
+        occurs (see `consilience.models.crowd.occurring`).
     pooled : ``pooled(prior, counts, hyper)`` -> prior with concentrations learned from all annotators, and ``hyper(
         resolved)`` the numbers of their own prior, an empty array where the prior is given; None of a channel whose
         priors are fixed.
@@ -87,6 +89,7 @@ class Channel:
     fewest_labels: int = 1
     earlier: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     whole_weights: bool = False
+    occurring: bool = False
     pooled: Callable[[Tree, Tree, Array], Tree] | None = None
     hyper: Callable[[Any], Array] | None = None
 

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import jax
 import numpy as np
 
 from consilience.data.annotations import Annotations
@@ -16,6 +17,7 @@ from consilience.models.crowd.density import density_of, simulation_of
 from consilience.models.crowd.gate import signal, signal_notes
 from consilience.models.crowd.gibbs import gibbs_of
 from consilience.models.crowd.groups import counted_by_group
+from consilience.models.crowd.occurring import parameters_of, with_occurring
 from consilience.models.crowd.pairs import pair_notes
 from consilience.models.crowd.saddle import saddle_notes
 from consilience.models.crowd.simplices import PREVALENCE
@@ -24,7 +26,13 @@ from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
 from consilience.models.sites import Site, Sites
-from consilience.notes import Note
+from consilience.notes import Level, Note
+
+# Of confusion matrices that would not fit into memory.
+_LISTED = (
+    "labels are so many that an item can have only those that somebody gave it; confusion matrices list what occurs, "
+    "and accuracies are those on an annotator's own items"
+)
 
 
 def crowd_member(
@@ -50,9 +58,12 @@ def crowd_member(
     --------
     `consilience.models.one_coin` is a member in fewer than 100 lines.
     """
-    parameters_of = functools.partial(Parameters, channel)
+    made = parameters_of(channel) if channel.occurring else functools.partial(Parameters, channel)
     own = Sites(*sites, canonical=canonical, hidden={hidden: ("item", "class")} | _learned(channel, sites))
     ascents = {"cavi": cavi_of(channel, name, hidden), "em": em_of(channel, name, hidden, priors)}
+
+    if channel.occurring:
+        ascents["cavi"] = with_occurring(ascents["cavi"])
 
     def more(account: Account) -> Iterator[Note]:
         known = account.resolved.given is not None  # of a loaded fit the priors may be known in words only
@@ -68,9 +79,9 @@ def crowd_member(
             ascents["cavi"], gibbs_of(channel, name, own), ascents["em"],
             Generic(name="nuts", prepare=counted_by_group), Generic(name="svi", prepare=counted_by_group),
         ),
-        truth=truth_of(parameters_of, hidden),
-        tables=(*tables_of(parameters_of, extra, extra_columns), *tables, *GOLD_MEASURES),
-        says=says_of(parameters_of, more), simulation=simulation_of(channel, own, priors=testing_priors),
+        truth=truth_of(made, hidden),
+        tables=(*tables_of(made, extra, extra_columns), *tables, *GOLD_MEASURES),
+        says=says_of(made, more), simulation=simulation_of(channel, own, priors=testing_priors),
     )  # fmt: skip
 
 
@@ -90,6 +101,10 @@ def says_of(
     def said(account: Account) -> Iterator[Note]:
         data = account.resolved.data
         yield from signal_notes(signal(data), data.annotators)
+        if parameters_of(account.posterior, account.resolved, jax.random.key(0), 1).is_listed:
+            # What else is said rests on rows of confusion matrices.
+            yield Note(Level.note, _LISTED)
+            return
         if not signal(data).fires:
             table = _of_different_groups(pairs(account.posterior, account.resolved, account.truth), data)
             names = np.arange(data.num_annotators) if data.annotators is None else data.annotators

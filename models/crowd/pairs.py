@@ -100,6 +100,24 @@ def agreement_by(
     return agreement
 
 
+def agreement_of_lifts(
+    wrong: Float[np.ndarray, "annotator label"], surplus: Float[np.ndarray, "annotator label"]
+) -> AgreementGivenClass:
+    """Return the agreement of pairs where the class changes the probability of its own label alone.
+
+    Parameters
+    ----------
+    wrong, surplus : how probably a label is given to items of other classes, and how much more to those of its own.
+    """
+
+    def agreement(one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"]) -> Float[np.ndarray, "pair class"]:
+        a, b = wrong[one], wrong[other]
+        of_class = surplus[one] * b + (a + surplus[one]) * surplus[other]
+        return np.einsum("pl,pl->p", a, b)[:, None] + of_class
+
+    return agreement
+
+
 def _pairs_that_met(met: csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return pairs of annotators with enough common items, and how many these are."""
     items = np.diff(met.indptr)
@@ -130,7 +148,7 @@ def pair_notes(
     if num_annotators > _FEW_ANNOTATORS:
         by_chance = _BY_CHANCE * len(size)
         if (size > _REMARKABLE).sum() > by_chance + 3 * np.sqrt(by_chance):
-            share = f"{100 * np.mean(size > _REMARKABLE):.2g} %"
+            share = f"{float(f'{100 * np.mean(size > _REMARKABLE):.2g}'):g} %"
             text = (
                 f"{share} of {len(size):,} pairs of annotators agree more or less than the model can explain "
                 f"(|z| above {_REMARKABLE:.0f}; chance 0.27 %): some annotators do not work independently; see the "

@@ -15,16 +15,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.sparse import csr_array
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.errors import TooLarge
 from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, annotation_shares
 from consilience.models.crowd.channel import Channel, counted
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
-from consilience.models.crowd.pairs import agreement_by, annotator_pairs
+from consilience.models.crowd.pairs import annotator_pairs
 from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs
-from consilience.models.crowd.votes import Votes, votes_of
+from consilience.models.crowd.votes import MOST_NUMBERS, Votes, votes_of
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
@@ -32,12 +34,15 @@ from consilience.models.posterior import Interval, Posterior, beta_of_moments
 from consilience.models.sites import Resolved
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Ranked
+from consilience.notes import Remedy
 
 _IMPUTATIONS = 200
 # Draws of labels that the realised accuracy looks at; a table is no place for all of them.
 _MOST_LABEL_DRAWS = 200
 # Numbers of imputed tables that are held at a time: 2^24 in float64 are 128 MiB.
 _MOST_NUMBERS = 1 << 24
+# Rows of a table of confusion matrices: more are gigabytes that nobody reads.
+_MOST_ROWS = 1 << 25
 
 # ---- quantities of annotators
 
@@ -84,9 +89,13 @@ class Asked:
         """How frequent each label is among the items, as if annotators erred independently."""
         return np.asarray(self.truth.untempered).mean(axis=0)
 
-    def summary(self, quantity: Quantity, *given: Any) -> Interval:
-        """Return mean and interval of a quantity that is linear in each simplex; see the module on intervals."""
-        if self.posterior.form == "estimate" or not self.parameters.has_intervals:
+    def summary(self, quantity: Quantity, *given: Any, numbers: int = 1) -> Interval:
+        """Return mean and interval of a quantity that is linear in each simplex; see the module on intervals.
+
+        Of a quantity of so many numbers that draws of it would not fit, there is no interval.
+        """
+        too_many = numbers * _IMPUTATIONS > MOST_NUMBERS
+        if self.posterior.form == "estimate" or too_many or not self.parameters.has_intervals:
             mean = np.asarray(self.parameters.mean(quantity, *given), float)
             unknown = np.full(mean.shape, np.nan)
             return Interval(mean, unknown, unknown, unknown)
@@ -99,18 +108,13 @@ class Asked:
 
     def rows(self, annotators: Int[np.ndarray, " chosen"]) -> Interval:
         """Return the probabilities of labels by annotator and class, some annotators at a time."""
-        each = _IMPUTATIONS * self.data.num_labels**2
-        size = max(_MOST_NUMBERS // each, 1)
-        parts = [
-            self.summary(_rows, annotators[start : start + size]) for start in range(0, len(annotators), size)
-        ]
+        each = self.data.num_labels**2
+        size = max(_MOST_NUMBERS // (_IMPUTATIONS * each), 1)
+        starts = range(0, len(annotators), size)
+        parts = [self.summary(_rows, annotators[start : start + size], numbers=each) for start in starts]
         if not parts:
             return Interval(*(np.zeros((0, self.data.num_labels, self.data.num_labels)) for _ in Interval._fields))
         return Interval(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-    def mean_rows(self, annotators: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen class label"]:
-        """Return the posterior means alone."""
-        return np.asarray(self.parameters.mean(_rows, annotators), float)
 
     @functools.cached_property
     def _votes(self) -> Votes:
@@ -230,13 +234,17 @@ def annotators_table(
     ) -> dict[str, np.ndarray]:
         """Return how much each annotator annotated, how reliable she is, and how often she was right on her items.
 
+        Where labels are so many that confusion matrices list what occurs, ``accuracy`` is that on her own items.
+
         Parameters
         ----------
         level : probability of the intervals.
         """
         asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
-        found = asked.summary(_right, asked.prevalence)
         share, share_lower, share_upper = realised_accuracy(truth, data, level)
+        # Rows that are mostly prior know no accuracy on other items than her own.
+        of_own = Interval(share, np.full(len(share), np.nan), share_lower, share_upper)
+        found = of_own if asked.parameters.is_listed else asked.summary(_right, asked.prevalence)
         return {
             "annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data),
             "accuracy": found.mean, "lower": found.lower, "upper": found.upper,
@@ -247,6 +255,11 @@ def annotators_table(
     return annotators
 
 
+def _require_few(size: int, what_helps: str = "", *remedies: Remedy) -> None:
+    if size > _MOST_ROWS:
+        raise TooLarge(f"the table has {size:,} rows, which is too many{what_helps}", *remedies)
+
+
 def _confusion_table(parameters_of: ParametersOf) -> Callable:
     def confusion(
         posterior: Posterior, resolved: Resolved, truth: LabelTruth,
@@ -255,7 +268,7 @@ def _confusion_table(parameters_of: ParametersOf) -> Callable:
         """Return how probably an annotator gives an item of a class a label.
 
         ``annotations`` is how many items of the class she is expected to have annotated: where it is zero, the row is
-        the prior, and of EM, which has none, uniform.
+        the prior, and of EM, which has none, uniform. Of very many labels, those that occur are listed.
 
         Parameters
         ----------
@@ -264,6 +277,11 @@ def _confusion_table(parameters_of: ParametersOf) -> Callable:
         """
         asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
         chosen = np.arange(data.num_annotators) if annotators is None else np.asarray(annotators)
+        if (occurring := asked.parameters.confusion(chosen)) is not None:
+            number = _annotations_by_class(data, np.asarray(truth.untempered), annotators)
+            return {**occurring, "annotations": number[occurring["annotator"], occurring["class"]]}
+        what_helps = "; choose fewer annotators by {annotators}", Remedy("annotators")
+        _require_few(len(chosen) * data.num_labels**2, *what_helps)
         found = asked.rows(chosen)
         place, class_, label = np.indices(found.mean.shape).reshape(3, -1)
         number = _annotations_by_class(data, np.asarray(truth.untempered), annotators)[chosen[place], class_]
@@ -284,12 +302,15 @@ def _crowd_table(parameters_of: ParametersOf) -> Callable:
         ``annotations`` is how many annotations are expected to be of items of the class.
         """
         asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
-        found = asked.summary(_average, annotation_shares(data))
-        class_, label = np.indices(found.mean.shape).reshape(2, -1)
         of_items = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
-        number = (of_items @ np.asarray(truth.untempered))[class_]
+        number = of_items @ np.asarray(truth.untempered)
+        if (occurring := asked.parameters.crowd(annotation_shares(data))) is not None:
+            return {**occurring, "annotations": number[occurring["class"]]}
+        _require_few(data.num_labels**2)
+        found = asked.summary(_average, annotation_shares(data), numbers=data.num_labels**2)
+        class_, label = np.indices(found.mean.shape).reshape(2, -1)
         columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
-        codes = {"class": class_, "label": label, "annotations": number}
+        codes = {"class": class_, "label": label, "annotations": number[class_]}
         return codes | {name: values.ravel() for name, values in columns.items()}
 
     return crowd
@@ -335,8 +356,8 @@ def pairs_table(parameters_of: ParametersOf) -> Callable:
 
     def pairs(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
         """Return pairs of annotators with what they agree and what the model expects, the largest |z| first."""
-        asked = Asked(parameters_of, posterior, resolved, truth)
-        return annotator_pairs(resolved.data, np.asarray(truth.untempered), agreement_by(asked.mean_rows))
+        parameters = parameters_of(posterior, resolved, jax.random.key(0), _IMPUTATIONS)
+        return annotator_pairs(resolved.data, np.asarray(truth.untempered), parameters.agreement())
 
     return pairs
 
@@ -347,9 +368,7 @@ def _annotations_by_class(
     """Return the expected numbers of annotations; zeros of annotators who are not chosen. None chooses all."""
     rows = slice(None) if chosen is None else np.flatnonzero(np.isin(data.annotator, chosen))
     item, annotator, weight = (np.asarray(column)[rows] for column in (data.item, data.annotator, data.weight))
-    # Class after class: a table of annotation and class would not fit.
-    counts = [np.bincount(annotator, weight * of_class[item], data.num_annotators) for of_class in probability.T]
-    return np.stack(counts, axis=1)
+    return csr_array((weight, (annotator, item)), shape=(data.num_annotators, data.num_items)) @ probability
 
 
 GROUPINGS = Measure(

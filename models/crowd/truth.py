@@ -68,7 +68,8 @@ def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAU
             drawn: LabelTruth = LabelDraws(np.asarray(label), resolved.data.num_labels, crowd)
         else:
             shown = temper(probability, power)
-            drawn = LabelProbabilities.dense(shown, key=key_label, num_draws=num_draws, crowd=crowd)
+            made = LabelProbabilities.possible if parameters.is_listed else LabelProbabilities.dense
+            drawn = made(shown, key=key_label, num_draws=num_draws, crowd=crowd)
         drawn.dependence, drawn.signal = found, signal(resolved.data)
         drawn.untempered = mean
         drawn.certainty_if_independent = float(mean.max(axis=1).mean())

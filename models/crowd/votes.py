@@ -33,12 +33,13 @@ from consilience.models.rows import (
     sum_rows,
 )
 from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 # No more slots than this: few items with very many annotations each are better served by the list.
 _MOST_SLOTS = 64
 
 # Tables of more numbers than this are refused: 2^28 in float32 are one GiB.
-_MOST_NUMBERS = 1 << 28
+MOST_NUMBERS = 1 << 28
 
 
 class Votes(NamedTuple):
@@ -82,7 +83,7 @@ class Votes(NamedTuple):
         return self.log_prior.shape[1]
 
 
-def require_annotators(data: Annotations, name: str, numbers: int = 0) -> None:
+def require_annotators(data: Annotations, name: str, numbers: int = 0, *remedies: Remedy) -> None:
     """Refuse counts of labels, of which nobody knows who gave them, and tables that do not fit into memory.
 
     Parameters
@@ -90,6 +91,7 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0) -> None:
     data : the annotations.
     name : of the model, for messages.
     numbers : how many numbers its largest table holds.
+    remedies : what needs no table of that size.
 
     Raises
     ------
@@ -102,10 +104,13 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0) -> None:
             "or use a model of the items alone, such as 'dirichlet', which needs counts alone"
         )
     most = max(numbers, max(data.num_items, data.num_annotators) * data.num_labels)
-    if most > _MOST_NUMBERS:
+    if most > MOST_NUMBERS:
         raise TooLarge(
             f"with {data.num_items:,} items, {data.num_annotators:,} annotators and {data.num_labels:,} labels a table "
-            f"of '{name}' holds {most:,} numbers, which is too many; merge labels, or leave out those that nobody gave"
+            f"of '{name}' holds {most:,} numbers, which is too many; merge labels"
+            + ", or list what occurs by " * bool(remedies)
+            + " and ".join(f"{{{one.argument}}}" for one in remedies),
+            *remedies,
         )
 
 

@@ -145,6 +145,12 @@ class LabelProbabilities(LabelTruth):
         """Wrap probabilities of all classes, shape ``(item, class)``."""
         return cls(Entries.dense(*probability.shape), np.ravel(probability), **more)
 
+    @classmethod
+    def possible(cls, probability: Float[np.ndarray, "item class"], **more: Any) -> LabelProbabilities:
+        """Wrap the same, naming classes alone that are not ruled out."""
+        item, class_ = np.nonzero(probability)
+        return cls(Entries.of(item, class_, *probability.shape), probability[item, class_], **more)
+
     def labels(self) -> Iterator[Block]:
         """Yield labels, by the inverse of the distribution function."""
         before = np.cumsum(self.probability) - self.probability

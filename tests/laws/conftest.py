@@ -9,7 +9,8 @@ from tests.laws.subjects import ITEMS, RECORDS, subject_of
 # What takes ten seconds and more: laws that quicker members hold in every run are left to the slow set for these.
 LONG = {
     "test_data_at_the_edge": [
-        "glad-a million classes", "mace-a million classes", "plackett-luce-a million classes",
+        "glad-a million classes", "mace-a million classes", "one-coin-a million classes",
+        "plackett-luce-a million classes",
         "plackett-luce-duplicates", "plackett-luce-all tied", "mpa-an annotator who says one thing",
         "mpa-an unseen class", "plackett-luce-an annotator who says one thing", "plackett-luce-an unseen class",
     ],

@@ -73,10 +73,10 @@ def top_of_draws(fitted):
 def outputs(fitted):
     """Return the numbers of all tables by item and the exact certainty, in the order of the items' ids."""
     numbers = []
-    for table in map(fitted.table, fitted.member.table_names):
-        if "item" not in table:
+    for name in fitted.member.table_names:
+        if "item" not in {column.name for column in fitted.member.table(name).columns}:
             continue
-        table = table.sort_values("item", kind="stable").drop(columns=["item", "label"], errors="ignore")
+        table = fitted.table(name).sort_values("item", kind="stable").drop(columns=["item", "label"], errors="ignore")
         numbers.append(table.select_dtypes("number").to_numpy(float).ravel())
     try:
         numbers.append(cs.certainty(fitted, exact=True).table.sort_values("item")["certainty"].to_numpy())
