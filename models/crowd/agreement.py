@@ -192,7 +192,12 @@ def _agreement(evidence: Evidence, log_prevalence: Any, share: Any) -> Any:
 
 
 def crowd_of(parameters: Parameters, num_draws: int) -> Crowd:
-    """Say how the annotators of the data err, in as many draws."""
+    """Say how the annotators of the data err, in as many draws.
+
+    Raises
+    ------
+    TooLarge : by its confusion matrix, where labels are too many.
+    """
     data = parameters.resolved.data
     share = annotation_shares(data)
 

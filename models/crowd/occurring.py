@@ -267,6 +267,10 @@ def with_occurring(dense: Ascent) -> Ascent:
     Parameters
     ----------
     dense : with confusion matrices; its state has a ``tree`` and a ``responsibility`` too.
+
+    Raises
+    ------
+    UnsupportedRequest : by what divides the data, where what occurs is held.
     """
 
     def shard(problem: Any, number: int) -> Any:
