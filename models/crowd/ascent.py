@@ -124,8 +124,12 @@ def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
     require_labels(channel, data, name)
     sizes = {"annotator": data.num_annotators, "class": data.num_labels, "label": data.num_labels}
     largest = max(int(np.prod([sizes[one] for one in site.dims])) for site in used_sites(resolved))
-    remedies = [Remedy("method", "cavi"), Remedy("candidates", "observed")] if channel.occurring else []
-    require_annotators(data, name, largest, *remedies)
+    if channel.occurring:
+        instead = ", or list what occurs by {method} and {candidates}"
+        remedies = Remedy("method", "cavi"), Remedy("candidates", "observed")
+        require_annotators(data, name, largest, instead, *remedies)
+    else:
+        require_annotators(data, name, largest)
 
 
 def _shard(hidden: str) -> Callable[[Problem, int], Shards]:

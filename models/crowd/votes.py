@@ -83,7 +83,7 @@ class Votes(NamedTuple):
         return self.log_prior.shape[1]
 
 
-def require_annotators(data: Annotations, name: str, numbers: int = 0, *remedies: Remedy) -> None:
+def require_annotators(data: Annotations, name: str, numbers: int = 0, instead: str = "", *remedies: Remedy) -> None:
     """Refuse counts of labels, of which nobody knows who gave them, and tables that do not fit into memory.
 
     Parameters
@@ -91,7 +91,7 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0, *remedies
     data : the annotations.
     name : of the model, for messages.
     numbers : how many numbers its largest table holds.
-    remedies : what needs no table of that size.
+    instead, remedies : what needs no table of that size, in words that name the remedies.
 
     Raises
     ------
@@ -107,9 +107,7 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0, *remedies
     if most > MOST_NUMBERS:
         raise TooLarge(
             f"with {data.num_items:,} items, {data.num_annotators:,} annotators and {data.num_labels:,} labels a table "
-            f"of '{name}' holds {most:,} numbers, which is too many; merge labels"
-            + ", or list what occurs by " * bool(remedies)
-            + " and ".join(f"{{{one.argument}}}" for one in remedies),
+            f"of '{name}' holds {most:,} numbers, which is too many; merge labels{instead}",
             *remedies,
         )
 

@@ -40,8 +40,9 @@ def test_precisions_agree():
     np.testing.assert_allclose(single.posterior.probability, double.posterior.probability, atol=1e-3)
 
 
-# The state of this problem: of two annotators two numbers each, and of each and the two labels one.
-@pytest.mark.parametrize(("most", "dtype"), [(8, "float64"), (7, "float32"), (2, "float32")])
+# The state of this problem: of two annotators two numbers each, of each and the two labels one, of the labels one each;
+# of the three items one a label; and the number of the step.
+@pytest.mark.parametrize(("most", "dtype"), [(17, "float64"), (16, "float32"), (2, "float32")])
 def test_a_large_state_is_single(monkeypatch, most, dtype):
     monkeypatch.setattr(precision, "MOST_IN_FLOAT64", most)
     mace = member("mace")
