@@ -167,7 +167,7 @@ def _speed_bars(kept: Kept) -> Iterator[Bar]:
             if bar is not None:
                 label = f"{race.member}, {race.name}, {race.rows:,} annotations, {name}: CPU s"
                 yield _at_most(label, bar, own.get(name))
-    command = kept.rows("commands").get(("consilience fit",), {})
+    command = kept.rows("commands").get((crowd_speed.FIRST_COMMAND,), {})
     name = f"the command, {crowd_speed.COMMAND_ROWS:,} annotations, cold: CPU s"
     yield _at_most(name, crowd_speed.COMMAND_BAR, command.get("CPU s"))
 

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 import consilience as cs
@@ -72,6 +73,7 @@ def measure_noise(kept: Kept, cells: Sequence[tuple[int, int, int]], members: Se
     for member, cell in itertools.product(MEMBERS, cells):
         for delta in DELTAS if member in members and member in models.names() else ():
             kept.row("noise", (member, delta, *cell), functools.partial(_fitted, member, delta, cell))
+        jax.clear_caches()  # the next cell has programs of its own, and hundreds of them exhaust the address space
 
 
 def _fitted(member: str, delta: float, cell: tuple[int, int, int]) -> dict[str, Any]:

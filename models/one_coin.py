@@ -68,9 +68,7 @@ MODEL = crowd_member(
   title   = {Spectral Methods Meet {EM}: A Provably Optimal Algorithm for Crowdsourcing},
   author  = {Zhang, Yuchen and Chen, Xi and Zhou, Dengyong and Jordan, Michael I.},
   journal = {Journal of Machine Learning Research},
-  volume  = {17},
-  pages   = {1--44},
-  year    = {2016}
+  volume  = {17}, pages = {1--44}, year = {2016}
 }""",
     channel=CHANNEL, settings=Settings, testing_priors=lambda: Priors(accuracy=BetaPrior(6.0, 3.0)),
     sites=(
