@@ -247,8 +247,7 @@ def tell_speed(record: Recording, kept: Kept) -> None:
     record.say(
         f"Whole programs on a CSV file of {COMMAND_ROWS:,} annotations, with start and imports: the command where "
         "nothing was compiled before, the command as later runs find it, that and a table of labels, and a script that "
-        "reads the file, aggregates by crowd-kit's DawidSkene and "
-        "writes the labels."
+        "reads the file, aggregates by crowd-kit's DawidSkene and writes the labels."
     )
     peer = commands.get("script with crowd-kit")
     table = [{"program": name, "CPU s": seconds, "ratio": None if peer is None else peer / seconds}
