@@ -101,7 +101,7 @@ def evaluate(
         raise UnsupportedRequest(f"by= groups the classes of items, and {kind.unit}s have none; leave it out")
     if by is not None and exact:
         raise UnsupportedRequest("scores by group have no closed form, only draws; leave out exact=True (or --exact)")
-    truth = truth_of(fit).read_as(kind.name)
+    truth = _read(fit, kind.name)
     chosen: Any = kind.metric if metric is None else metric
     metrics = list(chosen) if isinstance(chosen, list | tuple) else [chosen]
     settings = {"missing": missing, "unknown": unknown, "singletons": singletons}
@@ -121,6 +121,14 @@ def evaluate(
         found |= _drawn_scores(METRICS[kind.name](truth, [system], rest, **settings), truth, name, by)
     ordered = {_name(kind.name, one): found[_name(kind.name, one)] for one in metrics}
     return ordered if isinstance(metric, list | tuple) else next(iter(ordered.values()))
+
+
+def _read(fit: Any, kind: str) -> Truth:
+    """Return the truth of a fit as one of a kind; its draws come from as many chains."""
+    given = truth_of(fit)
+    truth = given.read_as(kind)
+    truth.num_chains = given.num_chains
+    return truth
 
 
 def _name(kind: str, metric: str | Metric) -> str:
@@ -164,11 +172,11 @@ def _drawn_scores(scoring: Scoring, truth: Any, system: str | None, by: ClassMap
     found = {}
     for name, per_unit in rows.items():
         draws, points = totals.scores(name)[0], scoring.points(name)
-        items = per_unit.rows()[0]
+        items, errors = per_unit.rows()[0], per_unit.mcse_rows()
         found[name] = Score(
             title=scoring.title(name, system, draws), items=items, draws=draws[np.isfinite(draws)],
             point=None if points is None else float(points[0]), ids=scoring.ids, label=scoring.label, unit=scoring.row,
-            item_mean=not scoring.joint,
+            item_mean=not scoring.joint, num_chains=truth.num_chains, item_mcse=None if errors is None else errors[0],
             groups=None if by is None else _by_group(groups[name], by, truth, items, scoring.place),
         )  # fmt: skip
     return found
@@ -177,7 +185,7 @@ def _drawn_scores(scoring: Scoring, truth: Any, system: str | None, by: ClassMap
 def scoring_of(fit: Any, systems: Sequence[Any], metric: Any, **settings: Any) -> tuple[Truth, Scoring, str]:
     """Return the truth of a fit as systems of one kind need it, what scores them, and the name of the metric."""
     kind = METRICS[systems[0].kind].kind
-    truth = truth_of(fit).read_as(kind.name)
+    truth = _read(fit, kind.name)
     chosen = kind.metric if metric is None else metric
     return truth, METRICS[kind.name](truth, systems, [chosen], **settings), _name(kind.name, chosen)
 

@@ -336,8 +336,15 @@ def _scoring(
         title=lambda name, system=None, draws=None: title_of(name, singletons=singletons), unit="document",
         num_units=key.num_documents, num_draws=truth.num_draws, joint=True,
         standard=lambda: summed(truth.estimate()[None])[..., 0], place=np.arange(key.num_documents),
-        rows=key.num_documents, ids=key.documents, row="document",
+        rows=key.num_documents, ids=key.documents, row="document", pseudo=_with_score,
     )  # fmt: skip
+
+
+def _with_score(mean: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """Return the sums of a document of mean size with recall and precision alike; numerators come before theirs."""
+    whole = np.repeat(mean[:, 1::2, None], 2, axis=1) * np.ones(score.shape[-1])
+    whole[:, ::2] *= score[:, None]
+    return whole
 
 
 def _num_parts(base: str) -> int:

@@ -278,7 +278,7 @@ def _scoring(
         blocks=blocks, values={one.name: mean_of(part) for part, one in enumerate(chosen)},
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
-        exact=exact, place=place,
+        exact=exact, place=place, independent=truth.independent_items,
         rows=truth.num_units, ids=truth.ids.get("item"), row="item",
     )  # fmt: skip
 

@@ -1,33 +1,24 @@
 """A leaderboard that knows what it does not know: systems compared under an uncertain truth, on a finite set of items.
 
-Two things make a ranking of systems uncertain, and they are reported apart:
+Two things make a ranking of systems uncertain. Another benchmark of the same kind would hold other **items**; and
+annotators disagree, so that every draw of the **truth** gives each system another score (Stutz et al. 2023). How both
+together become one interval, without counting the truth twice, says `consilience.evaluation.unit_sums`. All systems see
+the same draws and the same weights of items, so that differences between systems are paired in both.
 
-* **truth**: annotators disagree, so that every draw of the truth gives each system another score F^m (Stutz et al.
-  2023). This is what is unknown of the score on *these* items;
-* **items**: another benchmark of the same kind would hold other items. The Bayesian bootstrap (Rubin 1981) gives item i
-  a random weight w_i, Dirichlet(1, …, 1) over the items: the posterior of the mean over the population under a
-  non-informative prior.
-
-Both together: draw m of the truth is averaged with the m-th draw of the weights. All systems see the same draws and
-the same weights, so that differences between systems are paired in both. A system beats another in a draw when its
-score is higher; half a win for a tie. For the score in the population the two together are conservative where the
-posteriors of the items are right on average: the spread of the truth is then part of the spread between items too.
+A third thing no data tell: whether a prediction was made **from these annotations**. Then it says nothing new of the
+truth, and a system is right as often as the annotators make it probable. A system that looked at the item itself is
+evidence as an annotator is, and right more often than that. So a system has up to three *readings*, and `provenance`
+says which of them count; see `consilience.evaluation.own_look`.
 
 Scores of coreference are ratios of sums over documents. Documents are weighted in the place of items: the sums of each
 are, before they are added and divided. Scores of partitions of records are weighted likewise, by groups of records that
 neither a draw of the truth nor a system links (`consilience.evaluation.partitions`).
-
-Where means and covariances over the truth are known in closed form, normal vectors of that covariance stand in the
-place of draws of the truth.
-
-References
-----------
-Rubin (1981), The Bayesian bootstrap, The Annals of Statistics 9(1).
 """
 
 from __future__ import annotations
 
-import dataclasses
+import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,13 +30,22 @@ from consilience.data.accept import as_systems
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import require_exact, scoring_of
 from consilience.evaluation.classes import Metric
-from consilience.evaluation.engine import Bootstrap, Scoring, Sums, Totals, fold
+from consilience.evaluation.engine import Scoring, fold
 from consilience.evaluation.independent import FEW, Moments
 from consilience.evaluation.partitions import DISTANCES
-from consilience.models.intervals import ends
+from consilience.evaluation.readings import PROVENANCES, Readings, range_text, told, wins
+from consilience.evaluation.scores import monte_carlo_errors
+from consilience.evaluation.unit_sums import UnitSums, alike, combined_draws, unit_draws
+from consilience.models.intervals import LEVEL, ends
 
-# Normal vectors in the place of draws of the truth, where it has a closed form; and units that are weighted at a time.
-_VECTORS, _UNITS = 20_000, 1 << 12
+# Normal vectors in the place of draws of the truth, where it has a closed form.
+_VECTORS = 20_000
+
+# Replicates of the weights of units where the truth is a point and has no draws to pair them with.
+_REPLICATES = 1000
+
+# Monte Carlo errors of probabilities above this are told.
+_LOOSE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,15 +56,25 @@ class Comparison:
     ----------
     systems : names, in the order in which they were given.
     title : the metric in words.
-    values : float64, shape ``(system,)``; mean score over items and what the truth may be, as `evaluate` has it: in
-        closed form where there is one, else over draws.
-    draws : float64, shape ``(system, draw)``; scores with both sources of uncertainty.
-    truth_draws, item_draws : the same with one source only.
+    values : float64, shape ``(system,)``; mean score over items and what the truth may be, as `evaluate` has it: as the
+        annotators alone have it.
+    draws : float64, shape ``(system, draw)``; scores in the population of items, as the annotators alone have them.
+    truth_draws : those of these items alone; the truth is uncertain.
+    item_draws : those of the population with the items alone uncertain.
     points : float64, shape ``(system,)``, the scores against the point estimate, or None where there is none.
     num_items : how many items every system predicted; of chains, how many documents there are; of partitions, how many
         connected groups of records.
     unit : what an item is called.
-    limits : of the ends of intervals: a mean of probabilities is one itself, where a normal draw of it need not be.
+    shared_draws : deviations of the draws that come of what items share, such as the errors of annotators; None where
+        they share nothing.
+    provenance : of each system, one of `PROVENANCES`; annotations where nothing is said.
+    own_values, own_draws : shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from
+        the lower reading to the upper. None where it is not.
+    ranked : whether there is a best one: verdicts without gold labels rank nothing.
+    num_chains : that the draws of the truth come from, one after another.
+    limits : of the ends of intervals.
+    level : of the intervals.
+    notes : what has to be known to read the table, in sentences.
 
     Examples
     --------
@@ -90,75 +100,113 @@ class Comparison:
     points: np.ndarray | None
     num_items: int
     unit: str = "item"
+    shared_draws: np.ndarray | None = None
+    provenance: tuple[str, ...] = ()
+    own_values: np.ndarray | None = None
+    own_draws: np.ndarray | None = None
+    ranked: bool = True
+    num_chains: int = 1
     limits: tuple[float, float] = (-np.inf, np.inf)
+    level: float = LEVEL
+    notes: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def readings(self) -> Readings:
+        """The scores under each reading of where predictions come from."""
+        own = self.own_draws is not None
+        values, draws = (
+            np.concatenate([alone[None], more]) if own else alone[None]
+            for alone, more in ((self.values, self.own_values), (self.draws, self.own_draws))
+        )
+        return Readings(values, draws, self.provenance or ("annotations",) * len(self.systems))
 
     @property
     def order(self) -> np.ndarray:
         """Systems from best to worst, as positions in ``systems``."""
-        return np.argsort(-self.values, kind="stable")
+        return np.argsort(-self.readings.value, kind="stable")
 
-    @property
+    @functools.cached_property
     def table(self) -> Any:
         """Leaderboard, best first.
 
-        Columns ``rank, system, value, sd, lower, upper`` with both sources of uncertainty, ``sd_truth`` and
-        ``sd_items`` with one each, ``p_best`` and the rank and score that a point estimate of the truth would give.
+        Columns ``rank, system, provenance``; ``value``, the middle of the lowest and the highest reading, its Monte
+        Carlo error ``mcse``, ``sd``; ``lower, upper``, from the lowest end of a reading to the highest; ``sd_truth`` on
+        these items, ``sd_items`` and ``sd_shared``, what each source of uncertainty makes; ``value_alone`` and
+        ``value_own_look``, as annotators alone have it and with an own look counted, NaN where it is not; ``p_best``,
+        NaN where the readings put it further apart than 0.05, with ``p_best_lower, p_best_upper, p_best_mcse``; and the
+        score and rank that a point estimate of the truth would give.
         """
         import pandas
 
-        lower, upper = np.clip(np.quantile(self.draws, ends(), axis=1), *self.limits)
+        number, readings = len(self.systems), self.readings
+        lower, upper = np.clip(readings.interval(self.level), *self.limits)
+        low, high, error = readings.p_best() if self.ranked else np.full((3, number), np.nan)
         columns = {
-            "system": np.array(self.systems, object), "value": self.values, "sd": _sd(self.draws), "lower": lower,
-            "upper": upper, "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws),
-            "p_best": p_best(self.draws),
+            "system": np.array(self.systems, object), "provenance": np.array(readings.provenance, object),
+            "value": readings.value, "mcse": monte_carlo_errors(self.truth_draws, self.num_chains),
+            "sd": _sd(np.stack([readings.first(a) for a in range(number)])), "lower": lower, "upper": upper,
+            "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws), "sd_shared": _sd(self._shared),
+            "value_alone": self.values,
+            "value_own_look": np.full(number, np.nan) if self.own_values is None else self.own_values.mean(axis=0),
+            "p_best": told(low, high), "p_best_lower": low, "p_best_upper": high,
+            "p_best_mcse": error,
         }  # fmt: skip
         if self.points is not None:
             columns["point_estimate"] = self.points
             columns["rank_by_point_estimate"] = 1 + (self.points[None, :] > self.points[:, None] + 1e-12).sum(axis=1)
         ranked = {name: values[self.order] for name, values in columns.items()}
-        return pandas.DataFrame({"rank": np.arange(1, len(self.systems) + 1), **ranked})
+        return pandas.DataFrame({"rank": np.arange(1, number + 1), **ranked})
 
-    @property
+    @functools.cached_property
     def pairs(self) -> Any:
         """Data frame with one row for each pair of systems, the better one as ``a``.
 
-        Columns ``a, b, difference, sd, lower, upper, sd_truth, sd_items, p_a_beats_b`` and that probability with the
-        truth or the items alone uncertain.
+        Columns ``a, b, difference, sd, lower, upper``; ``sd_truth, sd_items, sd_shared`` as in `table`; ``p_a_beats_b``,
+        NaN where readings put it further apart than 0.05, between ``p_a_beats_b_lower`` and ``p_a_beats_b_upper``; and
+        as annotators alone have it, that probability with the truth or the items alone uncertain.
         """
         import pandas
 
-        rows = []
-        for place, first in enumerate(self.order):
-            for second in self.order[place + 1 :]:
-                rows.append(self._pair(int(first), int(second)))
-        return pandas.DataFrame(rows)
+        return pandas.DataFrame([self._pair(int(a), int(b)) for a, b in itertools.combinations(self.order, 2)])
 
     def _pair(self, a: int, b: int) -> dict[str, Any]:
-        both, truth, items = (draws[a] - draws[b] for draws in (self.draws, self.truth_draws, self.item_draws))
-        lower, upper = np.quantile(both, ends())
+        truth, items, shared = (
+            draws[a] - draws[b] for draws in (self.truth_draws, self.item_draws, self._shared)
+        )
+        both = self.readings.differences(a, b)
+        lower, upper = np.quantile(both, ends(self.level), axis=1)
+        low, high = wins(both).min(), wins(both).max()
         return {
-            "a": self.systems[a], "b": self.systems[b], "difference": self.values[a] - self.values[b],
-            "sd": _sd(both[None])[0], "lower": lower, "upper": upper, "sd_truth": _sd(truth[None])[0],
-            "sd_items": _sd(items[None])[0], "p_a_beats_b": _wins(both), "p_a_beats_b_truth": _wins(truth),
-            "p_a_beats_b_items": _wins(items),
+            "a": self.systems[a], "b": self.systems[b], "difference": self.readings.value[a] - self.readings.value[b],
+            "sd": _sd((self.readings.first(a) - self.readings.first(b))[None])[0], "lower": lower.min(),
+            "upper": upper.max(), "sd_truth": _sd(truth[None])[0], "sd_items": _sd(items[None])[0],
+            "sd_shared": _sd(shared[None])[0], "p_a_beats_b": float(told(low, high)), "p_a_beats_b_lower": low,
+            "p_a_beats_b_upper": high, "p_a_beats_b_truth": float(wins(truth)), "p_a_beats_b_items": float(wins(items)),
         }  # fmt: skip
 
     @property
     def beats(self) -> Any:
-        """Data frame of P(row beats column), best first; the diagonal is NaN."""
+        """Data frame of P(row beats column), best first; NaN on the diagonal and where readings put it far apart."""
         import pandas
 
-        order = self.order
-        difference = self.draws[order][:, None] - self.draws[order][None]
-        wins = np.asarray(_wins(difference))
-        np.fill_diagonal(wins, np.nan)
-        names = [self.systems[place] for place in order]
-        return pandas.DataFrame(wins, index=names, columns=names)
+        found = pandas.DataFrame(np.nan, index=self.table["system"], columns=self.table["system"].to_list())
+        for row in self.pairs.itertuples():
+            found.loc[row.a, row.b], found.loc[row.b, row.a] = row.p_a_beats_b, 1 - row.p_a_beats_b
+        return found.rename_axis(None)
+
+    @property
+    def _shared(self) -> np.ndarray:
+        return np.zeros((len(self.systems), 2)) if self.shared_draws is None else self.shared_draws
 
     def __repr__(self) -> str:
-        shown = self.table[["rank", "system", "value", "lower", "upper", "sd_truth", "sd_items", "p_best"]]
+        table = self.table
+        shown = table[["rank", "system", "value", "lower", "upper", "sd_truth", "sd_items", "sd_shared"]].copy()
+        shown["p_best"] = list(map(range_text, table["p_best_lower"], table["p_best_upper"]))
         counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"
-        return f"{self.title}, {counted}\n{shown.to_string(index=False, float_format='{:.4f}'.format)}"
+        written = shown.to_string(index=False, float_format="{:.4f}".format)
+        error = table["p_best_mcse"].max()
+        loose = [f"Monte Carlo error of P(best): up to {error:.2f}"] if error > _LOOSE else []
+        return "\n".join([f"{self.title}, {counted}", written, *loose, *self.notes])
 
 
 def compare(
@@ -166,11 +214,13 @@ def compare(
     systems: Mapping[str, Any],
     metric: str | Metric | None = None,
     *,
+    provenance: str | Mapping[str, str] = "unknown",
+    exact: bool | None = None,
+    level: float = LEVEL,
     seed: int = 0,
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
-    exact: bool | None = None,
 ) -> Comparison:
     """Rank systems under the uncertainty of the truth and of the finite set of items.
 
@@ -183,14 +233,18 @@ def compare(
         groups of records that nothing links are then weighted.
     metric : a name such as ``top-3``, or a `Metric`; ``top-1`` by default, of chains ``conll``, of partitions
         ``pairwise-f1``. See `evaluate`.
+    provenance : where predictions come from, one word for all systems or a dict of them: ``annotations``, made from
+        these annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems
+        alike; ``mixed``, either, each for itself. An own look is counted for ``top-1``.
+    exact : by default means over the truth are taken in closed form where there is one, as in `evaluate`, and from
+        1,000 items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of
+        any number and refuses what has none; False takes draws.
+    level : of the intervals.
     seed : of the item weights.
     missing : ``drop`` compares on the items, or records, that every system predicted.
     unknown : ``keep`` counts predicted classes that the data do not have as wrong; records that they do not have are
         left out.
     singletons : of chains, whether entities of one mention count.
-    exact : by default means over the truth are taken in closed form where there is one, as in `evaluate`, and from
-        1,000 items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of
-        any number and refuses what has none; False takes draws.
 
     Returns
     -------
@@ -198,7 +252,8 @@ def compare(
 
     Raises
     ------
-    UnsupportedRequest : systems of several kinds, a metric that ranks nothing, or no closed form where it is asked for.
+    UnsupportedRequest : systems of several kinds, a metric that ranks nothing, no closed form where it is asked for, an
+        own look where none is counted, or provenance of a system that is not there.
 
     Examples
     --------
@@ -212,7 +267,8 @@ def compare(
     """
     given = as_systems(fit, systems)
     _require_one_kind({name: system.kind for name, system in given.items()})
-    _, scoring, name = scoring_of(
+    origin = _provenance(provenance, given)
+    truth, scoring, name = scoring_of(
         fit, list(given.values()), metric, missing=missing, unknown=unknown, singletons=singletons, groups=True
     )
     if name in DISTANCES:
@@ -222,14 +278,25 @@ def compare(
     if exact:
         require_exact(moments, name)
     if moments is not None and (exact or scoring.num_units >= FEW):
-        draws = _in_closed_form(scoring, moments, name, seed)
+        found = _in_closed_form(scoring, moments, name, seed)
     else:
-        draws = _drawn(scoring, name, seed)
-        draws |= {} if moments is None else {"values": moments.unit.mean(axis=1)}  # as `evaluate` has them
+        found = _drawn(scoring, name, seed)
+        found |= {} if moments is None else {"values": moments.unit.mean(axis=1)}  # as `evaluate` has them
     return Comparison(
-        systems=tuple(given), title=scoring.title(name), **draws, points=scoring.points(name),
-        num_items=scoring.num_units, unit=scoring.unit,
+        systems=tuple(given), title=scoring.title(name), **found, points=scoring.points(name), provenance=origin,
+        num_items=scoring.num_units, unit=scoring.unit, num_chains=truth.num_chains, level=level,
+        limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf),
     )  # fmt: skip
+
+
+def _provenance(given: str | Mapping[str, str], systems: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is known of each system."""
+    known = dict.fromkeys(systems, given) if isinstance(given, str) else given
+    if strange := [name for name in known if name not in systems]:
+        raise UnsupportedRequest(f"provenance is given of {', '.join(map(str, strange))}, which is no system here")
+    if wrong := [word for word in known.values() if word not in PROVENANCES]:
+        raise UnsupportedRequest(f"provenance is {wrong[0]!r}; give {', '.join(PROVENANCES[:-1])} or {PROVENANCES[-1]}")
+    return tuple(known.get(name, "unknown") for name in systems)
 
 
 _IN_WORDS = {"chains": "coreference chains", "partition": "entities of records", "classes": "classes of items"}
@@ -247,38 +314,29 @@ def _require_one_kind(kinds: Mapping[str, str]) -> None:
 
 def _drawn(scoring: Scoring, name: str, seed: int) -> dict[str, Any]:
     """Return scores with one source of uncertainty or both, from draws of the truth."""
-    totals, bootstrap = Totals(scoring), Bootstrap(scoring, seed)
-    fold(scoring, totals, bootstrap)
-    truth = totals.scores(name)
-    defined = np.isfinite(truth).all(axis=0)
-    if not defined.any():
+    sums = UnitSums(scoring)
+    fold(scoring, sums)
+    truth = sums.scores(name)
+    truth = truth[:, np.isfinite(truth).all(axis=0)]
+    if not truth.shape[1]:
         raise UnsupportedRequest(f"{name} is undefined for one of the systems in every draw; choose another metric")
-    both = bootstrap.scores(name)
+    both, items, shared = combined_draws(scoring, name, sums, truth, seed, _replicates(scoring))
     return {
-        "values": truth[:, defined].mean(axis=1), "draws": both[:, defined] if both.shape == truth.shape else both,
-        "truth_draws": truth[:, defined], "item_draws": bootstrap.unit_scores(name),
+        "values": truth.mean(axis=1), "draws": both, "truth_draws": truth, "item_draws": items, "shared_draws": shared,
     }  # fmt: skip
 
 
 def _in_closed_form(scoring: Scoring, moments: Moments, name: str, seed: int) -> dict[str, Any]:
-    """Return the same from means and covariances: normal vectors in the place of draws of the truth.
+    """Return the same from means and covariances: normal vectors in the place of draws of the truth."""
+    first, values = alike(moments.unit), moments.unit.mean(axis=1)
+    keep = np.unique(first)
+    drawn = unit_draws(scoring, name, moments.unit[keep, None], seed, _replicates(scoring))[np.searchsorted(keep, first)]
+    truth = values[:, None] + _normal_vectors(moments.covariance)
+    return {"values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn}
 
-    The weights of the items are those of the bootstrap. Given them the covariance over the truth is that of a weighted
-    mean, which on average is :math:`2 I / (I + 1)` times that of the mean of I items: weights differ.
-    """
-    number = scoring.num_units
-    bootstrap = Bootstrap(dataclasses.replace(scoring, num_draws=1), seed)
-    for start in range(0, number, _UNITS):
-        units = slice(start, min(start + _UNITS, number))
-        bootstrap.add(Sums(units, slice(0, 1), moments.unit[:, None, units, None]))
-    items, values = bootstrap.unit_scores(name), moments.unit.mean(axis=1)
-    noise = _normal_vectors(moments.covariance)
-    resampled = np.take(items, np.arange(_VECTORS) % items.shape[1], axis=1)
-    both = resampled + noise * np.sqrt(2 * number / (number + 1))
-    return {
-        "values": values, "draws": both, "truth_draws": values[:, None] + noise, "item_draws": items,
-        "limits": (0.0, 1.0),
-    }  # fmt: skip
+
+def _replicates(scoring: Scoring) -> int:
+    return scoring.num_draws if scoring.num_draws > 1 else _REPLICATES
 
 
 def _normal_vectors(covariance: Float[np.ndarray, "system system"]) -> Float[np.ndarray, "system vector"]:
@@ -290,17 +348,6 @@ def _normal_vectors(covariance: Float[np.ndarray, "system system"]) -> Float[np.
     root = vector * np.sqrt(np.maximum(value, 0.0))
     normal = np.random.default_rng(0).standard_normal((len(covariance), _VECTORS))
     return (root @ normal)[alike]
-
-
-def p_best(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, " system"]:
-    """Return the share of draws in which each system is best, ``(system,)``; systems that tie share the draw."""
-    best = draws == draws.max(axis=0)
-    return (best / best.sum(axis=0)).mean(axis=1)
-
-
-def _wins(difference: Float[np.ndarray, "*pair draw"]) -> Any:
-    """Return the share of draws in which the first one is better, a tie counting half."""
-    return (difference > 0).mean(axis=-1) + 0.5 * (difference == 0).mean(axis=-1)
 
 
 def _sd(draws: np.ndarray) -> np.ndarray:

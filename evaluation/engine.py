@@ -7,8 +7,8 @@ Nothing of system × unit × draw outlives its block.
 | fold | keeps, for each system |
 |---|---|
 | `Totals` | sums of all units, by draw |
+| `unit_sums.UnitSums` | these, means over draws by unit, and what covariance over draws units have of their own |
 | `PerUnit` | mean and variance over draws, by unit |
-| `Bootstrap` | sums of units weighted by Dirichlet(1, …, 1), by replicate |
 | `ByGroup` | sums by the group of the draw's top class |
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +24,8 @@ import numpy as np
 from consilience.arrays import Float, Int
 from consilience.evaluation.independent import Moments
 
-# Replicates of the weights of units where the truth is a point and has no draws to pair them with.
-_REPLICATES = 1000
-
-# Weights that are held at a time.
-_MOST_WEIGHTS = 1 << 21
+# Batches of draws whose means tell the Monte Carlo error of a unit's score.
+_BATCHES = 20
 
 
 class Sums(NamedTuple):
@@ -67,6 +64,10 @@ class Scoring:
     place : shape ``(unit,)``; of the units among the rows of a table.
     rows, ids : how many rows a table of one system has, and what they are called.
     row, label : what a row and the score are called in that table.
+    independent : whether units share no parameters, so that those of one tell nothing of another.
+    bounds : by the name of a metric, between what a score lies; (0, 1) where nothing is said, None where it has no bounds.
+    pseudo : the sums ``(system, part, replicate)`` of a unit that is like the mean of all, ``(system, part)``, but has
+        a given score, ``(system, replicate)``.
     """
 
     blocks: Callable[[], Iterator[Sums]]
@@ -83,6 +84,11 @@ class Scoring:
     ids: Any
     row: str
     label: str = "score"
+    independent: bool = False
+    bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
+    pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda mean, score: np.repeat(
+        score[:, None], mean.shape[1], axis=1
+    )
 
     def value(self, name: str, sums: Float[np.ndarray, "system part ..."]) -> Float[np.ndarray, "system ..."]:
         """Return the score of a metric from sums of all units."""
@@ -138,24 +144,28 @@ class PerUnit(Fold):
 
     def __init__(self, scoring: Scoring, name: str) -> None:
         self.scoring, self.name = scoring, name
-        self._first: Any = None
+        self._batches: Any = None
         self._shown: Any = 0.0
+        # Consecutive draws make a batch: chains follow one another, so that a batch is of one chain or nearly so.
+        self._batch = np.arange(scoring.num_draws) * min(_BATCHES, scoring.num_draws) // scoring.num_draws
 
     def add(self, block: Sums) -> None:
         """Take in a block."""
+        batch, first = np.unique(self._batch[block.draws], return_index=True)
         if block.shown is not None:
             self._shown = self._shown + block.shown
             return
         values = np.asarray(self.scoring.values[self.name](np.moveaxis(block.values, 1, 0), 1), float)
-        if self._first is None:
-            self._first, self._second = (np.zeros((len(values), self.scoring.num_units)) for _ in range(2))
-        self._first[:, block.units] += values.sum(axis=2)
+        if self._batches is None:
+            self._batches = np.zeros((len(values), self.scoring.num_units, self._batch[-1] + 1))
+            self._second = np.zeros(self._batches.shape[:2])
+        self._batches[:, block.units, batch[0] : batch[-1] + 1] += np.add.reduceat(values, first, axis=2)
         self._second[:, block.units] += np.square(values).sum(axis=2)
 
     @property
     def mean(self) -> Float[np.ndarray, "system unit"]:
         """The mean over draws."""
-        return self._first / self.scoring.num_draws
+        return self._batches.sum(axis=2) / self.scoring.num_draws
 
     @property
     def variance(self) -> Float[np.ndarray, "system unit"]:
@@ -163,80 +173,26 @@ class PerUnit(Fold):
         number = self.scoring.num_draws
         return np.maximum(self._second / number - self.mean**2, 0) * number / max(number - 1, 1)
 
+    @property
+    def mcse(self) -> Float[np.ndarray, "system unit"]:
+        """The Monte Carlo error of the mean, from the means of batches of draws; 0 of a single draw."""
+        size = np.bincount(self._batch)
+        means = self._batches / size
+        number = len(size)
+        return np.sqrt(means.var(axis=2, ddof=1) / number) if number > 1 else np.zeros(means.shape[:2])
+
     def rows(self) -> Float[np.ndarray, "system row"]:
         """Return the means as rows of a table; NaN where there is no unit."""
-        if self._first is None:
-            return np.asarray(self._shown / self.scoring.num_draws)
-        found = np.full((len(self._first), self.scoring.rows), np.nan)
-        found[:, self.scoring.place] = self.mean
+        return self._as_rows(self.mean) if self._batches is not None else self._shown / self.scoring.num_draws
+
+    def mcse_rows(self) -> Float[np.ndarray, "system row"] | None:
+        """Return the Monte Carlo errors likewise; None where the rows are other than the units."""
+        return None if self._batches is None else self._as_rows(self.mcse)
+
+    def _as_rows(self, of_units: Float[np.ndarray, "system unit"]) -> Float[np.ndarray, "system row"]:
+        found = np.full((len(of_units), self.scoring.rows), np.nan)
+        found[:, self.scoring.place] = of_units
         return found
-
-
-class Bootstrap(Fold):
-    """Sums of units weighted by Dirichlet(1, …, 1), the Bayesian bootstrap (Rubin 1981): one for all kinds.
-
-    Weights are consumed in the order of the blocks, unit by unit where units are scored alone and draw by draw where
-    together, so that no result depends on the size of blocks; all systems share them. There is a replicate for each
-    draw, or a fixed number where there is only one.
-    """
-
-    def __init__(self, scoring: Scoring, seed: int = 0) -> None:
-        self.scoring, self.seed = scoring, seed
-        self.number = scoring.num_draws if scoring.num_draws > 1 else _REPLICATES
-        self._random = np.random.default_rng(seed)
-        self._both: Any = None
-
-    def add(self, block: Sums) -> None:
-        """Take in a block."""
-        if self._both is None:
-            systems, parts = block.values.shape[:2]
-            self._both = np.zeros((systems, parts, self.number))
-            self._units = np.zeros((systems, parts, self.scoring.num_units if self.scoring.joint else self.number))
-            self._weight = np.zeros(self.number)
-        if self.scoring.joint:
-            self._add_draws(block)
-        else:
-            self._add_units(block)
-
-    def _add_units(self, block: Sums) -> None:
-        values = block.values.astype(np.float32)
-        weight = self._random.standard_exponential((values.shape[2], self.number), dtype=np.float32)
-        self._weight += weight.sum(axis=0, dtype=float)
-        # No matrix product: BLAS rounds the last rows in another way, and systems that are alike would not tie.
-        self._units += np.einsum("spi,id->spd", values.mean(axis=3), weight, dtype=float)
-        if self.scoring.num_draws > 1:
-            self._both += np.einsum("spid,id->spd", values, weight)
-
-    def _add_draws(self, block: Sums) -> None:
-        values = np.asarray(block.values, float)
-        self._units += values.sum(axis=3)
-        if self.scoring.num_draws > 1:
-            weight = _weights(self._random, values.shape[3], values.shape[2])
-            self._both[:, :, block.draws] += np.einsum("spud,du->spd", values, weight)
-
-    def scores(self, name: str) -> Float[np.ndarray, "system replicate"]:
-        """Return the scores with both the truth and the units uncertain."""
-        if self.scoring.num_draws == 1:
-            return self.unit_scores(name)
-        both = self._both if self.scoring.joint else self._both / (self._weight / self.scoring.num_units)
-        return self.scoring.value(name, both)
-
-    def unit_scores(self, name: str) -> Float[np.ndarray, "system replicate"]:
-        """Return the scores with the units alone uncertain: of sums that are averaged over draws, as ratios are not."""
-        if not self.scoring.joint:
-            return self.scoring.value(name, self._units / (self._weight / self.scoring.num_units))
-        mean, random = self._units / self.scoring.num_draws, np.random.default_rng(self.seed)
-        rows = max(_MOST_WEIGHTS // max(self.scoring.num_units, 1), 1)
-        parts = [
-            np.einsum("spu,nu->spn", mean, _weights(random, min(rows, self.number - start), mean.shape[2]))
-            for start in range(0, self.number, rows)
-        ]
-        return self.scoring.value(name, np.concatenate(parts, axis=2))
-
-
-def _weights(random: np.random.Generator, number: int, num_units: int) -> Float[np.ndarray, "replicate unit"]:
-    weight = random.standard_exponential((number, num_units))
-    return weight / weight.mean(axis=1, keepdims=True)
 
 
 class ByGroup(Fold):

@@ -308,13 +308,25 @@ def _scoring(
         first = width * counted.index(form.more["parts"])
         return lambda parts, number: _value(form, parts[first : first + width])
 
+    def with_score(mean: np.ndarray, score: np.ndarray) -> np.ndarray:
+        """Return the sums of a group of mean size, with precision and recall alike."""
+        found = np.repeat(mean[..., None], score.shape[-1], axis=2)
+        for place, parts in enumerate(counted):
+            own = found[:, width * place : width * (place + 1)]
+            if parts is _b3_parts:
+                own[:, 2:] = (own[:, 0] * score)[:, None]
+            else:
+                own[:, 2:] = own[:, 2:].mean(axis=1, keepdims=True)
+                own[:, 1] = own[:, 2] * score
+        return found
+
     alone = not any((np.bincount(one[one >= 0]) > 1).any() for one in entity)
     return Scoring(
         blocks=blocks, values={name: value(form) for name, form in forms.items()},
         title=lambda name, system=None, draws=None: _title(forms, name, system, draws, alone), unit="connected group",
         num_units=number, num_draws=truth.num_draws, joint=True,
         standard=lambda: summed(truth.estimate()[None])[0][..., 0], place=np.arange(number), rows=truth.num_units,
-        ids=truth.ids.get("record"), row="record", label="b3_f1",
+        ids=truth.ids.get("record"), row="record", label="b3_f1", pseudo=with_score,
     )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from consilience.arrays import Float
+from consilience.models.diagnostics import convergence
 from consilience.models.intervals import ends
 
 
@@ -31,6 +33,8 @@ class Score:
     groups : rows of the table ``by_group``, for scores by group of classes.
     label, unit : what the score and the items are called in the table.
     item_mean : whether the score is the mean of those of the items.
+    num_chains : that the draws come from, one after another; 1 where draws are independent.
+    item_mcse : float64, shape ``(item,)``; Monte Carlo errors of the scores of items; None where they are not known.
 
     Examples
     --------
@@ -57,6 +61,8 @@ class Score:
     label: str = "score"
     unit: str = "item"
     item_mean: bool = True
+    num_chains: int = 1
+    item_mcse: np.ndarray | None = None
 
     @property
     def value(self) -> float:
@@ -73,6 +79,11 @@ class Score:
         if len(self.draws) == 0:
             return float("nan")
         return float(np.std(self.draws, ddof=1)) if len(self.draws) > 1 else 0.0
+
+    @property
+    def mcse(self) -> float:
+        """Monte Carlo standard error of the value; 0 where it is exact, NaN of too few draws."""
+        return 0.0 if self.exact_sd is not None else float(monte_carlo_errors(self.draws, self.num_chains)[0])
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -106,7 +117,8 @@ class Score:
     def table_columns(self) -> dict[str, np.ndarray]:
         """The same as arrays, which takes a fraction of the time where items are many."""
         ids = np.arange(len(self.items)) if self.ids is None else np.asarray(self.ids)
-        return {self.unit: ids, **self.columns, self.label: self.items}
+        error = {} if self.item_mcse is None else {"mcse": self.item_mcse}
+        return {self.unit: ids, **self.columns, self.label: self.items, **error}
 
     @property
     def by_group(self) -> Any:
@@ -119,7 +131,7 @@ class Score:
         """Return the score as one row of a table."""
         low, high = self.interval
         return {
-            "score": self.title, "value": self.value, "sd": self.sd, "lower": low, "upper": high,
+            "score": self.title, "value": self.value, "mcse": self.mcse, "sd": self.sd, "lower": low, "upper": high,
             "worst": self.worst, "best": self.best, "point_estimate": self.point,
             f"{self.unit}s": int(np.isfinite(self.items).sum()),
         }  # fmt: skip
@@ -196,6 +208,27 @@ class Count:
             spread = "without an interval, because no links or few of all were looked at"
         corrected = "" if np.isnan(self.corrected) else f"; {self.corrected:,.1f} with the links not looked at"
         return f"{self.title}: {self.value:,.1f} {spread}{corrected}; {self.pointed.format(f'{self.point:,.0f}')}"
+
+
+def monte_carlo_errors(draws: Float[np.ndarray, "score draw"], num_chains: int) -> Float[np.ndarray, " score"]:
+    """Return the Monte Carlo standard errors of the means of scores.
+
+    Vehtari et al. (2021), equation 10: sd / sqrt(ESS), as ArviZ has it.
+
+    Parameters
+    ----------
+    draws : of each score, one chain after another; shape ``(draw,)`` is one score.
+    num_chains : that they come from. Draws that cannot be of so many, as some scores are undefined, count as one.
+
+    Returns
+    -------
+    0 of a single draw, NaN of fewer than four.
+    """
+    rows = np.atleast_2d(draws)
+    if rows.shape[1] == 1:
+        return np.zeros(len(rows))
+    chains = num_chains if rows.shape[1] % num_chains == 0 else 1
+    return np.asarray(convergence(rows.T.reshape(chains, -1, len(rows))).mcse_mean)
 
 
 def correlation(first: Score, second: Score) -> float:

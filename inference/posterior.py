@@ -77,7 +77,7 @@ def summarise(
     Notes
     -----
     R-hat, the effective sample sizes and the Monte Carlo error of the mean are those of Vehtari et al. (2021), equal to
-    ArviZ's; see `consilience.inference.diagnostics`.
+    ArviZ's; see `consilience.models.diagnostics`.
     """
     import pandas
 

@@ -149,6 +149,7 @@ class Fit:
         self._require_draws()
         key = stream_key(self.seed, STREAMS["truth"])
         truth = self.member.truth(self.posterior, self.resolved, key=key, num_draws=self.draws)
+        truth.num_chains = self.posterior.num_chains
         return truth.bound_to(self.data)
 
     @property

@@ -90,10 +90,12 @@ class Posterior(ABC):
     ----------
     form : which of the three.
     hidden : by name, what belongs to the outcome and is no site.
+    num_chains : of stored draws; 1 of the others.
     """
 
     form: ClassVar[Literal["closed", "draws", "estimate"]]
     hidden: Mapping[str, Any]
+    num_chains: int = 1
 
     @property
     @abstractmethod
@@ -271,6 +273,7 @@ class Draws(Posterior):
 
     def __init__(self, chains: Mapping[str, np.ndarray], hidden: Mapping[str, Any] = {}) -> None:  # noqa: B006
         self.chains, self.hidden = dict(chains), dict(hidden)
+        self.num_chains = next((len(stored) for stored in self.chains.values()), 1)
 
     @property
     def sites(self) -> tuple[str, ...]:

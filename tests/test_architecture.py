@@ -16,11 +16,11 @@ ALLOWED = {
     | {"consilience.data", "consilience.inference"}
     | {
         f"consilience.models.{name}"
-        for name in ("interface", "intervals", "posterior", "settings", "sites", "squarem", "truth")
+        for name in ("diagnostics", "interface", "intervals", "posterior", "settings", "sites", "squarem", "truth")
     },
     "evaluation": BASE
     | {"consilience.data", "consilience.evaluation"}
-    | {f"consilience.models.{name}" for name in ("intervals", "posterior", "truth")},
+    | {f"consilience.models.{name}" for name in ("diagnostics", "intervals", "posterior", "truth")},
 }
 # The registry by its function alone: inference asks it for a member, and knows none by name.
 ALLOWED_NAMES = {"inference": {("consilience.models", "member"), ("consilience.models", "names")}}

@@ -144,6 +144,7 @@ class Truth(ABC):
     ----------
     kind : what it is.
     num_units, num_draws : sizes.
+    num_chains : that the draws come from, one after another; 1 where draws are independent.
     ids : dimension name -> the user's ids in code order; those that are not known are absent.
     independent_items : whether units share no parameters, so that those of one tell nothing of another.
     systems : names of the kinds as which systems are scored against it.
@@ -155,6 +156,7 @@ class Truth(ABC):
     kind: ClassVar[Kind]
     num_units: int
     num_draws: int
+    num_chains: int = 1
     ids: Mapping[str, Any] = MappingProxyType({})
     independent_items: bool = False
     systems: tuple[str, ...] = ()

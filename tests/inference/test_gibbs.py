@@ -10,7 +10,7 @@ from scipy import stats
 
 from consilience.errors import UnsupportedRequest
 from consilience.inference import generic
-from consilience.inference.diagnostics import convergence
+from consilience.models.diagnostics import convergence
 from consilience.inference.gibbs import run_gibbs
 from consilience.inference.results import Result
 from consilience.models.interface import Gibbs

@@ -13,7 +13,7 @@ from numpyro.infer import init_to_uniform
 
 from consilience.errors import NonFinite, UnsupportedRequest
 from consilience.inference import loop
-from consilience.inference.diagnostics import convergence
+from consilience.models.diagnostics import convergence
 from consilience.inference.nuts import _programs, run_nuts
 from consilience.inference.results import Result
 from tests.inference.runs import COMPILED, stop_at

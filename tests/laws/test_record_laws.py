@@ -11,7 +11,7 @@ from numpyro.infer.util import log_density
 import consilience as cs
 from consilience.errors import UnknownName
 from consilience.evaluation.partition_scores import num_entities
-from consilience.inference.diagnostics import convergence
+from consilience.models.diagnostics import convergence
 from consilience.models.interface import Generic
 from tests.laws.subjects import PEOPLE, latent, read
 

@@ -10,7 +10,7 @@ import pytest
 import consilience as cs
 from consilience.data import read_records
 from consilience.errors import DiagnosticWarning
-from consilience.inference.diagnostics import convergence
+from consilience.models.diagnostics import convergence
 from consilience.models.dirichlet_entity import MODEL, Priors, canonical
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.posterior import Closed

@@ -11,7 +11,7 @@ from scipy import stats
 
 import consilience as cs
 from consilience.errors import NotConjugate
-from consilience.inference.diagnostics import convergence
+from consilience.models.diagnostics import convergence
 from consilience.inference.gibbs import run_gibbs
 from consilience.models.plackett_luce import MODEL
 from consilience.models.plackett_luce.gibbs import GIBBS

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from consilience.inference.diagnostics import convergence
+from consilience.models.diagnostics import convergence
 
 
 def autoregressive(rng, coefficient, shape):
