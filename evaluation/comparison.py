@@ -161,9 +161,10 @@ class Comparison:
     def pairs(self) -> Any:
         """Data frame with one row for each pair of systems, the better one as ``a``.
 
-        Columns ``a, b, difference, sd, lower, upper``; ``sd_truth, sd_items, sd_shared`` as in `table`; ``p_a_beats_b``,
-        NaN where readings put it further apart than 0.05, between ``p_a_beats_b_lower`` and ``p_a_beats_b_upper``; and
-        as annotators alone have it, that probability with the truth or the items alone uncertain.
+        Columns ``a, b, difference, sd, lower, upper``; ``sd_truth, sd_items, sd_shared`` as in `table`;
+        ``p_a_beats_b``, NaN where readings put it further apart than 0.05, between ``p_a_beats_b_lower`` and
+        ``p_a_beats_b_upper``; and as annotators alone have it, that probability with the truth or the items alone
+        uncertain.
         """
         import pandas
 
@@ -330,7 +331,8 @@ def _in_closed_form(scoring: Scoring, moments: Moments, name: str, seed: int) ->
     """Return the same from means and covariances: normal vectors in the place of draws of the truth."""
     first, values = alike(moments.unit), moments.unit.mean(axis=1)
     keep = np.unique(first)
-    drawn = unit_draws(scoring, name, moments.unit[keep, None], seed, _replicates(scoring))[np.searchsorted(keep, first)]
+    drawn = unit_draws(scoring, name, moments.unit[keep, None], seed, _replicates(scoring))
+    drawn = drawn[np.searchsorted(keep, first)]
     truth = values[:, None] + _normal_vectors(moments.covariance)
     return {"values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn}
 

@@ -65,7 +65,7 @@ class Scoring:
     rows, ids : how many rows a table of one system has, and what they are called.
     row, label : what a row and the score are called in that table.
     independent : whether units share no parameters, so that those of one tell nothing of another.
-    bounds : by the name of a metric, between what a score lies; (0, 1) where nothing is said, None where it has no bounds.
+    bounds : by the name of a metric, what a score lies between; (0, 1) where nothing is said, None without bounds.
     pseudo : the sums ``(system, part, replicate)`` of a unit that is like the mean of all, ``(system, part)``, but has
         a given score, ``(system, replicate)``.
     """

@@ -1,15 +1,16 @@
 """Readings of systems: what is assumed of where their predictions come from, and what follows for a ranking.
 
 The first reading is that of the annotators alone; those with an own look counted follow, from the lower to the upper.
-Of the systems of a leaderboard most are of one kind. So those of *unknown* provenance take their readings in common:
-all as the annotators alone have them, or all with an own look. Where they are *mixed*, anything goes: the lowest reading
-of one against the highest of all others.
+Systems of a leaderboard are mostly of one kind. So those of *unknown* provenance take their readings in common: all as
+the annotators alone have them, or all with an own look. Where they are *mixed*, anything goes: the lowest reading of
+one against the highest of all others.
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -107,8 +108,8 @@ class Readings:
         return [np.where(it, lowest, highest), np.where(it, highest, lowest)]
 
 
-def told(low: Float[np.ndarray, "*any"], high: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
-    """Return a probability between two, NaN where they are far apart."""
+def told(low: Any, high: Any) -> np.ndarray:
+    """Return the middle of two probabilities, elementwise; NaN where they are far apart."""
     return np.where(high - low <= _APART, (low + high) / 2, np.nan)
 
 

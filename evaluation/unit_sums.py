@@ -85,8 +85,8 @@ class UnitSums(Totals):
         return (self._products - number * shift @ shift.T) / (number - 1)
 
 
-def alike(*arrays: Float[np.ndarray, "system *rest"]) -> Int[np.ndarray, " system"]:
-    """Return for each system the first one that is the same in every number, itself where there is none before it."""
+def alike(*arrays: np.ndarray) -> Int[np.ndarray, " system"]:
+    """Return the first system whose rows of all arrays are the same as those of each system."""
     flat = np.concatenate([one.reshape(len(one), -1) for one in arrays], axis=1)
     return np.array([next(k for k in range(i + 1) if np.array_equal(flat[k], flat[i])) for i in range(len(flat))])
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.inference import diagnostics
 from consilience.inference.generic import GenericRun
 from consilience.inference.results import Result
+from consilience.models import diagnostics
 from consilience.notes import Level, Note, Remedy
 
 _FEWEST_WEIGHTS = 25

@@ -8,6 +8,7 @@ import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import consilience as cs
 from consilience.data import Chains, Mentions, Predictions
@@ -15,6 +16,7 @@ from consilience.data.mentions import MENTION_TYPES
 from consilience.errors import DiagnosticWarning, InputError, InputWarning, UnknownName, UnsupportedRequest
 from consilience.evaluation.classes import resolve
 from consilience.evaluation.coreference_scores import CoreferenceScores
+from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights
 from consilience.models.truth import Entries, LabelDraws, PointTruth
 
 METRICS = (
@@ -246,7 +248,7 @@ def test_conll_is_the_score_that_nobody_asked_for():
     fit = with_draws()
     score = cs.evaluate(fit, system())
     np.testing.assert_array_equal(score.draws, cs.evaluate(fit, system(), metric="conll").draws)
-    assert list(score.table) == ["document", "score"]
+    assert list(score.table) == ["document", "score", "mcse"]
     assert score.table["document"].tolist() == ["one", "two"]
     assert score.row()["documents"] == 2
     assert repr(score).startswith(f"conll, mean F of MUC, B³ and CEAF-e: {score.value:.4f}")
@@ -382,24 +384,29 @@ def test_the_chains_of_a_draw_are_right_against_that_draw(case):
 
 
 def leaderboard(fit, systems, metric, seed, *, singletons):
-    """Score systems by a loop over draws of the truth and of the weights."""
-    weights = np.random.default_rng(seed).standard_exponential((fit.truth.num_draws, fit.data.num_documents))
+    """Score systems by a loop over draws of the truth, and over those of the weights of documents and a pseudo-one."""
+    number = fit.truth.num_draws
+    weights = np.random.default_rng([seed, 0]).standard_exponential((fit.data.num_documents, number), dtype=np.float32)
+    extra, scores_of_extra = pseudo_weights(seed, number), pseudo_scores(seed, len(systems), number)
     silver = cs.silver_chains(fit).to_chains()
-    rows = {"truth": [], "both": [], "items": [], "point": []}
-    for response in systems.values():
+    rows = {"truth": [], "items": [], "point": []}
+    for response, of_extra in zip(systems.values(), scores_of_extra, strict=True):
         scores = each_draw(fit, response, singletons=singletons)
         mean = {part: np.mean([one.sums[part] for one in scores], axis=0) for part in scores[0].sums}
         rows["point"].append(value(cs.score_coreference(silver, response, singletons=singletons), metric))
         rows["truth"].append([value(one, metric) for one in scores])
-        pairs = list(zip(scores, weights, strict=True))
-        rows["both"].append([weighted(one.sums, weight, metric) for one, weight in pairs])
-        rows["items"].append([weighted(mean, weight, metric) for weight in weights])
+        rows["items"].append([weighted(mean, *each, metric) for each in zip(weights.T, extra, of_extra, strict=True)])
     return {name: np.array(of_systems) for name, of_systems in rows.items()}
 
 
-def weighted(sums, weight, metric):
-    sums = {part: of_part * weight for part, of_part in sums.items()}
-    return value(CoreferenceScores(sums=sums, documents=range(len(weight)), singletons=True), metric)
+def weighted(sums, weight, extra, score, metric):
+    """Score weighted documents, and one of mean size with the score of the pseudo-document."""
+    found = {}
+    for part, of_part in sums.items():
+        mean = of_part.mean(axis=1)
+        added = [mean[place + 1] * score if place % 2 == 0 else mean[place] for place in range(len(mean))]
+        found[part] = np.column_stack([of_part * weight, np.array(added) * extra])
+    return value(CoreferenceScores(sums=found, documents=range(len(weight) + 1), singletons=True), metric)
 
 
 @pytest.mark.parametrize(
@@ -410,8 +417,8 @@ def test_systems_are_compared_as_by_a_loop(metric, singletons):
     comparison = cs.compare(fit, systems, metric=metric, seed=3, singletons=singletons)
     expected = leaderboard(fit, systems, metric, 3, singletons=singletons)
     np.testing.assert_allclose(comparison.truth_draws, expected["truth"], atol=1e-12)
-    np.testing.assert_allclose(comparison.draws, expected["both"], atol=1e-12)
     np.testing.assert_allclose(comparison.item_draws, expected["items"], atol=1e-12)
+    np.testing.assert_allclose(comparison.draws, expected["items"] + comparison.shared_draws, atol=1e-12)
     np.testing.assert_allclose(comparison.values, expected["truth"].mean(axis=1))
     np.testing.assert_allclose(comparison.points, expected["point"])
     assert comparison.num_items == 2
@@ -430,24 +437,27 @@ def test_the_leaderboard_ranks_by_conll_and_prints_documents(fit):
     assert len(comparison.pairs) == 1
 
 
-def test_of_a_single_document_the_weights_do_not_matter():
+def test_a_single_document_says_little_of_others():
+    """It has the share w of itself and the pseudo-document, uniform between 0 and 1: F is w F + (1 - w) u."""
     fit = with_draws(["DN DO(a) NR DN", "DN DN NR DO(b)"], annotated("\n".join(TEXT.strip().splitlines()[:4])))
     comparison = cs.compare(fit, {"A": chains([(0, 0, 1, 0), (0, 3, 3, 0), (0, 7, 9, 0)], ["one"])})
-    np.testing.assert_allclose(comparison.draws, comparison.truth_draws)
-    assert np.ptp(comparison.item_draws) < 1e-12
+    np.testing.assert_allclose(comparison.draws, comparison.item_draws, atol=1e-9)
     assert ", 1 document\n" in repr(comparison)
 
 
 def test_document_weights_are_those_of_the_bayesian_bootstrap():
-    """Of two documents the first has the share w, uniform between 0 and 1; recall is Σ w n / Σ w N."""
-    fit = with_draws(DRAWS[:1])
+    """Two documents and the pseudo-one: recall is (w n + w' n' + v u N) / (w N + w' N' + v N), sizes as in a mean."""
     response = chains([(0, 0, 1, 0), (0, 3, 3, 0), (0, 7, 9, 0), (1, 9, 9, 1)])
-    draws = cs.compare(fit, {"A": response}, metric="mentions-recall").draws[0]
-    # Three mentions of three in one document and none of two in the other: r = 3 w / (3 w + 2 (1 - w)).
-    share = 2 * draws / (3 - draws)
-    error = np.sqrt(1 / 12 / len(draws))
-    assert abs(share.mean() - 0.5) < 5 * error
-    assert abs((share < 0.25).mean() - 0.25) < 5 * np.sqrt(0.25 * 0.75 / len(draws))
+    draws = cs.compare(with_draws(DRAWS[:1]), {"A": response}, metric="mentions-recall").draws[0]
+    random = np.random.default_rng(0)
+    share = random.dirichlet(np.ones(3), 200_000)
+    score = stats.beta.rvs(0.5, 0.5, size=len(share), random_state=random)  # the mean of DP(1, fair coin)
+    # Three mentions of three in one document and none of two in the other.
+    expected = (3 * share[:, 0] + 2.5 * score * share[:, 2]) / (share @ np.array([3, 2, 2.5]))
+    assert abs(draws.mean() - expected.mean()) < 5 * expected.std() / np.sqrt(len(draws))
+    for bound in (0.25, 0.5, 0.75):
+        below = (expected < bound).mean()
+        assert abs((draws < bound).mean() - below) < 5 * np.sqrt(below * (1 - below) / len(draws))
 
 
 def test_systems_of_two_kinds_are_refused():

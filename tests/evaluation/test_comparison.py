@@ -6,7 +6,7 @@ import pytest
 import consilience as cs
 from consilience.data import Annotations, Predictions
 from consilience.errors import InputError, UnsupportedRequest
-from consilience.evaluation.comparison import p_best
+from consilience.evaluation.readings import best_shares
 from consilience.models.truth import Entries, LabelDraws, PointTruth
 from consilience.models.truth import entries as truth_entries
 
@@ -30,7 +30,7 @@ def simulated(seed=0, num_draws=4000, num_items=40):
 @pytest.fixture(scope="module")
 def board():
     labels, truth, systems, tops = simulated()
-    return labels, tops, cs.compare(truth, systems), truth, systems
+    return labels, tops, cs.compare(truth, systems, provenance="annotations"), truth, systems
 
 
 def test_scores_of_classes_are_those_of_evaluate(board):
@@ -48,28 +48,24 @@ def test_scores_of_classes_are_those_of_evaluate(board):
 
 
 def test_item_spread_is_the_bayesian_bootstraps(board):
-    """The mean with Dirichlet(1, …, 1) weights has the variance Σ(f - mean)² / (N (N + 1))."""
+    """With Dirichlet(1, …, 1) weights of n items and a pseudo-item whose score u has mean 1/2 and variance 1/8."""
     labels, tops, comparison, *_ = board
     share = np.stack([(labels == top).mean(0) for top in tops.values()])
-    num_items = share.shape[1]
-    closed = np.sqrt(((share - share.mean(1, keepdims=True)) ** 2).sum(1) / (num_items * (num_items + 1)))
+    number = share.shape[1] + 1
+    mean = (share.sum(1) + 0.5) / number
+    squares = (share**2).sum(1) + 0.25 + 0.125 - number * (mean**2 + 0.125 / number**2)
+    closed = np.sqrt(squares / (number * (number + 1)) + 0.125 / number**2)
     measured = comparison.item_draws.std(1, ddof=1)
     assert np.abs(measured / closed - 1).max() < 5 / np.sqrt(2 * 4000)  # the error of a standard deviation
-    error = closed / np.sqrt(4000)
-    assert np.abs((comparison.item_draws.mean(1) - share.mean(1)) / error).max() < 5
+    assert np.abs((comparison.item_draws.mean(1) - mean) / (closed / np.sqrt(4000))).max() < 5
 
 
-def test_both_sources_add_up(board):
-    """With independent weights: Var = Σ_i Var(w_i f_i), from the moments of weights and scores."""
-    labels, tops, comparison, *_ = board
-    n = labels.shape[1]
-    for place, top in enumerate(tops.values()):
-        share = (labels == top).mean(0)
-        # E w_i w_j = (1 + [i = j]) / (n (n + 1)), and f is 0 or 1, independent between items.
-        second = ((share.sum() ** 2 - (share**2).sum()) + 2 * share.sum()) / (n * (n + 1))
-        sd = np.sqrt(second - share.mean() ** 2)
-        assert abs(comparison.draws[place].std(ddof=1) / sd - 1) < 5 / np.sqrt(2 * 4000)
-    assert np.all(comparison.table["sd"] > comparison.table[["sd_truth", "sd_items"]].max(axis=1))
+def test_what_items_do_not_share_is_not_added(board):
+    """Labels of items are independent here: the items' own doubt is in how their means differ."""
+    _, _, comparison, *_ = board
+    table = comparison.table
+    assert np.all(table["sd_shared"] < 0.35 * table["sd_truth"])
+    np.testing.assert_allclose(comparison.draws - comparison.item_draws, comparison.shared_draws, atol=1e-12)
 
 
 def test_probabilities_of_winning(board):
@@ -158,7 +154,8 @@ def test_comparing_missing_and_unknown_predictions():
 
 
 def test_p_best_shares_ties():
-    assert p_best(np.array([[1.0, 0, 1], [1, 1, 0], [0, 1, 0]])).tolist() == pytest.approx([0.5, 1 / 3, 1 / 6])
+    draws = np.array([[1.0, 0, 1], [1, 1, 1e-10], [0, 1 - 1e-10, 0]])
+    assert best_shares(draws).mean(axis=1).tolist() == pytest.approx([0.5, 1 / 3, 1 / 6])
 
 
 @pytest.mark.slow

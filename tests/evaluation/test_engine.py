@@ -6,7 +6,8 @@ import pytest
 from consilience.data import Chains, Partition, Predictions
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.adjustment import METRICS
-from consilience.evaluation.engine import Bootstrap, PerUnit, Scoring, Sums, Totals, fold
+from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold
+from consilience.evaluation.unit_sums import UnitSums, combined_draws
 from consilience.models.truth.partitions import DrawnPartitions
 from consilience.models.truth.truth import KINDS
 
@@ -32,28 +33,32 @@ def scoring(values, *, joint, size):
 
 
 @pytest.mark.parametrize("joint", [True, False])
-@pytest.mark.parametrize("size", [1, 4, 100])
+@pytest.mark.parametrize("size", [1, 4, 7, 100])
 def test_folds_are_sums_by_hand_whatever_the_blocks(joint, size):
     values = np.random.default_rng(0).random((2, 2, 7, 11))
-    given, whole = scoring(values, joint=joint, size=size), scoring(values, joint=joint, size=100)
-    totals, per_unit, bootstrap, same = Totals(given), PerUnit(given, "ratio"), Bootstrap(given, 1), Bootstrap(whole, 1)
-    fold(given, totals, per_unit, bootstrap)
-    fold(whole, same)
+    given = scoring(values, joint=joint, size=size)
+    totals, per_unit, units = Totals(given), PerUnit(given, "ratio"), UnitSums(given)
+    fold(given, totals, per_unit, units)
     sums, ratios = values.sum(axis=2), values[:, 0] / values[:, 1]
     np.testing.assert_allclose(totals.scores("ratio"), sums[:, 0] / sums[:, 1])
     np.testing.assert_allclose(per_unit.mean, ratios.mean(axis=2))
     np.testing.assert_allclose(per_unit.variance, ratios.var(axis=2, ddof=1))
-    np.testing.assert_allclose(bootstrap.scores("ratio"), same.scores("ratio"), rtol=1e-6)
-    np.testing.assert_allclose(bootstrap.unit_scores("ratio"), same.unit_scores("ratio"), rtol=1e-6)
+    # Eleven draws are eleven batches: the error is that of independent draws.
+    np.testing.assert_allclose(per_unit.mcse, ratios.std(axis=2, ddof=1) / np.sqrt(11))
+    np.testing.assert_allclose(units.sums, sums, rtol=1e-9)
+    np.testing.assert_allclose(units.mean, values.mean(axis=3), rtol=1e-9)
+    covariance = sum(np.cov(values[:, :, unit].reshape(4, 11)) for unit in range(7))
+    np.testing.assert_allclose(units.own_covariance, covariance, rtol=1e-9)
 
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_systems_that_are_alike_tie_to_the_last_bit(joint):
     values = np.random.default_rng(0).random((1, 2, 50, 20)).repeat(3, axis=0)
     given = scoring(values, joint=joint, size=7)
-    bootstrap = Bootstrap(given)
-    fold(given, bootstrap)
-    for scores in (bootstrap.scores("ratio"), bootstrap.unit_scores("ratio")):
+    sums = UnitSums(given)
+    fold(given, sums)
+    drawn = combined_draws(given, "ratio", sums, sums.scores("ratio"), 0, 20)
+    for scores in drawn:
         assert (scores == scores[0]).all()
 
 

@@ -73,21 +73,20 @@ def test_scores_of_partitions_are_those_of_evaluate():
 
 
 def test_the_spread_between_groups_is_the_bayesian_bootstraps():
-    """A mean of one number for each group has the variance Σ(f - mean)² / (G (G + 1)), of the differences too."""
+    """A ratio of sums of one number for each group, and a pseudo-group of mean size; groups are independent here."""
     draws, together, systems = simulated()
     comparison = cs.compare(drawn(draws), systems, metric="pairwise-precision")
     place = list(systems).index("every")
-    share = together.mean(axis=0)
-    closed = np.sqrt(((share - share.mean()) ** 2).sum() / (len(share) * (len(share) + 1)))
+    share, random = together.mean(axis=0), np.random.default_rng(0)
+    size = (1 + share.mean()) / 2  # of the pseudo-group: the mean of the predicted and the true pairs of a group
+    weight, score = random.dirichlet(np.ones(len(share) + 1), 100_000), random.beta(0.5, 0.5, 100_000)
+    pairs = weight[:, :-1].sum(axis=1) + weight[:, -1] * size
+    expected = (weight[:, :-1] @ share + weight[:, -1] * score * size) / pairs
     found = comparison.item_draws[place]
-    assert abs(found.std(ddof=1) / closed - 1) < 5 / np.sqrt(2 * len(found))
-    assert abs(found.mean() - share.mean()) < 5 * closed / np.sqrt(len(found))
-    # Both at once: what weights add to each draw, and what draws differ by themselves.
-    size, own = len(share), (share * (1 - share)).sum()
-    between = share.sum() - (own + share.sum() ** 2) / size
-    whole = between / (size * (size + 1)) + own / size**2
-    both = comparison.draws[place]
-    assert abs(both.var(ddof=1) / whole - 1) < 5 * np.sqrt(2 / len(both))
+    assert abs(found.std(ddof=1) / expected.std() - 1) < 5 / np.sqrt(2 * len(found))
+    assert abs(found.mean() - expected.mean()) < 5 * expected.std() / np.sqrt(len(found))
+    np.testing.assert_allclose(comparison.draws, comparison.item_draws + comparison.shared_draws, atol=1e-12)
+    assert comparison.shared_draws[place].std() < 0.3 * comparison.truth_draws[place].std()
 
 
 def test_the_same_groups_for_all_systems():
@@ -115,7 +114,7 @@ def test_one_draw_leaves_the_groups():
     assert comparison.values.tolist() == [score(contingency(PREDICTED[None], TRUE[None]), "pairwise-f1").item(), 1.0]
     assert comparison.draws.shape == (2, 1000)
     assert (comparison.draws == comparison.item_draws).all()
-    assert (comparison.draws[1] == 1).all() or np.isin(comparison.draws[1], [0, 1]).all()
+    assert np.all((comparison.draws[1] > 0) & (comparison.draws[1] <= 1))
 
 
 def test_groups_are_what_neither_draws_nor_systems_link():
@@ -143,7 +142,7 @@ def test_draws_in_which_a_score_is_undefined_are_left_out_of_all():
     truth = drawn(np.array([[0, 0, 2], [0, 1, 2], [0, 1, 1]]))
     comparison = cs.compare(truth, partitions(a=[0, 0, 1], b=[0, 1, 1]), metric="pairwise-recall")
     assert comparison.truth_draws.tolist() == [[1, 0], [0, 1]]
-    assert comparison.draws.shape == (2, 2)
+    assert comparison.draws.shape == (2, 3)
 
 
 def test_what_cannot_be_ranked():

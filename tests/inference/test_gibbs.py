@@ -10,9 +10,9 @@ from scipy import stats
 
 from consilience.errors import UnsupportedRequest
 from consilience.inference import generic
-from consilience.models.diagnostics import convergence
 from consilience.inference.gibbs import run_gibbs
 from consilience.inference.results import Result
+from consilience.models.diagnostics import convergence
 from consilience.models.interface import Gibbs
 from tests.inference.runs import COMPILED, stop_at
 

@@ -13,9 +13,9 @@ from numpyro.infer import init_to_uniform
 
 from consilience.errors import NonFinite, UnsupportedRequest
 from consilience.inference import loop
-from consilience.models.diagnostics import convergence
 from consilience.inference.nuts import _programs, run_nuts
 from consilience.inference.results import Result
+from consilience.models.diagnostics import convergence
 from tests.inference.runs import COMPILED, stop_at
 
 CONCENTRATION = np.array([0.8, 2.0, 5.0], np.float32)

@@ -84,7 +84,7 @@ def test_chains_that_disagree_are_found():
 
 
 def test_batches_give_the_same_numbers_and_ten_thousand_scalars_are_quick(monkeypatch):
-    from consilience.inference import diagnostics
+    from consilience.models import diagnostics
 
     draws = np.random.default_rng(2).normal(size=(2, 100, 10_000)).astype(np.float32)
     began = time.process_time()

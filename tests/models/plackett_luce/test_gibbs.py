@@ -11,8 +11,8 @@ from scipy import stats
 
 import consilience as cs
 from consilience.errors import NotConjugate
-from consilience.models.diagnostics import convergence
 from consilience.inference.gibbs import run_gibbs
+from consilience.models.diagnostics import convergence
 from consilience.models.plackett_luce import MODEL
 from consilience.models.plackett_luce.gibbs import GIBBS
 from consilience.models.plackett_luce.priors import OneClass, Priors
