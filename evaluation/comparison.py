@@ -35,7 +35,7 @@ from consilience.evaluation.independent import FEW, Moments
 from consilience.evaluation.partitions import DISTANCES
 from consilience.evaluation.readings import PROVENANCES, Readings, range_text, told, wins
 from consilience.evaluation.scores import monte_carlo_errors
-from consilience.evaluation.unit_sums import UnitSums, alike, combined_draws, unit_draws
+from consilience.evaluation.unit_sums import UnitSums, combined_draws, unit_draws
 from consilience.models.intervals import LEVEL, ends
 
 # Normal vectors in the place of draws of the truth, where it has a closed form.
@@ -329,10 +329,9 @@ def _drawn(scoring: Scoring, name: str, seed: int) -> dict[str, Any]:
 
 def _in_closed_form(scoring: Scoring, moments: Moments, name: str, seed: int) -> dict[str, Any]:
     """Return the same from means and covariances: normal vectors in the place of draws of the truth."""
-    first, values = alike(moments.unit), moments.unit.mean(axis=1)
-    keep = np.unique(first)
-    drawn = unit_draws(scoring, name, moments.unit[keep, None], seed, _replicates(scoring))
-    drawn = drawn[np.searchsorted(keep, first)]
+    values, drawn = (
+        moments.unit.mean(axis=1), unit_draws(scoring, name, moments.unit[:, None], seed, _replicates(scoring))
+    )  # fmt: skip
     truth = values[:, None] + _normal_vectors(moments.covariance)
     return {"values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn}
 

@@ -14,7 +14,8 @@ and how the means differ between units holds it. Deviations of F are mapped to t
 
 One pseudo-unit keeps an interval from collapsing where all units score alike: its weight is one unit's, its score the
 mean of a Dirichlet process DP(1, fair coin). Of scores 0 and 1 the bootstrap is then the Jeffreys posterior,
-:math:`\operatorname{Beta}(k + 1/2, n - k + 1/2)`.
+:math:`\operatorname{Beta}(k + 1/2, n - k + 1/2)`. Systems toss coins of their own: two that are right on the same few
+units need not be so on others.
 
 References
 ----------
@@ -28,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Float, Int
+from consilience.arrays import Float
 from consilience.evaluation.engine import Scoring, Sums, Totals
 
 # Units whose weights are drawn together: a stream of its own each, so that no block of a truth changes a weight.
@@ -83,12 +84,6 @@ class UnitSums(Totals):
             return np.zeros_like(self._products)
         shift = (self.mean - self._first).reshape(len(self._products), -1)
         return (self._products - number * shift @ shift.T) / (number - 1)
-
-
-def alike(*arrays: np.ndarray) -> Int[np.ndarray, " system"]:
-    """Return the first system whose rows of all arrays are the same as those of each system."""
-    flat = np.concatenate([one.reshape(len(one), -1) for one in arrays], axis=1)
-    return np.array([next(k for k in range(i + 1) if np.array_equal(flat[k], flat[i])) for i in range(len(flat))])
 
 
 def unit_weights(seed: int, num_units: int, number: int) -> Iterator[tuple[slice, Float[np.ndarray, "unit replicate"]]]:
@@ -187,20 +182,16 @@ def combined_draws(
     number : of replicates.
     """
     mean = sums.mean
-    first = alike(mean, scores)
-    keep = np.unique(first)
-    place = np.searchsorted(keep, first)
-    units = unit_draws(scoring, name, mean[keep], seed, number)
+    units = unit_draws(scoring, name, mean, seed, number)
     shared = np.zeros_like(units)
     if not scoring.independent and scores.shape[1] > 1:
-        own = sums.own_covariance.reshape(*mean.shape[:2], *mean.shape[:2])[keep][:, :, keep]
-        slope = _slopes(scoring, name, sums.sums[keep].mean(axis=2))
-        these = np.atleast_2d(np.cov(scores[keep]))
+        own = sums.own_covariance.reshape(*mean.shape[:2], *mean.shape[:2])
+        slope = _slopes(scoring, name, sums.sums.mean(axis=2))
+        these = np.atleast_2d(np.cov(scores))
         more = these - np.einsum("ap,apbq,bq->ab", slope, own, slope)
-        deviation = scores[keep] - scores[keep].mean(axis=1, keepdims=True)
-        moved = nearest_map(these, _power(more, 1.0)) @ deviation
+        moved = nearest_map(these, _power(more, 1.0)) @ (scores - scores.mean(axis=1, keepdims=True))
         shared = np.take(moved, np.arange(number) % scores.shape[1], axis=1)
-    return Drawn((units + shared)[place], units[place], shared[place])
+    return Drawn(units + shared, units, shared)
 
 
 def _slopes(scoring: Scoring, name: str, total: Float[np.ndarray, "system part"]) -> Float[np.ndarray, "system part"]:

@@ -92,14 +92,19 @@ def test_differences_are_paired():
     assert pair["sd_truth"] == pytest.approx(difference.std(ddof=1) / labels.shape[1], rel=1e-5)
 
 
-def test_identical_systems_are_even():
-    _, truth, systems, _ = simulated(2, num_draws=200)
-    comparison = cs.compare(truth, {"x": systems["B"], "y": systems["B"], "z": systems["B"]})
+def test_systems_with_the_same_predictions_are_even():
+    """They tie on these items in every draw; of others nobody knows, and neither is said to be the better one."""
+    _, truth, systems, _ = simulated(2, num_draws=2000)
+    comparison = cs.compare(truth, {"x": systems["B"], "y": systems["B"], "z": systems["B"]}, provenance="annotations")
     pairs = comparison.pairs
-    for column in ("p_a_beats_b", "p_a_beats_b_truth", "p_a_beats_b_items"):
-        assert pairs[column].tolist() == [0.5] * 3
-    assert pairs["sd"].tolist() == [0] * 3
-    assert comparison.table["p_best"].tolist() == pytest.approx([1 / 3] * 3)
+    assert pairs["p_a_beats_b_truth"].tolist() == [0.5] * 3
+    assert pairs["sd_truth"].tolist() == [0] * 3
+    np.testing.assert_allclose(pairs["sd_shared"], 0, atol=1e-9)
+    for column in ("p_a_beats_b", "p_a_beats_b_items"):
+        assert pairs[column].to_numpy() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(2000))
+    assert (pairs["lower"] < 0).all()
+    assert (pairs["upper"] > 0).all()
+    assert comparison.table["p_best"].to_numpy() == pytest.approx(1 / 3, abs=0.06)
 
 
 def test_a_point_truth_has_uncertain_items_only():
@@ -139,7 +144,7 @@ def test_comparing_missing_and_unknown_predictions():
         cs.compare(fit, {"full": full, "part": part})
     comparison = cs.compare(fit, {"full": full, "part": part}, missing="drop")
     assert comparison.num_items == 2
-    np.testing.assert_array_equal(comparison.draws[0], comparison.draws[1])
+    np.testing.assert_array_equal(comparison.truth_draws[0], comparison.truth_draws[1])
     only_c = Predictions.from_lists([["x"]], items=["c"])
     with pytest.raises(InputError, match="no item has predictions of all systems"):
         cs.compare(fit, {"part": part, "c": only_c}, missing="drop")

@@ -7,7 +7,7 @@ from consilience.data import Chains, Partition, Predictions
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.evaluation.adjustment import METRICS
 from consilience.evaluation.engine import PerUnit, Scoring, Sums, Totals, fold
-from consilience.evaluation.unit_sums import UnitSums, combined_draws
+from consilience.evaluation.unit_sums import UnitSums
 from consilience.models.truth.partitions import DrawnPartitions
 from consilience.models.truth.truth import KINDS
 
@@ -49,17 +49,6 @@ def test_folds_are_sums_by_hand_whatever_the_blocks(joint, size):
     np.testing.assert_allclose(units.mean, values.mean(axis=3), rtol=1e-9)
     covariance = sum(np.cov(values[:, :, unit].reshape(4, 11)) for unit in range(7))
     np.testing.assert_allclose(units.own_covariance, covariance, rtol=1e-9)
-
-
-@pytest.mark.parametrize("joint", [True, False])
-def test_systems_that_are_alike_tie_to_the_last_bit(joint):
-    values = np.random.default_rng(0).random((1, 2, 50, 20)).repeat(3, axis=0)
-    given = scoring(values, joint=joint, size=7)
-    sums = UnitSums(given)
-    fold(given, sums)
-    drawn = combined_draws(given, "ratio", sums, sums.scores("ratio"), 0, 20)
-    for scores in drawn:
-        assert (scores == scores[0]).all()
 
 
 def test_tables_hold_every_kind_and_contracts_bear_its_name():

@@ -150,7 +150,7 @@ def test_systems_that_agree_often_vary_together(truth):
     expected, measured = np.cov(exact.truth_draws), np.cov(drawn.truth_draws)
     assert np.corrcoef(drawn.truth_draws)[0, 1] > 0.5
     np.testing.assert_allclose(expected, measured, atol=4 * np.sqrt(2) * sd.max() ** 2 / np.sqrt(20_000))
-    np.testing.assert_array_equal(exact.draws[1], exact.draws[2])
+    np.testing.assert_array_equal(exact.truth_draws[1], exact.truth_draws[2])
     np.testing.assert_allclose(exact.draws.std(axis=1), drawn.draws.std(axis=1), rtol=0.1)
     assert exact.table["p_best"].to_numpy() == pytest.approx(drawn.table["p_best"].to_numpy(), abs=0.05)
 

@@ -93,7 +93,7 @@ def test_the_same_groups_for_all_systems():
     draws, _, systems = simulated(num_draws=100)
     comparison = cs.compare(drawn(draws), {**systems, "again": systems["half"]})
     table = comparison.pairs.set_index(["a", "b"])
-    assert table.loc[("half", "again"), "sd"] == 0
+    assert table.loc[("half", "again"), "sd_truth"] == 0
     other = cs.compare(drawn(draws), systems, seed=1)
     assert (other.truth_draws == comparison.truth_draws[:2]).all()
     assert (other.draws != comparison.draws[:2]).any()

@@ -11,7 +11,6 @@ from scipy import stats
 from consilience.evaluation.engine import Scoring, Sums, fold, mean_of
 from consilience.evaluation.unit_sums import (
     UnitSums,
-    alike,
     combined_draws,
     nearest_map,
     pseudo_scores,
@@ -114,11 +113,6 @@ def test_a_permutation_of_systems_permutes_their_covariances(systems, units, see
         combined_draws(scoring, "mean", sums, sums.scores("mean"), 0, 9).shared for sums in (straight, mixed)
     )
     np.testing.assert_allclose(other, one[order], atol=1e-6)
-
-
-def test_alike_is_the_first_of_the_same():
-    rows = np.array([[1.0, 2], [3, 4], [1, 2], [3, 4], [1, 3]])
-    assert alike(rows, rows[:, :1]).tolist() == [0, 1, 0, 1, 4]
 
 
 def test_where_parameters_are_shared_the_interval_is_that_of_their_posterior():
