@@ -38,6 +38,7 @@ from consilience.drawing import (
 )
 from consilience.errors import UnknownName
 from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score, correlation
 from consilience.models.intervals import ends
 from consilience.models.truth import CLASSES, Truth, truth_of
@@ -166,24 +167,33 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
 
     Parameters
     ----------
-    comparison : of `compare`. The thick interval holds 95 % of the draws with both sources of uncertainty, the thin
-        ones have one source each; the cross is the score against the point estimate.
+    comparison : of `compare`. The thick interval is that of the table; thin ones are its readings, the annotators alone
+        and with an own look counted, or where there is one reading, its sources. The cross is the score against the
+        point estimate.
     ax : axes to draw into.
     """
     from matplotlib.lines import Line2D
 
     order = comparison.order
+    table = comparison.table
     ax = axes_of(ax, width=7.2, height=1.3 + 0.46 * len(order))
     rows = np.arange(len(order))
-    ax.hlines(rows, *_interval(comparison.draws[order]), color=BLUE, linewidth=3.2, alpha=0.55)
-    ax.plot(comparison.values[order], rows, "o", color=BLUE, markersize=6)
+    ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
+    ax.plot(table["value"], rows, "o", color=BLUE, markersize=6)
     handles = [Line2D([], [], color=BLUE, marker="o", markersize=5, linewidth=2)]
-    labels = ["value, with 95 % interval"]
+    labels = [f"value, with {comparison.level:.0%} interval"]
+    thin: dict[str, np.ndarray] = {}
+    if comparison.own_draws is not None:
+        thin = {"as the annotators alone have it": comparison.draws}
+        thin |= {"an own look counted": np.concatenate(list(comparison.own_draws), axis=1)}
     # Where the truth is a point there is one source, and the thick interval shows it.
-    if comparison.truth_draws.shape[1] > 1:
-        handles += [ax.hlines(rows + 0.2, *_interval(comparison.truth_draws[order]), color=VERMILLION, linewidth=1.4)]
-        handles += [ax.hlines(rows + 0.34, *_interval(comparison.item_draws[order]), color=GREEN, linewidth=1.4)]
-        labels += ["truth alone uncertain", "items alone uncertain"]
+    elif comparison.truth_draws.shape[1] > 1:
+        thin = {"truth of these items uncertain": comparison.truth_draws}
+        thin |= {"items alone uncertain": comparison.item_draws}
+    for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
+        low, high = np.quantile(draws[order], ends(comparison.level), axis=1)
+        handles += [ax.hlines(rows + place, low, high, color=colour, linewidth=1.4)]
+        labels += [name]
     if comparison.points is not None:
         handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)
         labels += ["against the point estimate"]
@@ -199,17 +209,13 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     return ax
 
 
-def _interval(draws: np.ndarray) -> np.ndarray:
-    return np.quantile(draws, ends(), axis=1)
-
-
 @styled
 def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
     """Draw the probability that one system beats another, for each pair; best first.
 
     Parameters
     ----------
-    comparison : of `compare`.
+    comparison : of `compare`. Where readings put a probability far apart there is a range.
     ax : axes to draw into.
     """
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
@@ -220,12 +226,16 @@ def beats_matrix(comparison: Comparison, ax: Any = None) -> Any:
     ax = axes_of(ax, width=2.2 + side, height=1.6 + side)
     colours = LinearSegmentedColormap.from_list("wins", [VERMILLION, "#f7f7f7", BLUE])
     ax.pcolormesh(np.ma.masked_invalid(wins), cmap=colours, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.6)
-    for row, column in np.argwhere(np.isfinite(wins)):
-        light = np.dot(to_rgb(colours(wins[row, column])), (0.3, 0.59, 0.11)) > 0.55
-        ax.text(
-            column + 0.5, row + 0.5, f"{wins[row, column]:.2f}", ha="center", va="center", fontsize=8.5,
-            color="#111111" if light else "#ffffff",
-        )  # fmt: skip
+    place = {name: number for number, name in enumerate(beats.index)}
+    for pair in comparison.pairs.itertuples():
+        low, high = pair.p_a_beats_b_lower, pair.p_a_beats_b_upper
+        for row, column, ends_ in ((pair.a, pair.b, (low, high)), (pair.b, pair.a, (1 - high, 1 - low))):
+            value = wins[place[row], place[column]]
+            light = np.isnan(value) or np.dot(to_rgb(colours(value)), (0.3, 0.59, 0.11)) > 0.55
+            ax.text(
+                place[column] + 0.5, place[row] + 0.5, range_text(*ends_), ha="center", va="center",
+                fontsize=6.5 if np.isnan(value) else 8.5, color="#111111" if light else "#ffffff",
+            )  # fmt: skip
     places = np.arange(len(names)) + 0.5
     ax.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor")
     ax.set_yticks(places, names)

@@ -199,13 +199,23 @@ class Comparison:
     def _shared(self) -> np.ndarray:
         return np.zeros((len(self.systems), 2)) if self.shared_draws is None else self.shared_draws
 
+    @property
+    def shown(self) -> Any:
+        """The columns of `table` that are printed; ``p_best`` is a text, a range where readings put it far apart."""
+        table, own = self.table, self.own_draws is not None
+        columns = ["rank", "system", *(["provenance"] if own else []), "value", "lower", "upper"]
+        columns += ["value_alone", "value_own_look"] if own else ["sd_truth", "sd_items", "sd_shared"]
+        columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
+        shown = table[columns].copy()
+        if self.ranked:
+            shown.insert(columns.index("upper") + 1, "p_best",
+                         list(map(range_text, table["p_best_lower"], table["p_best_upper"])))  # fmt: skip
+        return shown
+
     def __repr__(self) -> str:
-        table = self.table
-        shown = table[["rank", "system", "value", "lower", "upper", "sd_truth", "sd_items", "sd_shared"]].copy()
-        shown["p_best"] = list(map(range_text, table["p_best_lower"], table["p_best_upper"]))
         counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"
-        written = shown.to_string(index=False, float_format="{:.4f}".format)
-        error = table["p_best_mcse"].max()
+        written = self.shown.to_string(index=False, float_format="{:.4f}".format)
+        error = self.table["p_best_mcse"].max()
         loose = [f"Monte Carlo error of P(best): up to {error:.2f}"] if error > _LOOSE else []
         return "\n".join([f"{self.title}, {counted}", written, *loose, *self.notes])
 

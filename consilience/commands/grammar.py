@@ -66,6 +66,11 @@ def _listed(text: str) -> list[str]:
     return text.split(",")
 
 
+def _by_name(text: str) -> str | dict[str, str]:
+    """Read one word for all, or words by name: ``A=word,B=word``."""
+    return dict(one.split("=", 1) for one in text.split(",")) if "=" in text else text
+
+
 # ---- the flags of each command ----
 
 _TIME_LIMIT_HELP = (
@@ -168,6 +173,10 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
     line = "classes, or records, that the data lack (error)"
     sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
     _add_columns(sub)
+
+
+def _add_level(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--level", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
 
 
 def _add_exact(sub: argparse.ArgumentParser) -> None:
@@ -412,6 +421,11 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("predictions", nargs="+", metavar="FILE", help="predictions, one file a system")
     sub.add_argument("--names", type=_listed, metavar="A,B,…", help="of the systems")
+    line = "where predictions come from: annotations, independent, unknown or mixed (unknown); or A=WORD,B=WORD,…"
+    sub.add_argument("--provenance", type=_by_name, default="unknown", metavar="WORD", help=line)
+    line = "use: the gold labels of some items anchor the scores; the fit must not have seen them (ignore)"
+    sub.add_argument("--gold", choices=("ignore", "use"), default="ignore", help=line)
+    _add_level(sub)
     sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)
     _add_exact(sub)
@@ -437,7 +451,7 @@ def _build_agreement(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--weights", choices=agreement.WEIGHTS, help="of items, by number of annotations (annotations_m1)")
     sub.add_argument("--annotators", choices=("fixed", "random"), help="intervals for these, or any like them (fixed)")
     sub.add_argument("--first", type=int, metavar="N", help="the first N annotations of each item alone")
-    sub.add_argument("--level", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
+    _add_level(sub)
     sub.add_argument("--values", type=_numbered, metavar="LABEL=X,…", help=_VALUES_HELP)
     sub.add_argument("--ordinal", action="store_true", help=_ORDINAL_HELP)
     sub.add_argument("--budget", type=int, metavar="N", help="say what N further annotations would tell by themselves")

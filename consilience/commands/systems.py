@@ -19,6 +19,7 @@ from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import Predictions
+    from consilience.evaluation.comparison import Comparison
 
 
 def evaluate(arguments: Arguments) -> None:
@@ -74,14 +75,25 @@ def compare(arguments: Arguments) -> None:
     metric, *others = arguments.metric or [None]
     if others:
         raise UnsupportedRequest("systems are ranked by one metric; give --metric once")
-    comparison = rank(fitted, systems, metric, seed=arguments.seed, exact=arguments.exact, **policies)
+    comparison = rank(
+        fitted, systems, metric, provenance=arguments.provenance, gold=arguments.gold, level=arguments.level,
+        seed=arguments.seed, exact=arguments.exact, **policies,
+    )  # fmt: skip
+    print_comparison(comparison, arguments)
+
+
+def print_comparison(comparison: Comparison, arguments: Arguments) -> None:
+    """Print a leaderboard, how sure one may be of each pair, and what has to be known to read them."""
     leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
     if arguments.json:
-        print(json_text({"leaderboard": leaderboard, "pairs": pairs}))
+        print(json_text({"leaderboard": leaderboard, "pairs": pairs, "notes": list(comparison.notes)}))
         return
-    print(f"{comparison.title}, {comparison.num_items:,} {comparison.unit}s\n{table_text(leaderboard, limit=None)}")
+    shown = table_text(rows_of(comparison.shown), limit=None)
+    print(f"{comparison.title}, {comparison.num_items:,} {comparison.unit}s\n{shown}")
     if pairs:
         print(f"\npairs\n{table_text(pairs, limit=20)}")
+    if comparison.notes:
+        print("", *comparison.notes, sep="\n")
 
 
 def report(arguments: Arguments) -> None:

@@ -19,6 +19,7 @@ from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.classes import Metric, resolve
 from consilience.evaluation.comparison import Comparison, compare
 from consilience.evaluation.leave_one_out import annotator_agreement
+from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score
 from consilience.inference.fitting import Fit
 from consilience.models.truth import Ranked, Truth
@@ -197,17 +198,20 @@ def _below(score: Score, bound: float) -> int:
 def _leaderboard_section(comparison: Comparison, top: Score, truth: Truth, said: list[Alert]) -> Section:
     names = {
         "rank": "rank", "system": "system", "value": comparison.title, "lower": "95 % from", "upper": "to",
-        "sd_truth": "sd from truth", "sd_items": "sd from items", "p_best": "P(best)",
+        "sd_truth": "sd on these items", "sd_items": "sd from items", "sd_shared": "sd from what items share",
+        "value_alone": "annotators alone", "value_own_look": "own look counted", "p_best": "P(best)",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
-    table = comparison.table
-    if len(table) == 1:
-        names = {name: words for name, words in names.items() if "rank" not in name and name != "p_best"}
-    if truth.num_draws == 1:
-        names = {name: words for name, words in names.items() if name != "sd_truth"}
+    table = comparison.table.assign(
+        p_best=list(map(range_text, comparison.table["p_best_lower"], comparison.table["p_best_upper"]))
+    )
+    left_out = {"sd_truth", "sd_shared"} if truth.num_draws == 1 else set()
+    left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
+    left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
+    names = {name: words for name, words in names.items() if name not in left_out}
     shown = table[[name for name in names if name in table]].rename(columns=names)
     why, read = _how_to_read(comparison, top, truth)
-    blocks = [*said, _verdict(comparison), why, shown, figures.leaderboard(comparison), read]
+    blocks = [*said, _verdict(comparison), *comparison.notes, why, shown, figures.leaderboard(comparison), read]
     return Section(
         "Leaderboard" if len(table) > 1 else "Score of the system",
         blocks + ([figures.beats_matrix(comparison)] if len(table) > 1 else []),
@@ -218,14 +222,17 @@ def _verdict(comparison: Comparison) -> str:
     table = comparison.table
     first = table.iloc[0]
     words = (
-        f"“{first['system']}” scores {first['value']:.4f} in {comparison.title}, with 95 % of the draws between "
+        f"“{first['system']}” scores {first['value']:.4f} in {comparison.title}, with {comparison.level:.0%} between "
         f"{first['lower']:.4f} and {first['upper']:.4f}."
     )
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
+        best, beats = (_probability(*ends) for ends in (
+            (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
+        ))  # fmt: skip
         words += (
-            f" It is the best of {len(table)} systems with probability {_probability(first['p_best'])}, and beats the "
-            f"runner-up “{pair['b']}” with probability {_probability(pair['p_a_beats_b'])}."
+            f" It is the best of {len(table)} systems with probability {best}, and beats the runner-up “{pair['b']}” "
+            f"with probability {beats}."
         )
     if "point_estimate" in table:
         difference = first["point_estimate"] - first["value"]
@@ -238,9 +245,10 @@ def _verdict(comparison: Comparison) -> str:
     return words
 
 
-def _probability(value: float) -> str:
+def _probability(low: float, high: float) -> str:
     """Write a probability that was counted among draws, without claiming what they cannot show."""
-    return "above 0.999" if value > 0.999 else "below 0.001" if value < 0.001 else f"{value:.3f}"
+    text = range_text(low, high)
+    return {"1.00": "above 0.99", "0.00": "below 0.01"}.get(text, text.replace("–", " to "))
 
 
 def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str, str]:
@@ -252,9 +260,10 @@ def _how_to_read(comparison: Comparison, top: Score, truth: Truth) -> tuple[str,
     else:
         why = (
             f"The truth of {_below(top, 0.99):,} of {counted(truth.num_units, 'items')} is not certain (certainty "
-            "below 0.99), so the score of a system changes from one draw of the truth to the next: “sd from truth”. "
-            f"Another {counted(comparison.num_items, 'items')} would also have given other scores: “sd from items” "
-            "(Bayesian bootstrap)."
+            "below 0.99), so the score of a system changes from one draw of the truth to the next. Another "
+            f"{counted(comparison.num_items, 'items')} would also have given other scores (“sd from items”, Bayesian "
+            "bootstrap). Intervals are of the score among all such items; what items share, such as the errors of "
+            "annotators, widens them."
         )
     read = ""
     if len(comparison.systems) > 1:

@@ -315,7 +315,7 @@ def system_sections(
     if len(systems) > 1:
         ranked = compare(fit, systems, metrics[0], missing=missing, unknown=unknown)
         columns = {"rank": "rank", "system": "system", "value": metrics[0], "lower": "95 % from", "upper": "to"}
-        columns |= {"sd_truth": "sd from truth", "sd_items": "sd from records", "p_best": "P(best)"}
+        columns |= {"sd_truth": "sd on these records", "sd_items": "sd from records", "p_best": "P(best)"}
         blocks += [ranked.table[list(columns)].rename(columns=columns), figures.leaderboard(ranked)]
     return [Section("Scores of systems", blocks)]
 
