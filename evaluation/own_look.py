@@ -1,0 +1,312 @@
+r"""How good a system is that looked at the items itself: its errors are independent of the annotators'.
+
+The posterior given annotators does not know that a prediction is evidence too, and a system that is better than they
+are looks no better against it. So a *response model* says how a system that looked predicts x. With :math:`\theta` the
+plausibilities of an item, y its leading class, and p how probable that is,
+
+.. math::
+
+    \text{ambiguity:} \quad P(x \mid \theta) = (1 - \varepsilon) \theta_x^\tau / \sum_k \theta_k^\tau + \varepsilon g_x,
+    \qquad
+    \text{knows or guesses:} \quad P(x \mid y) = (1 - \varepsilon) 1[x = y] + \varepsilon g_x.
+
+With :math:`Z_i(\tau)` the first fraction at the prediction, averaged over draws of :math:`\theta_i`, and
+:math:`H_i(\tau)` the same at the class that leads (of who knows or guesses: p at the prediction, and 1), a Gibbs
+sampler draws who knew, then :math:`\varepsilon, g, \tau`; with weights w of items the score in the population is
+
+.. math::  A = \sum_i w_i \Big[(1 - \varepsilon) H_i(\tau) + \varepsilon \sum_k g_k p_i(k)\Big].
+
+Items of a crowd share what annotators err. There the same model is fitted again with the system as one more annotator.
+Who knows or guesses is from Hovy, Berg-Kirkpatrick, Vaswani and Hovy (2013), Learning whom to trust with MACE.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import warnings
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.sparse import csr_array
+
+from consilience.arrays import Bool, Float, Int
+from consilience.data.annotations import Annotations
+from consilience.errors import ConsilienceWarning
+from consilience.models.truth.classes import ClassTruth, marginals
+from consilience.models.truth.plausibilities import DirichletTruth
+from consilience.models.truth.truth import Ranked, Shares
+
+POWERS = np.array([0.5, 1, 1.5, 2, 3, 5, 8, 14, 30])  # what tau may be
+
+# Draws of plausibilities for Z and H. Against 2,000 of them, scores of raters moved by at most .0002 (20,000 items of
+# 5 labels), and that of the truth itself, which only the other model fits, by .02.
+_MOST_SHARES = 400
+_WARMUP, _LEAST_ESS, _MOST_THIN = 60, 400, 32
+_UNITS = 1 << 11  # at a time
+_FLOOR = 1e-30  # below any mean of draws; its logarithm is finite
+
+Weights = Callable[[slice], np.ndarray]  # of some units, ``(unit, replicate)``, the same whenever it is asked
+
+
+class Form(NamedTuple):
+    """What a system that looks says of each unit by a response model, where it does not guess; by power.
+
+    Parameters
+    ----------
+    first, code : shape ``(unit + 1,)``, where entries of a unit start, and ``(entry,)``, their classes, increasing.
+    named, unnamed : float32, shape ``(power, entry)``, and ``(power, unit)`` of each class that has no entry.
+    leading : float32, shape ``(power, unit)``; probability that it is the class that leads in truth, H.
+    """
+
+    first: Int[np.ndarray, " boundary"]
+    code: Int[np.ndarray, " entry"]
+    named: Float[np.ndarray, "power entry"]
+    unnamed: Float[np.ndarray, "power unit"]
+    leading: Float[np.ndarray, "power unit"]
+
+    def at(self, said: Int[np.ndarray, " unit"]) -> Float[np.ndarray, "power unit"]:
+        """Return the probability of a prediction, Z; 0 below code 0."""
+        unit, size = np.arange(len(said)), max(self.code.max(initial=0), said.max(initial=0)) + 1
+        cell = np.append(np.repeat(unit, np.diff(self.first)) * size + self.code, -1)
+        place = np.searchsorted(cell[:-1], unit * size + said)
+        padded = np.append(self.named, np.zeros((len(self.named), 1), np.float32), axis=1)
+        return np.where(said < 0, 0, np.where(cell[place] == unit * size + said, padded[:, place], self.unnamed))
+
+    def chosen(self, kept: Bool[np.ndarray, " unit"]) -> Form:
+        """Return the same of some units."""
+        lengths, own = np.diff(self.first), np.repeat(kept, np.diff(self.first))
+        first = np.append(0, np.cumsum(lengths[kept]))
+        return Form(first, self.code[own], self.named[:, own], self.unnamed[:, kept], self.leading[:, kept])
+
+
+def forms_of(truth: ClassTruth, kept: Bool[np.ndarray, " unit"] | None = None) -> dict[str, Form]:
+    """Return the response models of a truth, "knows" and, of plausibilities, "ambiguity"; one pass over its draws.
+
+    Memory is powers × (entries + units), however many draws and systems there are. ``kept``, shape ``(unit,)``, says
+    which units count; all by default.
+    """
+    lead = marginals(truth)
+    knows, unnamed = (np.asarray(own, np.float32)[None] for own in (lead.probability, lead.unnamed))
+    forms = {"knows": Form(lead.first, lead.code, knows, unnamed, np.ones_like(unnamed))}
+    if truth.answers(Shares()):
+        forms["ambiguity"] = _ambiguity(truth)
+    return forms if kept is None else {name: form.chosen(kept) for name, form in forms.items()}
+
+
+def _ambiguity(truth: ClassTruth) -> Form:
+    first, code, num_classes = truth.entries
+    named = np.zeros((len(POWERS), len(code)), np.float32)
+    leading, unnamed = np.zeros((2, len(POWERS), truth.num_units), np.float32)
+    if isinstance(truth, DirichletTruth):  # its draws are made when they are asked for
+        truth = copy.copy(truth)
+        truth.num_draws = min(truth.num_draws, _MOST_SHARES)
+    thin = slice(None, None, -(-truth.num_draws // _MOST_SHARES))
+    for block in truth.blocks(Shares()):
+        units, slots = block.values.items, block.values.entries
+        bounds = first[units.start : units.stop + 1] - slots.start
+        lengths = np.diff(bounds)
+        shares = np.asarray(block.values.named)[: bounds[-1], thin]
+        rest = (num_classes - lengths)[:, None].astype(np.float32)
+        other = np.asarray(block.values.other)[: len(lengths), thin] / np.maximum(rest, 1)
+        highest, has = np.where(rest > 0, other, 0), lengths > 0
+        highest[has] = np.maximum(highest[has], np.maximum.reduceat(shares, bounds[:-1][has], axis=0))
+        shares, other = shares / np.repeat(highest, lengths, axis=0), other / highest
+        gathered = csr_array((np.ones(len(shares), np.float32), np.arange(len(shares)), bounds))
+        for number, (own, each) in enumerate(zip(_powers(shares), _powers(other), strict=True)):
+            chance = 1 / (gathered @ own + rest * each)
+            leading[number, units] = chance.mean(axis=1)
+            unnamed[number, units] = np.einsum("ud,ud->u", each, chance) / chance.shape[1]
+            named[number, slots] = np.einsum("ed,ed->e", own, np.repeat(chance, lengths, axis=0)) / chance.shape[1]
+    return Form(first, code, named, unnamed, leading)
+
+
+def _powers(values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return `POWERS` of values from 0 to 1, by products: logarithms would take ten times as long."""
+    root, two = np.sqrt(values), values * values
+    three, five = two * values, two * two * values
+    eight = five * three
+    fourteen = eight * five * values
+    return root, values, values * root, two, three, five, eight, fourteen, fourteen * fourteen * two
+
+
+def responses(
+    form: Form, said: Int[np.ndarray, " unit"], mean_lead: Float[np.ndarray, " class"], number: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Draw what a system errs by Gibbs sampling, thinned until its score has 400 effective draws, by 32 at most.
+
+    Parameters
+    ----------
+    form, said : the response model, and predicted classes; -1, the last class, is never true.
+    mean_lead : how probably each class leads, averaged over units.
+    number, seed : of draws to keep. The same system gets the same numbers, another one others.
+
+    Returns
+    -------
+    epsilon, g float32 ``(draw, class)``, position of tau, and the score on units of equal weight.
+    """
+    random = np.random.Generator(np.random.SFC64([seed, zlib.crc32(said.astype(np.int64).tobytes())]))
+    class_ = said % len(mean_lead)
+    order = np.argsort(class_, kind="stable")  # classes as runs of units: sums over them need no index
+    seen, starts, lengths = np.unique(class_[order], return_index=True, return_counts=True)
+    looked = form.at(said)[:, order].astype(np.float32)
+    logs, leading = np.log(np.maximum(looked, np.float32(_FLOOR))), form.leading.mean(axis=1, dtype=float)
+    # A quarter each of few classes, as published; of many they would outweigh the guesses.
+    prior = np.full(len(mean_lead), min(0.25, 0.75 / len(mean_lead)))
+    prior[seen] += lengths / len(said) / 2
+    error, guess, power, thin, kept = 0.3, prior / prior.sum(), len(looked) // 2, 1, []
+    for sweep in range(-_WARMUP, _MOST_THIN * number):
+        odds = (error / (1 - error) * guess[seen]).astype(np.float32)
+        own = looked[power]
+        know = random.random(len(own), np.float32) * (own + np.repeat(odds, lengths)) < own
+        known = np.add.reduceat(know, starts, dtype=np.int64)
+        error = np.clip(random.beta(0.5 + (lengths - known).sum(), 0.5 + known.sum()), 1e-12, 1 - 1e-12)
+        counts = prior.copy()
+        counts[seen] += lengths - known
+        guess = random.dirichlet(counts)
+        if len(looked) > 1:
+            power = int(np.argmax(logs @ know.astype(np.float32) + random.gumbel(size=len(looked))))
+        if sweep >= 0 and sweep % thin == 0:
+            score = (1 - error) * leading[power] + error * guess @ mean_lead
+            kept.append((error, guess.astype(np.float32), power, score))
+        if sweep + 1 == thin * number and thin < _MOST_THIN:
+            if ess([one[3] for one in kept]) >= min(_LEAST_ESS, number / 2):
+                break
+            kept, thin = kept[::2], 2 * thin
+    return tuple(np.array(own) for own in zip(*kept, strict=True))  # type: ignore[return-value]
+
+
+def ess(draws: Any) -> float:
+    """Return the bulk effective size of one chain: Geyer's (1992) initial sequence, of ranks as normal scores."""
+    scores, number = stats.norm.ppf((stats.rankdata(draws) - 0.375) / (len(draws) + 0.25)), len(draws)
+    if np.ptp(scores) == 0:
+        return float(number)
+    spectrum = np.abs(np.fft.rfft(scores - scores.mean(), 2 * number)) ** 2
+    correlation = np.fft.irfft(spectrum)[: number // 2 * 2]
+    pairs = (correlation / correlation[0]).reshape(-1, 2).sum(axis=1)
+    positive = np.minimum.accumulate(pairs)[np.logical_and.accumulate(pairs > 0)]
+    return float(number / max(2 * positive.sum() - 1, 1 / np.log10(number)))
+
+
+class OwnLook(NamedTuple):
+    """By response model the scores ``(system, replicate)`` and their means on units of equal weight ``(system,)``.
+
+    ``copy_statistic``, shape ``(system,)``, is the lowest over the response models.
+    """
+
+    draws: dict[str, Float[np.ndarray, "system replicate"]]
+    values: dict[str, Float[np.ndarray, " system"]]
+    copy_statistic: Float[np.ndarray, " system"]
+
+
+def own_look(
+    forms: dict[str, Form], said: Int[np.ndarray, "system unit"], weights: Weights,
+    pseudo_weight: Float[np.ndarray, " replicate"], pseudo_score: Float[np.ndarray, "system replicate"], seed: int = 0,
+) -> OwnLook:  # fmt: skip
+    """Draw the population scores of systems that looked at the items themselves.
+
+    Parameters
+    ----------
+    forms : of the truth; see `forms_of`.
+    said : first choices, codes of classes, below 0 where that is none of the truth.
+    weights, pseudo_weight, pseudo_score : of the units, and of the one that keeps intervals from collapsing.
+    seed : of the samplers; a system draws the same at any place among the others.
+    """
+    classes, number = np.unique(np.append(forms["knows"].code, said[said >= 0])), len(pseudo_weight)
+    forms = {name: own._replace(code=np.searchsorted(classes, own.code)) for name, own in forms.items()}
+    said, knows = np.where(said < 0, -1, np.searchsorted(classes, said)), forms["knows"]
+    # What a class leads by beyond those without an entry; the last class is never true.
+    base, size = knows.unnamed[0], (said.shape[1], len(classes) + 1)
+    lead = csr_array((knows.named[0] - np.repeat(base, np.diff(knows.first)), knows.code, knows.first), size)
+    total, of_base, of_lead = np.zeros(number), np.zeros(number), np.zeros((size[1], number))
+    of_leading = {name: np.zeros((len(own.leading), number)) for name, own in forms.items()}
+    for start in range(0, size[0], _UNITS):
+        weight = weights(units := slice(start, min(start + _UNITS, size[0])))
+        total += weight.sum(axis=0, dtype=float)
+        of_base += base[units] @ weight
+        of_lead += lead[units].T @ weight
+        for name, form in forms.items():
+            of_leading[name] += form.leading[:, units] @ weight
+    of_lead[:-1] += of_base
+    mean_lead = np.asarray(lead.sum(axis=0), float) / size[0]
+    mean_lead[:-1] += base.mean(dtype=float)
+    draws, values, copied = {name: np.empty((len(said), number)) for name in forms}, {}, {}
+    for name, form in forms.items():
+        values[name], copied[name] = np.empty((2, len(said)))
+        for place, own in enumerate(said):
+            error, guess, power, score = responses(form, own, mean_lead, number, seed)
+            known = (1 - error) * of_leading[name][power, np.arange(number)]
+            sums = known + error * np.einsum("rk,kr->r", guess, of_lead) + pseudo_weight * pseudo_score[place]
+            draws[name][place], values[name][place] = sums / (total + pseudo_weight), score.mean()
+            middle = float(error.mean()), guess.mean(axis=0, dtype=float), round(power.mean())
+            copied[name][place] = copy_statistic(form, own, *middle)
+    return OwnLook(draws, values, np.min(list(copied.values()), axis=0))
+
+
+def copy_statistic(
+    form: Form, said: Int[np.ndarray, " unit"], error: float, guess: Float[np.ndarray, " class"], power: int = 0
+) -> float:
+    r"""Return by how many standard deviations predictions follow the annotators more closely than the truth would.
+
+    With q the probabilities of the predictions of a unit under a response model, and h and v mean and variance of their
+    logarithm, :math:`z = \sum_i (\log q_{i x_i} - h_i) / (\sum_i v_i)^{1/2}`. See `responses` for the parameters.
+    """
+    above = variance = 0.0
+    for start in range(0, len(said), _UNITS):
+        units = slice(start, min(start + _UNITS, len(said)))
+        slots, lengths = slice(*form.first[[start, units.stop]]), np.diff(form.first[start : units.stop + 1])
+        looked = np.repeat(form.unnamed[power, units, None].astype(float), len(guess), axis=1)
+        looked[:, -1] = 0
+        looked[np.repeat(np.arange(len(lengths)), lengths), form.code[slots]] = form.named[power, slots]
+        q = error * guess + (1 - error) * looked
+        logs = np.log(np.maximum(q, _FLOOR))
+        mean = (q * logs).sum(axis=1)
+        above += float((logs[np.arange(len(logs)), said[units]] - mean).sum())
+        variance += float(((q * logs**2).sum(axis=1) - mean**2).sum())
+    return above / np.sqrt(max(variance, _FLOOR))
+
+
+def refit_own_look(
+    fit: Any, said: Int[np.ndarray, " unit"], weights: Weights, pseudo_weight: Float[np.ndarray, " replicate"],
+    pseudo_score: Float[np.ndarray, " replicate"], kept: Bool[np.ndarray, " unit"] | None = None,
+) -> tuple[Float[np.ndarray, " replicate"], float]:  # fmt: skip
+    """Draw the score of a system by a fit of the annotators and of it, and return its mean on equal weights too.
+
+    Given labels, which are drawn, its score is the posterior of weighted units; how a model states its errors does not
+    matter. Labels are not tempered, as they are not for what a fit says of annotators: ``dependence`` would take the
+    errors of the system, which are independent of the annotators', for theirs.
+
+    Parameters
+    ----------
+    fit : of a model of annotators.
+    said, weights, pseudo_weight, pseudo_score : see `own_look`; of this system.
+    kept : shape ``(unit,)``; which units count, of which alone there are weights; all by default.
+
+    Raises
+    ------
+    UnsupportedRequest : the data are no annotations, or the priors of a loaded fit are known in words only.
+    """
+    data, item, settings = fit.data, np.flatnonzero(said >= 0), fit.resolved.settings
+    name = max(map(str, data.annotators), key=len, default="") + "'"  # of nobody else
+    more = Annotations.from_codes(
+        item, np.zeros(len(item), int), said[item], items=data.items, annotators=[name], labels=data.labels
+    )
+    if hasattr(settings, "dependence"):
+        plain = fit.resolved.replace(settings=dataclasses.replace(settings, dependence=0.0))
+        fit = dataclasses.replace(fit, resolved=plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)  # the fit has said it
+        truth = fit.update(more, progress=False).truth
+    draws = np.linspace(0, truth.num_draws - 1, len(pseudo_weight)).astype(int)
+    kept = np.ones(len(said), bool) if kept is None else kept
+    before, total, sums, mean = np.append(0, np.cumsum(kept)), pseudo_weight, pseudo_weight * pseudo_score, 0.0
+    for block in truth.blocks(Ranked(1)):
+        units = block.units
+        right = (block.real[:, :, 0] == said[units, None])[kept[units]]
+        weight = weights(slice(int(before[units.start]), int(before[units.stop])))
+        total, mean = total + weight.sum(axis=0, dtype=float), mean + right.mean(axis=1).sum() / kept.sum()
+        sums = sums + (weight * right[:, draws]).sum(axis=0, dtype=float)
+    return sums / total, float(mean)
