@@ -279,6 +279,7 @@ def _scoring(
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place, independent=truth.independent_items,
+        first_choice=predicted[place, :, 0].T if one_target and width == 1 else None,
         rows=truth.num_units, ids=truth.ids.get("item"), row="item",
     )  # fmt: skip
 

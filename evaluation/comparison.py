@@ -32,11 +32,43 @@ from consilience.evaluation.adjustment import require_exact, scoring_of
 from consilience.evaluation.classes import Metric
 from consilience.evaluation.engine import Scoring, fold
 from consilience.evaluation.independent import FEW, Moments
+from consilience.evaluation.own_look import forms_of, own_look, refit_own_look
 from consilience.evaluation.partitions import DISTANCES
 from consilience.evaluation.readings import PROVENANCES, Readings, range_text, told, wins
 from consilience.evaluation.scores import monte_carlo_errors
-from consilience.evaluation.unit_sums import UnitSums, combined_draws, unit_draws
+from consilience.evaluation.unit_sums import (
+    UnitSums,
+    combined_draws,
+    pseudo_scores,
+    pseudo_weights,
+    unit_draws,
+    unit_weights,
+)
 from consilience.models.intervals import LEVEL, ends
+from consilience.models.truth import Truth
+
+# The response models of `own_look`, from the lower reading to the upper.
+_FORMS = ("ambiguity", "knows")
+
+# A copy statistic above this: predictions follow the annotators more closely than the truth itself would.
+_COPIES = 3
+
+_READINGS = (
+    "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
+    "annotations. Upper: an own look with errors independent of the annotators'. State provenance=, or give gold "
+    "labels for some items."
+)
+_NOT_COUNTED = (
+    "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
+    "these annotations: a system that looked itself is better than its score. Give gold labels for some items to know."
+)
+_COPIED = "{} follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
+_AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
+_HELD_FIXED = (
+    "Own look: annotators' errors held fixed; state provenance=\"independent\" for the exact reading (one refit a "
+    "system)."
+)
+_NO_FIT = "Own look: the annotators' errors are held fixed, as there is no fit; the interval is too narrow."
 
 # Normal vectors in the place of draws of the truth, where it has a closed form.
 _VECTORS = 20_000
@@ -71,7 +103,7 @@ class Comparison:
     own_values, own_draws : shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from
         the lower reading to the upper. None where it is not.
     ranked : whether there is a best one: verdicts without gold labels rank nothing.
-    num_chains : that the draws of the truth come from, one after another.
+    mcse : shape ``(system,)``; Monte Carlo errors of the values; by default those of independent draws of the truth.
     limits : of the ends of intervals.
     level : of the intervals.
     notes : what has to be known to read the table, in sentences.
@@ -105,7 +137,7 @@ class Comparison:
     own_values: np.ndarray | None = None
     own_draws: np.ndarray | None = None
     ranked: bool = True
-    num_chains: int = 1
+    mcse: np.ndarray | None = None
     limits: tuple[float, float] = (-np.inf, np.inf)
     level: float = LEVEL
     notes: tuple[str, ...] = ()
@@ -143,11 +175,12 @@ class Comparison:
         low, high, error = readings.p_best() if self.ranked else np.full((3, number), np.nan)
         columns = {
             "system": np.array(self.systems, object), "provenance": np.array(readings.provenance, object),
-            "value": readings.value, "mcse": monte_carlo_errors(self.truth_draws, self.num_chains),
+            "value": readings.value,
+            "mcse": monte_carlo_errors(self.truth_draws) if self.mcse is None else self.mcse,
             "sd": _sd(np.stack([readings.first(a) for a in range(number)])), "lower": lower, "upper": upper,
             "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws), "sd_shared": _sd(self._shared),
             "value_alone": self.values,
-            "value_own_look": np.full(number, np.nan) if self.own_values is None else self.own_values.mean(axis=0),
+            "value_own_look": readings.own_value,
             "p_best": told(low, high), "p_best_lower": low, "p_best_upper": high,
             "p_best_mcse": error,
         }  # fmt: skip
@@ -292,22 +325,65 @@ def compare(
         found = _in_closed_form(scoring, moments, name, seed)
     else:
         found = _drawn(scoring, name, seed)
-        found |= {} if moments is None else {"values": moments.unit.mean(axis=1)}  # as `evaluate` has them
+        if moments is not None:  # as `evaluate` has them
+            found |= {"values": moments.unit.mean(axis=1), "mcse": np.zeros(len(given))}
+        else:
+            found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
+    found |= _own_look(fit, truth, scoring, origin, seed)
     return Comparison(
-        systems=tuple(given), title=scoring.title(name), **found, points=scoring.points(name), provenance=origin,
-        num_items=scoring.num_units, unit=scoring.unit, num_chains=truth.num_chains, level=level,
+        systems=tuple(given), title=scoring.title(name), **found, points=scoring.points(name),
+        num_items=scoring.num_units, unit=scoring.unit, level=level,
         limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf),
     )  # fmt: skip
 
 
-def _provenance(given: str | Mapping[str, str], systems: Mapping[str, Any]) -> tuple[str, ...]:
+def _provenance(given: str | Mapping[str, str], systems: Mapping[str, Any]) -> dict[str, str]:
     """Return what is known of each system."""
     known = dict.fromkeys(systems, given) if isinstance(given, str) else given
     if strange := [name for name in known if name not in systems]:
         raise UnsupportedRequest(f"provenance is given of {', '.join(map(str, strange))}, which is no system here")
     if wrong := [word for word in known.values() if word not in PROVENANCES]:
         raise UnsupportedRequest(f"provenance is {wrong[0]!r}; give {', '.join(PROVENANCES[:-1])} or {PROVENANCES[-1]}")
-    return tuple(known.get(name, "unknown") for name in systems)
+    return {name: known.get(name, "unknown") for name in systems}
+
+
+def _own_look(fit: Any, truth: Truth, scoring: Scoring, origin: dict[str, str], seed: int) -> dict[str, Any]:
+    """Return the readings with an own look, where such is counted, and what has to be said of readings."""
+    words = set(origin.values())
+    if words == {"annotations"} or truth.num_draws == 1:
+        return {"provenance": tuple(origin.values())}
+    if scoring.first_choice is None:
+        if words & {"independent", "mixed"}:
+            raise UnsupportedRequest(
+                "own look is counted for top-1 only; leave provenance out, or give gold labels (gold='use')"
+            )
+        return {"provenance": ("annotations",) * len(origin), "notes": (_NOT_COUNTED,)}
+    number, size = _replicates(scoring), len(origin)
+    weights, extra = functools.partial(_weights_of, seed, number), pseudo_weights(seed, number)
+    score, kept = pseudo_scores(seed, size, number), np.isin(np.arange(truth.num_units), scoring.place)
+    looked = own_look(forms_of(truth, kept), scoring.first_choice, weights, extra, score, seed)
+    notes, origin = [], dict(origin)
+    for name, z in zip(origin, looked.copy_statistic, strict=True):
+        if z > _COPIES and origin[name] != "annotations":
+            notes.append(_COPIED.format(name, z, _AS_COPY if origin[name] != "independent" else _NEVERTHELESS))
+            origin[name] = "independent" if origin[name] == "independent" else "annotations"
+    values, draws = (np.stack([own[form] for form in _FORMS if form in own]) for own in (looked.values, looked.draws))
+    if truth.dependence is not None:
+        known = [place for place, word in enumerate(origin.values()) if word == "independent"]
+        for place in known if fit is not truth else ():
+            said = np.full(truth.num_units, -1)
+            said[scoring.place] = scoring.first_choice[place]
+            draws[:, place], values[:, place] = refit_own_look(fit, said, weights, extra, score[place], kept)
+        if "unknown" in origin.values() or (known and fit is truth):
+            notes.append(_HELD_FIXED if fit is not truth else _NO_FIT)
+    notes += [_READINGS] if {"unknown", "mixed"} & set(origin.values()) else []
+    return {
+        "provenance": tuple(origin.values()), "own_values": values, "own_draws": draws, "notes": tuple(notes)
+    }  # fmt: skip
+
+
+def _weights_of(seed: int, number: int, units: slice) -> np.ndarray:
+    return unit_weights(seed, units, number)
 
 
 _IN_WORDS = {"chains": "coreference chains", "partition": "entities of records", "classes": "classes of items"}
@@ -343,7 +419,9 @@ def _in_closed_form(scoring: Scoring, moments: Moments, name: str, seed: int) ->
         moments.unit.mean(axis=1), unit_draws(scoring, name, moments.unit[:, None], seed, _replicates(scoring))
     )  # fmt: skip
     truth = values[:, None] + _normal_vectors(moments.covariance)
-    return {"values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn}
+    return {
+        "values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn, "mcse": np.zeros(len(values))
+    }  # fmt: skip
 
 
 def _replicates(scoring: Scoring) -> int:

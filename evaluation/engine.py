@@ -64,6 +64,8 @@ class Scoring:
     place : shape ``(unit,)``; of the units among the rows of a table.
     rows, ids : how many rows a table of one system has, and what they are called.
     row, label : what a row and the score are called in that table.
+    first_choice : of a metric that asks whether the first choice is right, that of each system: codes
+        ``(system, unit)``, below 0 where it is no class of the truth.
     independent : whether units share no parameters, so that those of one tell nothing of another.
     bounds : by the name of a metric, what a score lies between; (0, 1) where nothing is said, None without bounds.
     pseudo : the sums ``(system, part, replicate)`` of a unit that is like the mean of all, ``(system, part)``, but has
@@ -84,6 +86,7 @@ class Scoring:
     ids: Any
     row: str
     label: str = "score"
+    first_choice: Int[np.ndarray, "system unit"] | None = None
     independent: bool = False
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
     pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda mean, score: np.repeat(

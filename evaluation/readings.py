@@ -59,6 +59,13 @@ class Readings:
         own = [self.values[options, a] for a, options in enumerate(self.options)]
         return np.array([(one.min() + one.max()) / 2 for one in own])
 
+    @property
+    def own_value(self) -> Float[np.ndarray, " system"]:
+        """The same of the readings with an own look alone; NaN where these do not count."""
+        counts = np.array([options[-1] > 0 for options in self.options])
+        own = self.values[min(1, len(self.values) - 1) :]
+        return np.where(counts, (own.min(axis=0) + own.max(axis=0)) / 2, np.nan)
+
     def interval(self, level: float = LEVEL) -> tuple[Float[np.ndarray, " system"], Float[np.ndarray, " system"]]:
         """Return the lowest and the highest end of a system's readings."""
         found = np.quantile(self.draws, ends(level), axis=2)

@@ -210,7 +210,7 @@ class Count:
         return f"{self.title}: {self.value:,.1f} {spread}{corrected}; {self.pointed.format(f'{self.point:,.0f}')}"
 
 
-def monte_carlo_errors(draws: np.ndarray, num_chains: int) -> Float[np.ndarray, " score"]:
+def monte_carlo_errors(draws: np.ndarray, num_chains: int = 1) -> Float[np.ndarray, " score"]:
     """Return the Monte Carlo standard errors of the means of scores.
 
     Vehtari et al. (2021), equation 10: sd / sqrt(ESS), as ArviZ has it.

@@ -24,7 +24,6 @@ Rubin (1981), The Bayesian bootstrap, The Annals of Statistics 9(1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -86,12 +85,15 @@ class UnitSums(Totals):
         return (self._products - number * shift @ shift.T) / (number - 1)
 
 
-def unit_weights(seed: int, num_units: int, number: int) -> Iterator[tuple[slice, Float[np.ndarray, "unit replicate"]]]:
-    """Yield Exponential(1) weights of units, float32; normalised they are Dirichlet(1, …, 1)."""
-    for chunk, start in enumerate(range(0, num_units, _CHUNK)):
-        units = slice(start, min(start + _CHUNK, num_units))
-        random = np.random.default_rng([seed, chunk])
-        yield units, random.standard_exponential((units.stop - start, number), dtype=np.float32)
+def unit_weights(seed: int, units: slice, number: int) -> Float[np.ndarray, "unit replicate"]:
+    """Return Exponential(1) weights of some units, float32; normalised over all they are Dirichlet(1, …, 1)."""
+    first, last = units.start // _CHUNK, -(-units.stop // _CHUNK)
+    chunks = [
+        np.random.default_rng([seed, chunk]).standard_exponential((_CHUNK, number), dtype=np.float32)
+        for chunk in range(first, last)
+    ]
+    found = chunks[0] if len(chunks) == 1 else np.concatenate(chunks)
+    return found[units.start - first * _CHUNK : units.stop - first * _CHUNK]
 
 
 def weighted_sums(
@@ -99,8 +101,10 @@ def weighted_sums(
 ) -> tuple[Float[np.ndarray, "row replicate"], Float[np.ndarray, " replicate"]]:
     """Return sums over units with their weights, and the sums of the weights."""
     total, weight = np.zeros((len(rows), number)), np.zeros(number)
-    for units, own in unit_weights(seed, rows.shape[1], number):
-        total += rows[:, units].astype(np.float32) @ own
+    for start in range(0, rows.shape[1], _CHUNK):
+        units = slice(start, min(start + _CHUNK, rows.shape[1]))
+        own = unit_weights(seed, units, number)
+        total += rows[:, units] @ own
         weight += own.sum(axis=0, dtype=float)
     return total, weight
 
