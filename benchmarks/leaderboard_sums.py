@@ -162,9 +162,8 @@ def coverage(rows: dict[tuple[Any, ...], dict[str, Any]], names: tuple[str, ...]
     found = []
     for values, own in grouped(list(rows.values()), names).items():
         row = dict(zip(names, values, strict=True)) | {"sets": len(own)}
-        row |= {"interval holds": np.mean([one["held"] for one in own]), "width": np.mean([one["width"] for one in own])}
-        row["difference holds"] = np.mean([one["difference held"] for one in own])
-        found.append(row)
+        columns = {"interval holds": "held", "width": "width", "difference holds": "difference held"}
+        found.append(row | {title: np.mean([one[name] for one in own]) for title, name in columns.items()})
     return found
 
 

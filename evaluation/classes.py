@@ -34,7 +34,7 @@ from consilience.data.classes import ClassMap
 from consilience.data.predictions import Predictions
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.evaluation.engine import Scoring, Sums, mean_of
-from consilience.evaluation.independent import Moments, hit_moments
+from consilience.evaluation.independent import Moments, hit_means, hit_moments
 from consilience.evaluation.rank_distances import BucketOrder, footrule_score, kendall_score
 from consilience.evaluation.registry import METRICS, metric, scores
 from consilience.models.truth import CLASSES, Ranked
@@ -279,6 +279,7 @@ def _scoring(
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place, independent=truth.independent_items,
+        mean_given=(lambda found: hit_means(found, predicted, place)) if one_target else None,
         first_choice=predicted[place, :, 0].T if one_target and width == 1 else None,
         rows=truth.num_units, ids=truth.ids.get("item"), row="item",
     )  # fmt: skip

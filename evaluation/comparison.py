@@ -39,6 +39,7 @@ from consilience.evaluation.scores import monte_carlo_errors
 from consilience.evaluation.unit_sums import (
     UnitSums,
     combined_draws,
+    dependence_draws,
     pseudo_scores,
     pseudo_weights,
     unit_draws,
@@ -53,6 +54,9 @@ _FORMS = ("ambiguity", "knows")
 # A copy statistic above this: predictions follow the annotators more closely than the truth itself would.
 _COPIES = 3
 
+_DEPENDENT = (
+    "How much the annotators err together nobody observed: rho {:.2f}, 95 % from {:.2f} to {:.2f}, is in the intervals."
+)
 _READINGS = (
     "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
     "annotations. Upper: an own look with errors independent of the annotators'. State provenance=, or give gold "
@@ -329,9 +333,17 @@ def compare(
             found |= {"values": moments.unit.mean(axis=1), "mcse": np.zeros(len(given))}
         else:
             found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
-    found |= _own_look(fit, truth, scoring, origin, seed)
+    notes: tuple[str, ...] = ()
+    doubt = dependence_draws(scoring, truth, seed, found["draws"].shape[1])
+    if doubt is not None:
+        found["draws"] = found["draws"] + doubt
+        found["shared_draws"] = doubt + (0 if found["shared_draws"] is None else found["shared_draws"])
+        rho = truth.dependence
+        notes += (_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96)),)
+    looked = _own_look(fit, truth, scoring, origin, seed)
+    notes += looked.pop("notes", ())
     return Comparison(
-        systems=tuple(given), title=scoring.title(name), **found, points=scoring.points(name),
+        systems=tuple(given), title=scoring.title(name), **found, **looked, notes=notes, points=scoring.points(name),
         num_items=scoring.num_units, unit=scoring.unit, level=level,
         limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf),
     )  # fmt: skip
@@ -420,7 +432,8 @@ def _in_closed_form(scoring: Scoring, moments: Moments, name: str, seed: int) ->
     )  # fmt: skip
     truth = values[:, None] + _normal_vectors(moments.covariance)
     return {
-        "values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn, "mcse": np.zeros(len(values))
+        "values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn, "shared_draws": None,
+        "mcse": np.zeros(len(values)),
     }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from consilience.arrays import Float, Int
 from consilience.evaluation.independent import Moments
+from consilience.models.truth.truth import Marginals
 
 # Batches of draws whose means tell the Monte Carlo error of a unit's score.
 _BATCHES = 20
@@ -64,6 +65,8 @@ class Scoring:
     place : shape ``(unit,)``; of the units among the rows of a table.
     rows, ids : how many rows a table of one system has, and what they are called.
     row, label : what a row and the score are called in that table.
+    mean_given : computes the mean over units of a metric, ``(system,)``, from the distribution of each unit's label;
+        None where that does not tell it.
     first_choice : of a metric that asks whether the first choice is right, that of each system: codes
         ``(system, unit)``, below 0 where it is no class of the truth.
     independent : whether units share no parameters, so that those of one tell nothing of another.
@@ -86,6 +89,7 @@ class Scoring:
     ids: Any
     row: str
     label: str = "score"
+    mean_given: Callable[[Marginals], np.ndarray] | None = None
     first_choice: Int[np.ndarray, "system unit"] | None = None
     independent: bool = False
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)

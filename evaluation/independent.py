@@ -150,6 +150,17 @@ def hit_moments(
     return Moments(unit, covariance / max(len(kept), 1) ** 2)
 
 
+def hit_means(
+    found: Marginals, predicted: Int[np.ndarray, "item system place"], kept: Int[np.ndarray, " unit"]
+) -> Float[np.ndarray, " system"]:
+    """Return the means over units of what `hit_moments` says of each."""
+    total = np.zeros(predicted.shape[1])
+    for start in range(0, len(kept), _MOST_UNITS):
+        own = kept[start : start + _MOST_UNITS]
+        total += _looked_up(found, own, predicted[own]).sum(axis=(0, 2))
+    return total / len(kept)
+
+
 def _looked_up(
     found: Marginals, units: Int[np.ndarray, " unit"], codes: Int[np.ndarray, "unit system place"]
 ) -> Float[np.ndarray, "unit system place"]:

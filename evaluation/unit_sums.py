@@ -24,7 +24,7 @@ Rubin (1981), The Bayesian bootstrap, The Annals of Statistics 9(1).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,10 @@ _STICKS = 12
 _LEAST = 1e-10
 
 # Streams of random numbers beside those of the weights, whose streams have the numbers of chunks.
-_PSEUDO_WEIGHTS, _PSEUDO_SCORES = 1 << 40, 1 << 41
+_PSEUDO_WEIGHTS, _PSEUDO_SCORES, _DEPENDENCES = 1 << 40, 1 << 41, 1 << 42
+
+# Standard deviations of log rho at which scores are looked up; between them they are interpolated.
+_DEPENDENCE = np.arange(-3.0, 4.0)
 
 
 class UnitSums(Totals):
@@ -196,6 +199,21 @@ def combined_draws(
         moved = nearest_map(these, _power(more, 1.0)) @ (scores - scores.mean(axis=1, keepdims=True))
         shared = np.take(moved, np.arange(number) % scores.shape[1], axis=1)
     return Drawn(units + shared, units, shared)
+
+
+def dependence_draws(
+    scoring: Scoring, truth: Any, seed: int, number: int
+) -> Float[np.ndarray, "system replicate"] | None:
+    """Return how scores change with the dependence of annotators, which nobody observed; None where they do not.
+
+    Log rho is normal; see `consilience.models.crowd.dependence`. It is the same for all systems.
+    """
+    at = getattr(truth, "probabilities_at", None)
+    if at is None or scoring.mean_given is None:
+        return None
+    means = np.stack([scoring.mean_given(at(z)) for z in _DEPENDENCE])
+    drawn = np.random.default_rng([seed, _DEPENDENCES]).standard_normal(number)
+    return np.stack([np.interp(drawn, _DEPENDENCE, own) for own in (means - means[len(means) // 2]).T])
 
 
 def _slopes(scoring: Scoring, name: str, total: Float[np.ndarray, "system part"]) -> Float[np.ndarray, "system part"]:

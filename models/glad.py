@@ -56,6 +56,7 @@ __all__ = ["MODEL", "Priors", "Settings", "simulate"]
 
 GRIDS = {"ability": np.linspace(-2, 8, 41), "log_ease": np.linspace(-3, 3, 9)}
 _DEPENDENCE = 0.15
+_SPREAD = 0.9  # of log rho between crowds, as in `consilience.models.crowd.dependence`; by glad it is .72
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +142,7 @@ MODEL = Model(
         Site("ability", plates=("annotator",), family=dist.Normal),
         Site("log_ease", plates=("item",), family=dist.Normal), hidden=HIDDEN,
     ),
-    truth=truth_of(Averaged, "probability", _DEPENDENCE),
+    truth=truth_of(Averaged, "probability", _DEPENDENCE, _SPREAD),
     tables=(
         *tables_of(Averaged, _abilities, (
             Column("ability", help="α, log odds of being right where b = 1"),)),

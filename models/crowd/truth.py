@@ -20,7 +20,15 @@ import numpy as np
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.crowd.agreement import Parameters, ParametersOf, crowd_of
 from consilience.models.crowd.channel import Channel, joint
-from consilience.models.crowd.dependence import DEFAULT, FEWEST_GOLD, Dependence, cross_fitted, exponents, learned
+from consilience.models.crowd.dependence import (
+    DEFAULT,
+    FEWEST_GOLD,
+    SPREAD,
+    Dependence,
+    cross_fitted,
+    exponents,
+    learned,
+)
 from consilience.models.crowd.dependence import tempered as temper
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
@@ -38,14 +46,17 @@ from consilience.models.truth.truth import Marginals
 TruthOf = Callable[..., LabelTruth]
 
 
-def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAULT) -> TruthOf:
+def truth_of(
+    parameters_of: ParametersOf, hidden: str, dependence: float = DEFAULT, spread: float = SPREAD
+) -> TruthOf:
     """Return the function that makes the truth of a fit.
 
     Parameters
     ----------
     parameters_of : makes the parameters of the crowd, with their channel.
     hidden : name of the probabilities of the labels in the posterior.
-    dependence : the intra-item correlation where neither the user nor gold labels say.
+    dependence, spread : the intra-item correlation where neither the user nor gold labels say, and the standard
+        deviation of its logarithm between crowds.
     """
 
     def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> LabelTruth:
@@ -58,8 +69,9 @@ def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAU
             num_draws = len(next(iter(posterior.draws().values())))
         parameters = parameters_of(posterior, counted_by_group(resolved), key_crowd, num_draws)
         mean = probability if probability is not None else _mean_probability(parameters)
-        found = dependence_of(posterior, resolved, mean, dependence)
-        power = exponents(item_weights(resolved), found.rho)
+        found = dependence_of(posterior, resolved, mean, dependence, spread)
+        weight = item_weights(resolved)
+        power = exponents(weight, found.rho)
         crowd = crowd_of(parameters, num_draws)
         if probability is None:
             keys = jax.random.split(key_label, num_draws)
@@ -72,6 +84,8 @@ def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAU
             drawn = made(shown, key=key_label, num_draws=num_draws, crowd=crowd)
         drawn.dependence, drawn.signal = found, signal(resolved.data)
         drawn.untempered = mean
+        if found.spread > 0:
+            drawn.probabilities_at = lambda z: _dense(temper(mean, exponents(weight, found.at(z))))
         drawn.certainty_if_independent = float(mean.max(axis=1).mean())
         if found.source == "gold":
             drawn.held_out = _held_out(mean, resolved)
@@ -81,15 +95,16 @@ def truth_of(parameters_of: ParametersOf, hidden: str, dependence: float = DEFAU
 
 
 def dependence_of(
-    posterior: Posterior, resolved: Resolved, probability: Float[np.ndarray, "item class"], default: float
-) -> Dependence:
+    posterior: Posterior, resolved: Resolved, probability: Float[np.ndarray, "item class"], default: float,
+    spread: float,
+) -> Dependence:  # fmt: skip
     """Return how much the labels of an item err together: as given, learned from gold labels, or assumed.
 
     Parameters
     ----------
     posterior, resolved : of the fit.
     probability : of the labels, as if annotators erred independently.
-    default : where nothing else is said.
+    default, spread : where nothing else is said.
     """
     asked = resolved.settings.dependence
     if not isinstance(asked, str):
@@ -99,11 +114,11 @@ def dependence_of(
     if asked == "auto" and posterior.form == "estimate":
         return Dependence(0.0, "default", 0)
     if asked == "gold" or len(gold) >= FEWEST_GOLD:
-        rho = learned(probability[gold], item_weights(resolved)[gold], np.asarray(resolved.data.gold)[gold])
-        return Dependence(rho, "gold", len(gold))
+        rho, doubt = learned(probability[gold], item_weights(resolved)[gold], np.asarray(resolved.data.gold)[gold])
+        return Dependence(rho, "gold", len(gold), doubt)
     if signal(resolved.data).weak:
         return Dependence(1.0, "alert", 0)
-    return Dependence(default, "default", 0)
+    return Dependence(default, "default", 0, spread)
 
 
 def item_weights(resolved: Resolved) -> Float[np.ndarray, " item"]:
@@ -120,6 +135,13 @@ def _held_out(probability: Float[np.ndarray, "item class"], resolved: Resolved) 
     first[gold + 1] = found.shape[1]
     code = np.tile(np.arange(found.shape[1], dtype=np.int32), len(gold))
     return Marginals(np.cumsum(first), code, found.ravel(), np.zeros(len(probability)))
+
+
+def _dense(probability: Float[np.ndarray, "item class"]) -> Marginals:
+    """Return probabilities of all labels as a table of entries."""
+    items, classes = probability.shape
+    code = np.tile(np.arange(classes, dtype=np.int32), items)
+    return Marginals(np.arange(items + 1) * classes, code, probability.ravel(), np.zeros(items))
 
 
 def _mean_probability(parameters: Parameters) -> Float[np.ndarray, "item class"]:

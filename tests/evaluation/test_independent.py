@@ -144,7 +144,7 @@ def test_systems_that_agree_often_vary_together(truth):
     random, top = np.random.default_rng(1), truth.lead.label
     other = np.where(random.random(50) < 0.8, top, (top + 1) % 4)
     systems = {"a": predicted(top, 4), "b": predicted(other, 4), "again": predicted(other, 4)}
-    exact, drawn = cs.compare(truth, systems, exact=True), cs.compare(truth, systems, exact=False)
+    exact, drawn = (cs.compare(truth, systems, exact=exact, provenance="annotations") for exact in (True, False))
     sd = exact.truth_draws.std(axis=1)
     near(exact.values, drawn.values, sd)
     expected, measured = np.cov(exact.truth_draws), np.cov(drawn.truth_draws)

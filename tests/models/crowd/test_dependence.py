@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.models.crowd import dependence
-from consilience.models.crowd.dependence import DEFAULT, FEWEST_GOLD, Dependence, cross_fitted, learned, tempered
+from consilience.models.crowd.dependence import (
+    DEFAULT,
+    FEWEST_GOLD,
+    SPREAD,
+    Dependence,
+    cross_fitted,
+    learned,
+    tempered,
+)
 from consilience.models.crowd.dependence import exponents as exponents_of
 
 
@@ -98,7 +106,7 @@ def scores(q, number, gold):
 
 @pytest.mark.parametrize("rho", [0.05, 0.3, 1.0])
 def test_gold_labels_teach_rho(rho):
-    found = learned(*simulated(rho, 20_000, 1))
+    found = learned(*simulated(rho, 20_000, 1))[0]
     assert abs(np.log(found / rho)) < np.log(4 / 0.02) / 23  # within a step of the grid
 
 
@@ -106,14 +114,14 @@ def test_gold_labels_teach_rho(rho):
 def test_what_is_learned_maximises_its_definition(rho, items, monkeypatch):
     data = simulated(rho, items, 2)
     expected = scores(*data)
-    assert learned(*data) == pytest.approx(expected)
+    assert learned(*data)[0] == pytest.approx(expected)
     monkeypatch.setattr(dependence, "_BLOCK", 25 * 3 * 7)
-    assert learned(*data) == pytest.approx(expected)
+    assert learned(*data)[0] == pytest.approx(expected)
 
 
 def test_twenty_right_of_twenty_leave_rho_positive():
     q = np.tile([0.99, 0.01], (FEWEST_GOLD, 1))
-    few = learned(q, np.full(20, 5.0), np.zeros(20, int))
+    few = learned(q, np.full(20, 5.0), np.zeros(20, int))[0]
     # All of them right at any number say that annotations are nearer to independent than in other crowds.
     assert 0 < few < DEFAULT
 
@@ -122,7 +130,7 @@ def test_an_impossible_gold_label_does_not_rule_everything_out():
     q = np.tile([1.0, 0.0], (40, 1))
     gold = np.zeros(40, int)
     gold[:8] = 1
-    assert learned(q, np.full(40, 5.0), gold) > 1
+    assert learned(q, np.full(40, 5.0), gold)[0] > 1
 
 
 def test_cross_fitting_learns_from_the_others():
@@ -130,7 +138,7 @@ def test_cross_fitting_learns_from_the_others():
     found = cross_fitted(q, number, gold)
     for fold in range(5):
         own = np.arange(60) % 5 == fold
-        rho = learned(q[~own], number[~own], gold[~own])
+        rho = learned(q[~own], number[~own], gold[~own])[0]
         np.testing.assert_allclose(found[own], tempered(q[own], exponents_of(number[own], rho)))
     # The own label of an item has no say.
     other = gold.copy()
@@ -141,4 +149,5 @@ def test_cross_fitting_learns_from_the_others():
 
 def test_a_dependence_says_where_it_comes_from():
     assert Dependence(DEFAULT) == Dependence(0.3, "default", 0)
+    assert Dependence(0.3, spread=SPREAD).at(-1.0) == pytest.approx(0.3 * np.exp(-0.4))
     assert Dependence(0.22, "gold", 40).gold_items == 40
