@@ -22,6 +22,8 @@ What that needs are sums per item. With :math:`q_i = \sum_{ck} n_{ic} n_{ik} \de
 :math:`\sum_i q_i / (n_i - 1)`, and without item i :math:`\sum_{ck} m_c m_k \delta_{ck}` becomes
 :math:`\sum_{ck} m_c m_k \delta_{ck} - 2 \sum_{ck} n_{ic} m_k \delta_{ck} + q_i`.
 
+Intervals are of the alpha of the population of items (`bayesian_bootstrap`): there m takes the place of m - 1.
+
 References
 ----------
 K. Krippendorff. Content analysis: an introduction to its methodology, chapter 12. Sage, 4th edition (2018).
@@ -29,6 +31,7 @@ K. Krippendorff. Content analysis: an introduction to its methodology, chapter 1
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +39,7 @@ from scipy import sparse
 
 from consilience.arrays import Array, Float
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
+from consilience.evaluation.agreement.bayesian_bootstrap import PseudoItems, bootstrap_interval, pseudo_items
 from consilience.evaluation.agreement.chance import Coefficient, with_jackknife
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
 from consilience.evaluation.agreement.jackknife import ratio
@@ -104,6 +108,7 @@ def krippendorff_alpha(
     numbers = _checked_values(metric, values, counts.num_labels)
     if metric == "ordinal":
         counts = _in_order(counts, numbers)
+        numbers = numbers[: counts.num_labels]
     entries, size = _pairable(counts)
     if not len(size):
         return Coefficient("Krippendorff's alpha", metric, *[float("nan")] * 6)
@@ -116,7 +121,8 @@ def krippendorff_alpha(
         disagreement = _interval(entries, margins, size, numbers)
     else:
         disagreement = _ratio(entries, margins, size, numbers)
-    return _alpha(metric, disagreement, size, level)
+    own = disagreement.observed - disagreement.left_observed
+    return _alpha(metric, disagreement, size, _interval_of(metric, entries, size, own, numbers, level))
 
 
 class _Disagreement(NamedTuple):
@@ -128,14 +134,14 @@ class _Disagreement(NamedTuple):
     left_expected: np.ndarray
 
 
-def _alpha(metric: str, disagreement: _Disagreement, size: np.ndarray, level: float) -> Coefficient:
+def _alpha(metric: str, disagreement: _Disagreement, size: np.ndarray, interval: tuple[float, float]) -> Coefficient:
     total = size.sum()
     observed, expected = _means(disagreement.observed, disagreement.expected, total)
     left_observed, left_expected = _means(disagreement.left_observed, disagreement.left_expected, total - size)
     value = 1 - ratio(observed, expected, _LEAST_DISAGREEMENT)
     left_out = 1 - ratio(left_observed, left_expected, _LEAST_DISAGREEMENT)
     name = "Krippendorff's alpha"
-    return with_jackknife(name, metric, float(value), left_out, float(1 - observed), float(1 - expected), level)
+    return with_jackknife(name, metric, float(value), left_out, float(1 - observed), float(1 - expected), interval)
 
 
 def _means(
@@ -175,9 +181,7 @@ def _ratio(entries: Entries, margins: np.ndarray, size: np.ndarray, values: np.n
     _require_few_labels(len(values))
     used = margins > 0
     values = np.where(used, values, 0.0)
-    total = values[:, None] + values[None, :]
-    distance = np.divide(values[:, None] - values[None, :], total, out=np.zeros(total.shape), where=total > 0) ** 2
-    distance = distance / (distance[np.ix_(used, used)].max(initial=0) or 1.0)
+    distance = _relative_distances(values, used)
     return _fixed(entries, size, _quadratic_form(entries, len(size), distance), distance @ margins)
 
 
@@ -213,6 +217,12 @@ def _ordinal(entries: Entries, margins: np.ndarray, size: np.ndarray, matrix: np
     )
 
 
+def _relative_distances(values: np.ndarray, used: np.ndarray) -> np.ndarray:
+    total = values[:, None] + values[None, :]
+    distance = np.divide(values[:, None] - values[None, :], total, out=np.zeros(total.shape), where=total > 0) ** 2
+    return distance / (distance[np.ix_(used, used)].max(initial=0) or 1.0)
+
+
 def _later(values: np.ndarray) -> np.ndarray:
     """Sum what follows along the first axis, and half of the entry itself."""
     return np.cumsum(values[::-1], axis=0)[::-1] - values / 2
@@ -241,15 +251,102 @@ def _quadratic_form(entries: Entries, num_items: int, matrix: np.ndarray) -> np.
     """
     item, label, number = entries
     total = np.bincount(item, number**2 * matrix[label, label], num_items)
+    for first, second in _pairs_within(item):
+        products = 2 * number[first] * number[second] * matrix[label[first], label[second]]
+        total += np.bincount(item[first], products, num_items)
+    return total
+
+
+def _pairs_within(item: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the places of two entries of an item, each two once."""
     first, step = np.arange(len(item)), 0
     while len(first):
         step += 1
         first = first[: np.searchsorted(first, len(item) - step)]
         first = first[item[first + step] == item[first]]
-        second = first + step
-        products = 2 * number[first] * number[second] * matrix[label[first], label[second]]
-        total += np.bincount(item[first], products, num_items)
-    return total
+        yield first, first + step
+
+
+# ---- the interval ----
+
+
+def _interval_of(
+    metric: str, entries: Entries, size: np.ndarray, own: np.ndarray, values: np.ndarray, level: float
+) -> tuple[float, float]:
+    """Return the interval; ``own`` is an item's part of m D_o, by relative distances."""
+    # Also of numbers that nobody declared, such as ages, each that occurs is as likely in the pseudo-item. By their
+    # frequencies, a rare one would hardly be in it, and intervals be too narrow: of 20 items of which 5 % have the second
+    # of two values they cover .5 instead of .9.
+    items, used = pseudo_items(len(values), entries.label)
+    entries = entries._replace(label=np.searchsorted(used, entries.label))
+    margins, values = np.bincount(entries.label, entries.number, len(used)), values[used]
+    shape = (len(size), len(used))
+    counted = sparse.csr_array((entries.number, (entries.item, entries.label)), shape)
+    parts_of = _ordinal_parts(entries, size, items) if metric == "ordinal" else _fixed_parts(metric, margins, values, own)
+    disagreeing, pseudo, terms = parts_of
+
+    def pseudo_parts(block: PseudoItems) -> np.ndarray:
+        # A pair of labels counts as the mean number of labels of an item.
+        totals = (block.totals(block.first, len(used)) + block.totals(block.second, len(used))) / 2
+        return size.mean() * np.hstack([pseudo(block), totals])
+
+    def alpha(sums: np.ndarray) -> np.ndarray:
+        margins = sums[:, -len(used) :]
+        observed, expected = terms(sums[:, : -len(used)], margins)
+        total = margins.sum(axis=1)
+        return 1 - ratio(observed / total, expected / total**2, _LEAST_DISAGREEMENT)
+
+    parts = sparse.hstack([disagreeing, counted], format="csr")
+    return bootstrap_interval(entries, parts, items, pseudo_parts, alpha, level)
+
+
+def _fixed_parts(metric: str, margins: np.ndarray, values: np.ndarray, own: np.ndarray) -> tuple[Any, Any, Any]:
+    """Return the parts of m D_o, what pseudo-items add to them, and m D_o and m² D_e of their sums."""
+    distance: Any = np.not_equal
+    if metric == "nominal":
+        expect: Any = lambda margins: margins.sum(axis=1) ** 2 - (margins**2).sum(axis=1)
+    elif metric == "interval":
+        seen = margins > 0
+        centred = (values - np.average(values, weights=margins)) / (np.ptp(values[seen]) or np.ptp(values) or 1.0)
+        distance, expect = (
+            lambda first, second: (centred[first] - centred[second]) ** 2,
+            lambda margins: 2 * (margins.sum(axis=1) * (margins @ centred**2) - (margins @ centred) ** 2),
+        )
+    else:
+        matrix = _relative_distances(values, margins > 0)
+        distance, expect = lambda *pair: matrix[pair], lambda margins: ((margins @ matrix) * margins).sum(axis=1)
+    return (
+        sparse.csr_array(own[:, None]),
+        lambda block: (block.weight * distance(block.first, block.second)).sum(axis=1, keepdims=True),
+        lambda sums, margins: (sums[:, 0], expect(margins)),
+    )
+
+
+def _ordinal_parts(entries: Entries, size: np.ndarray, items: PseudoItems) -> tuple[Any, Any, Any]:
+    """Do the same with a part for each two labels, since the ranks between them move with the margins."""
+    item, label, number = entries
+    num_labels = items.num_labels
+
+    def cell_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.minimum(first, second) * num_labels + np.maximum(first, second)
+
+    first, second = (np.concatenate(places) for places in zip(*_pairs_within(item), strict=True))
+    met = cell_of(label[first], label[second])
+    cells = np.unique(np.concatenate([met, cell_of(items.first, items.second).ravel()]))
+    low, high = cells // num_labels, cells % num_labels
+    amount = 2 * number[first] * number[second] / (size - 1)[item[first]]
+
+    def terms(sums: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        total = margins.sum(axis=1)
+        ranks = 1 - _later(margins.T) / total
+        expected = total**2 - (margins**3).sum(axis=1) / total
+        return (sums * ((ranks[low] - ranks[high]) ** 2).T).sum(axis=1), expected / 6
+
+    return (
+        sparse.csr_array((amount, (item[first], np.searchsorted(cells, met))), (len(size), len(cells))),
+        lambda block: block.totals(np.searchsorted(cells, cell_of(block.first, block.second)), len(cells)),
+        terms,
+    )
 
 
 # ---- what goes in ----

@@ -26,15 +26,18 @@ from consilience.arrays import Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.annotators import count_cells
+from consilience.evaluation.agreement.bayesian_bootstrap import PseudoItems, bootstrap_interval, pseudo_items
 from consilience.evaluation.agreement.chance import (
     Coefficient,
     WithoutEach,
     against_flat,
+    agreeing_parts,
     beyond_chance,
     with_jackknife,
 )
-from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.counts import Entries, LabelCounts
 from consilience.evaluation.agreement.jackknife import ratio
+from consilience.evaluation.agreement.weighting import weight_function
 
 
 def present_annotators(annotations: Annotations) -> Int[np.ndarray, " present"]:
@@ -56,7 +59,8 @@ def conger_kappa(annotations: Annotations, level: float = 0.95) -> Coefficient:
     if not len(present_annotators(annotations)):
         raise UnsupportedRequest("these data do not say who annotated; read a table with an annotator column")
     counts = LabelCounts.of_annotations(annotations)
-    return against_flat(counts, "Conger's kappa", "", _conger_chance(annotations), counts.size > 0, level)
+    interval = _conger_interval(annotations, counts, level)
+    return against_flat(counts, "Conger's kappa", "", _conger_chance(annotations), counts.size > 0, interval)
 
 
 def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coefficient]:
@@ -78,18 +82,38 @@ def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coeffi
     agreeing = first.multiply(second).sum(axis=1)
     one, two = first.sum(axis=0), second.sum(axis=0)
     number = int(both.sum())
+    entries, _, _ = _said(annotations)
+    entries = Entries(*(column[both[entries.item]] for column in entries))
+    items, used = pseudo_items(len(one), np.flatnonzero(one + two))
+    shape = (annotations.num_items, number)
+    back = sparse.csr_array((np.ones(number), (np.flatnonzero(both), np.arange(number))), shape)
+    counted = [np.ones((number, 1)), agreeing[:, None], first[:, used], second[:, used]]
+    parts = back @ sparse.hstack([sparse.csr_array(part) for part in counted], format="csr")
+
+    def pseudo_parts(block: PseudoItems) -> np.ndarray:
+        said = [block.totals(label, len(used)) for label in (block.first, block.second)]
+        agrees = (block.weight * (block.first == block.second)).sum(axis=1, keepdims=True)
+        return np.hstack([block.weight.sum(axis=1, keepdims=True), agrees, *said])
+
     observed, left_observed = ratio(agreeing.sum(), number), ratio(agreeing.sum() - agreeing, number - 1)
-    coefficients = []
+    coefficients, pooled = [], (first + second) / 2
     for name, a, b, total_a, total_b in (
         ("Cohen's kappa", first, second, one, two),
-        ("Scott's pi", (first + second) / 2, (first + second) / 2, (one + two) / 2, (one + two) / 2),
+        ("Scott's pi", pooled, pooled, (one + two) / 2, (one + two) / 2),
     ):
         own = a.multiply(b).sum(axis=1)
         expected = ratio(total_a @ total_b, number**2)
         left_expected = ratio(total_a @ total_b - a @ total_b - b @ total_a + own, (number - 1) ** 2)
+
+        def drawn(sums: np.ndarray, alike: bool = a is b) -> np.ndarray:
+            sides = sums[:, 2 : 2 + len(used)], sums[:, 2 + len(used) :]
+            total = sides if not alike else ((sides[0] + sides[1]) / 2,) * 2
+            return beyond_chance(sums[:, 1] / sums[:, 0], (total[0] * total[1]).sum(axis=1) / sums[:, 0] ** 2)
+
+        interval = bootstrap_interval(entries, parts, items, pseudo_parts, drawn, level)
         value = float(beyond_chance(observed, expected))
         left_out = beyond_chance(left_observed, left_expected)
-        coefficients.append(with_jackknife(name, "", value, left_out, float(observed), float(expected), level))
+        coefficients.append(with_jackknife(name, "", value, left_out, float(observed), float(expected), interval))
     return coefficients
 
 
@@ -126,6 +150,51 @@ def _conger_chance(annotations: Annotations) -> WithoutEach:
     left_present = present - np.bincount(cell_item[~stays], minlength=num_items)
     expected = ratio(sums @ sums - own.sum(), present * (present - 1))
     return float(expected), ratio(left_total - left_own, left_present * (left_present - 1))
+
+
+def _conger_interval(annotations: Annotations, counts: LabelCounts, level: float) -> tuple[float, float]:
+    """Return the interval. Of the pseudo-item's two labels every other annotator gives the first, the rest the second.
+
+    Each of them counts it as their mean number of labels per item.
+    """
+    entries, who, label = _said(annotations)
+    items, used = pseudo_items(counts.num_labels, label)
+    label, num_labels, num_annotators, columns = np.searchsorted(used, label), len(used), int(who.max()) + 1, np.arange(len(who))
+    agreeing, pseudo = agreeing_parts(counts, weight_function("flat", counts))
+    said = sparse.csr_array((entries.number, (entries.item, entries.label)), (counts.num_items, len(who)))
+    parts = sparse.hstack([sparse.csr_array(agreeing), said, sparse.csr_array((len(agreeing), 2 * num_labels))]).tocsr()
+    of_annotator = sparse.csr_array((np.ones(len(who)), (columns, who)), (len(who), num_annotators))
+    of_label = sparse.csr_array((np.ones(len(who)), (columns, label)), (len(who), num_labels))
+    mean = said.sum(axis=0) @ of_annotator / (counts.size > 0).sum()
+
+    def pseudo_parts(block: PseudoItems) -> np.ndarray:
+        given = [block.totals(one, num_labels) for one in (block.first, block.second)]
+        return np.hstack([pseudo(block), np.zeros((len(block.weight), len(who))), *given])
+
+    def coefficient(sums: np.ndarray) -> np.ndarray:
+        observed = ratio(sums[:, 1], sums[:, 0])
+        said, first, second = np.split(sums[:, 2:], [len(who), len(who) + num_labels], axis=1)
+        # The share of class c is share + pseudo · (first or second), of which most annotators have only a few.
+        inverse = 1 / (said @ of_annotator + mean * first.sum(axis=1, keepdims=True))
+        share, pseudo = said * inverse[:, who], mean * inverse
+        total = share @ of_label
+        own = (share**2).sum(axis=1)
+        own += 2 * (share * pseudo[:, who] * np.where(who % 2, second[:, label], first[:, label])).sum(axis=1)
+        for part, given in ((pseudo[:, ::2], first), (pseudo[:, 1::2], second)):
+            total += part.sum(axis=1, keepdims=True) * given
+            own += (part**2).sum(axis=1) * (given**2).sum(axis=1)
+        return beyond_chance(observed, ratio((total**2).sum(axis=1) - own, num_annotators * (num_annotators - 1)))
+
+    return bootstrap_interval(entries, parts, items, pseudo_parts, coefficient, level)
+
+
+def _said(annotations: Annotations) -> tuple[Entries, np.ndarray, np.ndarray]:
+    """Return how often each annotator gave each label to an item, as entries; and who, and which label, a code is."""
+    item, annotator, label, weight = _columns(annotations)
+    who = np.unique(annotator, return_inverse=True)[1]
+    pairs, code = np.unique(who * annotations.num_labels + label, return_inverse=True)
+    counts = LabelCounts.of_codes(item, code, weight, num_items=annotations.num_items)
+    return counts.entries, pairs // annotations.num_labels, pairs % annotations.num_labels
 
 
 def _columns(annotations: Annotations) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:

@@ -16,7 +16,6 @@ from consilience.evaluation.agreement.chance import (
     gwet_ac1,
     kappa,
 )
-from consilience.evaluation.agreement.jackknife import t_interval
 from consilience.evaluation.agreement.weighting import SCHEMES, weight_function
 from tests.evaluation.agreement.tables import TABLE, corrected, counts_of, scatter, tables
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, t_interval, wilson_interval
+from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, wilson_interval
 
 
 def test_the_jackknife_of_a_mean_is_the_standard_error():
