@@ -72,9 +72,7 @@ def coefficient_coverage(
 def _of_setting(setting: Setting, sets: int, seed: int, level: float) -> list[dict[str, Any]]:
     random = np.random.default_rng([seed, *np.frombuffer(repr(setting).encode(), np.uint8)])
     values = np.arange(float(len(setting.shares)))
-    tables = [
-        cs.agreement(_simulated(random, setting), values=values, level=level).coefficients() for _ in range(sets)
-    ]
+    tables = [cs.agreement(_simulated(random, setting), values=values, level=level).coefficients() for _ in range(sets)]
     quantile = special.stdtrit(setting.items - 1, (1 + level) / 2)
     rows = []
     for name, convention in COEFFICIENTS:

@@ -22,7 +22,7 @@ What that needs are sums per item. With :math:`q_i = \sum_{ck} n_{ic} n_{ik} \de
 :math:`\sum_i q_i / (n_i - 1)`, and without item i :math:`\sum_{ck} m_c m_k \delta_{ck}` becomes
 :math:`\sum_{ck} m_c m_k \delta_{ck} - 2 \sum_{ck} n_{ic} m_k \delta_{ck} + q_i`.
 
-Intervals are of the alpha of the population of items (`bayesian_bootstrap`): there m takes the place of m - 1.
+Intervals (`bayesian_bootstrap`) are of the alpha of the population of items, where m takes the place of m - 1.
 
 References
 ----------
@@ -39,10 +39,11 @@ from scipy import sparse
 
 from consilience.arrays import Array, Float
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
-from consilience.evaluation.agreement.bayesian_bootstrap import PseudoItems, bootstrap_interval, pseudo_items
-from consilience.evaluation.agreement.chance import Coefficient, with_jackknife
+from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
+from consilience.evaluation.agreement.chance import Coefficient, pooled_interval, with_jackknife
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
 from consilience.evaluation.agreement.jackknife import ratio
+from consilience.evaluation.agreement.weighting import weight_function
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
 """Names of the distances between classes."""
@@ -108,7 +109,6 @@ def krippendorff_alpha(
     numbers = _checked_values(metric, values, counts.num_labels)
     if metric == "ordinal":
         counts = _in_order(counts, numbers)
-        numbers = numbers[: counts.num_labels]
     entries, size = _pairable(counts)
     if not len(size):
         return Coefficient("Krippendorff's alpha", metric, *[float("nan")] * 6)
@@ -121,8 +121,13 @@ def krippendorff_alpha(
         disagreement = _interval(entries, margins, size, numbers)
     else:
         disagreement = _ratio(entries, margins, size, numbers)
-    own = disagreement.observed - disagreement.left_observed
-    return _alpha(metric, disagreement, size, _interval_of(metric, entries, size, own, numbers, level))
+    if metric == "nominal":
+        weight = weight_function("annotations", counts)
+        interval = pooled_interval(counts, weight, counts.entries.number, counts.size >= 2, level)
+    else:
+        own = disagreement.observed - disagreement.left_observed
+        interval = _interval_of(metric, entries, size, own, numbers[: counts.num_labels], level)
+    return _alpha(metric, disagreement, size, interval)
 
 
 class _Disagreement(NamedTuple):
@@ -179,10 +184,14 @@ def _interval(entries: Entries, margins: np.ndarray, size: np.ndarray, values: n
 
 def _ratio(entries: Entries, margins: np.ndarray, size: np.ndarray, values: np.ndarray) -> _Disagreement:
     _require_few_labels(len(values))
-    used = margins > 0
-    values = np.where(used, values, 0.0)
-    distance = _relative_distances(values, used)
+    distance = _ratio_distance(margins, values)
     return _fixed(entries, size, _quadratic_form(entries, len(size), distance), distance @ margins)
+
+
+def _ratio_distance(margins: np.ndarray, values: np.ndarray) -> np.ndarray:
+    total, used = values[:, None] + values[None, :], margins > 0
+    distance = np.divide(values[:, None] - values[None, :], total, out=np.zeros(total.shape), where=total > 0) ** 2
+    return distance / (distance[np.ix_(used, used)].max(initial=0) or 1.0)
 
 
 def _ordinal(entries: Entries, margins: np.ndarray, size: np.ndarray, matrix: np.ndarray) -> _Disagreement:
@@ -215,12 +224,6 @@ def _ordinal(entries: Entries, margins: np.ndarray, size: np.ndarray, matrix: np
         float((total**4 - total * cubes) / 6 / largest),
         (left_total**4 - left_total * left_cubes) / 6 / largest,
     )
-
-
-def _relative_distances(values: np.ndarray, used: np.ndarray) -> np.ndarray:
-    total = values[:, None] + values[None, :]
-    distance = np.divide(values[:, None] - values[None, :], total, out=np.zeros(total.shape), where=total > 0) ** 2
-    return distance / (distance[np.ix_(used, used)].max(initial=0) or 1.0)
 
 
 def _later(values: np.ndarray) -> np.ndarray:
@@ -271,82 +274,50 @@ def _pairs_within(item: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _interval_of(
-    metric: str, entries: Entries, size: np.ndarray, own: np.ndarray, values: np.ndarray, level: float
+    metric: str, entries: Entries, size: np.ndarray, own: Any, values: np.ndarray, level: float
 ) -> tuple[float, float]:
-    """Return the interval; ``own`` is an item's part of m D_o, by relative distances."""
-    # Also of numbers that nobody declared, such as ages, each that occurs is as likely in the pseudo-item. By their
-    # frequencies, a rare one would hardly be in it, and intervals be too narrow: of 20 items of which 5 % have the second
-    # of two values they cover .5 instead of .9.
-    items, used = pseudo_items(len(values), entries.label)
-    entries = entries._replace(label=np.searchsorted(used, entries.label))
-    margins, values = np.bincount(entries.label, entries.number, len(used)), values[used]
-    shape = (len(size), len(used))
-    counted = sparse.csr_array((entries.number, (entries.item, entries.label)), shape)
-    parts_of = _ordinal_parts(entries, size, items) if metric == "ordinal" else _fixed_parts(metric, margins, values, own)
-    disagreeing, pseudo, terms = parts_of
+    """Return the interval beyond nominal; ``own`` is an item's part of m D_o, where distances are fixed.
 
-    def pseudo_parts(block: PseudoItems) -> np.ndarray:
-        # A pair of labels counts as the mean number of labels of an item.
-        totals = (block.totals(block.first, len(used)) + block.totals(block.second, len(used))) / 2
-        return size.mean() * np.hstack([pseudo(block), totals])
+    Also of numbers that nobody declared, such as ages, each that occurs is as likely in the pseudo-item. Taken as often
+    as it occurs, a rare one would hardly be in it, and intervals too narrow: of 20 items, with 5 % of the second of two
+    values, they held the true alpha in half of the samples, instead of nine in ten.
+    """
+    labels, column = np.unique(entries.label, return_inverse=True)
+    margins = np.bincount(entries.label, entries.number, len(values))
+    mean, low, high = float(size.mean()), labels, labels
+    if metric == "ordinal":
+        # Ranks move with the margins: what disagrees is kept by pairs of labels.
+        first, second = (np.concatenate(place) for place in zip(*_pairs_within(entries.item), strict=True))
+        met, pair = np.unique(entries.label[first] * len(values) + entries.label[second], return_inverse=True)
+        low, high = met // len(values), met % len(values)
+        amount = 2 * entries.number[first] * entries.number[second] / (size - 1)[entries.item[first]]
+        own = sparse.csr_array((amount, (entries.item[first], pair)), (len(size), len(met)))
+    elif metric == "interval":
+        own, seen = own[:, None], values[labels]
+        values = (values - np.average(values, weights=margins)) / (np.ptp(seen) or np.ptp(values) or 1.0)
+    else:
+        own, distance = own[:, None], _ratio_distance(margins, values)
 
-    def alpha(sums: np.ndarray) -> np.ndarray:
-        margins = sums[:, -len(used) :]
-        observed, expected = terms(sums[:, : -len(used)], margins)
+    def coefficient(draws: Draws) -> np.ndarray:
+        margins, scale = draws.totals(mean), values[draws.used]
         total = margins.sum(axis=1)
+        if metric == "ordinal":
+            ranks = 1 - _later(margins.T).T / total[:, None]
+            one, other, *pair = (np.searchsorted(draws.used, label) for label in (low, high, draws.first, draws.second))
+            observed = (draws.own * (ranks[:, one] - ranks[:, other]) ** 2).sum(axis=1)
+            drawn = (np.take_along_axis(ranks, place, axis=1) for place in pair)
+            apart, expected = (next(drawn) - next(drawn)) ** 2, (total**2 - (margins**3).sum(axis=1) / total) / 6
+        elif metric == "interval":
+            observed, apart = draws.own[:, 0], (values[draws.first] - values[draws.second]) ** 2
+            expected = 2 * (total * (margins @ scale**2) - (margins @ scale) ** 2)
+        else:
+            observed, apart = draws.own[:, 0], distance[draws.first, draws.second]
+            expected = (margins @ distance[np.ix_(draws.used, draws.used)] * margins).sum(axis=1)
+        observed = observed + mean * draws.pseudo(apart)
         return 1 - ratio(observed / total, expected / total**2, _LEAST_DISAGREEMENT)
 
-    parts = sparse.hstack([disagreeing, counted], format="csr")
-    return bootstrap_interval(entries, parts, items, pseudo_parts, alpha, level)
-
-
-def _fixed_parts(metric: str, margins: np.ndarray, values: np.ndarray, own: np.ndarray) -> tuple[Any, Any, Any]:
-    """Return the parts of m D_o, what pseudo-items add to them, and m D_o and m² D_e of their sums."""
-    distance: Any = np.not_equal
-    if metric == "nominal":
-        expect: Any = lambda margins: margins.sum(axis=1) ** 2 - (margins**2).sum(axis=1)
-    elif metric == "interval":
-        seen = margins > 0
-        centred = (values - np.average(values, weights=margins)) / (np.ptp(values[seen]) or np.ptp(values) or 1.0)
-        distance, expect = (
-            lambda first, second: (centred[first] - centred[second]) ** 2,
-            lambda margins: 2 * (margins.sum(axis=1) * (margins @ centred**2) - (margins @ centred) ** 2),
-        )
-    else:
-        matrix = _relative_distances(values, margins > 0)
-        distance, expect = lambda *pair: matrix[pair], lambda margins: ((margins @ matrix) * margins).sum(axis=1)
-    return (
-        sparse.csr_array(own[:, None]),
-        lambda block: (block.weight * distance(block.first, block.second)).sum(axis=1, keepdims=True),
-        lambda sums, margins: (sums[:, 0], expect(margins)),
-    )
-
-
-def _ordinal_parts(entries: Entries, size: np.ndarray, items: PseudoItems) -> tuple[Any, Any, Any]:
-    """Do the same with a part for each two labels, since the ranks between them move with the margins."""
-    item, label, number = entries
-    num_labels = items.num_labels
-
-    def cell_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return np.minimum(first, second) * num_labels + np.maximum(first, second)
-
-    first, second = (np.concatenate(places) for places in zip(*_pairs_within(item), strict=True))
-    met = cell_of(label[first], label[second])
-    cells = np.unique(np.concatenate([met, cell_of(items.first, items.second).ravel()]))
-    low, high = cells // num_labels, cells % num_labels
-    amount = 2 * number[first] * number[second] / (size - 1)[item[first]]
-
-    def terms(sums: np.ndarray, margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        total = margins.sum(axis=1)
-        ranks = 1 - _later(margins.T) / total
-        expected = total**2 - (margins**3).sum(axis=1) / total
-        return (sums * ((ranks[low] - ranks[high]) ** 2).T).sum(axis=1), expected / 6
-
-    return (
-        sparse.csr_array((amount, (item[first], np.searchsorted(cells, met))), (len(size), len(cells))),
-        lambda block: block.totals(np.searchsorted(cells, cell_of(block.first, block.second)), len(cells)),
-        terms,
-    )
+    entries = entries._replace(label=column)
+    return bootstrap_interval(entries, own, entries.number, labels, coefficient, len(values), level)
 
 
 # ---- what goes in ----

@@ -26,18 +26,16 @@ from consilience.arrays import Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.annotators import count_cells
-from consilience.evaluation.agreement.bayesian_bootstrap import PseudoItems, bootstrap_interval, pseudo_items
+from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
 from consilience.evaluation.agreement.chance import (
     Coefficient,
     WithoutEach,
     against_flat,
-    agreeing_parts,
     beyond_chance,
     with_jackknife,
 )
-from consilience.evaluation.agreement.counts import Entries, LabelCounts
+from consilience.evaluation.agreement.counts import LabelCounts
 from consilience.evaluation.agreement.jackknife import ratio
-from consilience.evaluation.agreement.weighting import weight_function
 
 
 def present_annotators(annotations: Annotations) -> Int[np.ndarray, " present"]:
@@ -59,7 +57,8 @@ def conger_kappa(annotations: Annotations, level: float = 0.95) -> Coefficient:
     if not len(present_annotators(annotations)):
         raise UnsupportedRequest("these data do not say who annotated; read a table with an annotator column")
     counts = LabelCounts.of_annotations(annotations)
-    interval = _conger_interval(annotations, counts, level)
+    own = np.column_stack([counts.size >= 2, np.nan_to_num(counts.agreement)])
+    interval = _interval(annotations, own, counts.size > 0, level)
     return against_flat(counts, "Conger's kappa", "", _conger_chance(annotations), counts.size > 0, interval)
 
 
@@ -80,39 +79,22 @@ def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coeffi
     both = (first.sum(axis=1) > 0) & (second.sum(axis=1) > 0)
     first, second = first[both], second[both]
     agreeing = first.multiply(second).sum(axis=1)
+    own = np.column_stack([both, both]).astype(float)
+    own[both, 1] = agreeing
     one, two = first.sum(axis=0), second.sum(axis=0)
     number = int(both.sum())
-    entries, _, _ = _said(annotations)
-    entries = Entries(*(column[both[entries.item]] for column in entries))
-    items, used = pseudo_items(len(one), np.flatnonzero(one + two))
-    shape = (annotations.num_items, number)
-    back = sparse.csr_array((np.ones(number), (np.flatnonzero(both), np.arange(number))), shape)
-    counted = [np.ones((number, 1)), agreeing[:, None], first[:, used], second[:, used]]
-    parts = back @ sparse.hstack([sparse.csr_array(part) for part in counted], format="csr")
-
-    def pseudo_parts(block: PseudoItems) -> np.ndarray:
-        said = [block.totals(label, len(used)) for label in (block.first, block.second)]
-        agrees = (block.weight * (block.first == block.second)).sum(axis=1, keepdims=True)
-        return np.hstack([block.weight.sum(axis=1, keepdims=True), agrees, *said])
-
     observed, left_observed = ratio(agreeing.sum(), number), ratio(agreeing.sum() - agreeing, number - 1)
-    coefficients, pooled = [], (first + second) / 2
+    coefficients = []
     for name, a, b, total_a, total_b in (
         ("Cohen's kappa", first, second, one, two),
-        ("Scott's pi", pooled, pooled, (one + two) / 2, (one + two) / 2),
+        ("Scott's pi", (first + second) / 2, (first + second) / 2, (one + two) / 2, (one + two) / 2),
     ):
-        own = a.multiply(b).sum(axis=1)
+        common = a.multiply(b).sum(axis=1)
         expected = ratio(total_a @ total_b, number**2)
-        left_expected = ratio(total_a @ total_b - a @ total_b - b @ total_a + own, (number - 1) ** 2)
-
-        def drawn(sums: np.ndarray, alike: bool = a is b) -> np.ndarray:
-            sides = sums[:, 2 : 2 + len(used)], sums[:, 2 + len(used) :]
-            total = sides if not alike else ((sides[0] + sides[1]) / 2,) * 2
-            return beyond_chance(sums[:, 1] / sums[:, 0], (total[0] * total[1]).sum(axis=1) / sums[:, 0] ** 2)
-
-        interval = bootstrap_interval(entries, parts, items, pseudo_parts, drawn, level)
+        left_expected = ratio(total_a @ total_b - a @ total_b - b @ total_a + common, (number - 1) ** 2)
         value = float(beyond_chance(observed, expected))
         left_out = beyond_chance(left_observed, left_expected)
+        interval = _interval(annotations, own, both, level, shares=True, pooled=name == "Scott's pi")
         coefficients.append(with_jackknife(name, "", value, left_out, float(observed), float(expected), interval))
     return coefficients
 
@@ -152,49 +134,46 @@ def _conger_chance(annotations: Annotations) -> WithoutEach:
     return float(expected), ratio(left_total - left_own, left_present * (left_present - 1))
 
 
-def _conger_interval(annotations: Annotations, counts: LabelCounts, level: float) -> tuple[float, float]:
-    """Return the interval. Of the pseudo-item's two labels every other annotator gives the first, the rest the second.
+def _interval(
+    annotations: Annotations, own: np.ndarray, taking_part: np.ndarray, level: float, *, shares: bool = False,
+    pooled: bool = False,
+) -> tuple[float, float]:  # fmt: skip
+    """Return the interval, ``own`` being k and kP of items.
 
-    Each of them counts it as their mean number of labels per item.
+    Every other annotator gives the first label of the pseudo-item's pairs, the rest the second, each as often as they
+    label an item in the mean. ``shares``: an annotator counts once in an item; ``pooled``: P_e is that of Scott.
     """
-    entries, who, label = _said(annotations)
-    items, used = pseudo_items(counts.num_labels, label)
-    label, num_labels, num_annotators, columns = np.searchsorted(used, label), len(used), int(who.max()) + 1, np.arange(len(who))
-    agreeing, pseudo = agreeing_parts(counts, weight_function("flat", counts))
-    said = sparse.csr_array((entries.number, (entries.item, entries.label)), (counts.num_items, len(who)))
-    parts = sparse.hstack([sparse.csr_array(agreeing), said, sparse.csr_array((len(agreeing), 2 * num_labels))]).tocsr()
-    of_annotator = sparse.csr_array((np.ones(len(who)), (columns, who)), (len(who), num_annotators))
-    of_label = sparse.csr_array((np.ones(len(who)), (columns, label)), (len(who), num_labels))
-    mean = said.sum(axis=0) @ of_annotator / (counts.size > 0).sum()
+    if not own[:, 0].any():
+        return float("nan"), float("nan")
+    item, annotator, label, weight = _columns(annotations)
+    kept, num_labels = taking_part[item], annotations.num_labels
+    present, who = np.unique(annotator[kept], return_inverse=True)
+    codes, code = np.unique(who * num_labels + label[kept], return_inverse=True)
+    weight = None if weight is None else weight[kept]
+    entries = LabelCounts.of_codes(item[kept], code, weight, num_items=len(own), num_labels=len(codes)).entries
+    who, label, amount = codes // num_labels, codes % num_labels, entries.number
+    if shares:
+        cell = entries.item * len(present) + who[entries.label]
+        amount = amount / np.bincount(cell, amount)[cell]
+    mean = np.bincount(who[entries.label], amount, len(present)) / max(1, taking_part.sum())
+    columns, ones = np.arange(len(who)), np.ones(len(who))
+    by_annotator = sparse.csr_array((ones, (columns, who)))
 
-    def pseudo_parts(block: PseudoItems) -> np.ndarray:
-        given = [block.totals(one, num_labels) for one in (block.first, block.second)]
-        return np.hstack([pseudo(block), np.zeros((len(block.weight), len(who))), *given])
-
-    def coefficient(sums: np.ndarray) -> np.ndarray:
-        observed = ratio(sums[:, 1], sums[:, 0])
-        said, first, second = np.split(sums[:, 2:], [len(who), len(who) + num_labels], axis=1)
-        # The share of class c is share + pseudo · (first or second), of which most annotators have only a few.
-        inverse = 1 / (said @ of_annotator + mean * first.sum(axis=1, keepdims=True))
-        share, pseudo = said * inverse[:, who], mean * inverse
-        total = share @ of_label
-        own = (share**2).sum(axis=1)
-        own += 2 * (share * pseudo[:, who] * np.where(who % 2, second[:, label], first[:, label])).sum(axis=1)
+    def coefficient(draws: Draws) -> np.ndarray:
+        by_label = sparse.csr_array((ones, (columns, draws.place)), (len(who), len(draws.used)))
+        # The share of a class is share + pseudo · (first or second), where few have a share of their own.
+        inverse = 1 / (draws.counted @ by_annotator + mean * draws.pseudo(1)[:, None])
+        share, pseudo = draws.counted * inverse[:, who], mean * inverse
+        first, second = draws.said(draws.first), draws.said(draws.second)
+        met = np.where(who % 2, second[:, draws.place], first[:, draws.place])
+        total, squares = share @ by_label, (share**2 + 2 * share * pseudo[:, who] * met).sum(axis=1)
         for part, given in ((pseudo[:, ::2], first), (pseudo[:, 1::2], second)):
             total += part.sum(axis=1, keepdims=True) * given
-            own += (part**2).sum(axis=1) * (given**2).sum(axis=1)
-        return beyond_chance(observed, ratio((total**2).sum(axis=1) - own, num_annotators * (num_annotators - 1)))
+            squares += (part**2).sum(axis=1) * (given**2).sum(axis=1)
+        own, pairs = (0, len(present) ** 2) if pooled else (squares, len(present) * (len(present) - 1))
+        return beyond_chance(draws.agreement(), ratio((total**2).sum(axis=1) - own, pairs))
 
-    return bootstrap_interval(entries, parts, items, pseudo_parts, coefficient, level)
-
-
-def _said(annotations: Annotations) -> tuple[Entries, np.ndarray, np.ndarray]:
-    """Return how often each annotator gave each label to an item, as entries; and who, and which label, a code is."""
-    item, annotator, label, weight = _columns(annotations)
-    who = np.unique(annotator, return_inverse=True)[1]
-    pairs, code = np.unique(who * annotations.num_labels + label, return_inverse=True)
-    counts = LabelCounts.of_codes(item, code, weight, num_items=annotations.num_items)
-    return counts.entries, pairs // annotations.num_labels, pairs % annotations.num_labels
+    return bootstrap_interval(entries, own, amount, label, coefficient, num_labels, level)
 
 
 def _columns(annotations: Annotations) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
