@@ -1,4 +1,4 @@
-"""Intervals of coefficients: of shares in closed form, from the definition one draw at a time, and never without width."""
+"""Intervals of coefficients: shares in closed form, the definition one draw at a time, and never without width."""
 
 import numpy as np
 import pytest
@@ -142,7 +142,8 @@ def test_no_interval_is_without_width(table, level):
     for estimate in all_of(counts, level):
         if (table.sum(1) >= 2).any():
             assert estimate.lower < estimate.upper <= 1
-            assert not (estimate.value < estimate.lower or min(estimate.value, 1) > estimate.upper)
+            assert not estimate.value < estimate.lower
+            assert not min(estimate.value, 1) > estimate.upper
         else:
             assert np.isnan([estimate.lower, estimate.upper]).all()
 
