@@ -160,7 +160,7 @@ def test_items_that_all_agree_have_intervals_with_width(number, classes):
         assert np.isnan(estimate.value) if undefined else estimate.value == pytest.approx(1, abs=1e-9)
 
 
-def test_blocks_make_no_difference(monkeypatch):
+def test_blocks_of_draws_make_no_difference(monkeypatch):
     whole = all_of(counts_of(SKEWED))
     monkeypatch.setattr(bayesian_bootstrap, "_CELLS", 100)
     np.testing.assert_allclose([one[2:6] for one in all_of(counts_of(SKEWED))], [one[2:6] for one in whole])
