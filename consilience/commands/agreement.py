@@ -73,6 +73,8 @@ def agreement(arguments: Arguments) -> None:
         print(f"{found!r}" + ("\n" if found.num_usable else ""))
     if arguments.table or found.num_usable:
         print(table_text(rows, limit=20 if arguments.table else None, hint="use --json or --csv FILE"))
+    for note in found.notes if arguments.table == "coefficients" else ():
+        print(f"\n{note.words('flags')}")
     for line in [] if plan is None else ["", *str(plan).splitlines()]:
         print(line)
     if arguments.output:

@@ -118,7 +118,7 @@ def _chance(found: Agreement) -> Section:
         "Coefficients that set the agreement beside what chance would give. They differ in what they call chance, and "
         "in how they treat items with few annotations; compare values of one coefficient only."
     )
-    return Section("Corrected for chance", [words, _words(found.coefficients(), found)])
+    return Section("Corrected for chance", [words, *map(str, found.notes), _words(found.coefficients(), found)])
 
 
 def _planning(found: Agreement) -> Section | None:

@@ -7,8 +7,9 @@
 | `counts` | label counts of items from columns of codes, 10⁸ of them |
 | `weighting` | how much an item counts, by its number of annotations |
 | `sparse_probability` | SPA, by label too, and whether weights may be used |
-| `jackknife` | standard errors and intervals |
+| `jackknife` | standard errors, and intervals of shares |
 | `annotators` | annotators as random, one by one, and in pairs |
+| `bayesian_bootstrap` | intervals of coefficients |
 | `chance`, `coefficients` | corrections for chance: kappa, Fleiss, Conger, Cohen, Scott, AC1, alpha |
 | `monitoring`, `planning` | while annotations arrive, and before more are bought |
 | `posterior` | agreement as draws of the truth imply it |

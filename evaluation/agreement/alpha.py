@@ -22,6 +22,8 @@ What that needs are sums per item. With :math:`q_i = \sum_{ck} n_{ic} n_{ik} \de
 :math:`\sum_i q_i / (n_i - 1)`, and without item i :math:`\sum_{ck} m_c m_k \delta_{ck}` becomes
 :math:`\sum_{ck} m_c m_k \delta_{ck} - 2 \sum_{ck} n_{ic} m_k \delta_{ck} + q_i`.
 
+Intervals (`bayesian_bootstrap`) are of the alpha of the population of items, where m takes the place of m - 1.
+
 References
 ----------
 K. Krippendorff. Content analysis: an introduction to its methodology, chapter 12. Sage, 4th edition (2018).
@@ -29,6 +31,7 @@ K. Krippendorff. Content analysis: an introduction to its methodology, chapter 1
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,9 +39,11 @@ from scipy import sparse
 
 from consilience.arrays import Array, Float
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
-from consilience.evaluation.agreement.chance import Coefficient, with_jackknife
+from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
+from consilience.evaluation.agreement.chance import Coefficient, pooled_interval, with_jackknife
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
 from consilience.evaluation.agreement.jackknife import ratio
+from consilience.evaluation.agreement.weighting import weight_function
 
 METRICS = ("nominal", "ordinal", "interval", "ratio")
 """Names of the distances between classes."""
@@ -116,7 +121,13 @@ def krippendorff_alpha(
         disagreement = _interval(entries, margins, size, numbers)
     else:
         disagreement = _ratio(entries, margins, size, numbers)
-    return _alpha(metric, disagreement, size, level)
+    if metric == "nominal":
+        weight = weight_function("annotations", counts)
+        interval = pooled_interval(counts, weight, counts.entries.number, counts.size >= 2, level)
+    else:
+        own = disagreement.observed - disagreement.left_observed
+        interval = _interval_of(metric, entries, size, own, numbers[: counts.num_labels], level)
+    return _alpha(metric, disagreement, size, interval)
 
 
 class _Disagreement(NamedTuple):
@@ -128,14 +139,14 @@ class _Disagreement(NamedTuple):
     left_expected: np.ndarray
 
 
-def _alpha(metric: str, disagreement: _Disagreement, size: np.ndarray, level: float) -> Coefficient:
+def _alpha(metric: str, disagreement: _Disagreement, size: np.ndarray, interval: tuple[float, float]) -> Coefficient:
     total = size.sum()
     observed, expected = _means(disagreement.observed, disagreement.expected, total)
     left_observed, left_expected = _means(disagreement.left_observed, disagreement.left_expected, total - size)
     value = 1 - ratio(observed, expected, _LEAST_DISAGREEMENT)
     left_out = 1 - ratio(left_observed, left_expected, _LEAST_DISAGREEMENT)
     name = "Krippendorff's alpha"
-    return with_jackknife(name, metric, float(value), left_out, float(1 - observed), float(1 - expected), level)
+    return with_jackknife(name, metric, float(value), left_out, float(1 - observed), float(1 - expected), interval)
 
 
 def _means(
@@ -173,12 +184,14 @@ def _interval(entries: Entries, margins: np.ndarray, size: np.ndarray, values: n
 
 def _ratio(entries: Entries, margins: np.ndarray, size: np.ndarray, values: np.ndarray) -> _Disagreement:
     _require_few_labels(len(values))
-    used = margins > 0
-    values = np.where(used, values, 0.0)
-    total = values[:, None] + values[None, :]
-    distance = np.divide(values[:, None] - values[None, :], total, out=np.zeros(total.shape), where=total > 0) ** 2
-    distance = distance / (distance[np.ix_(used, used)].max(initial=0) or 1.0)
+    distance = _ratio_distance(margins, values)
     return _fixed(entries, size, _quadratic_form(entries, len(size), distance), distance @ margins)
+
+
+def _ratio_distance(margins: np.ndarray, values: np.ndarray) -> np.ndarray:
+    total, used = values[:, None] + values[None, :], margins > 0
+    distance = np.divide(values[:, None] - values[None, :], total, out=np.zeros(total.shape), where=total > 0) ** 2
+    return distance / (distance[np.ix_(used, used)].max(initial=0) or 1.0)
 
 
 def _ordinal(entries: Entries, margins: np.ndarray, size: np.ndarray, matrix: np.ndarray) -> _Disagreement:
@@ -241,15 +254,70 @@ def _quadratic_form(entries: Entries, num_items: int, matrix: np.ndarray) -> np.
     """
     item, label, number = entries
     total = np.bincount(item, number**2 * matrix[label, label], num_items)
+    for first, second in _pairs_within(item):
+        products = 2 * number[first] * number[second] * matrix[label[first], label[second]]
+        total += np.bincount(item[first], products, num_items)
+    return total
+
+
+def _pairs_within(item: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the places of two entries of an item, each two once."""
     first, step = np.arange(len(item)), 0
     while len(first):
         step += 1
         first = first[: np.searchsorted(first, len(item) - step)]
         first = first[item[first + step] == item[first]]
-        second = first + step
-        products = 2 * number[first] * number[second] * matrix[label[first], label[second]]
-        total += np.bincount(item[first], products, num_items)
-    return total
+        yield first, first + step
+
+
+# ---- the interval ----
+
+
+def _interval_of(
+    metric: str, entries: Entries, size: np.ndarray, own: Any, values: np.ndarray, level: float
+) -> tuple[float, float]:
+    """Return the interval beyond nominal; ``own`` is an item's part of m D_o, where distances are fixed.
+
+    Also of numbers that nobody declared, such as ages, each that occurs is as likely in the pseudo-item. Taken as often
+    as it occurs, a rare one would hardly be in it, and intervals too narrow: of 20 items, with 5 % of the second of two
+    values, they held the true alpha in half of the samples, instead of nine in ten.
+    """
+    labels, column = np.unique(entries.label, return_inverse=True)
+    margins = np.bincount(entries.label, entries.number, len(values))
+    mean, low, high = float(size.mean()), labels, labels
+    if metric == "ordinal":
+        # Ranks move with the margins: what disagrees is kept by pairs of labels.
+        first, second = (np.concatenate(place) for place in zip(*_pairs_within(entries.item), strict=True))
+        met, pair = np.unique(entries.label[first] * len(values) + entries.label[second], return_inverse=True)
+        low, high = met // len(values), met % len(values)
+        amount = 2 * entries.number[first] * entries.number[second] / (size - 1)[entries.item[first]]
+        own = sparse.csr_array((amount, (entries.item[first], pair)), (len(size), len(met)))
+    elif metric == "interval":
+        own, seen = own[:, None], values[labels]
+        values = (values - np.average(values, weights=margins)) / (np.ptp(seen) or np.ptp(values) or 1.0)
+    else:
+        own, distance = own[:, None], _ratio_distance(margins, values)
+
+    def coefficient(draws: Draws) -> np.ndarray:
+        margins, scale = draws.totals(mean), values[draws.used]
+        total = margins.sum(axis=1)
+        if metric == "ordinal":
+            ranks = 1 - _later(margins.T).T / total[:, None]
+            one, other, *pair = (np.searchsorted(draws.used, label) for label in (low, high, draws.first, draws.second))
+            observed = (draws.own * (ranks[:, one] - ranks[:, other]) ** 2).sum(axis=1)
+            drawn = (np.take_along_axis(ranks, place, axis=1) for place in pair)
+            apart, expected = (next(drawn) - next(drawn)) ** 2, (total**2 - (margins**3).sum(axis=1) / total) / 6
+        elif metric == "interval":
+            observed, apart = draws.own[:, 0], (values[draws.first] - values[draws.second]) ** 2
+            expected = 2 * (total * (margins @ scale**2) - (margins @ scale) ** 2)
+        else:
+            observed, apart = draws.own[:, 0], distance[draws.first, draws.second]
+            expected = (margins @ distance[np.ix_(draws.used, draws.used)] * margins).sum(axis=1)
+        observed = observed + mean * draws.pseudo(apart)
+        return 1 - ratio(observed / total, expected / total**2, _LEAST_DISAGREEMENT)
+
+    entries = entries._replace(label=column)
+    return bootstrap_interval(entries, own, entries.number, labels, coefficient, len(values), level)
 
 
 # ---- what goes in ----

@@ -26,6 +26,7 @@ from consilience.arrays import Int
 from consilience.data.annotations import Annotations
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.annotators import count_cells
+from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
 from consilience.evaluation.agreement.chance import (
     Coefficient,
     WithoutEach,
@@ -56,7 +57,9 @@ def conger_kappa(annotations: Annotations, level: float = 0.95) -> Coefficient:
     if not len(present_annotators(annotations)):
         raise UnsupportedRequest("these data do not say who annotated; read a table with an annotator column")
     counts = LabelCounts.of_annotations(annotations)
-    return against_flat(counts, "Conger's kappa", "", _conger_chance(annotations), counts.size > 0, level)
+    own = np.column_stack([counts.size >= 2, np.nan_to_num(counts.agreement)])
+    interval = _interval(annotations, own, counts.size > 0, level)
+    return against_flat(counts, "Conger's kappa", "", _conger_chance(annotations), counts.size > 0, interval)
 
 
 def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coefficient]:
@@ -76,6 +79,8 @@ def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coeffi
     both = (first.sum(axis=1) > 0) & (second.sum(axis=1) > 0)
     first, second = first[both], second[both]
     agreeing = first.multiply(second).sum(axis=1)
+    own = np.column_stack([both, both]).astype(float)
+    own[both, 1] = agreeing
     one, two = first.sum(axis=0), second.sum(axis=0)
     number = int(both.sum())
     observed, left_observed = ratio(agreeing.sum(), number), ratio(agreeing.sum() - agreeing, number - 1)
@@ -84,12 +89,13 @@ def two_annotators(annotations: Annotations, level: float = 0.95) -> list[Coeffi
         ("Cohen's kappa", first, second, one, two),
         ("Scott's pi", (first + second) / 2, (first + second) / 2, (one + two) / 2, (one + two) / 2),
     ):
-        own = a.multiply(b).sum(axis=1)
+        common = a.multiply(b).sum(axis=1)
         expected = ratio(total_a @ total_b, number**2)
-        left_expected = ratio(total_a @ total_b - a @ total_b - b @ total_a + own, (number - 1) ** 2)
+        left_expected = ratio(total_a @ total_b - a @ total_b - b @ total_a + common, (number - 1) ** 2)
         value = float(beyond_chance(observed, expected))
         left_out = beyond_chance(left_observed, left_expected)
-        coefficients.append(with_jackknife(name, "", value, left_out, float(observed), float(expected), level))
+        interval = _interval(annotations, own, both, level, shares=True, pooled=name == "Scott's pi")
+        coefficients.append(with_jackknife(name, "", value, left_out, float(observed), float(expected), interval))
     return coefficients
 
 
@@ -126,6 +132,48 @@ def _conger_chance(annotations: Annotations) -> WithoutEach:
     left_present = present - np.bincount(cell_item[~stays], minlength=num_items)
     expected = ratio(sums @ sums - own.sum(), present * (present - 1))
     return float(expected), ratio(left_total - left_own, left_present * (left_present - 1))
+
+
+def _interval(
+    annotations: Annotations, own: np.ndarray, taking_part: np.ndarray, level: float, *, shares: bool = False,
+    pooled: bool = False,
+) -> tuple[float, float]:  # fmt: skip
+    """Return the interval, ``own`` being k and kP of items.
+
+    Every other annotator gives the first label of the pseudo-item's pairs, the rest the second, each as often as they
+    label an item in the mean. ``shares``: an annotator counts once in an item; ``pooled``: P_e is that of Scott.
+    """
+    if not own[:, 0].any():
+        return float("nan"), float("nan")
+    item, annotator, label, weight = _columns(annotations)
+    kept, num_labels = taking_part[item], annotations.num_labels
+    present, who = np.unique(annotator[kept], return_inverse=True)
+    codes, code = np.unique(who * num_labels + label[kept], return_inverse=True)
+    weight = None if weight is None else weight[kept]
+    entries = LabelCounts.of_codes(item[kept], code, weight, num_items=len(own), num_labels=len(codes)).entries
+    who, label, amount = codes // num_labels, codes % num_labels, entries.number
+    if shares:
+        cell = entries.item * len(present) + who[entries.label]
+        amount = amount / np.bincount(cell, amount)[cell]
+    mean = np.bincount(who[entries.label], amount, len(present)) / max(1, taking_part.sum())
+    columns, ones = np.arange(len(who)), np.ones(len(who))
+    by_annotator = sparse.csr_array((ones, (columns, who)))
+
+    def coefficient(draws: Draws) -> np.ndarray:
+        by_label = sparse.csr_array((ones, (columns, draws.place)), (len(who), len(draws.used)))
+        # The share of a class is share + pseudo · (first or second), where few have a share of their own.
+        inverse = 1 / (draws.counted @ by_annotator + mean * draws.pseudo(1)[:, None])
+        share, pseudo = draws.counted * inverse[:, who], mean * inverse
+        first, second = draws.said(draws.first), draws.said(draws.second)
+        met = np.where(who % 2, second[:, draws.place], first[:, draws.place])
+        total, squares = share @ by_label, (share**2 + 2 * share * pseudo[:, who] * met).sum(axis=1)
+        for part, given in ((pseudo[:, ::2], first), (pseudo[:, 1::2], second)):
+            total += part.sum(axis=1, keepdims=True) * given
+            squares += (part**2).sum(axis=1) * (given**2).sum(axis=1)
+        own, pairs = (0, len(present) ** 2) if pooled else (squares, len(present) * (len(present) - 1))
+        return beyond_chance(draws.agreement(), ratio((total**2).sum(axis=1) - own, pairs))
+
+    return bootstrap_interval(entries, own, amount, label, coefficient, num_labels, level)
 
 
 def _columns(annotations: Annotations) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:

@@ -124,11 +124,3 @@ def wilson_interval(value: Any, sd: Any, effective: Any, level: float = 0.95) ->
     quantile = special.stdtrit(np.where(known, effective - 1, np.nan), (1 + level) / 2)
     lower, upper = wilson(value, number, quantile)
     return (lower, upper) if value.ndim else (float(lower), float(upper))
-
-
-def t_interval(value: float, sd: float, number: float | int, level: float = 0.95) -> tuple[float, float]:
-    """Return value ± t sd with ``number - 1`` degrees of freedom, cut at 1, above which no coefficient can be."""
-    if not (np.isfinite(value) and np.isfinite(sd) and number > 1):
-        return float("nan"), float("nan")
-    half = special.stdtrit(number - 1, (1 + level) / 2) * sd
-    return float(value - half), float(min(1.0, value + half))

@@ -31,7 +31,7 @@ from consilience.evaluation.agreement.weighting import (
     check_scheme,
     weight_function,
 )
-from consilience.notes import Remedy
+from consilience.notes import Level, Note, Remedy
 
 TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "curve", "monitor")
 """Names of the tables of an `Agreement`."""
@@ -39,6 +39,9 @@ TABLES = ("schemes", "labels", "annotators", "pairs", "items", "coefficients", "
 
 # The standard error over annotators takes about a second for so many annotations.
 _QUICKLY_SUMMED = 10**6
+
+# An interval cannot know a class that fewer items show.
+_FEW_ITEMS = 5
 
 
 class Agreement:
@@ -183,13 +186,25 @@ class Agreement:
         """Tabulate the classical coefficients.
 
         Columns ``coefficient, convention, value, sd, lower, upper, observed, expected``. All values are
-        (observed - expected) / (1 - expected); standard errors are over items. Alpha on an interval or ratio scale
-        needs ``values``, on an ordinal one values or an order.
+        (observed - expected) / (1 - expected); standard errors and intervals are over items, for these annotators also
+        where ``annotators`` is "random". Alpha on an interval or ratio scale needs ``values``, on an ordinal one values
+        or an order. See also `notes`.
         """
         import pandas
 
         rows = coefficients(self.counts, self.annotations, self._values, self.level, ordinal=self._ordinal)
         return pandas.DataFrame(rows).rename(columns={"name": "coefficient"})
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What to know of the coefficients: that fewer than five items show another class than the most frequent."""
+        item, label, _ = self.counts.entries
+        rare = label != np.argmax(self.counts.label_totals) if len(label) else label > 0
+        number, classes = len(np.unique(item[rare])), len(np.unique(label[rare]))
+        if number >= _FEW_ITEMS or not self.num_usable or self.counts.num_labels < 2:
+            return ()
+        what = "a class" if classes < 2 else "classes"
+        return (Note(Level.note, f"kappa and alpha depend on {what} that {number} items show"),)
 
     def curve(self, schemes: Sequence[str] = PAPER_SCHEMES[:4], num_points: int = 200) -> Any:
         """Tabulate SPA as annotations arrived, in the order of their rows.

@@ -148,10 +148,16 @@ def test_items_that_do_not_count(metric):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("table", [[[3, 0]], [[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]]])
-def test_alpha_of_one_class_or_without_pairs_is_not_defined(metric, table):
-    estimate = krippendorff_alpha(counts_of(np.array(table)), metric, np.array([1.0, 2.0]))
-    assert np.isnan([estimate.value, estimate.sd, estimate.lower, estimate.upper]).all()
+@pytest.mark.parametrize(
+    ("table", "has_interval"),
+    [([[3, 0]], True), ([[3, 0], [2, 0]], True), ([[1, 0], [0, 1]], False), ([[0, 0]], False), ([[3], [2]], False)],
+)
+def test_alpha_of_one_class_or_without_pairs_is_not_defined(metric, table, has_interval):
+    table = np.array(table)
+    estimate = krippendorff_alpha(counts_of(table), metric, np.array([1.0, 2.0])[: table.shape[1]])
+    assert np.isnan([estimate.value, estimate.sd]).all()
+    assert np.isfinite([estimate.lower, estimate.upper]).tolist() == [has_interval] * 2
+    assert estimate.lower < 0.1 < 0.9 < estimate.upper or not has_interval
 
 
 def test_one_item_has_no_standard_error():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, t_interval, wilson_interval
+from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, wilson_interval
 
 
 def test_the_jackknife_of_a_mean_is_the_standard_error():
@@ -50,10 +50,5 @@ def test_equal_items_have_a_width():
 
 def test_without_a_standard_error_there_is_no_interval():
     nothing = float("nan")
-    for ends in (wilson_interval(0.5, nothing, 10.0), wilson_interval(0.5, 0.1, 1.0), t_interval(0.5, nothing, 10.0)):
+    for ends in (wilson_interval(0.5, nothing, 10.0), wilson_interval(0.5, 0.1, 1.0)):
         assert np.isnan(ends).all()
-
-
-def test_the_t_interval_ends_at_one():
-    assert t_interval(0.5, 0.1, 11.0) == pytest.approx((0.5 - 0.2228, 0.5 + 0.2228), abs=1e-4)
-    assert t_interval(0.95, 0.1, 11.0)[1] == 1
