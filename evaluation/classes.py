@@ -21,9 +21,10 @@ D. Stutz et al. Evaluating AI systems under uncertain ground truth: a case study
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +33,9 @@ import numpy as np
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
 from consilience.data.predictions import Predictions
+from consilience.data.problems import counted, warn_input
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
+from consilience.evaluation import soft_metrics
 from consilience.evaluation.engine import Scoring, Sums, mean_of
 from consilience.evaluation.independent import Moments, hit_moments
 from consilience.evaluation.rank_distances import BucketOrder, footrule_score, kendall_score
@@ -40,6 +43,7 @@ from consilience.evaluation.registry import METRICS, metric, scores
 from consilience.models.truth import CLASSES, Ranked
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.entries import pad
+from consilience.models.truth.truth import Block, Shares
 
 # Class codes, best first: as many as the metric needs of a draw or of a prediction.
 _Places = Int[Array, " _"]
@@ -61,6 +65,14 @@ class Metric:
     reference : where it is defined.
     tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
         int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
+    needs : "ranks", or "probabilities" of a metric of predicted probabilities, which has a soft score and no other.
+    soft : function of arrays that broadcast: what the system gives a class, how plausible the class is (0 or 1 where
+        the truth is a label), and whether it is the system's first choice. Its sum over classes is the score; with
+        several ``parts`` these are its first axis. See `consilience.evaluation.soft_metrics`.
+    bounds : between which numbers the score lies; None where nothing bounds it.
+    parts : of how many sums over items the score is made.
+    value : of a metric that is no mean over items: function of the sums, ``(part, …)``, of plausibilities averaged over
+        draws, and of the number of items.
 
     Examples
     --------
@@ -74,9 +86,14 @@ class Metric:
     title: str
     truth_depth: int
     prediction_depth: int
-    score: Callable[[Array, Array], Array]
+    score: Callable[[Array, Array], Array] | None = None
     reference: str = ""
     tied_score: Callable[[Array, Array, Array], Array] | None = None
+    needs: Literal["ranks", "probabilities"] = "ranks"
+    soft: soft_metrics.Terms | None = None
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    parts: int = 1
+    value: Callable[[np.ndarray, Any], np.ndarray] | None = None
 
 
 def resolve(metric: str | Metric) -> Metric:
@@ -170,6 +187,7 @@ def _as_float(condition: Bool[Array, ""]) -> Float[Array, ""]:
 
 _PAPER = "Stutz et al. 2023, arXiv:2307.02191"
 _FAGIN = "Fagin et al. 2003, Comparing top k lists"
+_RULES = "Gneiting and Raftery 2007, Strictly proper scoring rules"
 
 
 @metric("accuracy", kind=CLASSES, line="the most plausible class is the first one predicted (top-1)")
@@ -227,6 +245,38 @@ def _footrule_at(k: int) -> Metric:
     return Metric(f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, reference, _footrule_tied)
 
 
+def _soft(name: str, title: str, terms: soft_metrics.Terms, reference: str, **more: Any) -> Metric:
+    return Metric(name, title, 1, 1, reference=reference, needs="probabilities", soft=terms, **more)
+
+
+@metric("log", kind=CLASSES, line="of probabilities: mean logarithm of what the true class was given; 0 at best")
+def _log() -> Metric:
+    return _soft("log", "log score", soft_metrics.log_terms, _RULES, bounds=None)
+
+
+@metric("brier", kind=CLASSES, line="of probabilities: 1 - half the squared distance to the plausibilities")
+def _brier() -> Metric:
+    return _soft("brier", "Brier score", soft_metrics.brier_terms, _RULES)
+
+
+@metric("soft-f1", kind=CLASSES, line="of probabilities: mass that they share with the plausibilities (soft micro-F1)")
+def _soft_f1() -> Metric:
+    return _soft("soft-f1", "soft F1", soft_metrics.overlap_terms, "Kurniawan et al. 2025, arXiv:2502.01891")
+
+
+@metric("jsd", kind=CLASSES, line="of probabilities: 1 - Jensen-Shannon divergence to the plausibilities, in bits")
+def _jsd() -> Metric:
+    return _soft("jsd", "Jensen-Shannon score", soft_metrics.shannon_terms, "Lin 1991, IEEE Trans. Inf. Theory 37")
+
+
+@metric("ece-b", kind=CLASSES, line="of probabilities: 1 - calibration error in b bins of the first choice's")
+def _ece(b: int) -> Metric:
+    terms = functools.partial(soft_metrics.calibration_terms, b)
+    title = f"1 - ECE ({b} bins, which bias it by the order of sqrt({b} / items))"
+    more = {"bounds": None, "parts": b, "value": soft_metrics.calibration}
+    return _soft(f"ece-{b}", title, terms, "Guo et al. 2017, On calibration of modern neural networks", **more)
+
+
 # Scoring --------------------------------------------------------------------------------------------------------------
 
 
@@ -250,37 +300,94 @@ def _scoring(
     """
     chosen = [resolve(one) for one in metrics]
     aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in systems]
-    kept = np.logical_and.reduce([mask for _, mask in aligned])
+    given, kept = [one for one, _ in aligned], np.logical_and.reduce([mask for _, mask in aligned])
     if not kept.any():
         raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
-    ranked, place = [positions for positions, _ in aligned], np.flatnonzero(kept)
-    width, depth = (max(getattr(one, name) for one in chosen) for name in ("prediction_depth", "truth_depth"))
-    predicted = np.stack([_positions(one, width) for one in ranked], axis=1)
-    before = np.concatenate([[0], np.cumsum(kept)])
+    if any(one.needs == "probabilities" for one in chosen):
+        for system in given:
+            system.unlisted_probability()  # refuses what has none
+    place, before = np.flatnonzero(kept), np.concatenate([[0], np.cumsum(kept)])
+    ends = np.cumsum([0, *(one.parts for one in chosen)]).tolist()
+    plausible = truth.answers(Shares())
 
     def blocks() -> Iterator[Sums]:
-        for block in truth.blocks(Ranked(depth)):
-            values = _scored(block.values, pad(predicted[block.units], len(block.values), -1), chosen)
+        impossible = {}
+        for block, values, top in _blocks(truth, given, chosen, plausible):
             own, units = kept[block.units], slice(int(before[block.units.start]), int(before[block.units.stop]))
-            top = np.asarray(block.values[: block.num_units, :, 0])[own]
-            yield Sums(units, block.draws, values[:, :, : block.num_units][:, :, own], top)
+            yield Sums(units, block.draws, values[:, :, own], None if top is None else top[own])
+            for system, part in np.argwhere(np.isneginf(values[:, :, own]).any(axis=(2, 3))):
+                items = np.isneginf(values[system, part]).any(axis=1) & own
+                impossible.setdefault((system, part), []).append(block.units.start + np.flatnonzero(items))
+        for (system, part), items in impossible.items():
+            name = chosen[np.searchsorted(ends, part, side="right") - 1].name
+            _warn_of_impossible(name, given[system].name, truth.names()[np.concatenate(items)].tolist())
 
     def standard() -> np.ndarray | None:
-        point = [[standard_scores(truth, one, each) for each in chosen] for one in ranked]
-        return None if truth.standard() is None else np.array(point, float)[:, :, place]
+        point: Any = truth.standard()
+        if point is None:
+            return None
+        found = []
+        for one in chosen:
+            if one.soft is None:
+                found.append(np.array([[standard_scores(truth, np.asarray(each.ranked), one)] for each in given], float))
+            else:
+                sums = _blocks(point, given, [one], plausible and point.answers(Shares()))
+                found.append(np.concatenate([values for _, values, _ in sums], axis=2)[..., 0])
+        return np.concatenate(found, axis=1)[:, :, place]
 
     def exact() -> Moments | None:
         found = truth.exact(Ranked(1)) if one_target else None
-        return None if found is None else hit_moments(found, predicted, place)
+        predicted = [_positions(np.asarray(one.ranked), chosen[0].prediction_depth) for one in given]
+        return None if found is None else hit_moments(found, np.stack(predicted, axis=1), place)
 
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
-        blocks=blocks, values={one.name: mean_of(part) for part, one in enumerate(chosen)},
+        blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, ends, strict=False)},
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place,
-        rows=truth.num_units, ids=truth.ids.get("item"), row="item",
+        rows=truth.num_units, ids=truth.ids.get("item"), row="item", bounds={one.name: one.bounds for one in chosen},
+        of_means=frozenset(one.name for one in chosen if one.value is not None),
     )  # fmt: skip
+
+
+def _blocks(
+    truth: ClassTruth, systems: Sequence[Predictions], metrics: Sequence[Metric], plausible: bool
+) -> Iterator[tuple[Block, np.ndarray, np.ndarray | None]]:
+    """Yield blocks, scores of their items, ``(system, part, item, draw)``, and the top class of each draw.
+
+    Plausibilities are not of the draws whose top classes are asked; of them alone there are no top classes.
+    """
+    ranks = any(one.needs == "ranks" for one in metrics) or not plausible
+    shares = plausible and any(one.needs == "probabilities" for one in metrics)
+    width, depth = (max(getattr(one, name) for one in metrics) for name in ("prediction_depth", "truth_depth"))
+    predicted = np.stack([_positions(np.asarray(one.ranked), width) for one in systems], axis=1)
+    # Both questions cut items into the same blocks.
+    of_ranks = truth.blocks(Ranked(depth)) if ranks else itertools.repeat(None)
+    of_shares = truth.blocks(Shares()) if shares else itertools.repeat(None)
+    for ranked, plausibilities in zip(of_ranks, of_shares, strict=False):
+        found, soft = [], plausibilities or ranked
+        class_ = truth.entries.class_[plausibilities.values.entries] if plausibilities else None
+        for one in metrics:
+            if one.soft is not None:
+                own = [soft_metrics.soft_scores(one.soft, one.parts, each, soft, class_) for each in systems]
+                found.append(np.stack(own))
+            else:
+                own = _scored(ranked.values, pad(predicted[ranked.units], len(ranked.values), -1), one)
+                found.append(own[:, :, : ranked.num_units])
+        top = np.asarray(ranked.values[: ranked.num_units, :, 0]) if ranked else None
+        yield soft, np.concatenate(found, axis=1), top
+
+
+def _value_of(metric: Metric, start: int) -> Callable[[np.ndarray, Any], np.ndarray]:
+    """Return the value of a metric whose sums begin there."""
+    value, own = metric.value, slice(start, start + metric.parts)
+    return mean_of(start) if value is None else lambda parts, number: value(parts[own], number)
+
+
+def _warn_of_impossible(metric: str, system: str, items: Sequence[str]) -> None:
+    what = counted("items to which it gives probability 0 of a class that may be true", items)
+    warn_input(f"the {metric} score of '{system}' is -inf: there are {what}; let it give each class some probability")
 
 
 def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:
@@ -290,17 +397,16 @@ def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:
 
 def align(
     truth: ClassTruth, predictions: Predictions, *, missing: str, unknown: str
-) -> tuple[Int[np.ndarray, "item place"], Bool[np.ndarray, " item"]]:
+) -> tuple[Predictions, Bool[np.ndarray, " item"]]:
     """Bring predictions into the item and class order of a truth.
 
     Returns
     -------
-    ranked : int32, shape ``(item, position)``; see `Predictions`.
+    predictions : row i is item i of the truth, and code k its class k; see `Predictions.align`.
     kept : bool, shape ``(item,)``; the items that have a prediction.
     """
     classes = truth.names("class", truth.num_classes)
-    aligned, kept = predictions.align(truth.names(), classes, missing=missing, unknown=unknown)
-    return np.asarray(aligned.ranked), np.asarray(kept)
+    return predictions.align(truth.names(), classes, missing=missing, unknown=unknown)
 
 
 def mapped_groups(truth: ClassTruth, groups: ClassMap) -> Int[np.ndarray, " class"]:
@@ -337,17 +443,15 @@ def standard_scores(
     found = []
     for block in point.blocks(Ranked(metric.truth_depth)):
         own = pad(predicted[block.units, None], len(block.values), -1)
-        found.append(_scored(block.values, own, [metric])[0, 0, : block.num_units, 0])
+        found.append(_scored(block.values, own, metric)[0, 0, : block.num_units, 0])
     return np.concatenate(found)
 
 
-def _scored(truth: Array, predicted: np.ndarray, metrics: Sequence[Metric]) -> np.ndarray:
-    """Return the scores of a block, ``(system, metric, padded item, draw)``."""
-    found = [
-        np.asarray(_score_block(one.score, truth[:, :, : one.truth_depth], predicted[:, :, : one.prediction_depth]))
-        for one in metrics
-    ]
-    return np.stack([np.moveaxis(values, 1, 0) for values in found], axis=1)
+def _scored(truth: Array, predicted: np.ndarray, metric: Metric) -> np.ndarray:
+    """Return the scores of a block, ``(system, 1, padded item, draw)``."""
+    assert metric.score is not None
+    leading, places = truth[:, :, : metric.truth_depth], predicted[:, :, : metric.prediction_depth]
+    return np.moveaxis(np.asarray(_score_block(metric.score, leading, places)), 1, 0)[:, None]
 
 
 @functools.partial(jax.jit, static_argnums=0)
