@@ -21,7 +21,6 @@ D. Stutz et al. Evaluating AI systems under uncertain ground truth: a case study
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,14 +64,12 @@ class Metric:
     reference : where it is defined.
     tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
         int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
-    needs : "ranks", or "probabilities" of a metric of predicted probabilities, which has a soft score and no other.
-    soft : function of arrays that broadcast: what the system gives a class, how plausible the class is (0 or 1 where
-        the truth is a label), and whether it is the system's first choice. Its sum over classes is the score; with
-        several ``parts`` these are its first axis. See `consilience.evaluation.soft_metrics`.
+    needs : "ranks", or "probabilities" of a metric that has a soft score and no other.
+    soft : function of arrays that broadcast: what the system gives a class, how plausible the class is (0 or 1 of
+        labels), and whether it is the first choice. Its sum over classes is the score; see `soft_metrics.Terms`.
     bounds : between which numbers the score lies; None where nothing bounds it.
     parts : of how many sums over items the score is made.
-    value : of a metric that is no mean over items: function of the sums, ``(part, …)``, of plausibilities averaged over
-        draws, and of the number of items.
+    value : of a metric that is no mean: function of sums ``(part, …)``, averaged over draws, and of how many items.
 
     Examples
     --------
@@ -84,8 +81,8 @@ class Metric:
 
     name: str
     title: str
-    truth_depth: int
-    prediction_depth: int
+    truth_depth: int = 1
+    prediction_depth: int = 1
     score: Callable[[Array, Array], Array] | None = None
     reference: str = ""
     tied_score: Callable[[Array, Array, Array], Array] | None = None
@@ -245,36 +242,24 @@ def _footrule_at(k: int) -> Metric:
     return Metric(f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, reference, _footrule_tied)
 
 
-def _soft(name: str, title: str, terms: soft_metrics.Terms, reference: str, **more: Any) -> Metric:
-    return Metric(name, title, 1, 1, reference=reference, needs="probabilities", soft=terms, **more)
+_SOFT = {
+    "log": ("log score", soft_metrics.log_terms, None, _RULES, "mean logarithm of what the true class was given"),
+    "brier": ("Brier score", soft_metrics.brier_terms, (0, 1), _RULES, "1 - half the squared distance to the truth"),
+    "soft-f1": ("soft F1", soft_metrics.overlap_terms, (0, 1), "arXiv:2502.01891", "mass shared with the truth"),
+    "jsd": ("Jensen-Shannon score", soft_metrics.shannon_terms, (0, 1), "Lin 1991", "1 - JS divergence, in bits"),
+}
+for _name, (_title_of, _terms, _bounds, _source, _line) in _SOFT.items():
+    metric(_name, kind=CLASSES, line=f"of probabilities: {_line}")(functools.partial(
+        Metric, _name, _title_of, reference=_source, needs="probabilities", soft=_terms, bounds=_bounds,
+    ))  # fmt: skip
 
 
-@metric("log", kind=CLASSES, line="of probabilities: mean logarithm of what the true class was given; 0 at best")
-def _log() -> Metric:
-    return _soft("log", "log score", soft_metrics.log_terms, _RULES, bounds=None)
-
-
-@metric("brier", kind=CLASSES, line="of probabilities: 1 - half the squared distance to the plausibilities")
-def _brier() -> Metric:
-    return _soft("brier", "Brier score", soft_metrics.brier_terms, _RULES)
-
-
-@metric("soft-f1", kind=CLASSES, line="of probabilities: mass that they share with the plausibilities (soft micro-F1)")
-def _soft_f1() -> Metric:
-    return _soft("soft-f1", "soft F1", soft_metrics.overlap_terms, "Kurniawan et al. 2025, arXiv:2502.01891")
-
-
-@metric("jsd", kind=CLASSES, line="of probabilities: 1 - Jensen-Shannon divergence to the plausibilities, in bits")
-def _jsd() -> Metric:
-    return _soft("jsd", "Jensen-Shannon score", soft_metrics.shannon_terms, "Lin 1991, IEEE Trans. Inf. Theory 37")
-
-
-@metric("ece-b", kind=CLASSES, line="of probabilities: 1 - calibration error in b bins of the first choice's")
+@metric("ece-b", kind=CLASSES, line="of probabilities: 1 - calibration error of the first choice, in b bins")
 def _ece(b: int) -> Metric:
-    terms = functools.partial(soft_metrics.calibration_terms, b)
     title = f"1 - ECE ({b} bins, which bias it by the order of sqrt({b} / items))"
-    more = {"bounds": None, "parts": b, "value": soft_metrics.calibration}
-    return _soft(f"ece-{b}", title, terms, "Guo et al. 2017, On calibration of modern neural networks", **more)
+    terms, value = functools.partial(soft_metrics.calibration_terms, b), soft_metrics.calibration
+    more: Any = {"needs": "probabilities", "soft": terms, "bounds": None, "parts": b, "value": value}
+    return Metric(f"ece-{b}", title, reference="Guo et al. 2017, On calibration of modern neural networks", **more)
 
 
 # Scoring --------------------------------------------------------------------------------------------------------------
@@ -303,24 +288,22 @@ def _scoring(
     given, kept = [one for one, _ in aligned], np.logical_and.reduce([mask for _, mask in aligned])
     if not kept.any():
         raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
-    if any(one.needs == "probabilities" for one in chosen):
+    if any(one.soft for one in chosen):
         for system in given:
             system.unlisted_probability()  # refuses what has none
     place, before = np.flatnonzero(kept), np.concatenate([[0], np.cumsum(kept)])
-    ends = np.cumsum([0, *(one.parts for one in chosen)]).tolist()
-    plausible = truth.answers(Shares())
+    starts, plausible = np.cumsum([0, *(one.parts for one in chosen)]).tolist(), truth.answers(Shares())
 
     def blocks() -> Iterator[Sums]:
-        impossible = {}
+        lost = np.zeros((len(given), len(kept)), bool)
         for block, values, top in _blocks(truth, given, chosen, plausible):
             own, units = kept[block.units], slice(int(before[block.units.start]), int(before[block.units.stop]))
+            lost[:, block.units] |= own & np.isneginf(values).any(axis=(1, 3))
             yield Sums(units, block.draws, values[:, :, own], None if top is None else top[own])
-            for system, part in np.argwhere(np.isneginf(values[:, :, own]).any(axis=(2, 3))):
-                items = np.isneginf(values[system, part]).any(axis=1) & own
-                impossible.setdefault((system, part), []).append(block.units.start + np.flatnonzero(items))
-        for (system, part), items in impossible.items():
-            name = chosen[np.searchsorted(ends, part, side="right") - 1].name
-            _warn_of_impossible(name, given[system].name, truth.names()[np.concatenate(items)].tolist())
+        for system, items in zip(given, lost, strict=True):
+            if items.any():
+                what = counted("items of which a class that may be true has probability 0", truth.names()[items])
+                warn_input(f"the score of '{system.name}' is -inf: there are {what}; give each class some probability")
 
     def standard() -> np.ndarray | None:
         point: Any = truth.standard()
@@ -329,7 +312,8 @@ def _scoring(
         found = []
         for one in chosen:
             if one.soft is None:
-                found.append(np.array([[standard_scores(truth, np.asarray(each.ranked), one)] for each in given], float))
+                own = [standard_scores(truth, np.asarray(each.ranked), one) for each in given]
+                found.append(np.array(own, float)[:, None])
             else:
                 sums = _blocks(point, given, [one], plausible and point.answers(Shares()))
                 found.append(np.concatenate([values for _, values, _ in sums], axis=2)[..., 0])
@@ -342,7 +326,7 @@ def _scoring(
 
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
-        blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, ends, strict=False)},
+        blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, starts, strict=False)},
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place,
@@ -354,40 +338,30 @@ def _scoring(
 def _blocks(
     truth: ClassTruth, systems: Sequence[Predictions], metrics: Sequence[Metric], plausible: bool
 ) -> Iterator[tuple[Block, np.ndarray, np.ndarray | None]]:
-    """Yield blocks, scores of their items, ``(system, part, item, draw)``, and the top class of each draw.
-
-    Plausibilities are not of the draws whose top classes are asked; of them alone there are no top classes.
-    """
-    ranks = any(one.needs == "ranks" for one in metrics) or not plausible
-    shares = plausible and any(one.needs == "probabilities" for one in metrics)
+    """Yield blocks, scores ``(system, part, item, draw)``, and each draw's top class, unknown of plausibilities."""
+    soft, ranks = any(one.soft for one in metrics) and plausible, any(not one.soft for one in metrics) or not plausible
     width, depth = (max(getattr(one, name) for one in metrics) for name in ("prediction_depth", "truth_depth"))
     predicted = np.stack([_positions(np.asarray(one.ranked), width) for one in systems], axis=1)
-    # Both questions cut items into the same blocks.
-    of_ranks = truth.blocks(Ranked(depth)) if ranks else itertools.repeat(None)
-    of_shares = truth.blocks(Shares()) if shares else itertools.repeat(None)
-    for ranked, plausibilities in zip(of_ranks, of_shares, strict=False):
-        found, soft = [], plausibilities or ranked
-        class_ = truth.entries.class_[plausibilities.values.entries] if plausibilities else None
-        for one in metrics:
-            if one.soft is not None:
-                own = [soft_metrics.soft_scores(one.soft, one.parts, each, soft, class_) for each in systems]
-                found.append(np.stack(own))
-            else:
-                own = _scored(ranked.values, pad(predicted[ranked.units], len(ranked.values), -1), one)
-                found.append(own[:, :, : ranked.num_units])
-        top = np.asarray(ranked.values[: ranked.num_units, :, 0]) if ranked else None
-        yield soft, np.concatenate(found, axis=1), top
+    # Both questions cut items into the same blocks; their draws are not the same.
+    questions: Any = [Ranked(depth)] * ranks + [Shares()] * soft
+    for answers in zip(*map(truth.blocks, questions), strict=True):
+        of_ranks, of_shares = answers[0], answers[-1]
+        class_ = truth.entries.class_[of_shares.values.entries] if soft else None
+        own = pad(predicted[of_ranks.units], len(of_ranks.values), -1) if ranks else None
+        found = [
+            _scored(of_ranks.values, own, one)[:, :, : of_ranks.num_units]
+            if one.soft is None
+            else np.stack([soft_metrics.soft_scores(one.soft, one.parts, each, of_shares, class_) for each in systems])
+            for one in metrics
+        ]
+        top = np.asarray(of_ranks.values[: of_ranks.num_units, :, 0]) if ranks else None
+        yield of_shares, np.concatenate(found, axis=1), top
 
 
 def _value_of(metric: Metric, start: int) -> Callable[[np.ndarray, Any], np.ndarray]:
     """Return the value of a metric whose sums begin there."""
     value, own = metric.value, slice(start, start + metric.parts)
     return mean_of(start) if value is None else lambda parts, number: value(parts[own], number)
-
-
-def _warn_of_impossible(metric: str, system: str, items: Sequence[str]) -> None:
-    what = counted("items to which it gives probability 0 of a class that may be true", items)
-    warn_input(f"the {metric} score of '{system}' is -inf: there are {what}; let it give each class some probability")
 
 
 def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:

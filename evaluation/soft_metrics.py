@@ -1,55 +1,45 @@
-r"""Scores of predicted probabilities against plausibilities of classes, or against labels.
+r"""Scores of predicted probabilities q against plausibilities λ of classes, or a label, which is λ = 1 of one class.
 
-A system gives class k of an item the probability :math:`q_k`; the truth of a draw are plausibilities
-:math:`\lambda_k`, or a label y, which is :math:`\lambda_k = [k = y]`. A score is a sum over classes of *terms*
-:math:`\varphi(q_k, \lambda_k)`, and higher is better:
+A score is a sum of *terms* of each class, and higher is better; ``ece-b`` is made of parts:
 
-| metric | score | term |
-|---|---|---|
-| ``log`` | :math:`\sum_k \lambda_k \ln q_k`, of which nothing is clipped | the same |
-| ``brier`` | :math:`1 - \frac12 \sum_k (q_k - \lambda_k)^2` | :math:`\lambda_k - \frac12 (q_k - \lambda_k)^2` |
-| ``soft-f1`` | :math:`\sum_k \min(q_k, \lambda_k)` | the same |
-| ``jsd`` | 1 - Jensen-Shannon divergence of q and λ, in bits | with their middle m, see `shannon_terms` |
-| ``ece-b`` | 1 - expected calibration error of the first choice, b bins | parts, see `calibration_terms` |
+| metric | of an item |
+|---|---|
+| ``log`` | :math:`\sum_k \lambda_k \ln q_k`; nothing is clipped |
+| ``brier`` | :math:`1 - \frac12 \sum_k (q_k - \lambda_k)^2` |
+| ``soft-f1`` | :math:`\sum_k \min(q_k, \lambda_k)` |
+| ``jsd`` | 1 - Jensen-Shannon divergence, in bits |
+| ``ece-b`` | :math:`1 - \frac1n \sum_\beta \lvert\sum_{i \in \beta} (\bar\lambda_i - q_i)\rvert`, by bin β |
 
-The calibration error is :math:`\frac1n \sum_\beta \lvert\sum_{i \in \beta} (\bar\lambda_i - q_i)\rvert` over the items
-whose first choice has a probability q in bin β. Plausibilities are averaged over draws first: a draw's own noise, and
-above all that of a drawn label, would add. Finite bins still bias it, by the order of :math:`\sqrt{b / n}`.
+In ``ece-b`` q is that of the first choice and :math:`\bar\lambda` its mean over draws: the noise of a draw, above all
+of a label, would add. Finite bins still bias it, by the order of :math:`\sqrt{b / n}`.
 
-Classes of an item that nobody named have their mass o together in each draw, which U of them divide as a symmetric
-Dirichlet variable of concentration a (`Plausibilities`). How it is divided is not drawn: the score is its expectation,
-:math:`\sum_k \mathrm E\,\varphi(q_k, o s)` with :math:`s \sim \mathrm{Beta}(a, (U - 1) a)`, by Gauss-Jacobi quadrature
-with eight nodes. That is exact where the terms are polynomials (``log``, ``brier``, ``ece-b``).
+How the unnamed classes of an item divide their mass is not drawn: scores are expectations over it, by quadrature
+(`Plausibilities.division`), which is exact for polynomials: ``log``, ``brier``, ``ece-b``.
 
 References
 ----------
-Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation, JASA 102. Lin (1991), Divergence
-measures based on the Shannon entropy, IEEE Transactions on Information Theory 37. Kurniawan et al. (2025), soft metrics
-for labels that vary, arXiv:2502.01891. Guo et al. (2017), On calibration of modern neural networks (the bins of
-``ece-b``).
+Gneiting and Raftery (2007), Strictly proper scoring rules, JASA 102. Lin (1991), Divergence measures based on the
+Shannon entropy, IEEE Trans. Inf. Theory 37. Kurniawan et al. (2025), arXiv:2502.01891 (soft metrics). Guo et al.
+(2017), On calibration of modern neural networks (the bins).
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-from consilience.arrays import Bool, Float, Int
+from consilience.arrays import Float, Int
 from consilience.data.predictions import Predictions
 from consilience.models.truth.truth import Block
 
 Terms = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
-"""Terms of q, λ, and whether the class is the first choice, elementwise; with several parts, a row for each."""
+"""Terms of q, λ, and whether the class is the first choice, elementwise; several parts are the first axis."""
 
-# Nodes of the quadrature over how unnamed classes divide their mass, and numbers that are held at a time.
-_NODES, _MOST_NUMBERS = 8, 1 << 20
-
-# An agreement of unnamed classes that is 1/U but for rounding says that they have equal parts.
-_EQUAL = 1e-5
+# Numbers that are held at a time.
+_MOST_NUMBERS = 1 << 20
 
 
 def log_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -58,7 +48,7 @@ def log_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.
 
 
 def brier_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return λ - (q - λ)² / 2."""
+    """Return λ - (q - λ)² / 2: plausibilities sum to 1."""
     return plausibility - (q - plausibility) ** 2 / 2
 
 
@@ -68,7 +58,7 @@ def overlap_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) ->
 
 
 def shannon_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return what a class adds to 1 - JSD, in bits."""
+    """Return what a class adds to 1 - JSD: both sum to 1, and so does their middle."""
     middle = (q + plausibility) / 2
     return middle - (special.rel_entr(q, middle) + special.rel_entr(plausibility, middle)) / (2 * np.log(2))
 
@@ -94,111 +84,53 @@ def soft_scores(
     terms, parts : of the metric.
     system : aligned to the truth, with probabilities.
     block : of plausibilities (`Shares`), or of leading classes (`Ranked`), which are scored as labels.
-    class_ : of the entries of a block of plausibilities; None of one of labels.
+    class_ : of the entries of a block of plausibilities; None for labels.
     """
     draws = block.draws.stop - block.draws.start
-    numbers = parts * (system.num_classes + draws * (1 if class_ is None else system.num_positions + 1))
-    rows = max(_MOST_NUMBERS // numbers, 1)
-    found = np.empty((parts, block.num_units, draws))
-    for start in range(0, block.num_units, rows):
-        stop = min(start + rows, block.num_units)
-        said = _Said.of(system, slice(block.units.start + start, block.units.start + stop))
-        if class_ is None:
-            found[:, start:stop] = _against_labels(terms, said, block.real[start:stop, :, 0])
-        else:
-            found[:, start:stop] = _against_shares(terms, said, block.values, class_, slice(start, stop))
-    return found
+    rows = max(_MOST_NUMBERS // (parts * (system.num_classes + draws * (system.num_positions + 1))), 1)
+    found = [
+        _scored(terms, system, block, class_, slice(start, min(start + rows, block.num_units)))
+        for start in range(0, block.num_units, rows)
+    ]
+    return np.concatenate(found, axis=1)
 
 
-class _Said(NamedTuple):
-    """What a system says of some items: of each class, and of each position with the unlisted classes behind them."""
+def _scored(terms: Terms, system: Predictions, block: Block, class_: Any, items: slice) -> np.ndarray:
+    """Score some items of a block: as if no class were true, and what those that may be true add to that."""
+    own = slice(block.units.start + items.start, block.units.start + items.stop)
+    table, code = system.class_probabilities(own), np.asarray(system.ranked)[own]
+    listed = code >= 0
 
-    table: Float[np.ndarray, "item class"]
-    first: Bool[np.ndarray, "item class"]
-    code: Int[np.ndarray, "item position"]
-    listed: Float[np.ndarray, "item position"]
-    unlisted: Float[np.ndarray, " item"]
+    def added(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
+        more = terms(q, plausibility, first) - terms(q, np.zeros(1), first)
+        return np.reshape(more, (-1, *np.broadcast_shapes(q.shape, plausibility.shape)))
 
-    @classmethod
-    def of(cls, system: Predictions, items: slice) -> _Said:
-        table, code = system.class_probabilities(items), np.asarray(system.ranked)[items]
-        first = np.arange(table.shape[1]) == code[:, :1]
-        return cls(table, first, code, np.asarray(system.probability, float)[items], system.unlisted_probability(items))
-
-    @property
-    def choice(self) -> Bool[np.ndarray, "item position"]:
-        """Whether a position is the first choice."""
-        return np.broadcast_to(np.arange(self.code.shape[1]) == 0, self.code.shape) & (self.code != -1)
-
-
-def _applied(terms: Terms, q: np.ndarray, plausibility: Any, first: np.ndarray) -> np.ndarray:
-    """Return terms with an axis of parts before the others."""
-    shape = np.broadcast_shapes(q.shape, np.shape(plausibility), first.shape)
-    return np.reshape(terms(q, np.asarray(plausibility, float), first), (-1, *shape))
-
-
-def _foreign(terms: Terms, said: _Said) -> Float[np.ndarray, "part item 1"]:
-    """Return the terms of classes that the data do not have, which are never true."""
-    given = np.where(said.code == -2, said.listed, 0.0)
-    return _applied(terms, given, 0.0, said.choice & (said.code == -2)).sum(axis=2, keepdims=True)
-
-
-def _against_labels(terms: Terms, said: _Said, label: Int[np.ndarray, "item draw"]) -> np.ndarray:
-    never, ever = (_applied(terms, said.table, true, said.first) for true in (0.0, 1.0))
-    others = never.sum(axis=2, keepdims=True) + _foreign(terms, said)
-    return others + np.take_along_axis(ever - never, label[None], axis=2)
-
-
-def _against_shares(terms: Terms, said: _Said, shares: Any, class_: np.ndarray, items: slice) -> np.ndarray:
-    """Score against plausibilities of some items of a block; ``class_`` is that of each entry of the block."""
+    # Positions, and behind them all classes that are not listed, which are alike; -2 is a class that is never true.
+    q = np.column_stack([np.asarray(system.probability, float)[own], system.unlisted_probability(own)])[..., None]
+    first = np.broadcast_to(np.arange(q.shape[1])[:, None] == 0, q.shape)
+    counts = np.column_stack([code != -1, system.num_classes - listed.sum(axis=1)])
+    nothing = np.reshape(terms(q, np.zeros(1), first), (-1, *q.shape))
+    found: Any = (nothing * counts[..., None]).sum(axis=2)
+    if class_ is None:
+        label = block.real[items, :, 0]
+        return found + added(np.take_along_axis(table, label, axis=1), np.ones(1), label == code[:, :1])
+    shares = block.values
     segment = np.asarray(shares.segment)[: len(class_)]
-    own = slice(*np.searchsorted(segment, [items.start, items.stop]))
-    item, class_ = segment[own] - items.start, class_[own]
-    plausibility = np.asarray(shares.named[own], float)
-    by_entry = _applied(terms, said.table[item, class_][:, None], plausibility, said.first[item, class_][:, None])
-    found = np.zeros((len(by_entry), len(said.table), plausibility.shape[1])) + _foreign(terms, said)
-    filled = np.flatnonzero(np.bincount(item, minlength=len(said.table)))
+    entries = slice(*np.searchsorted(segment, [items.start, items.stop]))
+    item, class_, named = segment[entries] - items.start, class_[entries], np.asarray(shares.named[entries], float)
+    found = np.repeat(found, named.shape[1], axis=2)
+    by_entry = added(table[item, class_][:, None], named, (class_ == code[item, 0])[:, None])
+    filled = np.unique(item)
     if len(filled):
         found[:, filled] += np.add.reduceat(by_entry, np.searchsorted(item, filled), axis=1)
-    unnamed = np.ones(said.table.shape, bool)
+    unnamed = np.ones(table.shape, bool)
     unnamed[item, class_] = False
-    open_ = np.flatnonzero(unnamed.any(axis=1))
-    if len(open_):
-        said, unnamed = _Said(*(values[open_] for values in said)), unnamed[open_]
-        other, agreement = (np.asarray(one[items], float)[open_] for one in (shares.other, shares.other_agreement))
-        found[:, open_] += _of_unnamed(terms, said, unnamed, other, agreement)
-    return found
-
-
-def _of_unnamed(
-    terms: Terms, said: _Said, unnamed: Bool[np.ndarray, "item class"], other: Float[np.ndarray, "item draw"],
-    agreement: Float[np.ndarray, "item draw"],
-) -> Float[np.ndarray, "part item draw"]:  # fmt: skip
-    """Return the expected terms of unnamed classes: those that the system lists, and all others, which are alike."""
-    listed = (said.code >= 0) & np.take_along_axis(unnamed, np.maximum(said.code, 0), axis=1)
-    number = unnamed.sum(axis=1)
-    weight = np.concatenate([listed, (number - listed.sum(axis=1))[:, None]], axis=1)[:, :, None]
-    q = np.concatenate([said.listed, said.unlisted[:, None]], axis=1)[:, :, None]
-    first = np.concatenate([said.choice, np.zeros((len(q), 1), bool)], axis=1)[:, :, None]
-    # One division an item: draws in which nothing is known of it are not divided in another way than the rest.
-    nodes = np.stack([_division(*one) for one in zip(number.tolist(), agreement.max(axis=1).tolist(), strict=True)])
-    found: Any = 0.0
-    for share, mass in np.moveaxis(nodes, 0, 2):
-        by_class = _applied(terms, q, other[:, None] * share[:, None, None], first)
-        # A weight of 0 is of no class, whatever its terms are.
-        found = found + (np.where(weight > 0, by_class, 0.0) * weight).sum(axis=2) * mass[:, None]
+    listed &= np.take_along_axis(unnamed, np.maximum(code, 0), axis=1)
+    counts = np.column_stack([listed, unnamed.sum(axis=1) - listed.sum(axis=1)])[..., None]
+    other = np.asarray(shares.other[items], float)[:, None]
+    if other.any():
+        for share, weight in shares.division(items, unnamed.sum(axis=1)):
+            more = added(q, other * share[:, None, None], first)
+            # What is counted zero times may be -inf.
+            found += np.where(counts > 0, more * np.maximum(counts, 1), 0.0).sum(axis=2) * weight[:, None]
     return np.asarray(found)
-
-
-@functools.cache
-def _division(number: int, agreement: float) -> Float[np.ndarray, "node 2"]:
-    """Return the share that one of so many unnamed classes has of their mass, as nodes and weights.
-
-    Two annotations of unnamed classes agree with probability :math:`(a + 1) / (U a + 1)`, which tells a.
-    """
-    excess = agreement * number - 1
-    if number == 1 or excess < _EQUAL:
-        return np.array([[1 / number, 1.0]] + [[0.0, 0.0]] * (_NODES - 1))
-    concentration = max(1 - agreement, 0.0) / excess
-    node, weight = special.roots_jacobi(_NODES, (number - 1) * concentration - 1, concentration - 1)
-    return np.stack([(1 + node) / 2, weight / weight.sum()], axis=1)

@@ -430,6 +430,8 @@ def _build_conformal(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--score", choices=("threshold", "cumulative"), default="threshold", help=line)
     line = "items of the fit without a prediction (error)"
     sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
+    line = "items and classes that the fit lacks; such items get sets alone (error)"
+    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
     _add_columns(sub)
     _add_json(sub)
     _add_csv(sub, "the sets of all items")

@@ -85,7 +85,7 @@ def compare(arguments: Arguments) -> None:
 
 
 def conformal(arguments: Arguments) -> None:
-    """Print how large the sets of classes are and what they hold, and the largest ones.
+    """Print how large the sets of classes are and what they hold, and the sets of all items of the file.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def conformal(arguments: Arguments) -> None:
     InputError : the predictions do not exist, or are no probabilities of the items of the fit.
     InvalidFit : the folder holds no fit.
     """
-    refuse_views(arguments, "sets of classes")
+    refuse_views(arguments, "scores")
     from consilience import data
 
     keep_compiled_programs()
@@ -101,17 +101,17 @@ def conformal(arguments: Arguments) -> None:
     fitted, _ = load(arguments)
     import consilience as cs
 
-    known = set(fitted.truth.names().tolist())
     found = cs.conformal(
-        fitted, predictions.of_items([one for one in predictions.items if one in known]), level=arguments.level,
-        score=arguments.score, missing=arguments.missing,
+        fitted, predictions, level=arguments.level, score=arguments.score, missing=arguments.missing,
+        unknown=arguments.unknown,
     )  # fmt: skip
-    table = columns_of(found.sets(predictions))
-    write_csv({**table, "classes": [" | ".join(one) for one in table["classes"]]}, arguments)
+    sets = columns_of(found.sets(predictions, unknown=arguments.unknown))
+    write_csv({**sets, "classes": [" | ".join(one) for one in sets["classes"]]}, arguments)
     if arguments.json:
-        print(json_text({**found.figures, "items": rows_of(table)}))
+        figures = {name: getattr(found, name) for name in ("level", "score", "threshold", "coverage", "size")}
+        print(json_text({**figures, "items": rows_of(sets)}))
         return
-    print(f"{found!r}\n\n{table_text(table, hint='use --json or --csv FILE')}")
+    print(f"{found!r}\n\n{table_text(sets, hint='use --json or --csv FILE')}")
 
 
 def report(arguments: Arguments) -> None:
