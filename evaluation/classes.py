@@ -242,11 +242,12 @@ def _footrule_at(k: int) -> Metric:
     return Metric(f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, reference, _footrule_tied)
 
 
+_UNIT = (0.0, 1.0)
 _SOFT = {
     "log": ("log score", soft_metrics.log_terms, None, _RULES, "mean logarithm of what the true class was given"),
-    "brier": ("Brier score", soft_metrics.brier_terms, (0, 1), _RULES, "1 - half the squared distance to the truth"),
-    "soft-f1": ("soft F1", soft_metrics.overlap_terms, (0, 1), "arXiv:2502.01891", "mass shared with the truth"),
-    "jsd": ("Jensen-Shannon score", soft_metrics.shannon_terms, (0, 1), "Lin 1991", "1 - JS divergence, in bits"),
+    "brier": ("Brier score", soft_metrics.brier_terms, _UNIT, _RULES, "1 - half the squared distance to the truth"),
+    "soft-f1": ("soft F1", soft_metrics.overlap_terms, _UNIT, "arXiv:2502.01891", "mass shared with the truth"),
+    "jsd": ("Jensen-Shannon score", soft_metrics.shannon_terms, _UNIT, "Lin 1991", "1 - JS divergence, in bits"),
 }
 for _name, (_title_of, _terms, _bounds, _source, _line) in _SOFT.items():
     metric(_name, kind=CLASSES, line=f"of probabilities: {_line}")(functools.partial(

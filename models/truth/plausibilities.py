@@ -39,7 +39,7 @@ _POOL_DEPTH = 3
 
 # Nodes of the quadrature over how unnamed classes divide their mass, and an agreement, times their number, that is one
 # but for rounding: they have equal shares.
-_DIVISION_NODES, _EQUAL = 8, 1e-5
+_DIVISION_NODES, _EQUAL = 16, 1e-5
 
 # Numbers of streams of random keys.
 _SHARES, _RANKED, _GROUPED = range(3)
@@ -79,8 +79,10 @@ class Plausibilities(NamedTuple):
     ) -> list[tuple[Float[np.ndarray, " item"], Float[np.ndarray, " item"]]]:
         r"""Return what share of ``other`` one of an item's unnamed classes has, as nodes and weights of a quadrature.
 
-        The share is :math:`\mathrm{Beta}(a, (U - 1) a)`; ``other_agreement`` tells a. Draws in which nothing is known
-        of an item are not divided in another way than the rest.
+        It is for expectations of functions f that are 0 at a share s of 0, and exact for polynomials. As s is
+        :math:`\mathrm{Beta}(a, (U - 1) a)`, of which ``other_agreement`` tells a, :math:`\mathrm E f(s)` is
+        :math:`\mathrm E [f(s) / s] / U` under :math:`\mathrm{Beta}(a + 1, (U - 1) a)`, whose density has no pole at 0.
+        Draws in which nothing is known of an item are not divided in another way than the rest.
 
         Parameters
         ----------
@@ -94,13 +96,14 @@ class Plausibilities(NamedTuple):
 
 @functools.cache
 def _division(number: int, agreement: float) -> Float[np.ndarray, "node 2"]:
-    """Return nodes and weights of a share (Gauss-Jacobi); all on one node where the shares are equal."""
+    """Return nodes and weights of a share (Gauss-Jacobi); one alone counts where the shares are equal."""
     excess = agreement * number - 1
     if number <= 1 or excess < _EQUAL:
         return np.array([[1 / max(number, 1), 1.0]] + [[0.0, 0.0]] * (_DIVISION_NODES - 1))
     concentration = max(1 - agreement, 0.0) / excess
-    node, weight = special.roots_jacobi(_DIVISION_NODES, (number - 1) * concentration - 1, concentration - 1)
-    return np.stack([(1 + node) / 2, weight / weight.sum()], axis=1)
+    node, weight = special.roots_jacobi(_DIVISION_NODES, (number - 1) * concentration - 1, concentration)
+    share = (1 + node) / 2
+    return np.stack([share, weight / weight.sum() / (number * share)], axis=1)
 
 
 class OtherMass(NamedTuple):
