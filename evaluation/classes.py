@@ -289,9 +289,9 @@ def _scoring(
     given, kept = [one for one, _ in aligned], np.logical_and.reduce([mask for _, mask in aligned])
     if not kept.any():
         raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
-    if any(one.soft for one in chosen):
-        for system in given:
-            system.unlisted_probability()  # refuses what has none
+    soft = any(one.soft for one in chosen)
+    for system in given if soft else ():
+        system.unlisted_probability()  # refuses what has none
     place, before = np.flatnonzero(kept), np.concatenate([[0], np.cumsum(kept)])
     starts, plausible = np.cumsum([0, *(one.parts for one in chosen)]).tolist(), truth.answers(Shares())
 
@@ -299,11 +299,13 @@ def _scoring(
         lost = np.zeros((len(given), len(kept)), bool)
         for block, values, top in _blocks(truth, given, chosen, plausible):
             own, units = kept[block.units], slice(int(before[block.units.start]), int(before[block.units.stop]))
-            lost[:, block.units] |= own & np.isneginf(values).any(axis=(1, 3))
+            if soft:
+                lost[:, block.units] |= own & np.isneginf(values).any(axis=(1, 3))
             yield Sums(units, block.draws, values[:, :, own], None if top is None else top[own])
         for system, items in zip(given, lost, strict=True):
             if items.any():
-                what = counted("items of which a class that may be true has probability 0", truth.names()[items])
+                named = truth.names()[items].tolist()
+                what = counted("items of which a class that may be true has probability 0", named)
                 warn_input(f"the score of '{system.name}' is -inf: there are {what}; give each class some probability")
 
     def standard() -> np.ndarray | None:
@@ -348,7 +350,7 @@ def _blocks(
     for answers in zip(*map(truth.blocks, questions), strict=True):
         of_ranks, of_shares = answers[0], answers[-1]
         class_ = truth.entries.class_[of_shares.values.entries] if soft else None
-        own = pad(predicted[of_ranks.units], len(of_ranks.values), -1) if ranks else None
+        own: Any = pad(predicted[of_ranks.units], len(of_ranks.values), -1) if ranks else None
         found = [
             _scored(of_ranks.values, own, one)[:, :, : of_ranks.num_units]
             if one.soft is None

@@ -65,7 +65,8 @@ def shannon_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) ->
 
 def calibration_terms(bins: int, q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
     """Return λ - q of the first choice, in the row of the bin (β/b, (β + 1)/b] that holds q; shape ``(bin, …)``."""
-    own = np.where(first, np.clip(np.ceil(q * bins) - 1, 0, bins - 1), -1)
+    # Probabilities have seven digits: 0.6 of ten bins may be stored as a little more.
+    own = np.where(first, np.clip(np.ceil(q * bins - 1e-5) - 1, 0, bins - 1), -1)
     return np.stack([np.where(own == one, plausibility - q, 0.0) for one in range(bins)])
 
 

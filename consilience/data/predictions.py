@@ -115,8 +115,7 @@ class Predictions(Contract):
             problems.add(f"depth is {depth}", "keep at least one class")
         problems.raise_any()
         if probabilities:
-            whole, remedy = np.ones(len(scores), bool), Remedy("probabilities", True)
-            scores = _normalised(problems, np.asarray(scores, float), whole, remedy, "item {}".format)
+            scores = _normalised(problems, np.asarray(scores, float), np.ones(len(scores), bool), "item {}".format)
         # Descending and stable, so that equal scores stay in the order of their codes; negation would wrap integers.
         ranked = scores.shape[1] - 1 - np.argsort(scores[:, ::-1], axis=1, kind="stable")[:, ::-1]
         ranked = ranked[:, :depth]
@@ -347,8 +346,7 @@ class Predictions(Contract):
             probability = np.zeros(ranked.shape)
             probability[item, place] = -value[sequence]
             whole = (ranked >= 0).sum(axis=1) == len(order)
-            remedy = Remedy("scores", scores)
-            probability = _normalised(table.problems, probability, whole, remedy, lambda row: f"item {item_ids[row]!r}")
+            probability = _normalised(table.problems, probability, whole, lambda row: f"item {item_ids[row]!r}")
         called = name_of(source) if name is None else name
         return Predictions._from_ranked(ranked, len(order), item_ids, order, called, probability)
 
@@ -371,14 +369,13 @@ _ROUNDED, _NOTHING = 1e-3, 1e-6
 
 
 def _normalised(
-    problems: Problems, probability: np.ndarray, whole: np.ndarray, asked: Remedy, place: Callable[[int], str]
+    problems: Problems, probability: np.ndarray, whole: np.ndarray, place: Callable[[int], str]
 ) -> np.ndarray:
     """Return probabilities ``(item, position)`` that sum to one where all classes are listed, and else to no more."""
     total = probability.sum(axis=1)
     wrong = (total > 1 + _ROUNDED) | whole & (total < 1 - _ROUNDED)
-    remedy = f"give probabilities that sum to 1 within 0.001, or leave out {{{asked.argument}}}"
-    message = "the probabilities of this item do not sum to 1"
-    problems.add_each(wrong, message, remedy, asked, place=place, values=total)
+    message, remedy = "the probabilities of this item do not sum to 1", "give some that do within 0.001"
+    problems.add_each(wrong, message, remedy, place=place, values=total.round(6))
     problems.raise_any()
     return probability / np.where(whole | (total > 1), total, 1.0)[:, None]
 
