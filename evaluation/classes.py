@@ -28,6 +28,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
@@ -243,10 +244,13 @@ def _footrule_at(k: int) -> Metric:
 
 
 _UNIT = (0.0, 1.0)
-_SOFT = {
-    "log": ("log score", soft_metrics.log_terms, None, _RULES, "mean logarithm of what the true class was given"),
-    "brier": ("Brier score", soft_metrics.brier_terms, _UNIT, _RULES, "1 - half the squared distance to the truth"),
-    "soft-f1": ("soft F1", soft_metrics.overlap_terms, _UNIT, "arXiv:2502.01891", "mass shared with the truth"),
+_SOFT: dict[str, tuple[str, soft_metrics.Terms, Any, str, str]] = {
+    "log": ("log score", lambda q, own, first: special.xlogy(own, q), None, _RULES, "mean log of what the truth got"),
+    # Plausibilities sum to the 1 from which the squares are taken.
+    "brier": (
+        "Brier score", lambda q, own, first: own - (q - own) ** 2 / 2, _UNIT, _RULES, "1 - half the squared distance"
+    ),
+    "soft-f1": ("soft F1", lambda q, own, first: np.minimum(q, own), _UNIT, "arXiv:2502.01891", "mass in common"),
     "jsd": ("Jensen-Shannon score", soft_metrics.shannon_terms, _UNIT, "Lin 1991", "1 - JS divergence, in bits"),
 }
 for _name, (_title_of, _terms, _bounds, _source, _line) in _SOFT.items():
@@ -258,9 +262,11 @@ for _name, (_title_of, _terms, _bounds, _source, _line) in _SOFT.items():
 @metric("ece-b", kind=CLASSES, line="of probabilities: 1 - calibration error of the first choice, in b bins")
 def _ece(b: int) -> Metric:
     title = f"1 - ECE ({b} bins, which bias it by the order of sqrt({b} / items))"
-    terms, value = functools.partial(soft_metrics.calibration_terms, b), soft_metrics.calibration
-    more: Any = {"needs": "probabilities", "soft": terms, "bounds": None, "parts": b, "value": value}
-    return Metric(f"ece-{b}", title, reference="Guo et al. 2017, On calibration of modern neural networks", **more)
+    return Metric(
+        f"ece-{b}", title, reference="Guo et al. 2017, On calibration of modern neural networks", bounds=None, parts=b,
+        needs="probabilities", soft=functools.partial(soft_metrics.calibration_terms, b),
+        value=lambda parts, number: 1 - np.abs(parts).sum(axis=0) / number,
+    )  # fmt: skip
 
 
 # Scoring --------------------------------------------------------------------------------------------------------------

@@ -15,8 +15,7 @@ this holds for it, and t is no smaller. Nothing is sampled.
 References
 ----------
 Romano, Sesia and Candès (2020), Classification with valid and adaptive coverage. Stutz et al. (2023), Conformal
-prediction under ambiguous ground truth, arXiv:2307.09302. Angelopoulos et al. (2022), Conformal risk control,
-arXiv:2208.02814.
+prediction under ambiguous ground truth, arXiv:2307.09302. Angelopoulos et al. (2022), arXiv:2208.02814.
 """
 
 from __future__ import annotations

@@ -18,9 +18,8 @@ How the unnamed classes of an item divide their mass is not drawn: scores are ex
 
 References
 ----------
-Gneiting and Raftery (2007), Strictly proper scoring rules, JASA 102. Lin (1991), Divergence measures based on the
-Shannon entropy, IEEE Trans. Inf. Theory 37. Kurniawan et al. (2025), arXiv:2502.01891 (soft metrics). Guo et al.
-(2017), On calibration of modern neural networks (the bins).
+Gneiting and Raftery (2007), Strictly proper scoring rules, JASA 102. Lin (1991), IEEE Trans. Inf. Theory 37 (``jsd``).
+Kurniawan et al. (2025), arXiv:2502.01891 (``soft-f1``). Guo et al. (2017), On calibration (the bins).
 """
 
 from __future__ import annotations
@@ -42,23 +41,8 @@ Terms = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
 _MOST_NUMBERS = 1 << 20
 
 
-def log_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return λ ln q; 0 where λ is 0."""
-    return special.xlogy(plausibility, q)
-
-
-def brier_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return λ - (q - λ)² / 2: plausibilities sum to 1."""
-    return plausibility - (q - plausibility) ** 2 / 2
-
-
-def overlap_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return the smaller of q and λ."""
-    return np.minimum(q, plausibility)
-
-
 def shannon_terms(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return what a class adds to 1 - JSD: both sum to 1, and so does their middle."""
+    """Return what a class adds to 1 - JSD: q and λ sum to 1, and so does their middle."""
     middle = (q + plausibility) / 2
     return middle - (special.rel_entr(q, middle) + special.rel_entr(plausibility, middle)) / (2 * np.log(2))
 
@@ -68,11 +52,6 @@ def calibration_terms(bins: int, q: np.ndarray, plausibility: np.ndarray, first:
     # Probabilities have seven digits: 0.6 of ten bins may be stored as a little more.
     own = np.where(first, np.clip(np.ceil(q * bins - 1e-5) - 1, 0, bins - 1), -1)
     return np.stack([np.where(own == one, plausibility - q, 0.0) for one in range(bins)])
-
-
-def calibration(parts: np.ndarray, number: Any) -> np.ndarray:
-    """Return 1 less the expected calibration error, from sums ``(bin, …)``."""
-    return 1 - np.abs(parts).sum(axis=0) / number
 
 
 def soft_scores(
@@ -89,11 +68,8 @@ def soft_scores(
     """
     draws = block.draws.stop - block.draws.start
     rows = max(_MOST_NUMBERS // (parts * (system.num_classes + draws * (system.num_positions + 1))), 1)
-    found = [
-        _scored(terms, system, block, class_, slice(start, min(start + rows, block.num_units)))
-        for start in range(0, block.num_units, rows)
-    ]
-    return np.concatenate(found, axis=1)
+    parts_of = [slice(at, min(at + rows, block.num_units)) for at in range(0, block.num_units, rows)]
+    return np.concatenate([_scored(terms, system, block, class_, items) for items in parts_of], axis=1)
 
 
 def _scored(terms: Terms, system: Predictions, block: Block, class_: Any, items: slice) -> np.ndarray:
