@@ -29,6 +29,7 @@ _HOME = {
     "consilience.evaluation.agreement": ("Agreement", "PosteriorAgreement", "agreement"),
     "consilience.evaluation.certainties": ("certainty", "expected_risk"),
     "consilience.evaluation.comparison": ("Comparison", "compare"),
+    "consilience.evaluation.conformal_sets": ("Conformal", "conformal"),
     "consilience.evaluation.coreference_scores": ("CoreferenceScores", "score_coreference"),
     "consilience.evaluation.classes": ("Metric",),
     "consilience.evaluation.partition_scores": (

@@ -62,7 +62,8 @@ def evaluate(
     metric : a name such as ``top-3``, a `Metric`, or a list of them; ``top-1`` by default. For chains ``conll``, the
         default, ``muc``, ``b3``, ``ceafe``, ``ceafm``, ``blanc``, ``lea``, ``mentions``, ``non-referring``: F values,
         or with ``-recall`` or ``-precision`` behind the name. For records ``pairwise-f1``, the default, and the others
-        of `consilience.evaluation.partitions.names`.
+        of `consilience.evaluation.partitions.names`. Of predicted probabilities ``log``, ``brier``, ``soft-f1``,
+        ``jsd`` and ``ece-15``; see `consilience.evaluation.soft_metrics`.
     by : groups of classes (risk categories), as a `ClassMap` or what `read_class_map` reads: adds ``by_group``, the
         score given the group of the draw's top class, beside the usual version, the items selected by the group of the
         point estimate's top class.
@@ -104,6 +105,8 @@ def evaluate(
     truth = _read(fit, kind.name)
     chosen: Any = kind.metric if metric is None else metric
     metrics = list(chosen) if isinstance(chosen, list | tuple) else [chosen]
+    if by is not None and (soft := [resolve(one).name for one in metrics if resolve(one).needs != "ranks"]):
+        raise UnsupportedRequest(f"{', '.join(soft)} has no scores by group; leave out by= (or --map)")
     settings = {"missing": missing, "unknown": unknown, "singletons": singletons}
     name = None if kind.unit == "mention" else system.name
     found: dict[str, Score] = {}
@@ -174,9 +177,10 @@ def _drawn_scores(scoring: Scoring, truth: Any, system: str | None, by: ClassMap
         draws, points = totals.scores(name)[0], scoring.points(name)
         items, errors = per_unit.rows()[0], per_unit.mcse_rows()
         found[name] = Score(
-            title=scoring.title(name, system, draws), items=items, draws=draws[np.isfinite(draws)],
+            title=scoring.title(name, system, draws), items=items, draws=draws[~np.isnan(draws)],
             point=None if points is None else float(points[0]), ids=scoring.ids, label=scoring.label, unit=scoring.row,
-            item_mean=not scoring.joint, num_chains=truth.num_chains, item_mcse=None if errors is None else errors[0],
+            item_mean=not scoring.joint and name not in scoring.of_means, num_chains=truth.num_chains,
+            item_mcse=None if errors is None else errors[0],
             groups=None if by is None else _by_group(groups[name], by, truth, items, scoring.place),
         )  # fmt: skip
     return found

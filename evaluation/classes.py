@@ -23,16 +23,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.classes import ClassMap
 from consilience.data.predictions import Predictions
+from consilience.data.problems import counted, warn_input
 from consilience.errors import InputError, InputProblem, UnsupportedRequest
+from consilience.evaluation import soft_metrics
 from consilience.evaluation.engine import Scoring, Sums, mean_of
 from consilience.evaluation.independent import Moments, hit_means, hit_moments
 from consilience.evaluation.rank_distances import BucketOrder, footrule_score, kendall_score
@@ -40,6 +43,7 @@ from consilience.evaluation.registry import METRICS, metric, scores
 from consilience.models.truth import CLASSES, Ranked
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.entries import pad
+from consilience.models.truth.truth import Block, Shares
 
 # Class codes, best first: as many as the metric needs of a draw or of a prediction.
 _Places = Int[Array, " _"]
@@ -61,6 +65,12 @@ class Metric:
     reference : where it is defined.
     tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
         int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
+    needs : "ranks", or "probabilities" of a metric that has a soft score and no other.
+    soft : function of arrays that broadcast: what the system gives a class, how plausible the class is (0 or 1 of
+        labels), and whether it is the first choice. Its sum over classes is the score; see `soft_metrics.Terms`.
+    bounds : between which numbers the score lies; None where nothing bounds it.
+    parts : of how many sums over items the score is made.
+    value : of a metric that is no mean: function of sums ``(part, …)``, averaged over draws, and of how many items.
 
     Examples
     --------
@@ -72,11 +82,16 @@ class Metric:
 
     name: str
     title: str
-    truth_depth: int
-    prediction_depth: int
-    score: Callable[[Array, Array], Array]
+    truth_depth: int = 1
+    prediction_depth: int = 1
+    score: Callable[[Array, Array], Array] | None = None
     reference: str = ""
     tied_score: Callable[[Array, Array, Array], Array] | None = None
+    needs: Literal["ranks", "probabilities"] = "ranks"
+    soft: soft_metrics.Terms | None = None
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    parts: int = 1
+    value: Callable[[np.ndarray, Any], np.ndarray] | None = None
 
 
 def resolve(metric: str | Metric) -> Metric:
@@ -170,6 +185,7 @@ def _as_float(condition: Bool[Array, ""]) -> Float[Array, ""]:
 
 _PAPER = "Stutz et al. 2023, arXiv:2307.02191"
 _FAGIN = "Fagin et al. 2003, Comparing top k lists"
+_RULES = "Gneiting and Raftery 2007, Strictly proper scoring rules"
 
 
 @metric("accuracy", kind=CLASSES, line="the most plausible class is the first one predicted (top-1)")
@@ -227,6 +243,32 @@ def _footrule_at(k: int) -> Metric:
     return Metric(f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, reference, _footrule_tied)
 
 
+_UNIT = (0.0, 1.0)
+_SOFT: dict[str, tuple[str, soft_metrics.Terms, Any, str, str]] = {
+    "log": ("log score", lambda q, own, first: special.xlogy(own, q), None, _RULES, "mean log of what the truth got"),
+    # Plausibilities sum to the 1 from which the squares are taken.
+    "brier": (
+        "Brier score", lambda q, own, first: own - (q - own) ** 2 / 2, _UNIT, _RULES, "1 - half the squared distance"
+    ),
+    "soft-f1": ("soft F1", lambda q, own, first: np.minimum(q, own), _UNIT, "arXiv:2502.01891", "mass in common"),
+    "jsd": ("Jensen-Shannon score", soft_metrics.shannon_terms, _UNIT, "Lin 1991", "1 - JS divergence, in bits"),
+}
+for _name, (_title_of, _terms, _bounds, _source, _line) in _SOFT.items():
+    metric(_name, kind=CLASSES, line=f"of probabilities: {_line}")(functools.partial(
+        Metric, _name, _title_of, reference=_source, needs="probabilities", soft=_terms, bounds=_bounds,
+    ))  # fmt: skip
+
+
+@metric("ece-b", kind=CLASSES, line="of probabilities: 1 - calibration error of the first choice, in b bins")
+def _ece(b: int) -> Metric:
+    title = f"1 - ECE ({b} bins, which bias it by the order of sqrt({b} / items))"
+    return Metric(
+        f"ece-{b}", title, reference="Guo et al. 2017, On calibration of modern neural networks", bounds=None, parts=b,
+        needs="probabilities", soft=functools.partial(soft_metrics.calibration_terms, b),
+        value=lambda parts, number: 1 - np.abs(parts).sum(axis=0) / number,
+    )  # fmt: skip
+
+
 # Scoring --------------------------------------------------------------------------------------------------------------
 
 
@@ -250,39 +292,88 @@ def _scoring(
     """
     chosen = [resolve(one) for one in metrics]
     aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in systems]
-    kept = np.logical_and.reduce([mask for _, mask in aligned])
+    given, kept = [one for one, _ in aligned], np.logical_and.reduce([mask for _, mask in aligned])
     if not kept.any():
         raise InputError(InputProblem("no item has predictions of all systems", "check that their item ids agree"))
-    ranked, place = [positions for positions, _ in aligned], np.flatnonzero(kept)
-    width, depth = (max(getattr(one, name) for one in chosen) for name in ("prediction_depth", "truth_depth"))
-    predicted = np.stack([_positions(one, width) for one in ranked], axis=1)
-    before = np.concatenate([[0], np.cumsum(kept)])
+    soft = any(one.soft for one in chosen)
+    for system in given if soft else ():
+        system.unlisted_probability()  # refuses what has none
+    place, before = np.flatnonzero(kept), np.concatenate([[0], np.cumsum(kept)])
+    starts, plausible = np.cumsum([0, *(one.parts for one in chosen)]).tolist(), truth.answers(Shares())
 
     def blocks() -> Iterator[Sums]:
-        for block in truth.blocks(Ranked(depth)):
-            values = _scored(block.values, pad(predicted[block.units], len(block.values), -1), chosen)
+        lost = np.zeros((len(given), len(kept)), bool)
+        for block, values, top in _blocks(truth, given, chosen, plausible):
             own, units = kept[block.units], slice(int(before[block.units.start]), int(before[block.units.stop]))
-            top = np.asarray(block.values[: block.num_units, :, 0])[own]
-            yield Sums(units, block.draws, values[:, :, : block.num_units][:, :, own], top)
+            if soft:
+                lost[:, block.units] |= own & np.isneginf(values).any(axis=(1, 3))
+            yield Sums(units, block.draws, values[:, :, own], None if top is None else top[own])
+        for system, items in zip(given, lost, strict=True):
+            if items.any():
+                named = truth.names()[items].tolist()
+                what = counted("items of which a class that may be true has probability 0", named)
+                warn_input(f"the score of '{system.name}' is -inf: there are {what}; give each class some probability")
 
     def standard() -> np.ndarray | None:
-        point = [[standard_scores(truth, one, each) for each in chosen] for one in ranked]
-        return None if truth.standard() is None else np.array(point, float)[:, :, place]
+        point: Any = truth.standard()
+        if point is None:
+            return None
+        found = []
+        for one in chosen:
+            if one.soft is None:
+                own = [standard_scores(truth, np.asarray(each.ranked), one) for each in given]
+                found.append(np.array(own, float)[:, None])
+            else:
+                sums = _blocks(point, given, [one], plausible and point.answers(Shares()))
+                found.append(np.concatenate([values for _, values, _ in sums], axis=2)[..., 0])
+        return np.concatenate(found, axis=1)[:, :, place]
 
     def exact() -> Moments | None:
         found = truth.exact(Ranked(1)) if one_target else None
-        return None if found is None else hit_moments(found, predicted, place)
+        predicted = [_positions(np.asarray(one.ranked), chosen[0].prediction_depth) for one in given]
+        return None if found is None else hit_moments(found, np.stack(predicted, axis=1), place)
 
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
-        blocks=blocks, values={one.name: mean_of(part) for part, one in enumerate(chosen)},
+        blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, starts, strict=False)},
         title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place, independent=truth.independent_items,
         mean_given=(lambda found: hit_means(found, predicted, place)) if one_target else None,
         first_choice=predicted[place, :, 0].T if one_target and width == 1 else None,
         rows=truth.num_units, ids=truth.ids.get("item"), row="item",
+        bounds={one.name: one.bounds for one in chosen},
+        of_means=frozenset(one.name for one in chosen if one.value is not None),
     )  # fmt: skip
+
+
+def _blocks(
+    truth: ClassTruth, systems: Sequence[Predictions], metrics: Sequence[Metric], plausible: bool
+) -> Iterator[tuple[Block, np.ndarray, np.ndarray | None]]:
+    """Yield blocks, scores ``(system, part, item, draw)``, and each draw's top class, unknown of plausibilities."""
+    soft, ranks = any(one.soft for one in metrics) and plausible, any(not one.soft for one in metrics) or not plausible
+    width, depth = (max(getattr(one, name) for one in metrics) for name in ("prediction_depth", "truth_depth"))
+    predicted = np.stack([_positions(np.asarray(one.ranked), width) for one in systems], axis=1)
+    # Both questions cut items into the same blocks; their draws are not the same.
+    questions: Any = [Ranked(depth)] * ranks + [Shares()] * soft
+    for answers in zip(*map(truth.blocks, questions), strict=True):
+        of_ranks, of_shares = answers[0], answers[-1]
+        class_ = truth.entries.class_[of_shares.values.entries] if soft else None
+        own: Any = pad(predicted[of_ranks.units], len(of_ranks.values), -1) if ranks else None
+        found = [
+            _scored(of_ranks.values, own, one)[:, :, : of_ranks.num_units]
+            if one.soft is None
+            else np.stack([soft_metrics.soft_scores(one.soft, one.parts, each, of_shares, class_) for each in systems])
+            for one in metrics
+        ]
+        top = np.asarray(of_ranks.values[: of_ranks.num_units, :, 0]) if ranks else None
+        yield of_shares, np.concatenate(found, axis=1), top
+
+
+def _value_of(metric: Metric, start: int) -> Callable[[np.ndarray, Any], np.ndarray]:
+    """Return the value of a metric whose sums begin there."""
+    value, own = metric.value, slice(start, start + metric.parts)
+    return mean_of(start) if value is None else lambda parts, number: value(parts[own], number)
 
 
 def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:
@@ -292,17 +383,16 @@ def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:
 
 def align(
     truth: ClassTruth, predictions: Predictions, *, missing: str, unknown: str
-) -> tuple[Int[np.ndarray, "item place"], Bool[np.ndarray, " item"]]:
+) -> tuple[Predictions, Bool[np.ndarray, " item"]]:
     """Bring predictions into the item and class order of a truth.
 
     Returns
     -------
-    ranked : int32, shape ``(item, position)``; see `Predictions`.
+    predictions : row i is item i of the truth, and code k its class k; see `Predictions.align`.
     kept : bool, shape ``(item,)``; the items that have a prediction.
     """
     classes = truth.names("class", truth.num_classes)
-    aligned, kept = predictions.align(truth.names(), classes, missing=missing, unknown=unknown)
-    return np.asarray(aligned.ranked), np.asarray(kept)
+    return predictions.align(truth.names(), classes, missing=missing, unknown=unknown)
 
 
 def mapped_groups(truth: ClassTruth, groups: ClassMap) -> Int[np.ndarray, " class"]:
@@ -339,17 +429,15 @@ def standard_scores(
     found = []
     for block in point.blocks(Ranked(metric.truth_depth)):
         own = pad(predicted[block.units, None], len(block.values), -1)
-        found.append(_scored(block.values, own, [metric])[0, 0, : block.num_units, 0])
+        found.append(_scored(block.values, own, metric)[0, 0, : block.num_units, 0])
     return np.concatenate(found)
 
 
-def _scored(truth: Array, predicted: np.ndarray, metrics: Sequence[Metric]) -> np.ndarray:
-    """Return the scores of a block, ``(system, metric, padded item, draw)``."""
-    found = [
-        np.asarray(_score_block(one.score, truth[:, :, : one.truth_depth], predicted[:, :, : one.prediction_depth]))
-        for one in metrics
-    ]
-    return np.stack([np.moveaxis(values, 1, 0) for values in found], axis=1)
+def _scored(truth: Array, predicted: np.ndarray, metric: Metric) -> np.ndarray:
+    """Return the scores of a block, ``(system, 1, padded item, draw)``."""
+    assert metric.score is not None
+    leading, places = truth[:, :, : metric.truth_depth], predicted[:, :, : metric.prediction_depth]
+    return np.moveaxis(np.asarray(_score_block(metric.score, leading, places)), 1, 0)[:, None]
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -73,6 +73,8 @@ class Scoring:
     bounds : by the name of a metric, what a score lies between; (0, 1) where nothing is said, None without bounds.
     pseudo : the sums ``(system, part, replicate)`` of a unit that is like the mean of all, ``(system, part)``, but has
         a given score, ``(system, replicate)``.
+    of_means : names of metrics that are of sums averaged over the draws: of calibration, whose value of one draw holds
+        that draw's own noise.
     """
 
     blocks: Callable[[], Iterator[Sums]]
@@ -96,11 +98,22 @@ class Scoring:
     pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda mean, score: np.repeat(
         score[:, None], mean.shape[1], axis=1
     )
+    of_means: frozenset[str] = frozenset()
 
     def value(self, name: str, sums: Float[np.ndarray, "system part ..."]) -> Float[np.ndarray, "system ..."]:
         """Return the score of a metric from sums of all units."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.values[name](np.moveaxis(sums, 1, 0), self.num_units), float)
+
+    def by_draw(self, name: str, sums: Float[np.ndarray, "system part draw"]) -> Float[np.ndarray, "system draw"]:
+        """Return the score of each draw from its sums of all units; their mean is the score.
+
+        Of metrics in ``of_means`` the scores of draws are moved, so that their mean is the score of the mean sums.
+        """
+        scores = self.value(name, sums)
+        if name not in self.of_means:
+            return scores
+        return scores + (self.value(name, sums.mean(axis=2, keepdims=True)) - scores.mean(axis=1, keepdims=True))
 
     def points(self, name: str) -> Float[np.ndarray, " system"] | None:
         """Return the scores against what standard practice takes for the truth."""
@@ -142,12 +155,15 @@ class Totals(Fold):
         self.sums[:, :, block.draws] += block.values.sum(axis=2, dtype=float)
 
     def scores(self, name: str) -> Float[np.ndarray, "system draw"]:
-        """Return the score of each draw."""
-        return self.scoring.value(name, self.sums)
+        """Return the score of each draw; see `Scoring.by_draw`."""
+        return self.scoring.by_draw(name, self.sums)
 
 
 class PerUnit(Fold):
-    """Mean and variance over draws of the score of each unit by itself, for one metric; linear in units."""
+    """Mean and variance over draws of the score of each unit by itself, for one metric; linear in units.
+
+    Of a metric in `Scoring.of_means` it is the score of the unit's mean sums, without variance.
+    """
 
     def __init__(self, scoring: Scoring, name: str) -> None:
         self.scoring, self.name = scoring, name
@@ -162,7 +178,10 @@ class PerUnit(Fold):
         if block.shown is not None:
             self._shown = self._shown + block.shown
             return
-        values = np.asarray(self.scoring.values[self.name](np.moveaxis(block.values, 1, 0), 1), float)
+        sums = block.values
+        if self.name in self.scoring.of_means:  # a block has all draws of its units
+            sums = np.broadcast_to(sums.mean(axis=3, keepdims=True), sums.shape)
+        values = np.asarray(self.scoring.values[self.name](np.moveaxis(sums, 1, 0), 1), float)
         if self._batches is None:
             self._batches = np.zeros((len(values), self.scoring.num_units, self._batch[-1] + 1))
             self._second = np.zeros(self._batches.shape[:2])

@@ -1,8 +1,8 @@
 """Metrics by name: one table for each kind of truth, in which every metric is registered once.
 
-A metric stands where its function is: ``@metric("b3-f1", kind=PARTITION, line="F1 of B³")``. In a name k and j stand
-for numbers: ``top-k`` is a form, of which ``top-3`` is one. `METRICS` has, for each kind, the forms and what scores
-systems by them: ``METRICS[kind](truth, systems, metrics)`` is a `consilience.evaluation.engine.Scoring`.
+A metric stands where its function is: ``@metric("b3-f1", kind=PARTITION, line="F1 of B³")``. In a name k, j and b
+stand for numbers: ``top-k`` is a form, of which ``top-3`` is one. `METRICS` has, for each kind, the forms and what
+scores systems by them: ``METRICS[kind](truth, systems, metrics)`` is a `consilience.evaluation.engine.Scoring`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Form:
 
     Parameters
     ----------
-    name : with k and j in the place of numbers.
+    name : with k, j and b in the place of numbers.
     line : what it stands for.
     function : makes the metric from these numbers; where there are none, what is registered.
     more : what else its kind wants to know.
@@ -43,7 +43,7 @@ class Form:
 
     def sizes(self, name: str) -> list[int] | None:
         """Return the numbers in a name of this form; None for another name."""
-        match = re.fullmatch(re.sub(r"\b[kj]\b", r"([1-9][0-9]*)", self.name), name, flags=re.ASCII)
+        match = re.fullmatch(re.sub(r"\b[kjb]\b", r"([1-9][0-9]*)", self.name), name, flags=re.ASCII)
         sizes = [int(size) for size in match.groups()] if match else []
         # Sizes come as k, j: more target classes than places could never all be found.
         return sizes if match and sizes == sorted(sizes, reverse=True) else None
@@ -95,7 +95,7 @@ class Metrics:
         close = difflib.get_close_matches(name, list(self.forms), n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         hint = f", but for {' and '.join(others)}" if others else hint
-        numbers = " with numbers for k and j, 1 or more" if "top-k" in self.forms else ""
+        numbers = " with numbers for k, j and b, 1 or more" if "top-k" in self.forms else ""
         raise UnknownName(
             f"no metric is called {name!r} for {self.kind.unit}s{hint}; write one of these{numbers}:\n{forms}"
         )

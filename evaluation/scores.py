@@ -78,6 +78,8 @@ class Score:
             return self.exact_sd
         if len(self.draws) == 0:
             return float("nan")
+        if not np.isfinite(self.draws).all():
+            return float("nan")
         return float(np.std(self.draws, ddof=1)) if len(self.draws) > 1 else 0.0
 
     @property
@@ -89,7 +91,8 @@ class Score:
     def interval(self) -> tuple[float, float]:
         """Central 95 % of the draws, or of the distribution in closed form; else value ± 1.96 sd."""
         if len(self.draws):
-            low, high = np.quantile(self.draws, ends())
+            # Of a log score, draws may be -inf.
+            low, high = np.quantile(self.draws, ends()) if np.isfinite(self.draws).all() else (np.nan, np.nan)
             return float(low), float(high)
         if self.exact_interval is not None:
             return self.exact_interval(ends())
@@ -133,7 +136,7 @@ class Score:
         return {
             "score": self.title, "value": self.value, "mcse": self.mcse, "sd": self.sd, "lower": low, "upper": high,
             "worst": self.worst, "best": self.best, "point_estimate": self.point,
-            f"{self.unit}s": int(np.isfinite(self.items).sum()),
+            f"{self.unit}s": int((~np.isnan(self.items)).sum()),
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -142,7 +145,7 @@ class Score:
             low, high = self.interval
             text += f" ± {self.sd:.4f} over draws of the truth, 95 % in [{low:.4f}, {high:.4f}]"
         point = "" if self.point is None else f"; {self.point:.4f} against the point estimate"
-        number = int(np.isfinite(self.items).sum())
+        number = int((~np.isnan(self.items)).sum())
         return f"{text}, {number:,} {self.unit}{'' if number == 1 else 's'}{point}"
 
 

@@ -166,8 +166,10 @@ def _add_run(sub: argparse.ArgumentParser) -> None:
 
 
 def _add_scoring(sub: argparse.ArgumentParser) -> None:
-    line = "top-1, top-3, set-2, ao-3, …; of chains conll, muc, …; of records pairwise-f1, b3-f1, …"
-    sub.add_argument("--metric", action="append", metavar="NAME", help=line)
+    line = "top-1, top-3, set-2, ao-3, …; of probabilities log, brier, soft-f1, jsd, ece-15; of chains conll, muc, …; "
+    sub.add_argument("--metric", action="append", metavar="NAME", help=line + "of records pairwise-f1, b3-f1, …")
+    line = "what the column score holds: probabilities sum to 1 within an item, others only rank (ranks)"
+    sub.add_argument("--scores", choices=("ranks", "probabilities"), default="ranks", help=line)
     line = "items, or records, without a prediction (error)"
     sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
     line = "classes, or records, that the data lack (error)"
@@ -433,6 +435,22 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_json(sub)
 
 
+def _build_conformal(sub: argparse.ArgumentParser) -> None:
+    _add_run(sub)
+    line = "predicted probabilities of the items of the fit, and of others that are to get sets"
+    sub.add_argument("predictions", metavar="FILE", help=line)
+    sub.add_argument("--level", type=float, default=0.9, metavar="X", help="how much of the truth sets hold (0.9)")
+    line = "leave out classes of too small a probability, or those behind enough of it (threshold)"
+    sub.add_argument("--score", choices=("threshold", "cumulative"), default="threshold", help=line)
+    line = "items of the fit without a prediction (error)"
+    sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
+    line = "items and classes that the fit lacks; such items get sets alone (error)"
+    sub.add_argument("--unknown", choices=("keep", "error"), default="error", help=line)
+    _add_columns(sub)
+    _add_json(sub)
+    _add_csv(sub, "the sets of all items")
+
+
 def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
@@ -506,6 +524,11 @@ COMMANDS = {
     "predict": (_build_predict, results.predict, "predict the clusters of new items from their features"),
     "evaluate": (_build_evaluate, systems.evaluate, "score the predictions of systems against an uncertain truth"),
     "compare": (_build_compare, systems.compare, "rank systems, with how sure one may be of the ranking"),
+    "conformal": (
+        _build_conformal,
+        systems.conformal,
+        "give each item a set of classes that holds the truth as often as asked",
+    ),
     "agreement": (
         _build_agreement,
         agreement.agreement,

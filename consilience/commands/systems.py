@@ -1,4 +1,4 @@
-"""`evaluate`, `compare` and `report`: systems scored against a fit."""
+"""`evaluate`, `compare`, `conformal` and `report`: systems scored against a fit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from consilience.commands.results import score_row
 from consilience.commands.stopped_runs import keep_compiled_programs
 from consilience.errors import UnsupportedRequest, WrongKind
 from consilience.inference.run_folder import fit_folder
-from consilience.printing import json_text, rows_of, table_text
+from consilience.printing import columns_of, json_text, rows_of, table_text
 from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
@@ -96,6 +96,36 @@ def print_comparison(comparison: Comparison, arguments: Arguments) -> None:
         print("", *comparison.notes, sep="\n")
 
 
+def conformal(arguments: Arguments) -> None:
+    """Print how large the sets of classes are and what they hold, and the sets of all items of the file.
+
+    Raises
+    ------
+    UnsupportedRequest : the fit is not of classes, or the level no probability.
+    InputError : the predictions do not exist, or are no probabilities of the items of the fit.
+    InvalidFit : the folder holds no fit.
+    """
+    refuse_views(arguments, "scores")
+    from consilience import data
+
+    keep_compiled_programs()
+    predictions = data.read_predictions(arguments.predictions, columns=arguments.columns, scores="probabilities")
+    fitted, _ = load(arguments)
+    import consilience as cs
+
+    found = cs.conformal(
+        fitted, predictions, level=arguments.level, score=arguments.score, missing=arguments.missing,
+        unknown=arguments.unknown,
+    )  # fmt: skip
+    sets = columns_of(found.sets(predictions, unknown=arguments.unknown))
+    write_csv({**sets, "classes": [" | ".join(one) for one in sets["classes"]]}, arguments)
+    if arguments.json:
+        figures = {name: getattr(found, name) for name in ("level", "score", "threshold", "coverage", "size")}
+        print(json_text({**figures, "items": rows_of(sets)}))
+        return
+    print(f"{found!r}\n\n{table_text(sets, hint='use --json or --csv FILE')}")
+
+
 def report(arguments: Arguments) -> None:
     """Write the HTML report."""
     if arguments.predictions:
@@ -122,6 +152,8 @@ def _kind(arguments: Arguments) -> str:
 def _policies(arguments: Arguments) -> dict[str, Any]:
     """Return what the flags say of items and classes, of records, or of chains."""
     kind = _kind(arguments)
+    if kind != "items" and arguments.scores != "ranks":
+        raise UnsupportedRequest(f"--scores says something of classes of items; the predictions are {kind}")
     if kind != "chains":
         if arguments.singletons is not None:
             what = {"items": "classes of items", "records": "entities of records"}[kind]
@@ -172,8 +204,11 @@ def _predictions(source: str, arguments: Arguments) -> list[tuple[str, Predictio
     from consilience import data
 
     if not is_public(source):
-        system = data.read_predictions(source, columns=arguments.columns, missing=arguments.missing)
+        reading = {"columns": arguments.columns, "missing": arguments.missing, "scores": arguments.scores}
+        system = data.read_predictions(source, **reading)
         return [(_called(source), system)]
+    if arguments.scores != "ranks":
+        raise UnsupportedRequest(f"{source} is public data, which is read as published; leave out --scores")
     loaded = data.load(source) if "Predictions" in data.describe(source).contract else None
     if loaded is None:
         raise WrongKind(f"{source} holds no predictions, but {data.describe(source).contract}")

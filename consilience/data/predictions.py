@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from consilience.data.files import name_of
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows
 from consilience.data.problems import Problems, check_option, counted, warn_input
 from consilience.data.tables import read_table
+from consilience.errors import UnsupportedRequest
 from consilience.notes import Remedy
 
 
@@ -39,6 +40,10 @@ class Predictions(Contract):
     ranked : int32, shape ``(item, position)``; class codes, best first, -1 after the end of a shorter list. Scores or
         ranks that are equal are ordered by the lowest class code. -2 stands for a class that a data set does not have
         (`align`), which is never true.
+    probability : float32, shape ``(item, position)``; what the system gives each of these classes, 0 after the end of a
+        list. An item sums to 1, or to less where its list is shorter than the classes are many: the rest is spread
+        evenly over classes that are not listed. ``None`` where the system says in which order classes come, and no
+        more.
     num_items, num_positions, num_classes : sizes.
     items, classes : object arrays of the user's own ids, in code order; ``None`` in a copy that went through JAX.
     name : what to call the system in tables.
@@ -62,6 +67,7 @@ class Predictions(Contract):
     kind: ClassVar[str] = "classes"
 
     ranked: Any = array()
+    probability: Any = array(later=True, default=None)
     num_items: int = size()
     num_positions: int = size()
     num_classes: int = size()
@@ -72,7 +78,7 @@ class Predictions(Contract):
     @classmethod
     def from_scores(
         cls, scores: ArrayLike, *, items: Names | None = None, classes: Names | None = None, name: str | None = None,
-        depth: int | None = None,
+        depth: int | None = None, probabilities: bool = False,
     ) -> Self:  # fmt: skip
         """Order the classes of each item by their scores.
 
@@ -82,6 +88,19 @@ class Predictions(Contract):
         items, classes : ids in code order; the codes as texts where absent.
         name : what to call the system.
         depth : how many classes to keep per item; all where absent.
+        probabilities : whether the scores are probabilities, which are kept: not negative, and those of an item sum to
+            1 within 0.001.
+
+        Raises
+        ------
+        InputError : the scores are no numbers, or no probabilities; the text names item and class.
+
+        Examples
+        --------
+        >>> import consilience as cs
+        >>> system = cs.Predictions.from_scores([[0.25, 0.75]], classes=["cold", "flu"], probabilities=True)
+        >>> system.probability.tolist()
+        [[0.75, 0.25]]
         """
         problems = Problems("the scores")
         scores = as_array(problems, scores)
@@ -90,12 +109,18 @@ class Predictions(Contract):
             raise problems.fail(message, "pass one row per item and one column per class")
         for item, class_ in np.argwhere(np.isnan(scores))[:1000].tolist():
             problems.add("the score is not a number", "give a score", row=f"item {item}", column=f"class {class_}")
+        for item, class_ in np.argwhere(scores < 0)[:1000].tolist() if probabilities else ():
+            problems.add(*_NEGATIVE, row=f"item {item}", column=f"class {class_}", value=scores[item, class_])
         if depth is not None and depth < 1:
             problems.add(f"depth is {depth}", "keep at least one class")
         problems.raise_any()
+        if probabilities:
+            scores = _normalised(problems, np.asarray(scores, float), np.ones(len(scores), bool), "item {}".format)
         # Descending and stable, so that equal scores stay in the order of their codes; negation would wrap integers.
         ranked = scores.shape[1] - 1 - np.argsort(scores[:, ::-1], axis=1, kind="stable")[:, ::-1]
-        return cls._from_ranked(ranked[:, :depth], scores.shape[1], items, classes, name)
+        ranked = ranked[:, :depth]
+        kept = np.take_along_axis(scores, ranked, axis=1) if probabilities else None
+        return cls._from_ranked(ranked, scores.shape[1], items, classes, name, kept)
 
     @classmethod
     def from_lists(
@@ -135,8 +160,9 @@ class Predictions(Contract):
 
     @classmethod
     def _from_ranked(
-        cls, ranked: np.ndarray, num_classes: int, items: Names | None, classes: Names | None, name: str | None
-    ) -> Self:
+        cls, ranked: np.ndarray, num_classes: int, items: Names | None, classes: Names | None, name: str | None,
+        probability: np.ndarray | None = None,
+    ) -> Self:  # fmt: skip
         problems = Problems("the predictions")
         for what, names, expected in (("items", items, len(ranked)), ("classes", classes, num_classes)):
             if names is not None and len(names) != expected:
@@ -144,6 +170,7 @@ class Predictions(Contract):
         problems.raise_any()
         return cls(
             ranked=np.ascontiguousarray(ranked, dtype=np.int32),
+            probability=None if probability is None else np.ascontiguousarray(probability, dtype=np.float32),
             num_items=ranked.shape[0], num_positions=ranked.shape[1], num_classes=num_classes,
             items=names_or_codes(items, len(ranked), "items"),
             classes=names_or_codes(classes, num_classes, "classes"),
@@ -197,12 +224,54 @@ class Predictions(Contract):
             warn_input(counted("predicted items are not in the data and were left out", foreign))
         ranked = np.full((len(items), self.num_positions), -1, np.int32)
         ranked[kept] = np.append(class_code, [-2, -1]).astype(np.int32)[np.asarray(self.ranked)[source[kept]]]
-        return self._from_ranked(ranked, len(classes), items, classes, self.name), kept
+        probability = None
+        if self.probability is not None:
+            probability = np.zeros(ranked.shape, np.float32)
+            probability[kept] = np.asarray(self.probability)[source[kept]]
+        return self._from_ranked(ranked, len(classes), items, classes, self.name, probability), kept
+
+    def class_probabilities(self, items: slice = slice(None)) -> np.ndarray:
+        """Return the probability of each class, as a table.
+
+        Parameters
+        ----------
+        items : of which items.
+
+        Returns
+        -------
+        float64, shape ``(item, class)``. What is given to classes that a data set does not have (-2) is left out.
+
+        Raises
+        ------
+        UnsupportedRequest : the predictions are no probabilities.
+        """
+        rest = self.unlisted_probability(items)
+        ranked, probability = np.asarray(self.ranked)[items], np.asarray(self.probability)[items]
+        found, listed = np.repeat(rest[:, None], self.num_classes, axis=1), ranked >= 0
+        found[np.nonzero(listed)[0], ranked[listed]] = probability[listed]
+        return found
+
+    def unlisted_probability(self, items: slice = slice(None)) -> np.ndarray:
+        """Return the probability of each class that is not in the list of an item, float64 ``(item,)``.
+
+        Raises
+        ------
+        UnsupportedRequest : the predictions are no probabilities.
+        """
+        if self.probability is None:
+            text = f"'{self.name}' says in which order classes come, not how probable they are; read the scores with"
+            raise UnsupportedRequest(f"{text} {{scores}}", Remedy("scores", "probabilities"))
+        ranked = np.asarray(self.ranked)[items]
+        rest = 1 - np.asarray(self.probability, float)[items].sum(axis=1)
+        number = self.num_classes - (ranked >= 0).sum(axis=1)
+        given = (rest > _NOTHING) & (number > 0) & (ranked != -1).any(axis=1)
+        return np.where(given, rest / np.maximum(number, 1), 0.0)
 
     @classmethod
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, classes: Names | str | os.PathLike | None = None,
         name: str | None = None, missing: str = "error", duplicates: str = "error", unknown: str = "error",
+        scores: str = "ranks",
     ) -> Predictions:  # fmt: skip
         """Read what a system says of each item.
 
@@ -219,11 +288,19 @@ class Predictions(Contract):
         duplicates : "error", or "first" to keep the first row where a class of an item (or, without scores and ranks,
             an item) occurs again.
         unknown : "error", or "drop" to leave out rows whose class is not in ``classes``.
+        scores : "ranks", where they order the classes; or "probabilities", which are kept: not negative, and those of
+            an item sum to 1 within 0.001. They may sum to less where not all classes are listed; the rest is then
+            spread evenly over the others.
 
         Returns
         -------
         predictions : items in the order of their first appearance. Equal scores or ranks are ordered by the lowest
             class code.
+
+        Raises
+        ------
+        InputError : what is wrong with the table, row by row, or with the probabilities of an item.
+        UnknownName : an option has none of its values.
 
         Examples
         --------
@@ -238,9 +315,11 @@ class Predictions(Contract):
         check_option("missing", missing, ("error", "drop"))
         check_option("duplicates", duplicates, ("first", "error"))
         check_option("unknown", unknown, ("error", "drop"))
+        check_option("scores", scores, ("ranks", "probabilities"))
         closed = None if classes is None else as_names(classes, "classes")
         table = read_table(source, choose_columns(Predictions.columns, columns))
-        order_column = _order_column(table, columns or {})
+        probable = scores == "probabilities"
+        order_column = _probability_column(table) if probable else _order_column(table, columns or {})
         item, items = table.texts("item", required=True)
         code, named = table.texts("class")
         order = closed or sorted_names(named)
@@ -252,6 +331,8 @@ class Predictions(Contract):
         what = "item" if order_column is None else "item and class"
         keep &= keep_repeated(table, keep, (item,) if order_column is None else (item, code), duplicates, what)
         value = np.zeros(table.num_rows) if order_column is None else table.numbers(order_column)
+        if probable:
+            table.flag(value < 0, "score", *_NEGATIVE)
         table.problems.raise_any()
         require_rows(table, keep)
         item, item_ids = compact(item[keep], items)
@@ -259,8 +340,15 @@ class Predictions(Contract):
         sequence = np.lexsort((code, value, item))
         item, code = item[sequence], code[sequence]
         first = np.searchsorted(item, np.arange(len(item_ids)))
-        ranked = _grid(item, np.arange(len(item)) - first[item], code, len(item_ids))
-        return Predictions._from_ranked(ranked, len(order), item_ids, order, name_of(source) if name is None else name)
+        place = np.arange(len(item)) - first[item]
+        ranked, probability = _grid(item, place, code, len(item_ids)), None
+        if probable:
+            probability = np.zeros(ranked.shape)
+            probability[item, place] = -value[sequence]
+            whole = (ranked >= 0).sum(axis=1) == len(order)
+            probability = _normalised(table.problems, probability, whole, lambda row: f"item {item_ids[row]!r}")
+        called = name_of(source) if name is None else name
+        return Predictions._from_ranked(ranked, len(order), item_ids, order, called, probability)
 
 
 read_predictions = Predictions.read
@@ -271,6 +359,33 @@ def _grid(item: np.ndarray, position: np.ndarray, code: np.ndarray, num_items: i
     ranked = np.full((num_items, int(position.max(initial=0)) + 1), -1, np.int32)
     ranked[item, position] = code
     return ranked
+
+
+_NEGATIVE = "the probability is negative", "give probabilities, 0 or more"
+
+# Probabilities are written with so many digits that an item sums to one only nearly, and kept with seven: what such a
+# sum is short of is no probability of further classes.
+_ROUNDED, _NOTHING = 1e-3, 1e-6
+
+
+def _normalised(
+    problems: Problems, probability: np.ndarray, whole: np.ndarray, place: Callable[[int], str]
+) -> np.ndarray:
+    """Return probabilities ``(item, position)`` that sum to one where all classes are listed, and else to no more."""
+    total = probability.sum(axis=1)
+    wrong = (total > 1 + _ROUNDED) | whole & (total < 1 - _ROUNDED)
+    message, remedy = "the probabilities of this item do not sum to 1", "give some that do within 0.001"
+    problems.add_each(wrong, message, remedy, place=place, values=total.round(6))
+    problems.raise_any()
+    return probability / np.where(whole | (total > 1), total, 1.0)[:, None]
+
+
+def _probability_column(table: Table) -> str:
+    """Return the column of the probabilities."""
+    if "score" not in table.columns:
+        remedy = "add a column score (or probability), or say with {columns} which it is"
+        raise table.problems.fail("there is no column of probabilities", remedy, Remedy("columns", {"score": ...}))
+    return "score"
 
 
 def _order_column(table: Table, columns: Mapping[str, str]) -> str | None:

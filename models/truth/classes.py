@@ -298,6 +298,23 @@ def marginals(truth: ClassTruth) -> Marginals:
     return Marginals(first, code.astype(np.int32), numbers / truth.num_draws, np.zeros(truth.num_units))
 
 
+def label_masses(truth: ClassTruth) -> Float[np.ndarray, "item class"]:
+    """Return the posterior mean that each class is the label of an item; rows sum to one.
+
+    Of truths of plausibilities a label drawn from these: their means, with equal parts for classes that nobody named.
+    """
+    if not truth.answers(Shares()):
+        found = marginals(truth)
+        mass = np.repeat(found.unnamed[:, None], truth.num_classes, axis=1)
+        mass[found.unit, found.code] = found.probability
+    else:
+        mass = np.empty((truth.num_units, truth.num_classes))
+        for row, (codes, share) in zip(mass, truth.mean_shares(range(truth.num_units)), strict=True):
+            row[:] = max(1 - share.sum(), 0.0) / max(len(row) - len(codes), 1)
+            row[codes] = share
+    return mass / mass.sum(axis=1, keepdims=True)
+
+
 def most_probable(found: Marginals) -> tuple[Int[np.ndarray, " item"], Float[np.ndarray, " item"]]:
     """Return the most probable named class of each item, of equal ones the lowest code, and its probability."""
     first = found.first

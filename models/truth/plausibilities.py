@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.dirichlet_quadrature import top_probabilities
@@ -35,6 +36,10 @@ _POOL_DRAWS, _POOL_GAMMAS = 1 << 12, 1 << 26
 
 # Depths up to this one take their shares from the same pool.
 _POOL_DEPTH = 3
+
+# Nodes of the quadrature over how unnamed classes divide their mass, and an agreement, times their number, that is one
+# but for rounding: they have equal shares.
+_DIVISION_NODES, _EQUAL = 16, 1e-5
 
 # Numbers of streams of random keys.
 _SHARES, _RANKED, _GROUPED = range(3)
@@ -68,6 +73,37 @@ class Plausibilities(NamedTuple):
     def agreement(self) -> Float[Array, "item draw"]:
         r"""Return the probability that two annotations agree, :math:`\sum_c \lambda_{ic}^2`; padded as ``other``."""
         return agreement_probability(self.named, self.other, self.other_agreement, self.segment)
+
+    def division(
+        self, items: slice, num_unnamed: Int[np.ndarray, " item"]
+    ) -> list[tuple[Float[np.ndarray, " item"], Float[np.ndarray, " item"]]]:
+        r"""Return what share of ``other`` one of an item's unnamed classes has, as nodes and weights of a quadrature.
+
+        It is for expectations of functions f that are 0 at a share s of 0, and exact for polynomials. As s is
+        :math:`\mathrm{Beta}(a, (U - 1) a)`, of which ``other_agreement`` tells a, :math:`\mathrm E f(s)` is
+        :math:`\mathrm E [f(s) / s] / U` under :math:`\mathrm{Beta}(a + 1, (U - 1) a)`, whose density has no pole at 0.
+        Draws in which nothing is known of an item are not divided in another way than the rest.
+
+        Parameters
+        ----------
+        items : which ones of the block.
+        num_unnamed : of each of these.
+        """
+        agreement = np.asarray(self.other_agreement[items], float).max(axis=1)
+        found = [_division(*one) for one in zip(num_unnamed.tolist(), agreement.tolist(), strict=True)]
+        return [(node[:, 0], node[:, 1]) for node in np.moveaxis(np.array(found), 1, 0)]
+
+
+@functools.cache
+def _division(number: int, agreement: float) -> Float[np.ndarray, "node 2"]:
+    """Return nodes and weights of a share (Gauss-Jacobi); one alone counts where the shares are equal."""
+    excess = agreement * number - 1
+    if number <= 1 or excess < _EQUAL:
+        return np.array([[1 / max(number, 1), 1.0]] + [[0.0, 0.0]] * (_DIVISION_NODES - 1))
+    concentration = max(1 - agreement, 0.0) / excess
+    node, weight = special.roots_jacobi(_DIVISION_NODES, (number - 1) * concentration - 1, concentration)
+    share = (1 + node) / 2
+    return np.stack([share, weight / weight.sum() / (number * share)], axis=1)
 
 
 class OtherMass(NamedTuple):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from consilience.data import Predictions, read_predictions
-from consilience.errors import InputError, InputWarning
+from consilience.errors import InputError, InputWarning, UnknownName
 
 CLASSES = ["a", "b", "c"]
 SCORES = {"item": ["y", "y", "x", "y"], "class": ["b", "a", "c", "c"], "score": [0.2, 0.5, 1, 0.2]}
@@ -103,3 +103,69 @@ def test_align_again_keeps_what_is_never_true():
 def test_constructors_refuse(make, match):
     with pytest.raises(InputError, match=match):
         make()
+
+
+# ---- probabilities ----
+
+
+def test_probabilities_are_kept_beside_the_ranks():
+    read = read_predictions(SHARES, scores="probabilities", classes=CLASSES)
+    assert read.ranked.tolist() == [[0, 1, -1], [2, 1, 0]]
+    np.testing.assert_allclose(read.probability, [[0.6, 0.3, 0], [0.5, 0.3, 0.2]], atol=1e-7)
+    assert read.probability.dtype == np.float32
+    np.testing.assert_allclose(read.class_probabilities(), [[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]], atol=1e-7)
+    dense = Predictions.from_scores(read.class_probabilities(), classes=CLASSES, depth=2, probabilities=True)
+    np.testing.assert_allclose(dense.class_probabilities(), read.class_probabilities(), atol=1e-7)
+    np.testing.assert_allclose(dense.unlisted_probability(slice(1, 2)), [0.2], atol=1e-7)
+    # Without the word nothing is kept, and data are what they were.
+    assert read_predictions(SHARES, classes=CLASSES).probability is None
+    assert read.replace(name="x").probability is read.probability
+
+
+SHARES = {"item": [*"yyxxx"], "class": [*"bacba"], "probability": [0.3, 0.6, 0.5, 0.3, 0.2]}
+
+
+def test_alignment_keeps_probabilities_and_spreads_the_rest_over_all_classes_of_the_data():
+    read = read_predictions(SHARES, scores="probabilities", classes=CLASSES)
+    aligned, kept = read.align(["x", "z", "y"], ["d", "c", "b", "a"], missing="drop")
+    assert kept.tolist() == [True, False, True]
+    expected = [[0, 0.5, 0.3, 0.2], [0, 0, 0, 0], [0.05, 0.05, 0.3, 0.6]]
+    np.testing.assert_allclose(aligned.class_probabilities(), expected, atol=1e-7)
+    foreign, _ = read.align(["x", "y"], ["b", "c"], unknown="keep")
+    np.testing.assert_allclose(foreign.class_probabilities(), [[0.3, 0.5], [0.3, 0.1]], atol=1e-7)
+
+
+def test_sums_within_a_thousandth_are_rounded_ones():
+    table = {"item": ["x", "x", "y", "y"], "class": ["a", "b", "a", "b"], "score": [0.333, 0.666, 0.5, 0.5]}
+    found = read_predictions(table, scores="probabilities").class_probabilities()
+    np.testing.assert_allclose(found[0], [1 / 3, 2 / 3], atol=1e-7)
+    # Seven digits of a sum of one leave nothing for classes that are not listed.
+    third = Predictions.from_scores([[1 / 3, 1 / 3, 1 / 3, 0]], depth=3, probabilities=True)
+    assert third.class_probabilities()[0, 3] == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([0.3, -0.6, 0.5, 0.3, 0.2], r"row 1 \(counted from 0\), column 'probability': the probability is negative "
+         r"\(value '-0.6'\); give probabilities, 0 or more"),
+        ([0.3, 0.8, 0.5, 0.3, 0.2], r"item 'y': the probabilities of this item do not sum to 1 \(value '1.1'\); give "
+         "some that do within 0.001"),
+        ([0.3, 0.6, 0.5, 0.3, 0.1], "item 'x': the probabilities of this item do not sum to 1"),
+        ([0.3, "x", 0.5, 0.3, 0.2], "a number is expected"),
+    ],
+)  # fmt: skip
+def test_what_is_no_probability_is_named(given, message):
+    with pytest.raises(InputError, match=message):
+        read_predictions(SHARES | {"probability": given}, scores="probabilities", classes=CLASSES)
+
+
+def test_probabilities_need_their_column_and_sum_to_one():
+    with pytest.raises(InputError, match="there is no column of probabilities; add a column score"):
+        read_predictions({"item": ["x"], "class": ["a"], "rank": [1]}, scores="probabilities")
+    with pytest.raises(InputError, match=r"item 1: .* sum to 1 \(value '1.1'\)"):
+        Predictions.from_scores([[0.5, 0.5], [0.5, 0.6]], probabilities=True)
+    with pytest.raises(InputError, match=r"item 0, column 'class 1': the probability is negative \(value '-0.5'\)"):
+        Predictions.from_scores([[1.5, -0.5]], probabilities=True)
+    with pytest.raises(UnknownName, match="scores='x'"):
+        read_predictions(SHARES, scores="x")

@@ -105,7 +105,7 @@ def test_names_resolve_to_one_object():
     assert resolve("top-5-target-2").truth_depth == 2
     assert (resolve("top-5").truth_depth, resolve("top-5").prediction_depth) == (1, 5)
     for form in METRICS["classes"].lines:
-        metric = resolve(form.replace("-k", "-4").replace("-j", "-2"))
+        metric = resolve(form.replace("-k", "-4").replace("-j", "-2").replace("ece-b", "ece-4"))
         assert metric.title
         assert metric.reference
         assert metric.name == resolve(metric.name).name
