@@ -42,7 +42,7 @@ from consilience.evaluation.classes import Metric
 from consilience.evaluation.engine import Bootstrap, Scoring, Sums, Totals, fold
 from consilience.evaluation.independent import FEW, Moments
 from consilience.evaluation.partitions import DISTANCES
-from consilience.models.intervals import ends
+from consilience.models.intervals import LEVEL, ends
 
 # Normal vectors in the place of draws of the truth, where it has a closed form; and units that are weighted at a time.
 _VECTORS, _UNITS = 20_000, 1 << 12
@@ -65,6 +65,9 @@ class Comparison:
         connected groups of records.
     unit : what an item is called.
     limits : of the ends of intervals: a mean of probabilities is one itself, where a normal draw of it need not be.
+    level : of the intervals.
+    notes : sentences on what the figures rest on.
+    ranks : whether draws tell which system is best; False where scores are an opinion, and the probabilities are NaN.
 
     Examples
     --------
@@ -91,6 +94,9 @@ class Comparison:
     num_items: int
     unit: str = "item"
     limits: tuple[float, float] = (-np.inf, np.inf)
+    level: float = LEVEL
+    notes: tuple[str, ...] = ()
+    ranks: bool = True
 
     @property
     def order(self) -> np.ndarray:
@@ -106,11 +112,11 @@ class Comparison:
         """
         import pandas
 
-        lower, upper = np.clip(np.quantile(self.draws, ends(), axis=1), *self.limits)
+        lower, upper = np.clip(np.quantile(self.draws, ends(self.level), axis=1), *self.limits)
         columns = {
             "system": np.array(self.systems, object), "value": self.values, "sd": _sd(self.draws), "lower": lower,
             "upper": upper, "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws),
-            "p_best": p_best(self.draws),
+            "p_best": p_best(self.draws) if self.ranks else np.full(len(self.values), np.nan),
         }  # fmt: skip
         if self.points is not None:
             columns["point_estimate"] = self.points
@@ -135,12 +141,13 @@ class Comparison:
 
     def _pair(self, a: int, b: int) -> dict[str, Any]:
         both, truth, items = (draws[a] - draws[b] for draws in (self.draws, self.truth_draws, self.item_draws))
-        lower, upper = np.quantile(both, ends())
+        lower, upper = np.quantile(both, ends(self.level))
+        wins = [_wins(draws) if self.ranks else np.nan for draws in (both, truth, items)]
         return {
             "a": self.systems[a], "b": self.systems[b], "difference": self.values[a] - self.values[b],
             "sd": _sd(both[None])[0], "lower": lower, "upper": upper, "sd_truth": _sd(truth[None])[0],
-            "sd_items": _sd(items[None])[0], "p_a_beats_b": _wins(both), "p_a_beats_b_truth": _wins(truth),
-            "p_a_beats_b_items": _wins(items),
+            "sd_items": _sd(items[None])[0], "p_a_beats_b": wins[0], "p_a_beats_b_truth": wins[1],
+            "p_a_beats_b_items": wins[2],
         }  # fmt: skip
 
     @property
@@ -150,7 +157,7 @@ class Comparison:
 
         order = self.order
         difference = self.draws[order][:, None] - self.draws[order][None]
-        wins = np.asarray(_wins(difference))
+        wins = np.asarray(_wins(difference)) if self.ranks else np.full(difference.shape[:2], np.nan)
         np.fill_diagonal(wins, np.nan)
         names = [self.systems[place] for place in order]
         return pandas.DataFrame(wins, index=names, columns=names)
@@ -158,7 +165,8 @@ class Comparison:
     def __repr__(self) -> str:
         shown = self.table[["rank", "system", "value", "lower", "upper", "sd_truth", "sd_items", "p_best"]]
         counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"
-        return f"{self.title}, {counted}\n{shown.to_string(index=False, float_format='{:.4f}'.format)}"
+        lines = [f"{self.title}, {counted}", shown.to_string(index=False, float_format="{:.4f}".format), *self.notes]
+        return "\n".join(lines)
 
 
 def compare(
