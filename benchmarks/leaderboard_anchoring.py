@@ -1,9 +1,9 @@
 """Systems ranked by judges and some gold labels, on simulated verdicts: coverage, width, error, beside two peers.
 
 Ten systems answer 1,000 items. The difficulty of an item is shared by systems and judges, so that judges err together.
-A judge's sensitivity and specificity are logistic, with a bias N(0, 1/2) to each system, and the first judge favours the
-first system by 3/2 more, as judges favour their own kind. The truth is the probability that a system is right, in the
-population of items. Peers run in an interpreter of their own, on the same sets: ``ppi-python`` (prediction-powered
+A judge's sensitivity and specificity are logistic, with a bias N(0, 1/2) to each system, and the first judge favours
+the first system by 3/2 more, as judges favour their own kind. The truth is the probability that a system is right, in
+the population of items. Peers run in an interpreter of their own, on the same sets: ``ppi-python`` (prediction-powered
 inference with a tuned λ for each system alone) and ``truescore`` (Rogan and Gladen's correction; of one judge).
 
 Rogan and Gladen (1978), Estimating prevalence from the results of a screening test, American Journal of Epidemiology
@@ -23,9 +23,8 @@ import numpy as np
 from scipy import special
 
 from consilience.data import Verdicts
-from consilience.evaluation.anchoring import anchored, compare_anchored, not_random
+from consilience.evaluation.anchoring import anchored, compare_anchored, compare_verdicts, not_random
 from consilience.evaluation.comparison import Comparison
-from consilience.evaluation.verdicts import compare_verdicts
 from consilience.models.intervals import ends
 
 _SYSTEMS, _ITEMS, _DIFFICULTY = 10, 1000, 0.8
@@ -115,6 +114,8 @@ def as_verdicts(data: Simulated) -> Verdicts:
 def measure(setting: Setting, number: int = 40, peer: str | None = None, seed: int = 11) -> list[dict[str, Any]]:
     """Return a row for each method: coverage, mean width, RMSE, bias of the favoured system and what gold is worth.
 
+    In how many sets the gold items were said to be no random sample, which they are, is in the column ``alarms``.
+
     Parameters
     ----------
     setting, number, seed : of the sets, and how many.
@@ -129,7 +130,7 @@ def measure(setting: Setting, number: int = 40, peer: str | None = None, seed: i
     for one in sets:
         verdicts = as_verdicts(one)
         has_gold = np.isfinite(verdicts.gold)
-        alarms += bool(not_random(one.verdicts.mean(axis=0), has_gold).any())
+        alarms += not_random(one.verdicts.mean(axis=0), has_gold)
         for name, p, comparison in _compared(verdicts, setting.judges):
             lower, upper = np.quantile(comparison.draws, ends(), axis=1)
             ours.setdefault(name, []).append(np.stack([lower, upper, comparison.values], axis=1))
@@ -144,8 +145,8 @@ def measure(setting: Setting, number: int = 40, peer: str | None = None, seed: i
             "judges": setting.judges, "gold": setting.gold, "accuracy": f"{setting.low:g}–{setting.high:g}",
             "method": name, "coverage": float(((lower <= population) & (population <= upper)).mean()),
             "width": float(np.nanmean(upper - lower)), "RMSE": float(np.sqrt(np.nanmean(error**2))),
-            "bias, favoured": float(np.nanmean(error[:, 0])), "as good as gold": float(np.mean(worth.get(name, np.nan))),
-            "alarms": alarms,
+            "bias, favoured": float(np.nanmean(error[:, 0])),
+            "as good as gold": float(np.mean(worth.get(name, np.nan))), "alarms": alarms,
         })  # fmt: skip
     return rows
 

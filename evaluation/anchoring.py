@@ -1,16 +1,16 @@
 r"""Scores by gold labels of some units, made sharper by what annotators or judges say of all of them.
 
-With y the score of a unit under its gold label, G the units that have one, and p the score under the annotators,
+With y the score of a unit under its gold label, G the units that have one, and p the score under annotators or judges,
 
 .. math:: \hat\theta_a = \bar y_G + \lambda_a (\bar p - \bar p_G), \quad
           \lambda_a = \frac{\mathrm{cov}_a + \kappa \bar v \lambda}{\mathrm{var}_a + \kappa \bar v}, \quad
           \kappa = 10 / |G|, \quad \bar v = \mathrm{mean}_a \mathrm{var}_a, \quad
-          \lambda = \sum_a \mathrm{cov}_a / \sum_a \mathrm{var}_a,
+          \lambda = \sum_a \mathrm{cov}_a / \sum_a \mathrm{var}_a
 
-of a system a: prediction-powered inference, whose :math:`\lambda` is that of a regression, drawn towards one of all
-systems. Whatever the annotators' errors are, it is right where G is a random sample, or one of known probabilities
-:math:`\pi`, whose units count :math:`1/\pi`. Draws are of the Bayesian bootstrap: all means have the same weights of
-units, :math:`\lambda` is computed anew, and the means over G have the pseudo-unit of `consilience.evaluation.unit_sums`.
+of a system a: prediction-powered inference with the slope of a regression, drawn towards one of all systems. Whatever
+the errors behind p are, it is right where G is a random sample, or one of known probabilities :math:`\pi`, whose units
+count :math:`1/\pi`. In a draw all means have the weights of the Bayesian bootstrap, the slope is computed anew, and the
+means over G have the pseudo-unit of `consilience.evaluation.unit_sums`.
 
 References
 ----------
@@ -19,90 +19,84 @@ Angelopoulos et al. (2023), Prediction-powered inference, Science 382; PPI++, ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
 from consilience.arrays import Bool, Float
-from consilience.data.problems import first_of
+from consilience.data.problems import check_option
+from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.comparison import Comparison
 from consilience.evaluation.unit_sums import alike, pseudo_scores, pseudo_weights, weighted_sums
 from consilience.models.intervals import LEVEL, ends
+from consilience.models.judges import probability_of_right
 from consilience.models.truth.against_gold import LEAST_ITEMS
+from consilience.notes import Remedy
 
-# Replicates of the weights; gold units that the common λ counts as; below how many gold units P(best) is said to one
-# digit; standard errors by which a random sample hardly ever differs.
-REPLICATES, _RIDGE, _FEW, _APART = 1000, 10, 200, 3
+# Replicates of the weights; pseudo-units at the common slope; gold units below which P(best) is good for one digit;
+# standard errors by which a random sample hardly ever differs.
+_REPLICATES, _RIDGE, _FEW, _APART = 1000, 10, 200, 3
+
+Scores = Float[np.ndarray, "system unit"]
 
 
 class Anchored(NamedTuple):
-    """Scores by gold labels and annotators together.
+    """Estimates ``(system,)`` and their draws ``(system, replicate)``.
 
-    Parameters
-    ----------
-    value : the estimate.
-    draws : of the score in the population of units.
-    truth_draws, item_draws : of that on these units, and of what other units would change.
-    worth : of gold units alone, how many would say as much.
+    Draws are of the score in the population of units, of that on these units, and of what other units change; ``worth``
+    is how many gold units alone would say as much.
     """
 
-    value: Float[np.ndarray, " system"]
-    draws: Float[np.ndarray, "system replicate"]
-    truth_draws: Float[np.ndarray, "system replicate"]
-    item_draws: Float[np.ndarray, "system replicate"]
+    value: np.ndarray
+    draws: np.ndarray
+    truth_draws: np.ndarray
+    item_draws: np.ndarray
     worth: float
 
 
 def anchored(
-    y: Float[np.ndarray, "system unit"], p: Float[np.ndarray, "system unit"], gold: Bool[np.ndarray, "system unit"], *,
-    probability: Any = None, bounds: tuple[float, float] | None = (0.0, 1.0), level: float = LEVEL, seed: int = 0,
-    number: int = REPLICATES,
+    y: Scores, p: Scores, gold: Bool[np.ndarray, "system unit"], *, probability: Scores | None = None,
+    bounds: tuple[float, float] | None = (0.0, 1.0), level: float = LEVEL, seed: int = 0,
 ) -> Anchored:  # fmt: skip
     """Estimate mean scores; see the module.
 
     Parameters
     ----------
-    y : scores under gold labels; where there is none, anything.
-    p : scores under the annotators.
-    gold : which units have a gold label.
-    probability : shape ``(system, unit)``; with which a unit was chosen to have one; equal where None.
+    y, p, gold : scores under gold labels (where there is none, anything) and under annotators; who has a gold label.
+    probability : with which a unit was chosen to have one; equal where None.
     bounds : between which scores lie; None leaves the pseudo-unit out.
-    level : of the intervals, which are to hold as Student's t with |G| - 2 degrees of freedom.
-    seed, number : of the weights.
+    level : of intervals that are to hold as Student's t with |G| - 2 degrees of freedom.
 
     Examples
     --------
-    >>> p = np.array([[0.9, 0.4, 0.8, 0.7]])
-    >>> found = anchored(np.array([[1.0, 0.0, 0.0, 0.0]]), p, np.array([[True, True, False, False]]))
-    >>> found.value.round(3).tolist()
+    >>> y, p = np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.9, 0.4, 0.8, 0.7]])
+    >>> anchored(y, p, np.array([[True, True, False, False]])).value.round(3).tolist()
     [0.6]
     """
-    counted, units = gold.sum(axis=1), gold.shape[1]
+    counted = gold.sum(axis=1)
     weight = np.where(gold, 1.0 if probability is None else 1 / np.where(gold, probability, 1.0), 0.0)
     weight *= (weight.sum(axis=1) / np.square(weight).sum(axis=1))[:, None]  # their sum is Kish's effective number
     size, first = weight.sum(axis=1)[:, None], alike(np.where(gold, y, 0.0), p, weight)
     of_gold = np.where(gold, weight * y, 0.0).sum(axis=1, keepdims=True) / size
     y, p = np.where(gold, y - of_gold, 0.0), p - p.mean(axis=1, keepdims=True)
     rows = np.stack([weight, weight * y, weight * p, weight * y * p, weight * p * p, p], axis=1)
-    sums, total = weighted_sums(rows.reshape(-1, units), seed, number)
-    sums = sums.reshape(*rows.shape[:2], number)
-    extra = np.zeros(number) if bounds is None else pseudo_weights(seed, number)
-    score = pseudo_scores(seed, len(p), number, bounds or (0.0, 1.0)) - of_gold
+    sums, total = weighted_sums(rows.reshape(-1, rows.shape[2]), seed, _REPLICATES)
+    sums = sums.reshape(*rows.shape[:2], _REPLICATES)
+    extra = np.zeros(_REPLICATES) if bounds is None else pseudo_weights(seed, _REPLICATES)
+    score = pseudo_scores(seed, len(p), _REPLICATES, bounds or (0.0, 1.0)) - of_gold
     _, moved, _ = _regression(rows.sum(axis=2)[..., None], size, 0.0, 0.0)
     mean_y, on_these, slope = _regression(sums, size, extra, score)
     drawn, value = on_these + slope * sums[:, 5] / total, of_gold + moved
-    free, upper, share = np.maximum(size - 2, 1), ends(level)[1], counted[:, None] / units
+    free, upper, share = np.maximum(size - 2, 1), ends(level)[1], counted[:, None] / p.shape[1]
     wider = np.sqrt(size / free) * special.stdtrit(free, upper) / special.ndtri(upper)
     # Of the variance, the sample of gold units adds on these units that of the residuals times 1 - |G|/n, and other
     # units would add that of y over G times |G|/n.
     return Anchored(
         value=value[first, 0], draws=(value + wider * (drawn - moved))[first],
         truth_draws=(value + wider * np.sqrt(1 - share) * (on_these - moved))[first],
-        item_draws=(value + wider * np.sqrt(share) * mean_y)[first],
-        worth=effective_gold(counted, mean_y[first], drawn[first]),
+        item_draws=(value + wider * np.sqrt(share) * mean_y)[first], worth=effective_gold(counted, mean_y, drawn),
     )  # fmt: skip
 
 
@@ -117,95 +111,107 @@ def _regression(sums: np.ndarray, size: np.ndarray, extra: Any, score: Any) -> t
     return mean_y, mean_y - slope * p / (total + extra), slope
 
 
-def _quotient(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """Return a slope on what varies, and 0 on what does not but for rounding."""
-    varies = below > 1e-12
-    return np.where(varies, above / np.where(varies, below, 1.0), 0.0)
+def _quotient(above: Any, below: Any) -> np.ndarray:
+    """Return a ratio of (co)variances; 0 where nothing varies but by rounding."""
+    return np.where(below > 1e-12, above / np.maximum(below, 1e-12), 0.0)
 
 
-def effective_gold(
-    counted: Any, of_gold: Float[np.ndarray, "system replicate"], draws: Float[np.ndarray, "system replicate"]
-) -> float:
-    """Return how many gold units alone would say as much: their number times the ratio of variances, on average.
+def effective_gold(counted: Any, alone: np.ndarray, together: np.ndarray) -> float:
+    """Return how many gold units would say as much: their number times the ratio of variances of draws, on average."""
+    return float(np.mean(counted * _quotient(alone.var(axis=1), together.var(axis=1))))
 
-    Parameters
-    ----------
-    counted : how many gold units there are, of each system.
-    of_gold, draws : of the score by these alone, and with what annotators say of all units.
+
+def linearised(value: Any, sums: Float[np.ndarray, "system part unit"], over: Bool[np.ndarray, " unit"]) -> Scores:
+    r"""Return scores of units whose mean over some is the score of these: of a ratio, such as an F over documents.
+
+    To the first order a ratio g of mean sums :math:`\bar s` is the mean of :math:`g + J (s_i - \bar s)`; Särndal,
+    Swensson and Wretman (1992), Model assisted survey sampling, 5.5. ``value`` is g of ``(part, system, unit)``.
     """
-    alone, together = of_gold.var(axis=1), draws.var(axis=1)
-    return float(np.mean(counted * np.where(together > 0, alone / np.where(together > 0, together, 1.0), 1.0)))
+    mean, step = sums[:, :, over].mean(axis=2, keepdims=True), 1e-4 / sums.shape[2]
+    at, ahead, behind = (value(np.moveaxis(mean + by * (sums - mean), 1, 0)) for by in (0, step, -step))
+    return np.asarray(at + (ahead - behind) / (2 * step))
 
 
-def linearised(
-    value: Callable[[np.ndarray], np.ndarray], sums: Float[np.ndarray, "system part unit"], over: Bool[np.ndarray, " unit"]
-) -> Float[np.ndarray, "system unit"]:
-    r"""Return scores of units whose mean over some of them is the score of these, such as an F over documents.
-
-    The score g of the mean sums :math:`\bar s` over these units moves to the first order by
-    :math:`J (s_i - \bar s)` towards a unit; see Särndal, Swensson & Wretman (1992), Model assisted survey sampling, 5.5.
-
-    Parameters
-    ----------
-    value : the score from sums ``(part, system, …)``; the same of sums that are all multiplied by a number.
-    sums : of each unit.
-    over : the units whose mean is to be the score.
-
-    Examples
-    --------
-    >>> sums = np.array([[[1.0, 2.0], [2.0, 2.0]]])
-    >>> linearised(lambda parts: parts[0] / parts[1], sums, np.array([True, True])).round(6).tolist()
-    [[0.5, 1.0]]
-    """
-    mean = sums[:, :, over].mean(axis=2, keepdims=True)
-    step = 1e-4 / sums.shape[2]
-    ahead, behind = (value(np.moveaxis(mean + sign * step * (sums - mean), 1, 0)) for sign in (1, -1))
-    return value(np.moveaxis(mean, 1, 0)) + (ahead - behind) / (2 * step)
-
-
-def not_random(p: Float[np.ndarray, "system unit"], gold: Bool[np.ndarray, "system unit"]) -> Bool[np.ndarray, " system"]:
-    """Return of which systems p differs between gold units and others by more than three standard errors."""
-    mean, variance = np.zeros((2, len(p))), np.zeros((2, len(p)))
-    for row, own in enumerate((gold, ~gold)):
-        number = np.maximum(own.sum(axis=1), 1)
-        mean[row] = (p * own).sum(axis=1) / number
-        variance[row] = (np.square(p - mean[row][:, None]) * own).sum(axis=1) / number**2
-    apart = np.abs(mean[0] - mean[1]) > _APART * np.sqrt(variance.sum(axis=0)) + 1e-9
-    return np.asarray(apart & (~gold).any(axis=1))
+def not_random(p: Scores, gold: Bool[np.ndarray, "system unit"]) -> bool:
+    """Return whether the mean of p differs between gold units and others by more than three standard errors."""
+    some = gold.any(axis=1) & ~gold.all(axis=1)
+    p, gold = p[some], gold[some]
+    weight = [own / own.sum(axis=1, keepdims=True) for own in (gold, ~gold)]
+    mean = [(own * p).sum(axis=1, keepdims=True) for own in weight]
+    by_unit = (weight[0] * (p - mean[0]) - weight[1] * (p - mean[1])).sum(axis=0)
+    return bool(abs((mean[0] - mean[1]).sum()) > _APART * np.sqrt(np.square(by_unit).sum()) + 1e-9)
 
 
 def compare_anchored(
-    y: Float[np.ndarray, "system unit"], p: Float[np.ndarray, "system unit"], gold: Bool[np.ndarray, "system unit"], *,
-    systems: tuple[str, ...], title: str, probability: Any = None, bounds: tuple[float, float] | None = (0.0, 1.0),
+    y: Scores, p: Scores, gold: Bool[np.ndarray, "system unit"], *, systems: tuple[str, ...], title: str,
+    probability: Scores | None = None, bounds: tuple[float, float] | None = (0.0, 1.0),
     points: np.ndarray | None = None, unit: str = "item", level: float = LEVEL, seed: int = 0,
 ) -> Comparison:  # fmt: skip
-    """Rank systems by gold labels of some units and what annotators or judges say of all.
-
-    Parameters
-    ----------
-    y, p, gold, probability, bounds, level, seed : see `anchored`.
-    systems, title, points, unit : see `Comparison`; the title gets the number of gold units.
+    """Rank systems by gold labels of some units and what annotators or judges say of all; see `anchored`.
 
     Raises
     ------
     UnsupportedRequest : a system has fewer than 20 gold units.
     """
-    counted = gold.sum(axis=1)
-    if counted.min() < LEAST_ITEMS:
-        few = f"system {systems[counted.argmin()]!r} has {counted.min()}"
-        raise UnsupportedRequest(
-            f"{LEAST_ITEMS} gold {unit}s at least anchor scores, and {few}; label more of them, or leave out the gold labels"
-        )
+    least, few = gold.sum(axis=1).min(), systems[gold.sum(axis=1).argmin()]
+    if least < LEAST_ITEMS:
+        text = f"{LEAST_ITEMS} gold {unit}s at least are needed, and '{few}' has {least}; label more, or {{gold}}"
+        raise UnsupportedRequest(text, Remedy("gold", "ignore"))
     found = anchored(y, p, gold, probability=probability, bounds=bounds, level=level, seed=seed)
     notes = [f"as good as {found.worth:,.0f} gold {unit}s"]
-    if counted.min() < _FEW:
+    if least < _FEW:
         notes.append(f"below {_FEW} gold {unit}s P(best) is too sure where scores are high; read it to one digit")
-    if probability is None and (odd := not_random(p, gold)).any():
-        named = first_of(np.asarray(systems, object)[odd])
-        notes.append(f"gold {unit}s differ from the others; the estimate assumes that they are a random sample ({named})")
+    if probability is None and not_random(p, gold):
+        notes.append(f"gold {unit}s differ from the others; the estimate assumes that they are a random sample")
     return Comparison(
-        systems=systems, title=f"{title}, anchored on {counted.min():,} gold {unit}s", values=found.value,
-        draws=found.draws, truth_draws=found.truth_draws, item_draws=found.item_draws, points=points,
-        num_items=p.shape[1], unit=unit, level=level, notes=tuple(notes),
-        limits=(-np.inf, np.inf) if bounds is None else bounds,
+        systems=systems, title=f"{title}, anchored on {least:,} gold {unit}s", values=found.value, draws=found.draws,
+        truth_draws=found.truth_draws, item_draws=found.item_draws, points=points, num_items=p.shape[1], unit=unit,
+        level=level, notes=tuple(notes), limits=bounds or (-np.inf, np.inf),
+    )  # fmt: skip
+
+
+def compare_verdicts(
+    verdicts: Verdicts, *, gold: str = "ignore", anchor: str = "verdicts", missing: str = "error", level: float = LEVEL,
+    seed: int = 0,
+) -> Comparison:  # fmt: skip
+    """Rank systems by the share of their outputs that is right.
+
+    Parameters
+    ----------
+    gold : ``use`` anchors shares on gold labels, of a random sample of the outputs or with a ``gold_probability``;
+        ``ignore`` has the shares as the judges see them, and names no best system.
+    anchor : what stands for the verdicts beside gold labels: their mean, or the ``latent-class`` probability.
+    missing : ``drop`` compares on the items of which the output of every system was judged.
+
+    Raises
+    ------
+    UnsupportedRequest : outputs were not judged; there are no gold labels, or fewer than 20 of a system; or a latent
+        class is asked for without them, or of verdicts by one judge, or between right and wrong.
+    """
+    check_option("gold", gold, ("ignore", "use"))
+    check_option("anchor", anchor, ("verdicts", "latent-class"))
+    if gold == "use" and verdicts.gold is None:
+        text = "the verdicts have no gold labels; give a column 'gold' for 20 items or more, or {gold}"
+        raise UnsupportedRequest(text, Remedy("gold", "ignore"))
+    if gold == "ignore" and anchor != "verdicts":
+        text = "{anchor} stands beside gold labels; give {gold}, or leave it out"
+        raise UnsupportedRequest(text, Remedy("anchor", anchor), Remedy("gold", "use"))
+    share, kept = verdicts.shares(missing)
+    share, title, systems = share[:, kept], "share of right outputs", tuple(map(str, verdicts.systems))
+    if gold == "use":
+        labels, chance = verdicts.gold[:, kept], verdicts.gold_probability
+        return compare_anchored(
+            labels, share if anchor == "verdicts" else probability_of_right(verdicts)[:, kept], ~np.isnan(labels),
+            systems=systems, title=title, probability=None if chance is None else chance[:, kept],
+            points=share.mean(axis=1), level=level, seed=seed,
+        )  # fmt: skip
+    (sums, total), extra = weighted_sums(share, seed, _REPLICATES), pseudo_weights(seed, _REPLICATES)
+    draws = ((sums + extra * pseudo_scores(seed, len(share), _REPLICATES)) / (total + extra))[alike(share)]
+    values, notes = share.mean(axis=1), ["no verdict tells how far judges err; these intervals are of what they say"]
+    if verdicts.gold is not None:
+        notes.append("there are gold labels, which were not used")
+    return Comparison(
+        systems=systems, title=f"{title} as the judges see it", values=values, draws=draws, item_draws=draws,
+        truth_draws=np.repeat(values[:, None], 2, axis=1), points=None, num_items=share.shape[1], limits=(0.0, 1.0),
+        level=level, notes=tuple(notes), ranks=False,
     )  # fmt: skip

@@ -272,7 +272,7 @@ def gold_scores(
             "the fit has seen the gold labels; fit with {gold} so that they can check it", Remedy("gold", "ignore")
         )
     if codes is None or any(system.kind != CLASSES.name for system in systems):
-        text = "there are no gold labels that could check these systems; fit annotations of classes with a column 'gold'"
+        text = "no gold labels could check these systems; fit annotations of classes with a column 'gold'"
         raise UnsupportedRequest(text)
     truth = _classes(fit)
     entries = Entries(np.arange(truth.num_units + 1), np.maximum(codes, 0).astype(np.int32), truth.num_classes)

@@ -16,6 +16,8 @@ from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.policies import filled_rows, keep_repeated, require_rows, said_first
 from consilience.data.problems import Problems, check_option
 from consilience.data.tables import read_table
+from consilience.errors import UnsupportedRequest
+from consilience.notes import Remedy
 
 _WORDS = {"right": 1.0, "wrong": 0.0, "true": 1.0, "false": 0.0}
 
@@ -125,6 +127,36 @@ class Verdicts(Contract):
             annotators=names_or_codes(annotators, num_annotators, "annotators"),
         )  # fmt: skip
 
+    @property
+    def output(self) -> np.ndarray:
+        """The place of the output of each verdict in an array ``(system, item)`` that is laid out flat."""
+        return np.asarray(self.system, np.int64) * self.num_items + self.item
+
+    def shares(self, missing: str = "error") -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean verdict on each output, ``(system, item)``, and the items whose outputs were all judged.
+
+        Parameters
+        ----------
+        missing : "error" refuses where an output was not judged; "drop" leaves its item out.
+
+        Raises
+        ------
+        UnsupportedRequest : outputs were not judged.
+        """
+        check_option("missing", missing, ("error", "drop"))
+        shape = (self.num_systems, self.num_items)
+        said, number = (
+            np.bincount(self.output, weight, shape[0] * shape[1]).reshape(shape) for weight in (self.label, None)
+        )
+        kept = (number > 0).all(axis=0)
+        if not kept.any() or (missing == "error" and not kept.all()):
+            system, item = np.argwhere(number == 0)[0]
+            first = f"that of {self.systems[system]!r} on {self.items[item]!r}"
+            text = f"{(number == 0).sum():,} outputs were not judged, such as {first}; "
+            text += "{missing} compares on the other items" if kept.any() else "no item has outputs of all systems"
+            raise UnsupportedRequest(text, Remedy("missing", "drop"))
+        return said / np.maximum(number, 1), np.flatnonzero(kept)
+
     @classmethod
     def read(
         cls, source: Any, columns: Mapping[str, str] | None = None, *, missing: str = "error", duplicates: str = "keep"
@@ -154,7 +186,8 @@ class Verdicts(Contract):
         --------
         >>> import consilience as cs
         >>> rows = {"item": ["q1", "q1", "q2", "q2"], "system": ["A", "B", "A", "B"], "annotator": ["judge"] * 4}
-        >>> verdicts = cs.read_verdicts({**rows, "label": ["right", "wrong", "right", 0.5], "gold": ["right", "", "", 0]})
+        >>> rows |= {"label": ["right", "wrong", "right", 0.5], "gold": ["right", "", "", 0]}
+        >>> verdicts = cs.read_verdicts(rows)
         >>> verdicts
         Verdicts(verdicts=4, items=2, systems=2, annotators=1)
         >>> verdicts.gold.tolist()
