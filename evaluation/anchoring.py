@@ -28,11 +28,12 @@ from consilience.arrays import Bool, Float
 from consilience.data.problems import check_option
 from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
+from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.comparison import Comparison
 from consilience.evaluation.unit_sums import alike, pseudo_scores, pseudo_weights, weighted_sums
 from consilience.models.intervals import LEVEL, ends
-from consilience.models.judges import probability_of_right
 from consilience.models.truth.against_gold import LEAST_ITEMS
+from consilience.models.truth.verdicts import probability_of_right
 from consilience.notes import Remedy
 
 # Replicates of the weights; pseudo-units at the common slope; gold units below which P(best) is good for one digit;
@@ -153,6 +154,7 @@ def compare_anchored(
     ------
     UnsupportedRequest : a system has fewer than 20 gold units.
     """
+    check_level(level)
     least, few = gold.sum(axis=1).min(), systems[gold.sum(axis=1).argmin()]
     if least < LEAST_ITEMS:
         text = f"{LEAST_ITEMS} gold {unit}s at least are needed, and '{few}' has {least}; label more, or {{gold}}"
@@ -188,6 +190,7 @@ def compare_verdicts(
     UnsupportedRequest : outputs were not judged; there are no gold labels, or fewer than 20 of a system; or a latent
         class is asked for without them, or of verdicts by one judge, or between right and wrong.
     """
+    check_level(level)
     check_option("gold", gold, ("ignore", "use"))
     check_option("anchor", anchor, ("verdicts", "latent-class"))
     if gold == "use" and verdicts.gold is None:

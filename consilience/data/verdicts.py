@@ -206,9 +206,9 @@ class Verdicts(Contract):
             table.flag(~np.isnan(gold) & ~((chance > 0) & (chance <= 1)), "gold_probability", *_NO_PROBABILITY)
         table.problems.raise_any()
         require_rows(table, keep)
-        coded = {role: compact(code[keep], names) for role, (code, names) in named.items()}
+        coded: dict[str, Any] = {role: compact(code[keep], names) for role, (code, names) in named.items()}
         used = [recode(np.arange(len(coded[role][1])), coded[role][1], named[role][1]) for role in ("system", "item")]
-        of_pairs = {
+        of_pairs: dict[str, Any] = {
             role: _of_pairs(table, role, values, by_row[1], by_row[0], [len(named[of][1]) for of in ("system", "item")])
             for role, values in (("gold", gold), ("gold_probability", chance)) if values is not None
         }  # fmt: skip

@@ -41,7 +41,7 @@ def probability_of_right(verdicts: Verdicts) -> Float[np.ndarray, "system item"]
     >>> item, annotator = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
     >>> verdicts = Verdicts.from_codes(item, [0] * 9, annotator, [1, 1, 1, 0, 0, 0, 1, 1, 0])
     >>> probability_of_right(verdicts).round(1).tolist()
-    [[1.0, 0.0, 1.0]]
+    [[0.8, 0.2, 0.7]]
     """
     systems, items, judges = verdicts.num_systems, verdicts.num_items, verdicts.num_annotators
     said = verdicts.label == 1
