@@ -30,7 +30,7 @@ from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.comparison import Comparison
-from consilience.evaluation.unit_sums import alike, pseudo_scores, pseudo_weights, weighted_sums
+from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights, weighted_sums
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.verdicts import probability_of_right
@@ -79,7 +79,7 @@ def anchored(
     counted = gold.sum(axis=1)
     weight = np.where(gold, 1.0 if probability is None else 1 / np.where(gold, probability, 1.0), 0.0)
     weight *= (weight.sum(axis=1) / np.square(weight).sum(axis=1))[:, None]  # their sum is Kish's effective number
-    size, first = weight.sum(axis=1)[:, None], alike(np.where(gold, y, 0.0), p, weight)
+    size = weight.sum(axis=1)[:, None]
     of_gold = np.where(gold, weight * y, 0.0).sum(axis=1, keepdims=True) / size
     y, p = np.where(gold, y - of_gold, 0.0), p - p.mean(axis=1, keepdims=True)
     rows = np.stack([weight, weight * y, weight * p, weight * y * p, weight * p * p, p], axis=1)
@@ -95,9 +95,9 @@ def anchored(
     # Of the variance, the sample of gold units adds on these units that of the residuals times 1 - |G|/n, and other
     # units would add that of y over G times |G|/n.
     return Anchored(
-        value=value[first, 0], draws=(value + wider * (drawn - moved))[first],
-        truth_draws=(value + wider * np.sqrt(1 - share) * (on_these - moved))[first],
-        item_draws=(value + wider * np.sqrt(share) * mean_y)[first], worth=effective_gold(counted, mean_y, drawn),
+        value=value[:, 0], draws=value + wider * (drawn - moved),
+        truth_draws=value + wider * np.sqrt(1 - share) * (on_these - moved),
+        item_draws=value + wider * np.sqrt(share) * mean_y, worth=effective_gold(counted, mean_y, drawn),
     )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def compare_verdicts(
             points=share.mean(axis=1), level=level, seed=seed,
         )  # fmt: skip
     (sums, total), extra = weighted_sums(share, seed, _REPLICATES), pseudo_weights(seed, _REPLICATES)
-    draws = ((sums + extra * pseudo_scores(seed, len(share), _REPLICATES)) / (total + extra))[alike(share)]
+    draws = (sums + extra * pseudo_scores(seed, len(share), _REPLICATES)) / (total + extra)
     values, notes = share.mean(axis=1), ["no verdict tells how far judges err; these intervals are of what they say"]
     if verdicts.gold is not None:
         notes.append("there are gold labels, which were not used")

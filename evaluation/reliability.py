@@ -246,12 +246,9 @@ def score_by_gold(
 def gold_scores(
     fit: Any, systems: Sequence[Predictions], metric: Any, **policies: Any
 ) -> tuple[Float[np.ndarray, "system item"], Bool[np.ndarray, " item"]]:
-    """Score the items of systems against the gold labels that a fit did not use, as if those were the truth.
+    """Score items of classes against the gold labels that a fit did not use, as if those were the truth.
 
-    Parameters
-    ----------
-    fit : of classes of items.
-    systems, metric, policies : as `consilience.evaluation.adjustment.scoring_of` takes them.
+    Systems, metric and policies are those of `consilience.evaluation.adjustment.scoring_of`.
 
     Returns
     -------
@@ -260,20 +257,17 @@ def gold_scores(
 
     Raises
     ------
-    UnsupportedRequest : there are no gold labels, or the fit used them; the systems say no classes, or the metric needs
-        more than a label.
+    UnsupportedRequest : there are no gold labels, or the fit used them; or systems or metric need more than a label.
     """
     import jax
 
     resolved = getattr(fit, "resolved", None)
     codes = None if resolved is None else unused_gold(resolved)
     if codes is None and getattr(getattr(resolved, "settings", None), "gold", "ignore") == "use":
-        raise UnsupportedRequest(
-            "the fit has seen the gold labels; fit with {gold} so that they can check it", Remedy("gold", "ignore")
-        )
+        text = "the fit has seen the gold labels; fit with {gold} so that they can check it"
+        raise UnsupportedRequest(text, Remedy("gold", "ignore"))
     if codes is None or any(system.kind != CLASSES.name for system in systems):
-        text = "no gold labels could check these systems; fit annotations of classes with a column 'gold'"
-        raise UnsupportedRequest(text)
+        raise UnsupportedRequest("no gold labels could check these systems; fit classes of items with a column 'gold'")
     truth = _classes(fit)
     entries = Entries(np.arange(truth.num_units + 1), np.maximum(codes, 0).astype(np.int32), truth.num_classes)
     known = LabelProbabilities(entries, np.ones(truth.num_units), key=jax.random.key(0), num_draws=1)

@@ -69,7 +69,7 @@ def test_verdicts_that_cannot_be_ranked_are_refused(judged_file, ranked, tmp_pat
     assert code == ExitCode.error
     assert "--anchor latent-class stands beside gold labels; give --gold use" in errors
     few = tmp_path / "few.csv"
-    few.write_text("\n".join(judged_file.read_text().splitlines()[:50]))
+    few.write_text("\n".join(judged_file.read_text().splitlines()[:49]))
     assert "label more, or --gold ignore" in ranked(few)[2]
     (tmp_path / "bad.csv").write_text("item,system,annotator,label\na,A,x,perhaps\n")
     assert "line 2, column 'label'" in ranked(tmp_path / "bad.csv")[2]

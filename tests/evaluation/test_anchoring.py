@@ -69,13 +69,13 @@ def test_value_and_draws_are_the_formula(unequal):
     value = by_formula(y, p, gold, np.ones(y.shape[1]), 0.0, 0.0, chance)
     np.testing.assert_allclose(found.value, value, rtol=1e-9)
     number = found.draws.shape[1]
-    weight = np.concatenate([own for _, own in unit_weights(3, y.shape[1], number)])
+    weight = unit_weights(3, slice(0, y.shape[1]), number)
     extra, score = pseudo_weights(3, number), pseudo_scores(3, len(y), number)
     size = 30 if chance is None else (1 / chance[0, gold[0]]).sum() ** 2 / (chance[0, gold[0]] ** -2.0).sum()
     wider = np.sqrt(size / (size - 2)) * stats.t.ppf(0.975, size - 2) / stats.norm.ppf(0.975)
     for draw in (0, 1, 500):
         expected = by_formula(y, p, gold, weight[:, draw].astype(float), extra[draw], score[:, draw], chance)
-        np.testing.assert_allclose(found.draws[:, draw], value + wider * (expected - value), atol=2e-6)
+        np.testing.assert_allclose(found.draws[:, draw], value + wider * (expected - value), rtol=1e-6)
 
 
 def test_equal_probabilities_are_none():
@@ -131,13 +131,11 @@ def test_a_score_in_other_units(seed, shift, scale):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000))
-def test_systems_that_are_alike_tie_and_their_order_changes_no_value(seed):
+def test_the_order_of_systems_and_units_changes_no_value(seed):
     y, p, gold = simulated_scores(seed)
-    order = np.array([2, 0, 1, 0])
-    plain, mixed = anchored(y, p, gold), anchored(y[order], p[order], gold[order])
-    assert (mixed.draws[1] == mixed.draws[3]).all()
-    reordered = anchored(y[order[:3]], p[order[:3]], gold[order[:3]])
-    np.testing.assert_allclose(reordered.value, plain.value[order[:3]], rtol=1e-9)
+    order, units = np.array([2, 0, 1]), np.random.default_rng(seed).permutation(y.shape[1])
+    plain, mixed = anchored(y, p, gold), anchored(y[order][:, units], p[order][:, units], gold[order][:, units])
+    np.testing.assert_allclose(mixed.value, plain.value[order], rtol=1e-9)
 
 
 def test_effective_gold_by_hand():
@@ -182,8 +180,8 @@ def test_a_leaderboard_of_gold_and_annotators():
     board = compare_anchored(y, p, gold, systems=names, title="top-1 accuracy", points=points, unit="document", seed=1)
     found = anchored(y, p, gold, seed=1)
     assert board.title == "top-1 accuracy, anchored on 100 gold documents"
-    assert (board.values == found.value).all()
-    assert (board.draws == found.draws).all()
+    np.testing.assert_allclose(board.values, found.value)
+    np.testing.assert_allclose(board.draws, found.draws)
     table = board.table.set_index("system").loc[list(names)]
     np.testing.assert_allclose(table["lower"], np.quantile(found.draws, 0.025, axis=1))
     np.testing.assert_allclose(table["point_estimate"], points)
@@ -260,7 +258,7 @@ def test_the_latent_class_is_what_it_says():
     p = probability_of_right(verdicts)
     board = compare_verdicts(verdicts, gold="use", anchor="latent-class", seed=2)
     known = np.isfinite(verdicts.gold)
-    np.testing.assert_array_equal(board.draws, anchored(verdicts.gold, p, known, seed=2).draws)
+    np.testing.assert_allclose(board.draws, anchored(verdicts.gold, p, known, seed=2).draws)
 
 
 @pytest.mark.parametrize(
