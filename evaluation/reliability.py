@@ -261,9 +261,9 @@ def gold_scores(
     """
     import jax
 
-    resolved = getattr(fit, "resolved", None)
+    resolved = None if truth_of(fit) is fit else fit.resolved
     codes = None if resolved is None else unused_gold(resolved)
-    if codes is None and getattr(getattr(resolved, "settings", None), "gold", "ignore") == "use":
+    if resolved is not None and codes is None and getattr(resolved.settings, "gold", "ignore") == "use":
         text = "the fit has seen the gold labels; fit with {gold} so that they can check it"
         raise UnsupportedRequest(text, Remedy("gold", "ignore"))
     if codes is None or any(system.kind != CLASSES.name for system in systems):
