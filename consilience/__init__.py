@@ -19,9 +19,9 @@ from consilience._version import __version__
 _HOME = {
     "consilience.data": (
         "Annotations", "Chains", "ClassMap", "Mentions", "Partition", "Predictions", "Rankings", "Ratings", "Records",
-        "load", "read_annotations", "read_class_map", "read_conll", "read_constraints", "read_mas_xml",
+        "Verdicts", "load", "read_annotations", "read_class_map", "read_conll", "read_constraints", "read_mas_xml",
         "read_mentions", "read_partition", "read_predictions", "read_rankings", "read_ratings", "read_records",
-        "write_conll", "write_mentions", "write_records",
+        "read_verdicts", "write_conll", "write_mentions", "write_records",
     ),
     "consilience.inference.fitting": ("Fit", "fit"),
     "consilience.inference.result": ("load_fit",),

@@ -11,6 +11,7 @@
 | `rank_distances` | distances of two rankings |
 | `adjustment` | `evaluate` |
 | `comparison` | the leaderboard: what the truth and the finite set of items leave open |
+| `anchoring` | the leaderboard where some items have gold labels, or judges gave verdicts |
 | `leave_one_out`, `rank_overlap` | how annotators agree with each other |
 | `partition_scores`, `coreference_scores` | one partition, or one set of chains, against another; numbers of entities |
 | `scores` | what every evaluation returns |

@@ -17,7 +17,7 @@ Verification of forecasts expressed in terms of probability, Monthly Weather Rev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,11 +25,14 @@ from scipy import special
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.predictions import Predictions
-from consilience.evaluation.adjustment import evaluate
+from consilience.errors import UnsupportedRequest
+from consilience.evaluation.adjustment import scoring_of
 from consilience.evaluation.agreement.jackknife import wilson
+from consilience.evaluation.engine import PerUnit, fold
 from consilience.models.intervals import ends
-from consilience.models.truth import Entries, LabelProbabilities, truth_of
-from consilience.models.truth.against_gold import AgainstGold, against_gold
+from consilience.models.truth import CLASSES, Entries, LabelProbabilities, truth_of
+from consilience.models.truth.against_gold import AgainstGold, against_gold, unused_gold
+from consilience.notes import Remedy
 
 if TYPE_CHECKING:
     import pandas
@@ -230,21 +233,47 @@ def score_by_gold(
     ------
     UnsupportedRequest : there are no such gold labels, or the metric needs more than a label.
     """
-    import jax
-
-    truth = _classes(fit)
-    found = against_gold(truth, fit.resolved)
-    label = np.zeros(truth.num_units, np.int32)  # of items without a gold label, whose scores are left out
-    label[found.item] = np.asarray(fit.resolved.data.gold_codes)[found.item]
-    entries = Entries(np.arange(truth.num_units + 1), label, truth.num_classes)
-    known = LabelProbabilities(entries, np.ones(truth.num_units), key=jax.random.key(0), num_draws=1)
-    known.ids = truth.ids
     scores = {}
     for name, system in systems.items():
-        items = evaluate(known, system, metric, missing=missing, unknown=unknown).items[found.item]
-        items = items[np.isfinite(items)]
-        if len(items):
-            left = 1 - len(items) / truth.num_units  # of a sample without replacement
+        score, has_gold = gold_scores(fit, [system], metric, missing=missing, unknown=unknown)
+        if len(items := score[0, has_gold]):
+            left = 1 - len(items) / _classes(fit).num_units  # of a sample without replacement
             spread = np.sqrt(items.var() / len(items) * left)
             scores[name] = ByGold(float(items.mean()), float(spread), len(items))
     return scores
+
+
+def gold_scores(
+    fit: Any, systems: Sequence[Predictions], metric: Any, **policies: Any
+) -> tuple[Float[np.ndarray, "system item"], Bool[np.ndarray, " item"]]:
+    """Score items of classes against the gold labels that a fit did not use, as if those were the truth.
+
+    Systems, metric and policies are those of `consilience.evaluation.adjustment.scoring_of`.
+
+    Returns
+    -------
+    score : of the items that all systems predicted, in the order of a `Scoring`; 0 without a gold label.
+    has_gold : which have one.
+
+    Raises
+    ------
+    UnsupportedRequest : there are no gold labels, or the fit used them; or systems or metric need more than a label.
+    """
+    import jax
+
+    resolved = None if truth_of(fit) is fit else fit.resolved
+    codes = None if resolved is None else unused_gold(resolved)
+    if resolved is not None and codes is None and getattr(resolved.settings, "gold", "ignore") == "use":
+        text = "the fit has seen the gold labels; fit with {gold} so that they can check it"
+        raise UnsupportedRequest(text, Remedy("gold", "ignore"))
+    if codes is None or any(system.kind != CLASSES.name for system in systems):
+        raise UnsupportedRequest("no gold labels could check these systems; fit classes of items with a column 'gold'")
+    truth = _classes(fit)
+    entries = Entries(np.arange(truth.num_units + 1), np.maximum(codes, 0).astype(np.int32), truth.num_classes)
+    known = LabelProbabilities(entries, np.ones(truth.num_units), key=jax.random.key(0), num_draws=1)
+    known.ids = truth.ids
+    _, scoring, name = scoring_of(known, systems, metric, **policies)
+    found = PerUnit(scoring, name)
+    fold(scoring, found)
+    has_gold = codes[scoring.place] >= 0
+    return np.where(has_gold, found.mean, 0.0), has_gold

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consilience._version import __version__
-from consilience.commands import agreement, coreference, fitting, linkage, listings, results, systems
+from consilience.commands import agreement, coreference, fitting, judging, linkage, listings, results, systems
 from consilience.commands.reading import READING
 
 _EPILOG = """\
@@ -451,6 +451,24 @@ def _build_conformal(sub: argparse.ArgumentParser) -> None:
     _add_csv(sub, "the sets of all items")
 
 
+def _build_verdicts(sub: argparse.ArgumentParser) -> None:
+    line = "a table with a row for each item, system and annotator (judge), with a label: right or wrong; - for CSV"
+    sub.add_argument("file", metavar="FILE", help=line)
+    line = "labels of some outputs, which set the scores right; a random sample (use, where there are any)"
+    sub.add_argument("--gold", choices=("ignore", "use"), help=line)
+    line = "beside gold labels: the mean verdict, or how probably an output is right by two classes (verdicts)"
+    sub.add_argument("--anchor", choices=("verdicts", "latent-class"), default="verdicts", help=line)
+    line = "items whose outputs were not all judged (error)"
+    sub.add_argument("--missing", choices=("drop", "error"), default="error", help=line)
+    line = "a judge who judges an output again (keep)"
+    sub.add_argument("--duplicates", choices=("keep", "first", "error"), default="keep", help=line)
+    _add_level(sub)
+    sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
+    _add_columns(sub)
+    _add_json(sub)
+    _add_csv(sub, "the leaderboard")
+
+
 def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("--predictions", nargs="+", default=(), metavar="FILE", help="one file a system")
@@ -529,6 +547,7 @@ COMMANDS = {
         systems.conformal,
         "give each item a set of classes that holds the truth as often as asked",
     ),
+    "verdicts": (_build_verdicts, judging.verdicts, "rank systems by what judges say of their outputs"),
     "agreement": (
         _build_agreement,
         agreement.agreement,

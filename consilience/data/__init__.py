@@ -16,10 +16,11 @@ from consilience.data.predictions import Predictions, read_predictions
 from consilience.data.rankings import Rankings, read_rankings
 from consilience.data.ratings import Ratings, read_ratings
 from consilience.data.records import Records, read_records, write_records
+from consilience.data.verdicts import Verdicts, read_verdicts
 
 __all__ = [
     "Annotations", "Chains", "ClassMap", "Constraints", "Mentions", "Partition", "Predictions", "Rankings", "Ratings",
-    "Records", "describe", "get", "load", "names", "read_annotations", "read_class_map", "read_conll",
+    "Records", "Verdicts", "describe", "get", "load", "names", "read_annotations", "read_class_map", "read_conll",
     "read_constraints", "read_mas_xml", "read_mentions", "read_partition", "read_predictions", "read_rankings",
-    "read_ratings", "read_records", "write_conll", "write_mentions", "write_records",
+    "read_ratings", "read_records", "read_verdicts", "write_conll", "write_mentions", "write_records",
 ]  # fmt: skip

@@ -10,6 +10,7 @@
 | `chains` | the entities of mentions, which labels of mentions make |
 | `views` | several clusterings of the same items |
 | `against_gold` | classes beside labels that are known: how certain, and how often right |
+| `verdicts` | two classes behind the verdicts of judges, right and wrong |
 """
 
 from consilience.models.truth.classes import Crowd, leading
