@@ -122,17 +122,6 @@ def effective_gold(counted: Any, alone: np.ndarray, together: np.ndarray) -> flo
     return float(np.mean(counted * _quotient(alone.var(axis=1), together.var(axis=1))))
 
 
-def linearised(value: Any, sums: Float[np.ndarray, "system part unit"], over: Bool[np.ndarray, " unit"]) -> Scores:
-    r"""Return scores of units whose mean over some is the score of these: of a ratio, such as an F over documents.
-
-    To the first order a ratio g of mean sums :math:`\bar s` is the mean of :math:`g + J (s_i - \bar s)`; Särndal,
-    Swensson and Wretman (1992), Model assisted survey sampling, 5.5. ``value`` is g of ``(part, system, unit)``.
-    """
-    mean, step = sums[:, :, over].mean(axis=2, keepdims=True), 1e-4 / sums.shape[2]
-    at, ahead, behind = (value(np.moveaxis(mean + by * (sums - mean), 1, 0)) for by in (0, step, -step))
-    return np.asarray(at + (ahead - behind) / (2 * step))
-
-
 def not_random(p: Scores, gold: Bool[np.ndarray, "system unit"]) -> bool:
     """Return whether the mean of p differs between gold units and others by more than three standard errors."""
     some = gold.any(axis=1) & ~gold.all(axis=1)
@@ -160,15 +149,16 @@ def compare_anchored(
         text = f"{LEAST_ITEMS} gold {unit}s at least are needed, and '{few}' has {least}; label more, or {{gold}}"
         raise UnsupportedRequest(text, Remedy("gold", "ignore"))
     found = anchored(y, p, gold, probability=probability, bounds=bounds, level=level, seed=seed)
-    notes = [f"as good as {found.worth:,.0f} gold {unit}s"]
+    notes = [f"As good as {found.worth:,.0f} gold {unit}s."]
     if least < _FEW:
-        notes.append(f"below {_FEW} gold {unit}s P(best) is too sure where scores are high; read it to one digit")
+        notes.append(f"Below {_FEW} gold {unit}s P(best) is too sure where scores are high; it has one digit.")
     if probability is None and not_random(p, gold):
-        notes.append(f"gold {unit}s differ from the others; the estimate assumes that they are a random sample")
+        notes.append(f"Gold {unit}s differ from the others; the estimate assumes that they are a random sample.")
     return Comparison(
         systems=systems, title=f"{title}, anchored on {least:,} gold {unit}s", values=found.value, draws=found.draws,
         truth_draws=found.truth_draws, item_draws=found.item_draws, points=points, num_items=p.shape[1], unit=unit,
-        level=level, notes=tuple(notes), limits=bounds or (-np.inf, np.inf),
+        level=level, notes=tuple(notes), limits=bounds or (-np.inf, np.inf), digits=1 if least < _FEW else 2,
+        mcse=np.zeros(len(systems)),
     )  # fmt: skip
 
 
@@ -210,11 +200,11 @@ def compare_verdicts(
         )  # fmt: skip
     (sums, total), extra = weighted_sums(share, seed, _REPLICATES), pseudo_weights(seed, _REPLICATES)
     draws = (sums + extra * pseudo_scores(seed, len(share), _REPLICATES)) / (total + extra)
-    values, notes = share.mean(axis=1), ["no verdict tells how far judges err; these intervals are of what they say"]
+    values, notes = share.mean(axis=1), ["No verdict tells how far judges err: these intervals are of what they say. Gold labels of 20 items would."]
     if verdicts.gold is not None:
-        notes.append("there are gold labels, which were not used")
+        notes.append("There are gold labels, which were not used.")
     return Comparison(
         systems=systems, title=f"{title} as the judges see it", values=values, draws=draws, item_draws=draws,
         truth_draws=np.repeat(values[:, None], 2, axis=1), points=None, num_items=share.shape[1], limits=(0.0, 1.0),
-        level=level, notes=tuple(notes), ranks=False,
+        level=level, notes=tuple(notes), ranked=False, mcse=np.zeros(len(systems)),
     )  # fmt: skip

@@ -27,14 +27,17 @@ import numpy as np
 
 from consilience.arrays import Float
 from consilience.data.accept import as_systems
+from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import require_exact, scoring_of
+from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.classes import Metric
-from consilience.evaluation.engine import Scoring, fold
+from consilience.evaluation.engine import PerUnit, Scoring, fold
 from consilience.evaluation.independent import FEW, Moments
 from consilience.evaluation.own_look import forms_of, own_look, refit_own_look
 from consilience.evaluation.partitions import DISTANCES
 from consilience.evaluation.readings import PROVENANCES, Readings, range_text, told, wins
+from consilience.evaluation.reliability import gold_scores
 from consilience.evaluation.scores import monte_carlo_errors
 from consilience.evaluation.unit_sums import (
     UnitSums,
@@ -107,6 +110,7 @@ class Comparison:
     own_values, own_draws : shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from
         the lower reading to the upper. None where it is not.
     ranked : whether there is a best one: verdicts without gold labels rank nothing.
+    digits : of P(best) where it is printed.
     mcse : shape ``(system,)``; Monte Carlo errors of the values; by default those of independent draws of the truth.
     limits : of the ends of intervals.
     level : of the intervals.
@@ -141,6 +145,7 @@ class Comparison:
     own_values: np.ndarray | None = None
     own_draws: np.ndarray | None = None
     ranked: bool = True
+    digits: int = 2
     mcse: np.ndarray | None = None
     limits: tuple[float, float] = (-np.inf, np.inf)
     level: float = LEVEL
@@ -213,7 +218,7 @@ class Comparison:
         )
         both = self.readings.differences(a, b)
         lower, upper = np.quantile(both, ends(self.level), axis=1)
-        low, high = wins(both).min(), wins(both).max()
+        low, high = (wins(both).min(), wins(both).max()) if self.ranked else (np.nan, np.nan)
         return {
             "a": self.systems[a], "b": self.systems[b], "difference": self.readings.value[a] - self.readings.value[b],
             "sd": _sd((self.readings.first(a) - self.readings.first(b))[None])[0], "lower": lower.min(),
@@ -245,8 +250,8 @@ class Comparison:
         columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
         shown = table[columns].copy()
         if self.ranked:
-            shown.insert(columns.index("upper") + 1, "p_best",
-                         list(map(range_text, table["p_best_lower"], table["p_best_upper"])))  # fmt: skip
+            ranges = table[["p_best_lower", "p_best_upper"]].to_numpy()
+            shown.insert(columns.index("upper") + 1, "p_best", [range_text(*one, self.digits) for one in ranges])
         return shown
 
     def __repr__(self) -> str:
@@ -259,10 +264,12 @@ class Comparison:
 
 def compare(
     fit: Any,
-    systems: Mapping[str, Any],
+    systems: Mapping[str, Any] | None = None,
     metric: str | Metric | None = None,
     *,
     provenance: str | Mapping[str, str] = "unknown",
+    gold: str | None = None,
+    anchor: str = "verdicts",
     exact: bool | None = None,
     level: float = LEVEL,
     seed: int = 0,
@@ -274,7 +281,7 @@ def compare(
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`.
+    fit : a fit, or a `Truth`; or `Verdicts` of judges, which bring their systems along.
     systems : predictions by name, at least one, each as `evaluate` takes it. Of classes of items, or all of them
         coreference chains of documents (`read_conll`), which need a fit of mentions with spans; documents are then
         weighted as items are. Or all of them partitions of records (`read_partition`), which need a fit of records;
@@ -284,6 +291,10 @@ def compare(
     provenance : where predictions come from, one word for all systems or a dict of them: ``annotations``, made from
         these annotations; ``independent``, the system looked at the items itself; ``unknown``, either, but all systems
         alike; ``mixed``, either, each for itself. An own look is counted for ``top-1``.
+    gold : ``use`` anchors scores on the gold labels of 20 items or more, which the fit must not have seen: whatever
+        annotators or judges err, and wherever predictions come from, they are right if these items are a random sample
+        (`consilience.evaluation.anchoring`). ``ignore`` does not. By default verdicts use what they have.
+    anchor : of verdicts, what stands for them beside gold labels: their mean, ``verdicts``, or ``latent-class``.
     exact : by default means over the truth are taken in closed form where there is one, as in `evaluate`, and from
         1,000 items on, whose mean is as good as normal, covariances too, so that nothing is drawn; True takes both of
         any number and refuses what has none; False takes draws.
@@ -301,7 +312,7 @@ def compare(
     Raises
     ------
     UnsupportedRequest : systems of several kinds, a metric that ranks nothing, no closed form where it is asked for, an
-        own look where none is counted, or provenance of a system that is not there.
+        own look where none is counted, provenance of a system that is not there, or too few gold labels.
 
     Examples
     --------
@@ -313,6 +324,12 @@ def compare(
     >>> ranked.table["system"].tolist()
     ['ours', 'theirs']
     """
+    from consilience.evaluation.anchoring import compare_anchored, compare_verdicts  # which make a `Comparison`
+
+    if isinstance(fit, Verdicts):
+        use = gold or ("ignore" if fit.gold is None else "use")
+        return compare_verdicts(fit, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
+    check_level(level)
     given = as_systems(fit, systems)
     _require_one_kind({name: system.kind for name, system in given.items()})
     origin = _provenance(provenance, given)
@@ -325,6 +342,13 @@ def compare(
     moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
+    if gold == "use":
+        mean = _means(scoring, name) if moments is None else moments.unit
+        score, known = gold_scores(fit, list(given.values()), metric, missing=missing, unknown=unknown)
+        return compare_anchored(
+            score, mean, np.tile(known, (len(given), 1)), systems=tuple(given), title=scoring.title(name),
+            bounds=scoring.bounds.get(name, (0.0, 1.0)), points=scoring.points(name), level=level, seed=seed,
+        )  # fmt: skip
     if moments is not None and (exact or scoring.num_units >= FEW):
         found = _in_closed_form(scoring, moments, name, seed)
     else:
@@ -416,6 +440,8 @@ def _drawn(scoring: Scoring, name: str, seed: int) -> dict[str, Any]:
     sums = UnitSums(scoring)
     fold(scoring, sums)
     truth = sums.scores(name)
+    if np.isneginf(truth).any():
+        raise UnsupportedRequest(f"{name} is minus infinity for a system: it gives 0 to a class that may be true")
     truth = truth[:, np.isfinite(truth).all(axis=0)]
     if not truth.shape[1]:
         raise UnsupportedRequest(f"{name} is undefined for one of the systems in every draw; choose another metric")
@@ -435,6 +461,12 @@ def _in_closed_form(scoring: Scoring, moments: Moments, name: str, seed: int) ->
         "values": values, "draws": drawn, "truth_draws": truth, "item_draws": drawn, "shared_draws": None,
         "mcse": np.zeros(len(values)),
     }  # fmt: skip
+
+
+def _means(scoring: Scoring, name: str) -> Float[np.ndarray, "system unit"]:
+    per_unit = PerUnit(scoring, name)
+    fold(scoring, per_unit)
+    return per_unit.mean
 
 
 def _replicates(scoring: Scoring) -> int:

@@ -120,11 +120,11 @@ def told(low: Any, high: Any) -> np.ndarray:
     return np.where(high - low <= _APART, (low + high) / 2, np.nan)
 
 
-def range_text(low: float, high: float) -> str:
+def range_text(low: float, high: float, digits: int = 2) -> str:
     """Return a probability as it is printed: one number, or a range where readings put it far apart."""
     if np.isnan(low):
         return "-"
-    return f"{(low + high) / 2:.2f}" if high - low <= _APART else f"{low:.2f}–{high:.2f}"
+    return f"{(low + high) / 2:.{digits}f}" if high - low <= _APART else f"{low:.{digits}f}–{high:.{digits}f}"
 
 
 def best_shares(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, "system draw"]:

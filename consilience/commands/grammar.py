@@ -426,7 +426,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     line = "where predictions come from: annotations, independent, unknown or mixed (unknown); or A=WORD,B=WORD,…"
     sub.add_argument("--provenance", type=_by_name, default="unknown", metavar="WORD", help=line)
     line = "use: the gold labels of some items anchor the scores; the fit must not have seen them (ignore)"
-    sub.add_argument("--gold", choices=("ignore", "use"), default="ignore", help=line)
+    sub.add_argument("--gold", choices=("ignore", "use"), help=line)
     _add_level(sub)
     sub.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random weights of the items (0)")
     _add_scoring(sub)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace as Arguments
 
 from consilience.commands.files import write_csv
-from consilience.printing import json_text, rows_of, table_text
+from consilience.commands.systems import print_comparison
 
 
 def verdicts(arguments: Arguments) -> None:
@@ -19,19 +19,11 @@ def verdicts(arguments: Arguments) -> None:
     from consilience.data import read_verdicts
 
     found = read_verdicts(arguments.file, arguments.columns, duplicates=arguments.duplicates)
-    from consilience.evaluation.anchoring import compare_verdicts
+    from consilience.evaluation.comparison import compare
 
-    comparison = compare_verdicts(
-        found, gold=arguments.gold or ("ignore" if found.gold is None else "use"), anchor=arguments.anchor,
-        missing=arguments.missing, level=arguments.level, seed=arguments.seed,
+    comparison = compare(
+        found, gold=arguments.gold, anchor=arguments.anchor, missing=arguments.missing, level=arguments.level,
+        seed=arguments.seed,
     )  # fmt: skip
-    leaderboard, pairs = rows_of(comparison.table), rows_of(comparison.pairs)
     write_csv(comparison.table, arguments)
-    if arguments.json:
-        print(json_text({"leaderboard": leaderboard, "pairs": pairs, "notes": comparison.notes}))
-        return
-    print(f"{comparison.title}, {comparison.num_items:,} items\n{table_text(leaderboard, limit=None)}")
-    for note in comparison.notes:
-        print(f"\nnote  {note}")
-    if pairs:
-        print(f"\npairs\n{table_text(pairs, limit=20)}")
+    print_comparison(comparison, arguments)
