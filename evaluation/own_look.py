@@ -40,6 +40,8 @@ POWERS = np.array([0.5, 1, 1.5, 2, 3, 5, 8, 14, 30])  # what tau may be
 _MOST_SHARES = 400
 _WARMUP, _LEAST_ESS, _MOST_THIN = 60, 400, 32
 _UNITS = 1 << 11  # at a time
+# Of a refit: labels that are not tempered, and of MPA as sure as they are right.
+_PLAIN = {"dependence": 0.0, "decisions": "joint"}
 _FLOOR = 1e-30  # below any mean of draws; its logarithm is finite
 
 Weights = Callable[[slice], np.ndarray]  # of some units, ``(unit, replicate)``, the same whenever it is asked
@@ -261,10 +263,9 @@ def refit_own_look(
     data, item, settings = fit.data, np.flatnonzero(said >= 0), fit.resolved.settings
     name, nobody = max(map(str, data.annotators), key=len, default="") + "'", np.zeros(len(item), int)
     more = Annotations.from_codes(item, nobody, said[item], items=data.items, annotators=[name], labels=data.labels)
-    if hasattr(settings, "dependence"):
-        plain = fit.resolved.replace(settings=dataclasses.replace(settings, dependence=0.0))
-        fit = dataclasses.replace(fit, resolved=plain)
-    truth = fit.update(more, progress=False).truth
+    plain = {name: own for name, own in _PLAIN.items() if hasattr(settings, name)}
+    resolved = fit.resolved.replace(settings=dataclasses.replace(settings, **plain))
+    truth = dataclasses.replace(fit, resolved=resolved).update(more, progress=False).truth
     draws = np.linspace(0, truth.num_draws - 1, len(pseudo_weight)).astype(int)
     kept = np.ones(len(said), bool) if kept is None else kept
     before, total, sums = np.append(0, np.cumsum(kept)), pseudo_weight, pseudo_weight * pseudo_score
