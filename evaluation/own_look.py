@@ -17,7 +17,6 @@ Of a crowd, whose items share what annotators err, the model is fitted again wit
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import zlib
 from collections.abc import Callable
@@ -30,7 +29,6 @@ from scipy.sparse import csr_array
 from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.models.truth.classes import ClassTruth, marginals
-from consilience.models.truth.plausibilities import DirichletTruth
 from consilience.models.truth.truth import Ranked, Shares
 
 POWERS = np.array([0.5, 1, 1.5, 2, 3, 5, 8, 14, 30])  # what tau may be
@@ -92,9 +90,7 @@ def _ambiguity(truth: ClassTruth) -> Form:
     first, code, num_classes = truth.entries
     named = np.zeros((len(POWERS), len(code)), np.float32)
     leading, unnamed = np.zeros((2, len(POWERS), truth.num_units), np.float32)
-    if isinstance(truth, DirichletTruth):  # its draws are made when they are asked for
-        truth = copy.copy(truth)
-        truth.num_draws = min(truth.num_draws, _MOST_SHARES)
+    truth = truth.with_fewer_draws(_MOST_SHARES)
     thin = slice(None, None, -(-truth.num_draws // _MOST_SHARES))
     for block in truth.blocks(Shares()):
         units, slots = block.values.items, block.values.entries
