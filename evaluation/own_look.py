@@ -1,30 +1,23 @@
 r"""How good a system is that looked at the items itself: its errors are independent of the annotators'.
 
-The posterior given annotators does not know that a prediction is evidence too, and a system that is better than they
-are looks no better against it. So a *response model* says how a system that looked predicts x. With :math:`\theta` the
-plausibilities of an item, y its leading class, and p how probable that is,
+A posterior given annotators does not know that a prediction is evidence too: a system that is better than they are
+looks no better. So a *response model* says how a system predicts x from plausibilities :math:`\theta`, or from the
+leading class y, which is of probability p:
 
-.. math::
+.. math::  (1 - \varepsilon) \theta_x^\tau / \sum_k \theta_k^\tau + \varepsilon g_x \quad \text{(ambiguity)}, \qquad
+    (1 - \varepsilon) 1[x = y] + \varepsilon g_x \quad \text{(knows or guesses; Hovy et al. 2013, MACE)}.
 
-    \text{ambiguity:} \quad P(x \mid \theta) = (1 - \varepsilon) \theta_x^\tau / \sum_k \theta_k^\tau + \varepsilon g_x,
-    \qquad
-    \text{knows or guesses:} \quad P(x \mid y) = (1 - \varepsilon) 1[x = y] + \varepsilon g_x.
+With Z the first fraction at the prediction, averaged over draws of :math:`\theta`, and H that at the leading class (p
+at the prediction, and 1, of who knows or guesses), a Gibbs sampler draws who knew, then the parameters; the score is
 
-With :math:`Z_i(\tau)` the first fraction at the prediction, averaged over draws of :math:`\theta_i`, and
-:math:`H_i(\tau)` the same at the class that leads (of who knows or guesses: p at the prediction, and 1), a Gibbs
-sampler draws who knew, then :math:`\varepsilon, g, \tau`; with weights w of items the score in the population is
+.. math::  A = \sum_i w_i [(1 - \varepsilon) H_i(\tau) + \varepsilon \sum_k g_k p_i(k)].
 
-.. math::  A = \sum_i w_i \Big[(1 - \varepsilon) H_i(\tau) + \varepsilon \sum_k g_k p_i(k)\Big].
-
-Items of a crowd share what annotators err. There the same model is fitted again with the system as one more annotator.
-Who knows or guesses is from Hovy, Berg-Kirkpatrick, Vaswani and Hovy (2013), Learning whom to trust with MACE.
-"""  # noqa: E501
+Of a crowd, whose items share what annotators err, the model is fitted again with the system as one more annotator.
+"""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import warnings
 import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -35,9 +28,7 @@ from scipy.sparse import csr_array
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
-from consilience.errors import ConsilienceWarning
 from consilience.models.truth.classes import ClassTruth, marginals
-from consilience.models.truth.plausibilities import DirichletTruth
 from consilience.models.truth.truth import Ranked, Shares
 
 POWERS = np.array([0.5, 1, 1.5, 2, 3, 5, 8, 14, 30])  # what tau may be
@@ -47,6 +38,8 @@ POWERS = np.array([0.5, 1, 1.5, 2, 3, 5, 8, 14, 30])  # what tau may be
 _MOST_SHARES = 400
 _WARMUP, _LEAST_ESS, _MOST_THIN = 60, 400, 32
 _UNITS = 1 << 11  # at a time
+# Of a refit: labels that are not tempered, and of MPA as sure as they are right.
+_PLAIN = {"dependence": 0.0, "decisions": "joint"}
 _FLOOR = 1e-30  # below any mean of draws; its logarithm is finite
 
 Weights = Callable[[slice], np.ndarray]  # of some units, ``(unit, replicate)``, the same whenever it is asked
@@ -55,11 +48,8 @@ Weights = Callable[[slice], np.ndarray]  # of some units, ``(unit, replicate)``,
 class Form(NamedTuple):
     """What a system that looks says of each unit by a response model, where it does not guess; by power.
 
-    Parameters
-    ----------
-    first, code : shape ``(unit + 1,)``, where entries of a unit start, and ``(entry,)``, their classes, increasing.
-    named, unnamed : float32, shape ``(power, entry)``, and ``(power, unit)`` of each class that has no entry.
-    leading : float32, shape ``(power, unit)``; probability that it is the class that leads in truth, H.
+    Entries of a unit start at ``first`` and have increasing codes; ``unnamed`` is of each class without one, and
+    ``leading`` is the probability of the class that leads in truth, H.
     """
 
     first: Int[np.ndarray, " boundary"]
@@ -86,12 +76,11 @@ class Form(NamedTuple):
 def forms_of(truth: ClassTruth, kept: Bool[np.ndarray, " unit"] | None = None) -> dict[str, Form]:
     """Return the response models of a truth, "knows" and, of plausibilities, "ambiguity"; one pass over its draws.
 
-    Memory is powers × (entries + units), however many draws and systems there are. ``kept``, shape ``(unit,)``, says
-    which units count; all by default.
+    Memory is powers × (entries + units), however many draws there are. ``kept`` are the units that count.
     """
-    lead = marginals(truth)
-    knows, unnamed = (np.asarray(own, np.float32)[None] for own in (lead.probability, lead.unnamed))
-    forms = {"knows": Form(lead.first, lead.code, knows, unnamed, np.ones_like(unnamed))}
+    first, code, probability, rest = marginals(truth)
+    named, unnamed = (np.asarray(own, np.float32)[None] for own in (probability, rest))
+    forms = {"knows": Form(first, code, named, unnamed, np.ones_like(unnamed))}
     if truth.answers(Shares()):
         forms["ambiguity"] = _ambiguity(truth)
     return forms if kept is None else {name: form.chosen(kept) for name, form in forms.items()}
@@ -101,9 +90,7 @@ def _ambiguity(truth: ClassTruth) -> Form:
     first, code, num_classes = truth.entries
     named = np.zeros((len(POWERS), len(code)), np.float32)
     leading, unnamed = np.zeros((2, len(POWERS), truth.num_units), np.float32)
-    if isinstance(truth, DirichletTruth):  # its draws are made when they are asked for
-        truth = copy.copy(truth)
-        truth.num_draws = min(truth.num_draws, _MOST_SHARES)
+    truth = truth.with_fewer_draws(_MOST_SHARES)
     thin = slice(None, None, -(-truth.num_draws // _MOST_SHARES))
     for block in truth.blocks(Shares()):
         units, slots = block.values.items, block.values.entries
@@ -138,15 +125,9 @@ def responses(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Draw what a system errs by Gibbs sampling, thinned until its score has 400 effective draws, by 32 at most.
 
-    Parameters
-    ----------
-    form, said : the response model, and predicted classes; -1, the last class, is never true.
-    mean_lead : how probably each class leads, averaged over units.
-    number, seed : of draws to keep. The same system gets the same numbers, another one others.
-
-    Returns
-    -------
-    epsilon, g float32 ``(draw, class)``, position of tau, and the score on units of equal weight.
+    ``said`` are predicted classes, of which -1, the last one, is never true; ``mean_lead`` is how probably each class
+    leads, averaged over units. Returns epsilon, g ``(draw, class)``, the position of tau, and the score on units of
+    equal weight. The same system gets the same draws, another one others.
     """
     random = np.random.Generator(np.random.SFC64([seed, zlib.crc32(said.astype(np.int64).tobytes())]))
     class_ = said % len(mean_lead)
@@ -159,8 +140,7 @@ def responses(
     prior[seen] += lengths / len(said) / 2
     error, guess, power, thin, kept = 0.3, prior / prior.sum(), len(looked) // 2, 1, []
     for sweep in range(-_WARMUP, _MOST_THIN * number):
-        odds = (error / (1 - error) * guess[seen]).astype(np.float32)
-        own = looked[power]
+        odds, own = (error / (1 - error) * guess[seen]).astype(np.float32), looked[power]
         know = random.random(len(own), np.float32) * (own + np.repeat(odds, lengths)) < own
         known = np.add.reduceat(know, starts, dtype=np.int64)
         error = np.clip(random.beta(0.5 + (lengths - known).sum(), 0.5 + known.sum()), 1e-12, 1 - 1e-12)
@@ -192,10 +172,7 @@ def ess(draws: Any) -> float:
 
 
 class OwnLook(NamedTuple):
-    """By response model the scores ``(system, replicate)`` and their means on units of equal weight ``(system,)``.
-
-    ``copy_statistic``, shape ``(system,)``, is the lowest over the response models.
-    """
+    """By response model the scores, and their means on units of equal weight; the lowest `copy_statistic` of any."""
 
     draws: dict[str, Float[np.ndarray, "system replicate"]]
     values: dict[str, Float[np.ndarray, " system"]]
@@ -208,12 +185,8 @@ def own_look(
 ) -> OwnLook:  # fmt: skip
     """Draw the population scores of systems that looked at the items themselves.
 
-    Parameters
-    ----------
-    forms : of the truth; see `forms_of`.
-    said : first choices, codes of classes, below 0 where that is none of the truth.
-    weights, pseudo_weight, pseudo_score : of the units, and of the one that keeps intervals from collapsing.
-    seed : of the samplers; a system draws the same at any place among the others.
+    ``said`` are first choices, below 0 where that is no class of the truth; weights are those of the units, and of one
+    that keeps intervals from collapsing. A system draws the same at any place among the others.
     """
     classes, number = np.unique(np.append(forms["knows"].code, said[said >= 0])), len(pseudo_weight)
     forms = {name: own._replace(code=np.searchsorted(classes, own.code)) for name, own in forms.items()}
@@ -247,7 +220,7 @@ def own_look(
 
 
 def copy_statistic(
-    form: Form, said: Int[np.ndarray, " unit"], error: float, guess: Float[np.ndarray, " class"], power: int = 0
+    form: Form, said: Int[np.ndarray, " unit"], error: float, guess: np.ndarray, power: int = 0
 ) -> float:
     r"""Return by how many standard deviations predictions follow the annotators more closely than the truth would.
 
@@ -275,38 +248,32 @@ def refit_own_look(
 ) -> tuple[Float[np.ndarray, " replicate"], float]:  # fmt: skip
     """Draw the score of a system by a fit of the annotators and of it, and return its mean on equal weights too.
 
-    Given labels, which are drawn, its score is the posterior of weighted units; how a model states its errors does not
-    matter. Labels are not tempered, as they are not for what a fit says of annotators: ``dependence`` would take the
-    errors of the system, which are independent of the annotators', for theirs.
-
-    Parameters
-    ----------
-    fit : of a model of annotators.
-    said, weights, pseudo_weight, pseudo_score : see `own_look`; of this system.
-    kept : shape ``(unit,)``; which units count, of which alone there are weights; all by default.
+    Given labels, which are drawn, the score has the posterior of weighted units, however a model states errors. Labels
+    are not tempered, as they are not for what a fit says of annotators: ``dependence`` would take the errors of the
+    system for theirs. ``kept`` are the units that count, of which alone there are weights; see `own_look`.
 
     Raises
     ------
     UnsupportedRequest : the data are no annotations, or the priors of a loaded fit are known in words only.
     """
     data, item, settings = fit.data, np.flatnonzero(said >= 0), fit.resolved.settings
-    name = max(map(str, data.annotators), key=len, default="") + "'"  # of nobody else
-    more = Annotations.from_codes(
-        item, np.zeros(len(item), int), said[item], items=data.items, annotators=[name], labels=data.labels
-    )
-    if hasattr(settings, "dependence"):
-        plain = fit.resolved.replace(settings=dataclasses.replace(settings, dependence=0.0))
-        fit = dataclasses.replace(fit, resolved=plain)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)  # the fit has said it
-        truth = fit.update(more, progress=False).truth
+    name, nobody = max(map(str, data.annotators), key=len, default="") + "'", np.zeros(len(item), int)
+    more = Annotations.from_codes(item, nobody, said[item], items=data.items, annotators=[name], labels=data.labels)
+    plain = {name: own for name, own in _PLAIN.items() if hasattr(settings, name)}
+    resolved = fit.resolved.replace(settings=dataclasses.replace(settings, **plain))
+    truth = dataclasses.replace(fit, resolved=resolved).update(more, progress=False).truth
     draws = np.linspace(0, truth.num_draws - 1, len(pseudo_weight)).astype(int)
     kept = np.ones(len(said), bool) if kept is None else kept
-    before, total, sums, mean = np.append(0, np.cumsum(kept)), pseudo_weight, pseudo_weight * pseudo_score, 0.0
+    before, total, sums = np.append(0, np.cumsum(kept)), pseudo_weight, pseudo_weight * pseudo_score
+    score = np.zeros(len(draws))
     for block in truth.blocks(Ranked(1)):
         units = block.units
-        right = (block.real[:, :, 0] == said[units, None])[kept[units]]
+        right = (block.real[:, :, 0][:, draws] == said[units, None])[kept[units]]
         weight = weights(slice(int(before[units.start]), int(before[units.stop])))
-        total, mean = total + weight.sum(axis=0, dtype=float), mean + right.mean(axis=1).sum() / kept.sum()
-        sums = sums + (weight * right[:, draws]).sum(axis=0, dtype=float)
-    return sums / total, float(mean)
+        total, sums = total + weight.sum(axis=0, dtype=float), sums + (weight * right).sum(axis=0, dtype=float)
+        score += right.sum(axis=0) / kept.sum()
+    mean = score.mean()
+    # Labels by probability alone do not know that the score, too, is drawn. With W its variance given labels and B that
+    # of its mean, the share f = B / W of the information is missing, and B is B / (1 - f) (Orchard & Woodbury 1972).
+    missing = score.var() * kept.sum() / max(mean * (1 - mean), _FLOOR) if truth.independent_items else 0.0
+    return sums / total + (1 / np.sqrt(1 - min(missing, 0.9)) - 1) * (score - mean), float(mean)

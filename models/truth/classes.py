@@ -141,6 +141,10 @@ class ClassTruth(Truth):
             self.mentions, self.systems = data, (CHAINS.name, CLASSES.name)
         return super().bound_to(data)
 
+    def with_fewer_draws(self, number: int) -> ClassTruth:
+        """Return the truth with so many draws where they are made when they are asked for; others stay as they are."""
+        return self
+
     @functools.cached_property
     def lead(self) -> Lead:
         """Of each item the class that leads most often."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -143,6 +144,12 @@ class DirichletTruth(ClassTruth):
         self.entries, self.concentration, self.unnamed = entries, np.asarray(concentration, float), float(unnamed)
         self.key, self.num_draws = key, num_draws
         self.num_units, self.num_classes = entries.num_items, entries.num_classes
+
+    def with_fewer_draws(self, number: int) -> DirichletTruth:
+        """Return the same posterior with at most so many draws."""
+        fewer = copy.copy(self)
+        fewer.num_draws = min(self.num_draws, number)
+        return fewer
 
     def _ranked(self, depth: int) -> Iterator[Block]:
         """Yield the leading classes; see `Ranked`."""
