@@ -200,7 +200,7 @@ def compare_verdicts(
         )  # fmt: skip
     (sums, total), extra = weighted_sums(share, seed, _REPLICATES), pseudo_weights(seed, _REPLICATES)
     draws = (sums + extra * pseudo_scores(seed, len(share), _REPLICATES)) / (total + extra)
-    values, notes = share.mean(axis=1), ["No verdict tells how far judges err: these intervals are of what they say. Gold labels of 20 items would."]
+    values, notes = share.mean(axis=1), ["No verdict tells how far judges err: these intervals are of what they say."]
     if verdicts.gold is not None:
         notes.append("There are gold labels, which were not used.")
     return Comparison(

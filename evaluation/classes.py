@@ -330,9 +330,10 @@ def _scoring(
 
     def exact() -> Moments | None:
         found = truth.exact(Ranked(1)) if one_target else None
-        predicted = [_positions(np.asarray(one.ranked), chosen[0].prediction_depth) for one in given]
-        return None if found is None else hit_moments(found, np.stack(predicted, axis=1), place)
+        return None if found is None else hit_moments(found, predicted, place)
 
+    depth = chosen[0].prediction_depth
+    predicted = np.stack([_positions(np.asarray(one.ranked), depth) for one in given], axis=1)
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
         blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, starts, strict=False)},
@@ -340,7 +341,7 @@ def _scoring(
         num_draws=truth.num_draws, joint=False, standard=standard,
         exact=exact, place=place, independent=truth.independent_items,
         mean_given=(lambda found: hit_means(found, predicted, place)) if one_target else None,
-        first_choice=predicted[place, :, 0].T if one_target and width == 1 else None,
+        first_choice=predicted[place, :, 0].T if one_target and depth == 1 else None,
         rows=truth.num_units, ids=truth.ids.get("item"), row="item",
         bounds={one.name: one.bounds for one in chosen},
         of_means=frozenset(one.name for one in chosen if one.value is not None),

@@ -34,7 +34,7 @@ from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.classes import Metric
 from consilience.evaluation.engine import PerUnit, Scoring, fold
 from consilience.evaluation.independent import FEW, Moments
-from consilience.evaluation.own_look import forms_of, own_look, refit_own_look
+from consilience.evaluation.own_look import forms_of, knowing, own_look, refit_own_look
 from consilience.evaluation.partitions import DISTANCES
 from consilience.evaluation.readings import PROVENANCES, Readings, range_text, told, wins
 from consilience.evaluation.reliability import gold_scores
@@ -42,7 +42,7 @@ from consilience.evaluation.scores import monte_carlo_errors
 from consilience.evaluation.unit_sums import (
     UnitSums,
     combined_draws,
-    dependence_draws,
+    doubt_draws,
     pseudo_scores,
     pseudo_weights,
     unit_draws,
@@ -53,6 +53,9 @@ from consilience.models.truth import Truth
 
 # The response models of `own_look`, from the lower reading to the upper.
 _FORMS = ("ambiguity", "knows")
+
+# Standard deviations of log rho at which scores are looked up; draws by which an own look is.
+_DOUBT, _FEW_DRAWS = np.arange(-3.0, 4.0), 100
 
 # A copy statistic above this: predictions follow the annotators more closely than the truth itself would.
 _COPIES = 3
@@ -72,8 +75,8 @@ _NOT_COUNTED = (
 _COPIED = "{} follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
 _HELD_FIXED = (
-    "Own look: annotators' errors held fixed; state provenance=\"independent\" for the exact reading (one refit a "
-    "system)."
+    "Own look: the annotators' errors are held fixed; provenance=\"independent\" fits the annotators anew with each "
+    "system."
 )
 _NO_FIT = "Own look: the annotators' errors are held fixed, as there is no fit; the interval is too narrow."
 
@@ -357,17 +360,18 @@ def compare(
             found |= {"values": moments.unit.mean(axis=1), "mcse": np.zeros(len(given))}
         else:
             found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
-    notes: tuple[str, ...] = ()
-    doubt = dependence_draws(scoring, truth, seed, found["draws"].shape[1])
-    if doubt is not None:
-        found["draws"] = found["draws"] + doubt
-        found["shared_draws"] = doubt + (0 if found["shared_draws"] is None else found["shared_draws"])
-        rho = truth.dependence
-        notes += (_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96)),)
     looked = _own_look(fit, truth, scoring, origin, seed)
-    notes += looked.pop("notes", ())
+    at = getattr(truth, "probabilities_at", None)
+    if at is not None and scoring.mean_given is not None:
+        means = np.stack([scoring.mean_given(at(z)) for z in _DOUBT])
+        doubt = doubt_draws(_DOUBT, means, seed, found["draws"].shape[1])
+        shared = found["shared_draws"]
+        found |= {"draws": found["draws"] + doubt, "shared_draws": doubt if shared is None else shared + doubt}
+        rho: Any = truth.dependence
+        looked["notes"].append(_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96)))
+    looked["notes"] = tuple(looked["notes"])
     return Comparison(
-        systems=tuple(given), title=scoring.title(name), **found, **looked, notes=notes, points=scoring.points(name),
+        systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
         num_items=scoring.num_units, unit=scoring.unit, level=level,
         limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf),
     )  # fmt: skip
@@ -387,35 +391,50 @@ def _own_look(fit: Any, truth: Truth, scoring: Scoring, origin: dict[str, str], 
     """Return the readings with an own look, where such is counted, and what has to be said of readings."""
     words = set(origin.values())
     if words == {"annotations"} or truth.num_draws == 1:
-        return {"provenance": tuple(origin.values())}
+        return {"provenance": tuple(origin.values()), "notes": []}
     if scoring.first_choice is None:
         if words & {"independent", "mixed"}:
             raise UnsupportedRequest(
                 "own look is counted for top-1 only; leave provenance out, or give gold labels (gold='use')"
             )
-        return {"provenance": ("annotations",) * len(origin), "notes": (_NOT_COUNTED,)}
-    number, size = _replicates(scoring), len(origin)
-    weights, extra = functools.partial(_weights_of, seed, number), pseudo_weights(seed, number)
-    score, kept = pseudo_scores(seed, size, number), np.isin(np.arange(truth.num_units), scoring.place)
-    looked = own_look(forms_of(truth, kept), scoring.first_choice, weights, extra, score, seed)
-    notes, origin = [], dict(origin)
+        return {"provenance": ("annotations",) * len(origin), "notes": [_NOT_COUNTED]}
+    number, notes, origin = _replicates(scoring), [], dict(origin)
+    common = (functools.partial(_weights_of, seed, number), pseudo_weights(seed, number))
+    score, kept = pseudo_scores(seed, len(origin), number), np.isin(np.arange(truth.num_units), scoring.place)
+    looked = own_look(forms_of(truth, kept), scoring.first_choice, *common, score, seed)
     for name, z in zip(origin, looked.copy_statistic, strict=True):
         if z > _COPIES and origin[name] != "annotations":
-            notes.append(_COPIED.format(name, z, _AS_COPY if origin[name] != "independent" else _NEVERTHELESS))
-            origin[name] = "independent" if origin[name] == "independent" else "annotations"
+            notes.append(_COPIED.format(name, z, _NEVERTHELESS if origin[name] == "independent" else _AS_COPY))
+            origin[name] = origin[name] if origin[name] == "independent" else "annotations"
     values, draws = (np.stack([own[form] for form in _FORMS if form in own]) for own in (looked.values, looked.draws))
     if truth.dependence is not None:
+        values, draws = np.repeat(values, 2, axis=0), np.repeat(draws, 2, axis=0)
+        if truth.probabilities_at is not None:
+            draws += _look_doubt(truth, scoring, looked.values["knows"], kept, seed, number)
         known = [place for place, word in enumerate(origin.values()) if word == "independent"]
         for place in known if fit is not truth else ():
             said = np.full(truth.num_units, -1)
             said[scoring.place] = scoring.first_choice[place]
-            draws[:, place], values[:, place] = refit_own_look(fit, said, weights, extra, score[place], kept)
-        if "unknown" in origin.values() or (known and fit is truth):
-            notes.append(_HELD_FIXED if fit is not truth else _NO_FIT)
+            draws[0, place], values[0, place] = refit_own_look(fit, said, *common, score[place], kept)
+            if not truth.dependence.rho:
+                draws[1, place], values[1, place] = draws[0, place], values[0, place]
+        notes += [_NO_FIT] if known and fit is truth else []
+        notes += [_HELD_FIXED] if {"unknown", "mixed"} & set(origin.values()) else []
     notes += [_READINGS] if {"unknown", "mixed"} & set(origin.values()) else []
-    return {
-        "provenance": tuple(origin.values()), "own_values": values, "own_draws": draws, "notes": tuple(notes)
-    }  # fmt: skip
+    return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws, "notes": notes}
+
+
+def _look_doubt(
+    truth: Any, scoring: Scoring, middle: np.ndarray, kept: np.ndarray, seed: int, number: int
+) -> Float[np.ndarray, "system replicate"]:
+    """Return how scores with an own look change with the dependence of the annotators, which nobody observed."""
+    weights, size = functools.partial(_weights_of, seed, _FEW_DRAWS), (len(middle), _FEW_DRAWS)
+    ends = [
+        own_look({"knows": knowing(truth.probabilities_at(z)).chosen(kept)}, scoring.first_choice, weights,
+                 np.zeros(_FEW_DRAWS), np.zeros(size), seed).values["knows"]
+        for z in (-2.0, 2.0)
+    ]  # fmt: skip
+    return doubt_draws(np.array([-2.0, 0, 2]), np.stack([ends[0], middle, ends[1]]), seed, number)
 
 
 def _weights_of(seed: int, number: int, units: slice) -> np.ndarray:

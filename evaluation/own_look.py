@@ -29,7 +29,7 @@ from scipy.sparse import csr_array
 from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.models.truth.classes import ClassTruth, marginals
-from consilience.models.truth.truth import Ranked, Shares
+from consilience.models.truth.truth import Marginals, Ranked, Shares
 
 POWERS = np.array([0.5, 1, 1.5, 2, 3, 5, 8, 14, 30])  # what tau may be
 
@@ -78,12 +78,16 @@ def forms_of(truth: ClassTruth, kept: Bool[np.ndarray, " unit"] | None = None) -
 
     Memory is powers × (entries + units), however many draws there are. ``kept`` are the units that count.
     """
-    first, code, probability, rest = marginals(truth)
-    named, unnamed = (np.asarray(own, np.float32)[None] for own in (probability, rest))
-    forms = {"knows": Form(first, code, named, unnamed, np.ones_like(unnamed))}
+    forms = {"knows": knowing(marginals(truth))}
     if truth.answers(Shares()):
         forms["ambiguity"] = _ambiguity(truth)
     return forms if kept is None else {name: form.chosen(kept) for name, form in forms.items()}
+
+
+def knowing(found: Marginals) -> Form:
+    """Return the response model of who knows or guesses labels of these probabilities."""
+    named, unnamed = (np.asarray(own, np.float32)[None] for own in (found.probability, found.unnamed))
+    return Form(found.first, found.code, named, unnamed, np.ones_like(unnamed))
 
 
 def _ambiguity(truth: ClassTruth) -> Form:

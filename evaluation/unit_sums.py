@@ -24,7 +24,7 @@ Rubin (1981), The Bayesian bootstrap, The Annals of Statistics 9(1).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,11 +41,7 @@ _STICKS = 12
 _LEAST = 1e-10
 
 # Streams of random numbers beside those of the weights, whose streams have the numbers of chunks.
-_PSEUDO_WEIGHTS, _PSEUDO_SCORES, _DEPENDENCES = 1 << 40, 1 << 41, 1 << 42
-
-# Standard deviations of log rho at which scores are looked up; between them they are interpolated.
-_DEPENDENCE = np.arange(-3.0, 4.0)
-
+_PSEUDO_WEIGHTS, _PSEUDO_SCORES, _DOUBTS = 1 << 40, 1 << 41, 1 << 42
 
 class UnitSums(Totals):
     """Sums of all units by draw, their means by unit, and the covariance that units have of their own."""
@@ -201,19 +197,18 @@ def combined_draws(
     return Drawn(units + shared, units, shared)
 
 
-def dependence_draws(
-    scoring: Scoring, truth: Any, seed: int, number: int
-) -> Float[np.ndarray, "system replicate"] | None:
-    """Return how scores change with the dependence of annotators, which nobody observed; None where they do not.
+def doubt_draws(
+    at: Float[np.ndarray, " point"], scores: Float[np.ndarray, "point system"], seed: int, number: int
+) -> Float[np.ndarray, "system replicate"]:
+    """Return deviations of scores that depend on something normal, which nobody observed and all systems share.
 
-    Log rho is normal; see `consilience.models.crowd.dependence`. It is the same for all systems.
+    Parameters
+    ----------
+    at : in standard deviations, 0 in the middle; between these points scores are interpolated.
+    scores : at these points.
     """
-    at = getattr(truth, "probabilities_at", None)
-    if at is None or scoring.mean_given is None:
-        return None
-    means = np.stack([scoring.mean_given(at(z)) for z in _DEPENDENCE])
-    drawn = np.random.default_rng([seed, _DEPENDENCES]).standard_normal(number)
-    return np.stack([np.interp(drawn, _DEPENDENCE, own) for own in (means - means[len(means) // 2]).T])
+    drawn = np.random.default_rng([seed, _DOUBTS]).standard_normal(number)
+    return np.stack([np.interp(drawn, at, own) for own in (scores - scores[len(at) // 2]).T])
 
 
 def _slopes(scoring: Scoring, name: str, total: Float[np.ndarray, "system part"]) -> Float[np.ndarray, "system part"]:

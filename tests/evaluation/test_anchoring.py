@@ -13,7 +13,6 @@ from consilience.evaluation.anchoring import (
     compare_anchored,
     compare_verdicts,
     effective_gold,
-    linearised,
     not_random,
 )
 from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights, unit_weights
@@ -141,23 +140,6 @@ def test_the_order_of_systems_and_units_changes_no_value(seed):
 def test_effective_gold_by_hand():
     alone, together = np.array([[0.0, 2], [0.0, 4]]), np.array([[0.0, 1], [0.0, 4]])
     assert effective_gold(np.array([10, 20]), alone, together) == pytest.approx((10 * 4 + 20) / 2)
-
-
-def test_ratios_are_linearised():
-    random = np.random.default_rng(0)
-    sums = random.random((2, 3, 40)) + 0.1
-    over = np.arange(40) < 15
-
-    def f1(parts):
-        return 2 * parts[0] / (parts[1] + parts[2])
-
-    found = linearised(f1, sums, over)
-    mean = sums[:, :, over].mean(axis=2)
-    score = f1(mean.T)
-    np.testing.assert_allclose(found[:, over].mean(axis=1), score, rtol=1e-8)
-    below = (mean[:, 1] + mean[:, 2])[:, None]
-    by_hand = score[:, None] + (2 * sums[:, 0] - score[:, None] * (sums[:, 1] + sums[:, 2])) / below
-    np.testing.assert_allclose(found, by_hand, rtol=1e-6)
 
 
 @pytest.mark.parametrize("partly", [False, True])
