@@ -16,6 +16,7 @@ from consilience.data import Predictions as Predictions
 from consilience.data import Rankings as Rankings
 from consilience.data import Ratings as Ratings
 from consilience.data import Records as Records
+from consilience.data import Verdicts as Verdicts
 from consilience.data import load as load
 from consilience.data import read_annotations as read_annotations
 from consilience.data import read_class_map as read_class_map
@@ -28,6 +29,7 @@ from consilience.data import read_predictions as read_predictions
 from consilience.data import read_rankings as read_rankings
 from consilience.data import read_ratings as read_ratings
 from consilience.data import read_records as read_records
+from consilience.data import read_verdicts as read_verdicts
 from consilience.data import write_conll as write_conll
 from consilience.data import write_mentions as write_mentions
 from consilience.data import write_records as write_records
@@ -40,6 +42,8 @@ from consilience.evaluation.agreement import agreement as agreement
 from consilience.evaluation.certainties import expected_risk as expected_risk
 from consilience.evaluation.comparison import Comparison as Comparison
 from consilience.evaluation.comparison import compare as compare
+from consilience.evaluation.conformal_sets import Conformal as Conformal
+from consilience.evaluation.conformal_sets import conformal as conformal
 from consilience.evaluation.coreference_scores import CoreferenceScores as CoreferenceScores
 from consilience.evaluation.coreference_scores import score_coreference as score_coreference
 from consilience.evaluation.classes import Metric as Metric
