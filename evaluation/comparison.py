@@ -49,7 +49,6 @@ from consilience.evaluation.unit_sums import (
     unit_weights,
 )
 from consilience.models.intervals import LEVEL, ends
-from consilience.models.truth import Truth
 
 # The response models of `own_look`, from the lower reading to the upper.
 _FORMS = ("ambiguity", "knows")
@@ -387,7 +386,7 @@ def _provenance(given: str | Mapping[str, str], systems: Mapping[str, Any]) -> d
     return {name: known.get(name, "unknown") for name in systems}
 
 
-def _own_look(fit: Any, truth: Truth, scoring: Scoring, origin: dict[str, str], seed: int) -> dict[str, Any]:
+def _own_look(fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int) -> dict[str, Any]:
     """Return the readings with an own look, where such is counted, and what has to be said of readings."""
     words = set(origin.values())
     if words == {"annotations"} or truth.num_draws == 1:
@@ -410,7 +409,7 @@ def _own_look(fit: Any, truth: Truth, scoring: Scoring, origin: dict[str, str], 
     if truth.dependence is not None:
         values, draws = np.repeat(values, 2, axis=0), np.repeat(draws, 2, axis=0)
         if truth.probabilities_at is not None:
-            draws += _look_doubt(truth, scoring, looked.values["knows"], kept, seed, number)
+            draws += _look_doubt(truth, scoring.first_choice, looked.values["knows"], kept, seed, number)
         known = [place for place, word in enumerate(origin.values()) if word == "independent"]
         for place in known if fit is not truth else ():
             said = np.full(truth.num_units, -1)
@@ -425,13 +424,13 @@ def _own_look(fit: Any, truth: Truth, scoring: Scoring, origin: dict[str, str], 
 
 
 def _look_doubt(
-    truth: Any, scoring: Scoring, middle: np.ndarray, kept: np.ndarray, seed: int, number: int
+    truth: Any, said: np.ndarray, middle: np.ndarray, kept: np.ndarray, seed: int, number: int
 ) -> Float[np.ndarray, "system replicate"]:
     """Return how scores with an own look change with the dependence of the annotators, which nobody observed."""
-    weights, size = functools.partial(_weights_of, seed, _FEW_DRAWS), (len(middle), _FEW_DRAWS)
+    weights = functools.partial(_weights_of, seed, _FEW_DRAWS)
     ends = [
-        own_look({"knows": knowing(truth.probabilities_at(z)).chosen(kept)}, scoring.first_choice, weights,
-                 np.zeros(_FEW_DRAWS), np.zeros(size), seed).values["knows"]
+        own_look({"knows": knowing(truth.probabilities_at(z)).chosen(kept)}, said, weights, np.zeros(_FEW_DRAWS),
+                 np.zeros(said.shape[:1] + (_FEW_DRAWS,)), seed).values["knows"]
         for z in (-2.0, 2.0)
     ]  # fmt: skip
     return doubt_draws(np.array([-2.0, 0, 2]), np.stack([ends[0], middle, ends[1]]), seed, number)
