@@ -252,8 +252,9 @@ class Comparison:
         columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
         shown = table[columns].copy()
         if self.ranked:
-            ranges = table[["p_best_lower", "p_best_upper"]].to_numpy()
-            shown.insert(columns.index("upper") + 1, "p_best", [range_text(*one, self.digits) for one in ranges])
+            ranges = zip(table["p_best_lower"], table["p_best_upper"], strict=True)
+            texts = [range_text(low, high, self.digits) for low, high in ranges]
+            shown.insert(columns.index("upper") + 1, "p_best", texts)
         return shown
 
     def __repr__(self) -> str:
