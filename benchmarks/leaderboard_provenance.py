@@ -6,6 +6,7 @@ or guess it. A row of a table is one setting; the score that an interval has to 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,12 @@ import numpy as np
 import pandas
 
 import consilience as cs
-from consilience.evaluation.own_look import forms_of, own_look, refit_own_look
+from consilience.errors import ConsilienceWarning
 from consilience.models.intervals import ends
 from consilience.models.truth import Entries, LabelProbabilities
 from consilience.models.truth.plausibilities import DirichletTruth
 
-_CLASSES, _SYSTEMS, _REPLICATES, _SHARE_DRAWS = 3, 4, 1000, 300
+_CLASSES, _SYSTEMS, _SHARE_DRAWS = 3, 4, 300
 _POPULATION = 200_000  # units by which the score of a system is found where it has no formula
 
 
@@ -126,66 +127,62 @@ def _truth(setting: Setting, seen: np.ndarray, seed: int) -> Any:
     return DirichletTruth(entries, concentration, 0.0, key=jax.random.key(seed), num_draws=_SHARE_DRAWS)
 
 
-def pseudo_scores(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Draw means of a Dirichlet process around fair coins, by 12 sticks."""
-    broken = random.random((12, *shape))
-    sticks = broken.copy()
-    sticks[1:] *= np.cumprod(1 - broken, axis=0)[:-1]
-    sticks[-1] += 1 - sticks.sum(axis=0)
-    return np.asarray((random.integers(0, 2, sticks.shape) * sticks).sum(axis=0))
+def _predicted(codes: np.ndarray) -> cs.Predictions:
+    names = [str(code) for code in range(_CLASSES)]
+    return cs.Predictions.from_lists([[names[code]] for code in codes], classes=names)
 
 
 def _one(setting: Setting, seed: int) -> pandas.DataFrame:
-    """Return a row for each system of a set: what its intervals hold, and the copy statistic."""
+    """Return a row for each system of a set: which of its intervals hold, and whether it is taken for a copy."""
     random = np.random.default_rng([seed, 0])
     shares, true, seen = _units(setting, random, setting.units)
     many = _units(setting, random, _POPULATION // 10 if setting.system == "knows" else _POPULATION)
     systems = list(_systems(setting, random))
-    said = np.stack([predict(random, shares, true, seen) for predict in systems])
+    codes = [predict(random, shares, true, seen) for predict in systems]
+    said = {f"system {number}": _predicted(own) for number, own in enumerate(codes)}
     score = np.array([(predict(random, *many) == many[1]).mean() for predict in systems])
-    weight = random.standard_exponential((setting.units, _REPLICATES))
-    pseudo_weight = random.standard_exponential(_REPLICATES)
-    pseudo = pseudo_scores(random, (len(said), _REPLICATES))
-    forms = forms_of(_truth(setting, seen, seed))
-    found = own_look(forms, said, lambda units: weight[units], pseudo_weight, pseudo, seed)
-    right = np.stack([forms["knows"].at(own)[0] for own in said]).astype(float)
-    alone = (right @ weight + pseudo_weight * pseudo) / (weight.sum(axis=0) + pseudo_weight)
-    rows = {"alone": alone, **found.draws}
-    bounds = {name: np.quantile(draws, ends(), axis=1) for name, draws in rows.items()}
-    for name, parts in {"own look": list(found.draws), "union": list(rows)}.items():
-        of_parts = np.stack([bounds[part] for part in parts])
-        bounds[name] = np.stack([of_parts[:, 0].min(axis=0), of_parts[:, 1].max(axis=0)])
-    table = {name: (low <= score) & (score <= high) for name, (low, high) in bounds.items()}
-    bias = {f"{name} bias": draws.mean(axis=1) - score for name, draws in rows.items()}
-    return pandas.DataFrame({**table, **bias, "z": found.copy_statistic, "score": score})
+    truth = _truth(setting, seen, seed)
+    unknown = cs.compare(truth, said, seed=seed)
+    word = "annotations" if setting.system == "labels" else "independent"
+    stated = cs.compare(truth, said, seed=seed, provenance=word)
+    assert unknown.own_draws is not None
+    forms = ["knows"] if len(unknown.own_draws) == 1 else ["ambiguity", "knows"]
+    draws = {"alone": unknown.draws, **dict(zip(forms, unknown.own_draws, strict=True))}
+    ends_of = {name: np.quantile(own, ends(), axis=1) for name, own in draws.items()}
+    for name, found in (("as stated", stated), ("unknown", unknown)):
+        table = found.table.set_index("system").loc[list(said)]
+        ends_of[name] = table[["lower", "upper"]].to_numpy().T
+    held = {name: (low <= score) & (score <= high) for name, (low, high) in ends_of.items()}
+    bias = {f"{name} bias": own.mean(axis=1) - score for name, own in draws.items()}
+    copy = np.array([word == "annotations" for word in unknown.provenance])
+    return pandas.DataFrame({**held, **bias, "taken for a copy": copy})
 
 
 def coverage(sets: int = 25, settings: tuple[Setting, ...] = SETTINGS, seed: int = 0) -> pandas.DataFrame:
-    """Return, by setting, which share of intervals holds, biases, and how often and how far z goes beyond 3."""
+    """Return, by setting, which share of intervals holds, biases, and how often a system is taken for a copy."""
     rows = []
     for setting in settings:
         every = pandas.concat([_one(setting, seed + number) for number in range(sets)])
-        rows.append({
-            "setting": setting.name, **every.drop(columns=["z", "score"]).mean().to_dict(),
-            "z>3": (every["z"] > 3).mean(), "highest z": every["z"].max(),
-        })  # fmt: skip
+        rows.append({"setting": setting.name, "sets": sets, **every.mean().to_dict()})
     return pandas.DataFrame(rows)
 
 
-def worst_case(units: int = 2000, seed: int = 0) -> dict[str, Any]:
-    """Return the copy statistic and own-look intervals of the truth and of the majority of five ambiguous labels."""
+def worst_case(units: int = 2000, seed: int = 0) -> pandas.DataFrame:
+    """Compare the truth and the majority of five ambiguous labels, by what is said of where they come from."""
     random, setting = np.random.default_rng(seed), Setting("labels", units, 0.7)
     _, true, seen = _units(setting, random, units)
-    said = np.stack([true, _highest(random, seen)])
-    weight, pseudo_weight = (random.standard_exponential(size) for size in ((units, _REPLICATES), _REPLICATES))
-    forms = forms_of(_truth(setting, seen, seed))
-    scores = pseudo_scores(random, (2, _REPLICATES))
-    found = own_look(forms, said, lambda rows: weight[rows], pseudo_weight, scores, seed)
-    intervals = {name: np.quantile(draws, ends(), axis=1).T for name, draws in found.draws.items()}
-    return {"z": found.copy_statistic, "values": found.values, "right": (said == true).mean(axis=1), **intervals}
+    truth = _truth(setting, seen, seed)
+    systems = {"truth": _predicted(true), "majority": _predicted(_highest(random, seen))}
+    rows = []
+    for words in ("annotations", "unknown", "mixed", {"truth": "independent", "majority": "annotations"}):
+        table = cs.compare(truth, systems, provenance=words, seed=seed).table
+        words = words if isinstance(words, str) else "stated"
+        columns = ["system", "rank", "value", "lower", "upper", "p_best_lower", "p_best_upper"]
+        rows += [{"provenance": words, **row} for row in table[columns].to_dict("records")]
+    return pandas.DataFrame(rows)
 
 
-def refits(sets: int = 100, model: str = "dawid-skene", seed: int = 1, **options: Any) -> dict[str, float]:
+def refits(sets: int = 100, model: str = "dawid-skene", seed: int = 1, **options: Any) -> dict[str, Any]:
     """Return coverage, width and bias of the own look by refits: 300 units, 10 annotators of which 3 label each."""
     units, annotators, random, held = 300, 10, np.random.default_rng(seed), []
     for number in range(sets):
@@ -204,9 +201,13 @@ def refits(sets: int = 100, model: str = "dawid-skene", seed: int = 1, **options
             num_labels=_CLASSES,
         )  # fmt: skip
         fit = cs.fit(model, data, progress=False, seed=number, **options)
-        weight, pseudo = random.standard_exponential((units, _REPLICATES)), random.standard_exponential(_REPLICATES)
-        scores = pseudo_scores(random, (_REPLICATES,))
-        draws, value = refit_own_look(fit, said, lambda rows, weight=weight: weight[rows], pseudo, scores)
-        low, high = np.quantile(draws, ends())
-        held.append((low <= score <= high, high - low, value - score))
-    return dict(zip(("coverage", "width", "bias"), np.mean(held, axis=0).tolist(), strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConsilienceWarning)
+            found = cs.compare(fit, {"one": _predicted(said)}, provenance="independent", seed=number)
+        assert found.own_draws is not None
+        assert found.own_values is not None
+        low, high = np.quantile(found.own_draws[0, 0], ends())
+        lower, upper = found.table.loc[0, ["lower", "upper"]]
+        held.append((low <= score <= high, high - low, found.own_values[0, 0] - score, lower <= score <= upper))
+    names = ("refit holds", "width", "bias", "interval holds")
+    return {"model": model, "sets": sets, **dict(zip(names, np.mean(held, axis=0).tolist(), strict=True))}

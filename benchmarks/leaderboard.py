@@ -1,0 +1,181 @@
+"""Can a leaderboard be believed? Every bar that was set for it, with the peers beside it.
+
+`python -m benchmarks leaderboard [--peer PYTHON] [--only PART …]`. PYTHON is an interpreter that has ppi-python and
+truescore, which want an environment of their own.
+
+| part | what it measures | where |
+|---|---|---|
+| `sums` | coverage and P(best) where what the truth is and where systems come from is as modelled | `leaderboard_sums` |
+| `provenance` | the readings of a system, with where it comes from stated, and not | `leaderboard_provenance` |
+| `refits` | a system as one more annotator, through the crowd models themselves | `leaderboard_provenance` |
+| `public` | intervals beside the gold labels of nine public crowds | `leaderboard_public` |
+| `anchoring` | judges and some gold labels, beside two peers | `leaderboard_anchoring` |
+| `coefficients` | intervals of agreement coefficients | `leaderboard_coefficients` |
+| `conformal` | what conformal sets hold | `leaderboard_conformal` |
+| `speed` | CPU seconds and memory of `compare` | here |
+
+Every row is kept in ``rows.jsonl`` as soon as it is measured, and a later run goes on from there; ``--again`` measures
+what is asked for anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+from benchmarks import (
+    leaderboard_anchoring,
+    leaderboard_coefficients,
+    leaderboard_conformal,
+    leaderboard_provenance,
+    leaderboard_public,
+    leaderboard_sums,
+)
+from benchmarks.recording import RESULTS, Kept, Recording
+
+PARTS = ("sums", "provenance", "refits", "public", "anchoring", "coefficients", "conformal", "speed")
+
+_REFITS = {"dawid-skene": 100, "mace": 50, "one-coin": 50}
+_SPEED = ((10, 25_000, 1000, "annotations"), (10, 50_000, 1000, "annotations"), (10, 100_000, 1000, "annotations"),
+          (2, 100_000, 1000, "unknown"))  # fmt: skip
+
+# One comparison in a process of its own: seconds of the second call, and what memory the first one took at most.
+_COMPARE = """
+import json, resource, sys, time
+import numpy as np
+import consilience as cs
+from consilience.models.truth import LabelDraws
+systems, items, draws, provenance = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+random = np.random.default_rng(0)
+labels = random.integers(0, 5, items)
+drawn = np.where(random.random((draws, items), np.float32) < 0.8, labels, 4 - labels).astype(np.int8)
+names = list("abcde")
+codes = np.where(random.random((systems, items)) < 0.7, labels, random.integers(0, 5, (systems, items)))
+given = {f"system {k}": cs.Predictions.from_scores(np.eye(5)[own], classes=names) for k, own in enumerate(codes)}
+truth = LabelDraws(drawn, 5)
+truth.ids = {"class": np.array(names, object)}
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+cs.compare(truth, given, provenance=provenance)
+peak, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+cs.compare(truth, given, provenance=provenance)
+print(json.dumps({"CPU s": time.process_time() - start, "memory before, MiB": before / 1024, "peak, MiB": peak / 1024}))
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with ppi-python and truescore")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--share", type=float, default=1.0, metavar="X", help="of the simulated sets (1)")
+    parser.add_argument("--again", action="store_true", help="measure anew what is kept")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure what is asked for and not kept, and write the report from all that is kept."""
+    folder = arguments.output or RESULTS / "leaderboard"
+    kept, share = Kept(folder / "rows.jsonl", again=arguments.again), arguments.share
+    measures = {
+        "sums": lambda: leaderboard_sums.measure_sums(kept, share),
+        "provenance": lambda: _provenance(kept, share),
+        "refits": lambda: _refits(kept, share),
+        "public": lambda: leaderboard_public.measure_public_sets(kept),
+        "anchoring": lambda: _anchoring(kept, share, arguments.peer),
+        "coefficients": lambda: _coefficients(kept, share),
+        "conformal": lambda: _conformal(kept, share),
+        "speed": lambda: _speed(kept),
+    }
+    for part in arguments.only:
+        measures[part]()
+    record = Recording("leaderboard", "Can a leaderboard be believed?", arguments.command, arguments.output)
+    tell(record, kept)
+    record.write()
+
+
+def _provenance(kept: Kept, share: float) -> None:
+    sets = max(round(100 * share), 1)
+    for setting in leaderboard_provenance.SETTINGS:
+        kept.row("provenance", (setting.name, sets), lambda setting=setting: leaderboard_provenance.coverage(
+            sets, (setting,)
+        ).iloc[0].to_dict())  # fmt: skip
+    for row in leaderboard_provenance.worst_case().to_dict("records"):
+        kept.row("worst case", (row["provenance"], row["system"]), lambda row=row: row)
+
+
+def _refits(kept: Kept, share: float) -> None:
+    for model, sets in _REFITS.items():
+        number = max(round(sets * share), 1)
+        kept.row("refits", (model, number), lambda model=model, number=number: leaderboard_provenance.refits(
+            number, model
+        ))  # fmt: skip
+
+
+def _anchoring(kept: Kept, share: float, peer: str | None) -> None:
+    for setting in leaderboard_anchoring.SETTINGS:
+        sets = max(round(40 * share), 1)
+        for row in leaderboard_anchoring.measure(setting, sets, peer):
+            kept.row("anchoring", (*map(str, setting), row["method"]), lambda row=row: row)
+
+
+def _coefficients(kept: Kept, share: float) -> None:
+    for setting in leaderboard_coefficients.SETTINGS:
+        for row in leaderboard_coefficients.coefficient_coverage((setting,), max(round(100 * share), 2)):
+            kept.row("coefficients", (str(setting), row["coefficient"]), lambda row=row: row)
+
+
+def _conformal(kept: Kept, share: float) -> None:
+    for system in leaderboard_conformal.SYSTEMS:
+        for items in (50, 200):
+            kept.row("conformal", (system, items), lambda system=system, items=items: (
+                leaderboard_conformal.real_coverage(system, items, sets=max(round(400 * share), 2))
+            ))  # fmt: skip
+
+
+def _speed(kept: Kept) -> None:
+    for case in _SPEED:
+        words = [sys.executable, "-c", _COMPARE, *map(str, case)]
+        names = ("systems", "items", "draws", "provenance")
+        kept.row("speed", case, lambda words=words, case=case: dict(zip(names, case, strict=True)) | json.loads(
+            subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        ))  # fmt: skip
+
+
+def tell(record: Recording, kept: Kept) -> None:
+    """Record every part of which there are rows."""
+    record.say("Intervals are nominal 95 % unless something else is said. 'Holds' is the share of them that do.")
+    if kept.rows("shared"):
+        record.section("As modelled")
+        leaderboard_sums.tell_sums(record, kept)
+    if kept.rows("provenance"):
+        record.section("Where predictions come from")
+        record.say(
+            "Systems made from the labels, raters of ambiguous items, systems that know the truth or guess, and systems "
+            "with errors by class beside a constant one; every column but the last is the share of intervals that hold."
+        )
+        record.table("provenance", _rounded(kept.rows("provenance")))
+        record.say("2,000 items of five ambiguous labels each: the truth itself, and the majority of the labels.")
+        record.table("worst case", _rounded(kept.rows("worst case")))
+    if kept.rows("refits"):
+        record.section("A system as one more annotator")
+        record.say("300 items, ten annotators of which three label each; the system knows with .5 to .95, or guesses.")
+        record.table("refits", _rounded(kept.rows("refits")))
+    if kept.rows("public"):
+        record.section("Nine public crowds, beside their gold labels")
+        leaderboard_public.tell_public_sets(record, kept.rows("public"))
+    for part, title in (
+        ("anchoring", "Judges and some gold labels"), ("coefficients", "Agreement coefficients"),
+        ("conformal", "Conformal sets, level .9"), ("speed", "Speed"),
+    ):  # fmt: skip
+        if kept.rows(part):
+            record.section(title)
+            record.table(part, _rounded(kept.rows(part)))
+
+
+def _rounded(rows: dict[tuple[Any, ...], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with all columns that any of them has."""
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    return [{name: np.nan if row.get(name) is None else row[name] for name in names} for row in rows.values()]
