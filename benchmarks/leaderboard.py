@@ -5,7 +5,7 @@ truescore, which want an environment of their own.
 
 | part | what it measures | where |
 |---|---|---|
-| `sums` | coverage and P(best) where what the truth is and where systems come from is as modelled | `leaderboard_sums` |
+| `sums` | coverage and P(best) where the truth and where systems come from are as modelled | `leaderboard_sums` |
 | `provenance` | the readings of a system, with where it comes from stated, and not | `leaderboard_provenance` |
 | `refits` | a system as one more annotator, through the crowd models themselves | `leaderboard_provenance` |
 | `public` | intervals beside the gold labels of nine public crowds | `leaderboard_public` |
@@ -24,6 +24,7 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -138,8 +139,8 @@ def _conformal(kept: Kept, share: float) -> None:
 def _speed(kept: Kept) -> None:
     for case in _SPEED:
         words = [sys.executable, "-c", _COMPARE, *map(str, case)]
-        names = ("systems", "items", "draws", "provenance")
-        kept.row("speed", case, lambda words=words, case=case: dict(zip(names, case, strict=True)) | json.loads(
+        row = dict(zip(("systems", "items", "draws", "provenance"), case, strict=True))
+        kept.row("speed", case, lambda words=words, row=row: row | json.loads(
             subprocess.run(words, capture_output=True, text=True, check=True).stdout
         ))  # fmt: skip
 
@@ -147,14 +148,17 @@ def _speed(kept: Kept) -> None:
 def tell(record: Recording, kept: Kept) -> None:
     """Record every part of which there are rows."""
     record.say("Intervals are nominal 95 % unless something else is said. 'Holds' is the share of them that do.")
+    record.section("Bars")
+    record.table("bars", [{"bar": name, "asked for": asked, "measured": told, "met": "yes" if met else "**no**"}
+                          for name, asked, told, met in bars(kept)])  # fmt: skip
     if kept.rows("shared"):
         record.section("As modelled")
         leaderboard_sums.tell_sums(record, kept)
     if kept.rows("provenance"):
         record.section("Where predictions come from")
         record.say(
-            "Systems made from the labels, raters of ambiguous items, systems that know the truth or guess, and systems "
-            "with errors by class beside a constant one; every column but the last is the share of intervals that hold."
+            "Systems made from the labels, raters of ambiguous items, systems that know the truth or guess, and such "
+            "with errors by class beside a constant one. Columns are shares of intervals that hold, and biases."
         )
         record.table("provenance", _rounded(kept.rows("provenance")))
         record.say("2,000 items of five ambiguous labels each: the truth itself, and the majority of the labels.")
@@ -173,6 +177,75 @@ def tell(record: Recording, kept: Kept) -> None:
         if kept.rows(part):
             record.section(title)
             record.table(part, _rounded(kept.rows(part)))
+
+
+# ---- bars ----
+
+Bar = tuple[str, str, str, bool]
+
+
+def bars(kept: Kept) -> Iterator[Bar]:
+    """Yield every bar of which there are rows: its name, what was asked for and measured, and whether it is met."""
+    for row in leaderboard_sums.coverage(kept.rows("shared"), ("items", "annotators")):
+        name = f"shared accuracy, {row['items']} items, {row['annotators']} annotators"
+        for column in ("interval holds", "difference holds"):
+            yield _between(f"{name}: {column}", row[column], 0.92, 0.98)
+    bins = leaderboard_sums.best_as_said(kept.rows("shared"), ("items", "annotators"))
+    apart = [abs(row["P(best) said"] - row["was best"]) for row in bins if row["cases"] >= 100]
+    if apart:
+        yield _at_most(f"P(best) and share of best, {len(apart)} bins of 100 cases: furthest apart", max(apart), 0.05)
+    for row in leaderboard_sums.coverage(kept.rows("independent"), ("of",)):
+        yield _between(f"independent truths, certainty {row['of']}: interval holds", row["interval holds"], 0.93, 0.98)
+    stated = [row["as stated"] for row in kept.rows("provenance").values()]
+    if stated:
+        for row in kept.rows("provenance").values():
+            yield _at_least(f"provenance stated, {row['setting']}", row["as stated"], 0.9)
+        yield _between("provenance stated, mean of settings", float(np.mean(stated)), 0.92, 0.98)
+        least = min(row["unknown"] for row in kept.rows("provenance").values())
+        yield _at_least("provenance unknown, every setting", least, 0.93)
+    for row in kept.rows("refits").values():
+        yield _at_least(f"a system as one more annotator, {row['model']}, {row['sets']} sets", row["refit holds"], 0.9)
+    worst = kept.rows("worst case")
+    if worst:
+        truth = worst["stated", "truth"]
+        yield _at_least("the truth itself, provenance stated: P(best)", truth["p_best_lower"], 0.95)
+        low, high = (worst["unknown", "truth"][f"p_best_{end}"] for end in ("lower", "upper"))
+        told = f"{low:.2f} to {high:.2f}"
+        yield "the truth itself, unknown: P(best) is a range over .05 to .95", "yes", told, low <= 0.05 and high >= 0.95
+    yield from _anchoring_bars(kept)
+    for row in kept.rows("coefficients").values():
+        low = 0.9 if row["coefficient"] == "Gwet's AC1" else 0.88 if row["shares"] == [0.5, 0.5] else 0.8
+        if row["covered"] < low:
+            yield _at_least(f"{row['coefficient']}, {row['items']} items, {row['shares']}", row["covered"], low)
+    if kept.rows("coefficients"):
+        widths = [row["least width"] for row in kept.rows("coefficients").values()]
+        yield _at_least("intervals of coefficients: least width of all", min(widths), 1e-6)
+
+
+def _anchoring_bars(kept: Kept) -> Iterator[Bar]:
+    rows = kept.rows("anchoring")
+    ours = {key[:-1]: row for key, row in rows.items() if key[-1] == "anchored"}
+    for key, row in ours.items():
+        name = f"{row['judges']} judges, {row['gold']} gold labels, accuracies {row['accuracy']}"
+        yield _between(f"{name}: interval holds", row["coverage"], 0.92, 0.97)
+        yield _at_most(f"{name}: bias of the favoured system", abs(row["bias, favoured"]), 0.015)
+        if peer := rows.get((*key, "ppi-python")):
+            yield _at_most(f"{name}: width beside ppi-python", row["width"] / peer["width"], 1.05)
+    if ours:
+        mean = float(np.mean([row["coverage"] for row in ours.values()]))
+        yield _between("judges and gold labels, mean of settings: interval holds", mean, 0.935, 0.96)
+
+
+def _between(name: str, value: float, low: float, high: float) -> Bar:
+    return name, f"{low} to {high}", f"{value:.3f}", low <= round(value, 3) <= high
+
+
+def _at_least(name: str, value: float, low: float) -> Bar:
+    return name, f"at least {low}", f"{value:.3f}", round(value, 3) >= low
+
+
+def _at_most(name: str, value: float, high: float) -> Bar:
+    return name, f"at most {high}", f"{value:.3f}", round(value, 3) <= high
 
 
 def _rounded(rows: dict[tuple[Any, ...], dict[str, Any]]) -> list[dict[str, Any]]:
