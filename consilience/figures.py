@@ -181,18 +181,21 @@ def leaderboard(comparison: Comparison, ax: Any = None) -> Any:
     ax.hlines(rows, table["lower"], table["upper"], color=BLUE, linewidth=3.2, alpha=0.55)
     ax.plot(table["value"], rows, "o", color=BLUE, markersize=6)
     handles = [Line2D([], [], color=BLUE, marker="o", markersize=5, linewidth=2)]
-    labels = [f"value, with {comparison.level:.0%} interval"]
+    labels = [f"value, with {100 * comparison.level:g} % interval"]
     thin: dict[str, np.ndarray] = {}
     if comparison.own_draws is not None:
-        thin = {"as the annotators alone have it": comparison.draws}
-        thin |= {"an own look counted": np.concatenate(list(comparison.own_draws), axis=1)}
+        thin = {"as the annotators alone have it": comparison.draws, "an own look counted": comparison.own_draws}
     # Where the truth is a point there is one source, and the thick interval shows it.
     elif comparison.truth_draws.shape[1] > 1:
         thin = {"truth of these items uncertain": comparison.truth_draws}
         thin |= {"items alone uncertain": comparison.item_draws}
+    counts = np.isfinite(table["value_own_look"].to_numpy())
     for place, (name, draws), colour in zip((0.2, 0.34), thin.items(), (VERMILLION, GREEN), strict=False):
-        low, high = np.quantile(draws[order], ends(comparison.level), axis=1)
-        handles += [ax.hlines(rows + place, low, high, color=colour, linewidth=1.4)]
+        low, high = np.quantile(np.atleast_3d(draws.T).T[:, order], ends(comparison.level), axis=2)
+        shown = counts if draws is comparison.own_draws else np.ones(len(order), bool)
+        lines = ax.hlines((rows + place)[shown], low.min(axis=0)[shown], high.max(axis=0)[shown], color=colour)
+        lines.set_linewidth(1.4)
+        handles += [lines]
         labels += [name]
     if comparison.points is not None:
         handles += ax.plot(comparison.points[order], rows, "x", color=INK, markersize=6.5, markeredgewidth=1.6)

@@ -397,7 +397,7 @@ def _own_look(fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], se
             raise UnsupportedRequest(
                 "own look is counted for top-1 only; leave provenance out, or give gold labels (gold='use')"
             )
-        return {"provenance": ("annotations",) * len(origin), "notes": [_NOT_COUNTED]}
+        return {"provenance": tuple(origin.values()), "notes": [_NOT_COUNTED]}
     number, notes, origin = _replicates(scoring), [], dict(origin)
     common = (functools.partial(_weights_of, seed, number), pseudo_weights(seed, number))
     score, kept = pseudo_scores(seed, len(origin), number), np.isin(np.arange(truth.num_units), scoring.place)

@@ -222,17 +222,19 @@ def _verdict(comparison: Comparison) -> str:
     table = comparison.table
     first = table.iloc[0]
     words = (
-        f"“{first['system']}” scores {first['value']:.4f} in {comparison.title}, with {comparison.level:.0%} between "
-        f"{first['lower']:.4f} and {first['upper']:.4f}."
+        f"“{first['system']}” scores {first['value']:.4f} in {comparison.title}, with {100 * comparison.level:g} % "
+        f"between {first['lower']:.4f} and {first['upper']:.4f}."
     )
     if len(table) > 1:
         pair = comparison.pairs.iloc[0]
         best, beats = (_probability(*ends) for ends in (
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
         ))  # fmt: skip
+        assumed = comparison.own_draws is None and "unknown" in comparison.provenance
+        it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
         words += (
-            f" It is the best of {len(table)} systems with probability {best}, and beats the runner-up “{pair['b']}” "
-            f"with probability {beats}."
+            f" {it} the best of {len(table)} systems with probability {best}, and {'beat' if assumed else 'beats'} the "
+            f"runner-up “{pair['b']}” with probability {beats}."
         )
     if "point_estimate" in table:
         difference = first["point_estimate"] - first["value"]
