@@ -71,7 +71,7 @@ _NOT_COUNTED = (
     "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
     "these annotations: a system that looked itself is better than its score. Give gold labels for some items to know."
 )
-_COPIED = "{} follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
+_COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
 _HELD_FIXED = (
     "Own look: the annotators' errors are held fixed; provenance=\"independent\" fits the annotators anew with each "
