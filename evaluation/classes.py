@@ -1,10 +1,10 @@
 r"""Metrics of one prediction against one draw of the truth, by name.
 
 A metric is a pure function of one item and one draw: the draw's classes from the most plausible downwards ("truth"),
-and the system's classes from its first choice downwards ("prediction"). What is lifted over items, draws and systems is
-lifted elsewhere, by `jax.vmap`, so that adding a metric means writing one small function. Notation: $Y_j$ are the $j$
-most plausible classes of the draw, $C_k$ the first $k$ classes of the prediction; a prediction may be shorter than $k$,
-and then $C_k$ is all of it. An empty prediction scores 0.
+and the system's classes from its first choice downwards ("prediction"); `jax.vmap` lifts it over items, draws and
+systems. Notation: $Y_j$ are the $j$ most plausible classes of the draw, $C_k$ the first $k$ classes of the prediction;
+a prediction may be shorter than $k$, and then $C_k$ is all of it. An empty prediction scores 0. Metrics of predicted
+probabilities are sums over classes: `consilience.evaluation.soft_metrics`.
 
 One pass over the blocks of a truth scores any number of systems and metrics on the same draws. A block is items ×
 draws × depth, so that memory does not depend on the number of items or classes (Stutz et al. 2023, section 3.3).
@@ -43,7 +43,7 @@ from consilience.evaluation.registry import METRICS, metric, scores
 from consilience.models.truth import CLASSES, Ranked
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.entries import pad
-from consilience.models.truth.truth import Block, Shares
+from consilience.models.truth.truth import Shares
 
 # Class codes, best first: as many as the metric needs of a draw or of a prediction.
 _Places = Int[Array, " _"]
@@ -66,8 +66,8 @@ class Metric:
     tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
         int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
     needs : "ranks", or "probabilities" of a metric that has a soft score and no other.
-    soft : function of arrays that broadcast: what the system gives a class, how plausible the class is (0 or 1 of
-        labels), and whether it is the first choice. Its sum over classes is the score; see `soft_metrics.Terms`.
+    soft : what a class adds to the score, of arrays that broadcast: what the system gives it, how plausible it is (0 or
+        1 of labels), and whether it is the first choice.
     bounds : between which numbers the score lies; None where nothing bounds it.
     parts : of how many sums over items the score is made: one for each of as many equal bins of the probability of
         the first choice.
@@ -128,11 +128,11 @@ def _named(name: str) -> Metric:
 def _target_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     """Return whether all targets are predicted; the targets are all classes where there are fewer than targets."""
     found = jnp.any(_matches(truth, prediction), axis=1)
-    return _as_float(jnp.all(found | (truth < 0)) & found[0])
+    return jnp.asarray(jnp.all(found | (truth < 0)) & found[0], float)
 
 
 def _set_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
-    return _as_float(_overlaps(truth, prediction)[-1] == 1)
+    return jnp.asarray(_overlaps(truth, prediction)[-1] == 1, float)
 
 
 def _overlap(truth: _Places, prediction: _Places) -> Float[Array, ""]:
@@ -168,13 +168,11 @@ def _matches(truth: _Places, prediction: _Places) -> Bool[Array, "target place"]
     return (truth[:, None] == prediction[None, :]) & (truth[:, None] >= 0)
 
 
-def _as_float(condition: Bool[Array, ""]) -> Float[Array, ""]:
-    return jnp.asarray(condition, dtype=float)
-
-
 _PAPER = "Stutz et al. 2023, arXiv:2307.02191"
 _FAGIN = "Fagin et al. 2003, Comparing top k lists"
-_RULES = "Gneiting and Raftery 2007, Strictly proper scoring rules"
+_RULES = "Gneiting and Raftery 2007, Strictly proper scoring rules, JASA 102"
+_KURNIAWAN, _LIN = "Kurniawan et al. 2025, arXiv:2502.01891", "Lin 1991, IEEE Trans. Inf. Theory 37"
+_GUO = "Guo et al. 2017, On calibration of modern neural networks"
 
 
 @metric("accuracy", kind=CLASSES, line="the most plausible class is the first one predicted (top-1)")
@@ -200,9 +198,7 @@ def _set(k: int) -> Metric:
     return Metric(f"set-{k}", f"set-{k} accuracy", k, k, _set_accuracy, f"{_PAPER}, equation 9")
 
 
-@metric(
-    "overlap-k", kind=CLASSES, line="share of the first k predicted that are among the k most plausible classes"
-)
+@metric("overlap-k", kind=CLASSES, line="share of the first k predicted that are among the k most plausible classes")
 def _overlap_at(k: int) -> Metric:
     return Metric(f"overlap-{k}", f"overlap@{k}", k, k, _overlap, f"{_PAPER}, equations 10 and 11")
 
@@ -237,29 +233,25 @@ def _of_orders(name: str, title: str, k: int, score: Callable, reference: str) -
     return Metric(name, title, k, k, untied, reference, tied)
 
 
-_UNIT = (0.0, 1.0)
-_SOFT: dict[str, tuple[str, soft_metrics.Terms, Any, str, str]] = {
-    "log": ("log score", lambda q, own, first: special.xlogy(own, q), None, _RULES, "mean log of what the truth got"),
-    # Plausibilities sum to the 1 from which the squares are taken.
-    "brier": (
-        "Brier score", lambda q, own, first: own - (q - own) ** 2 / 2, _UNIT, _RULES, "1 - half the squared distance"
-    ),
-    "soft-f1": ("soft F1", lambda q, own, first: np.minimum(q, own), _UNIT, "arXiv:2502.01891", "mass in common"),
-    "jsd": ("Jensen-Shannon score", soft_metrics.shannon_terms, _UNIT, "Lin 1991", "1 - JS divergence, in bits"),
-}
-for _name, (_title_of, _terms, _bounds, _source, _line) in _SOFT.items():
-    metric(_name, kind=CLASSES, line=f"of probabilities: {_line}")(functools.partial(
-        Metric, _name, _title_of, reference=_source, needs="probabilities", soft=_terms, bounds=_bounds,
-    ))  # fmt: skip
+def _soft(name: str, title: str, terms: soft_metrics.Terms, reference: str, line: str, **more: Any) -> None:
+    """Register a metric of probabilities."""
+    made = functools.partial(Metric, name, title, reference=reference, needs="probabilities", soft=terms, **more)
+    metric(name, kind=CLASSES, line=f"of probabilities: {line}")(made)
+
+
+_soft("log", "log score", lambda q, own, _: special.xlogy(own, q), _RULES, "mean log of what the truth got", bounds=None)
+# Plausibilities sum to the 1 from which the squares are taken.
+_soft("brier", "Brier score", lambda q, own, _: own - (q - own) ** 2 / 2, _RULES, "1 - half the squared distance")
+_soft("soft-f1", "soft F1", lambda q, own, _: np.minimum(q, own), _KURNIAWAN, "mass in common")
+_soft("jsd", "Jensen-Shannon score", soft_metrics.shannon_terms, _LIN, "1 - JS divergence, in bits")
 
 
 @metric("ece-b", kind=CLASSES, line="of probabilities: 1 - calibration error of the first choice, in b bins")
 def _ece(b: int) -> Metric:
     title = f"1 - ECE ({b} bins, which bias it by the order of sqrt({b} / items))"
     return Metric(
-        f"ece-{b}", title, reference="Guo et al. 2017, On calibration of modern neural networks", bounds=None, parts=b,
-        needs="probabilities", soft=lambda q, own, first: first * (own - q),
-        value=lambda parts, number: 1 - np.abs(parts).sum(axis=0) / number,
+        f"ece-{b}", title, reference=_GUO, needs="probabilities", soft=lambda q, own, first: first * (own - q),
+        bounds=None, parts=b, value=lambda parts, number: 1 - np.abs(parts).sum(axis=0) / number,
     )  # fmt: skip
 
 
@@ -271,19 +263,7 @@ def _scoring(
     truth: ClassTruth, systems: Sequence[Predictions], metrics: Sequence[Any], *,
     missing: str = "error", unknown: str = "error", **settings: Any,
 ) -> Scoring:  # fmt: skip
-    """Score predictions against the classes of each draw, item by item.
-
-    Parameters
-    ----------
-    truth : of classes.
-    systems : predictions.
-    metrics : names or `Metric` values.
-    missing, unknown : see `consilience.evaluate`.
-
-    Raises
-    ------
-    InputError : no item has predictions of all systems.
-    """
+    """Score predictions against the classes of each draw, item by item."""
     chosen = [resolve(one) for one in metrics]
     aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in systems]
     given, kept = [one for one, _ in aligned], np.logical_and.reduce([mask for _, mask in aligned])
@@ -319,13 +299,13 @@ def _scoring(
         found = truth.exact(Ranked(1)) if one_target else None
         return None if found is None else hit_moments(found, predicted, place)
 
-    predicted = _positions(given, chosen[:1])
+    predicted, titles = _positions(given, chosen[:1]), {one.name: one.title for one in chosen}
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
         blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, starts[:-1], strict=True)},
-        title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
-        num_draws=truth.num_draws, joint=False, standard=standard,
-        exact=exact, place=place, independent=truth.independent_items,
+        title=lambda name, system=None, draws=None: titles[name] + (f" of {system}" if system is not None else ""),
+        unit="item", num_units=len(place), num_draws=truth.num_draws, joint=False, standard=standard, exact=exact,
+        place=place, independent=truth.independent_items,
         mean_given=(lambda found: hit_means(found, predicted, place)) if one_target else None,
         first_choice=predicted[place, :, 0].T if one_target and predicted.shape[2] == 1 else None,
         rows=truth.num_units, ids=truth.ids.get("item"), row="item",
@@ -346,11 +326,12 @@ def _blocks(
     for answers in zip(*map(truth.blocks, questions), strict=True):
         of_ranks, of_shares = answers[0], answers[-1]
         units, class_ = of_ranks.units, truth.entries.class_[of_shares.values.entries] if soft else None
-        own = pad(predicted[units], len(of_ranks.values), -1) if ranks else None
+        padded: Any = pad(predicted[units], len(of_ranks.values), -1) if ranks else None
         found = []
         for one in metrics:
             if one.soft is None:
-                found.append(_scored(one, of_ranks.values, own)[:, None, : of_ranks.num_units])
+                leading, places = of_ranks.values[:, :, : one.truth_depth], padded[:, :, : one.prediction_depth]
+                found.append(np.asarray(_score_block(one.score, leading, places))[:, None, : of_ranks.num_units])
                 continue
             values = np.stack([soft_metrics.soft_scores(one.soft, each, of_shares, class_) for each in systems])
             bins = np.stack([soft_metrics.in_bins(each, one.parts, units) for each in systems])
@@ -371,21 +352,10 @@ def _value_of(metric: Metric, start: int) -> Callable[[np.ndarray, Any], np.ndar
     return lambda parts, number: value(parts[own], number)
 
 
-def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:
-    title = next(one.title for one in metrics if one.name == name)
-    return title if system is None else f"{title} of {system}"
-
-
 def align(
     truth: ClassTruth, predictions: Predictions, *, missing: str, unknown: str
 ) -> tuple[Predictions, Bool[np.ndarray, " item"]]:
-    """Bring predictions into the item and class order of a truth.
-
-    Returns
-    -------
-    predictions : row i is item i of the truth, and code k its class k; see `Predictions.align`.
-    kept : bool, shape ``(item,)``; the items that have a prediction.
-    """
+    """Bring predictions into the item and class order of a truth, and say which items have some; see `Predictions`."""
     classes = truth.names("class", truth.num_classes)
     return predictions.align(truth.names(), classes, missing=missing, unknown=unknown)
 
@@ -422,19 +392,9 @@ def _standard(
     return np.asarray(_score_ties(metric.tied_score, *point.bucket_orders(width), predicted))[:, None]
 
 
-def _scored(metric: Metric, truth: Array, predicted: np.ndarray | None) -> Float[np.ndarray, "system item draw"]:
-    """Score a block, padded items included."""
-    assert metric.score is not None
-    assert predicted is not None
-    leading, places = truth[:, :, : metric.truth_depth], predicted[:, :, : metric.prediction_depth]
-    return np.asarray(_score_block(metric.score, leading, places))
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _score_block(
-    score: Callable[[Array, Array], Array],
-    truth: Int[Array, "item draw depth"],
-    predicted: Int[Array, "item system place"],
+    score: Any, truth: Int[Array, "item draw depth"], predicted: Int[Array, "item system place"]
 ) -> Float[Array, "system item draw"]:
     over_draws = jax.vmap(score, in_axes=(0, None))
     over_systems = jax.vmap(over_draws, in_axes=(None, 0))

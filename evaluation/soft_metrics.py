@@ -1,6 +1,6 @@
 r"""Scores of predicted probabilities q against plausibilities λ of classes, or a label, which is λ = 1 of one class.
 
-Higher is better. A score is a sum over classes k, of `Terms`:
+Higher is better. A score is a sum over classes k, of `Terms`; sources stand where `classes` registers them:
 
 | metric | of an item |
 |---|---|
@@ -15,11 +15,6 @@ of a label, would add. Finite bins still bias it, by the order of :math:`\sqrt{b
 
 How the unnamed classes of an item divide their mass is not drawn: scores are expectations over it, by quadrature
 (`Plausibilities.division`), which is exact for polynomials: ``log``, ``brier``, ``ece-b``.
-
-References
-----------
-Gneiting and Raftery (2007), Strictly proper scoring rules, JASA 102. Lin (1991), IEEE Trans. Inf. Theory 37 (``jsd``).
-Kurniawan et al. (2025), arXiv:2502.01891 (``soft-f1``). Guo et al. (2017), On calibration (the bins).
 """
 
 from __future__ import annotations
@@ -59,12 +54,8 @@ def soft_scores(
 ) -> Float[np.ndarray, "item draw"]:
     """Score the probabilities of a system against a block of a truth.
 
-    Parameters
-    ----------
-    terms : of the metric.
-    system : aligned to the truth, with probabilities.
-    block : of plausibilities (`Shares`), or of leading classes (`Ranked`), which are scored as labels.
-    class_ : of the entries of a block of plausibilities; None for labels.
+    A block of leading classes (`Ranked`) is scored as labels, and one of plausibilities (`Shares`) has entries of these
+    classes. The system is aligned to the truth.
     """
     draws = block.draws.stop - block.draws.start
     rows = max(_MOST_NUMBERS // (system.num_classes + draws * (system.num_positions + 1)), 1)
@@ -80,7 +71,7 @@ def _scored(terms: Terms, system: Predictions, block: Block, class_: Any, items:
     def added(q: np.ndarray, plausibility: np.ndarray, first: np.ndarray) -> np.ndarray:
         return np.asarray(terms(q, plausibility, first) - terms(q, np.zeros(1), first))
 
-    # Columns are positions, and last all classes that are not listed, which are alike; -2 is a class that is never true.
+    # Columns are positions, and last all classes that are not listed, which are alike; -2 in a list is never true.
     q = np.column_stack([np.asarray(system.probability, float)[own], system.unlisted_probability(own)])
     first = np.arange(q.shape[1]) == 0
     number = np.column_stack([code != -1, system.num_classes - (code >= 0).sum(axis=1)])
