@@ -239,7 +239,9 @@ def _soft(name: str, title: str, terms: soft_metrics.Terms, reference: str, line
     metric(name, kind=CLASSES, line=f"of probabilities: {line}")(made)
 
 
-_soft("log", "log score", lambda q, own, _: special.xlogy(own, q), _RULES, "mean log of what the truth got", bounds=None)
+_soft(
+    "log", "log score", lambda q, own, _: special.xlogy(own, q), _RULES, "mean log of what the truth got", bounds=None
+)
 # Plausibilities sum to the 1 from which the squares are taken.
 _soft("brier", "Brier score", lambda q, own, _: own - (q - own) ** 2 / 2, _RULES, "1 - half the squared distance")
 _soft("soft-f1", "soft F1", lambda q, own, _: np.minimum(q, own), _KURNIAWAN, "mass in common")
