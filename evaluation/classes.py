@@ -1,10 +1,10 @@
 r"""Metrics of one prediction against one draw of the truth, by name.
 
 A metric is a pure function of one item and one draw: the draw's classes from the most plausible downwards ("truth"),
-and the system's classes from its first choice downwards ("prediction"). What is lifted over items, draws and systems is
-lifted elsewhere, by `jax.vmap`, so that adding a metric means writing one small function. Notation: $Y_j$ are the $j$
-most plausible classes of the draw, $C_k$ the first $k$ classes of the prediction; a prediction may be shorter than $k$,
-and then $C_k$ is all of it. An empty prediction scores 0.
+and the system's classes from its first choice downwards ("prediction"); `jax.vmap` lifts it over items, draws and
+systems. Notation: $Y_j$ are the $j$ most plausible classes of the draw, $C_k$ the first $k$ classes of the prediction;
+a prediction may be shorter than $k$, and then $C_k$ is all of it. An empty prediction scores 0. Metrics of predicted
+probabilities are sums over classes: `consilience.evaluation.soft_metrics`.
 
 One pass over the blocks of a truth scores any number of systems and metrics on the same draws. A block is items ×
 draws × depth, so that memory does not depend on the number of items or classes (Stutz et al. 2023, section 3.3).
@@ -43,7 +43,7 @@ from consilience.evaluation.registry import METRICS, metric, scores
 from consilience.models.truth import CLASSES, Ranked
 from consilience.models.truth.classes import ClassTruth
 from consilience.models.truth.entries import pad
-from consilience.models.truth.truth import Block, Shares
+from consilience.models.truth.truth import Shares
 
 # Class codes, best first: as many as the metric needs of a draw or of a prediction.
 _Places = Int[Array, " _"]
@@ -66,10 +66,11 @@ class Metric:
     tied_score : the same for a point estimate, which may tie classes: function of its ``classes`` and ``buckets``,
         int32 ``(place,)`` with -1 at the end, and ``prediction``. None where ties are broken by the lowest class code.
     needs : "ranks", or "probabilities" of a metric that has a soft score and no other.
-    soft : function of arrays that broadcast: what the system gives a class, how plausible the class is (0 or 1 of
-        labels), and whether it is the first choice. Its sum over classes is the score; see `soft_metrics.Terms`.
+    soft : what a class adds to the score, of arrays that broadcast: what the system gives it, how plausible it is (0 or
+        1 of labels), and whether it is the first choice.
     bounds : between which numbers the score lies; None where nothing bounds it.
-    parts : of how many sums over items the score is made.
+    parts : of how many sums over items the score is made: one for each of as many equal bins of the probability of
+        the first choice.
     value : of a metric that is no mean: function of sums ``(part, …)``, averaged over draws, and of how many items.
 
     Examples
@@ -127,11 +128,11 @@ def _named(name: str) -> Metric:
 def _target_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     """Return whether all targets are predicted; the targets are all classes where there are fewer than targets."""
     found = jnp.any(_matches(truth, prediction), axis=1)
-    return _as_float(jnp.all(found | (truth < 0)) & found[0])
+    return jnp.asarray(jnp.all(found | (truth < 0)) & found[0], float)
 
 
 def _set_accuracy(truth: _Places, prediction: _Places) -> Float[Array, ""]:
-    return _as_float(_overlaps(truth, prediction)[-1] == 1)
+    return jnp.asarray(_overlaps(truth, prediction)[-1] == 1, float)
 
 
 def _overlap(truth: _Places, prediction: _Places) -> Float[Array, ""]:
@@ -142,27 +143,15 @@ def _average_overlap(truth: _Places, prediction: _Places) -> Float[Array, ""]:
     return jnp.mean(_overlaps(truth, prediction))
 
 
-def _kendall(truth: _Places, prediction: _Places) -> Float[Array, ""]:
-    return _kendall_tied(truth, jnp.arange(truth.shape[0]), prediction)
-
-
-def _kendall_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
-    return _compared(kendall_score, truth, buckets, prediction)
-
-
-def _footrule(truth: _Places, prediction: _Places) -> Float[Array, ""]:
-    return _footrule_tied(truth, jnp.arange(truth.shape[0]), prediction)
-
-
-def _footrule_tied(truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
-    return _compared(footrule_score, truth, buckets, prediction)
-
-
 def _compared(score: Callable, truth: _Places, buckets: _Places, prediction: _Places) -> Float[Array, ""]:
-    """Return the score of two rankings; 0 where one is empty."""
+    """Return the score of two rankings, of which the first may have ties; 0 where one is empty."""
     order = jnp.arange(prediction.shape[0])
     value = score(BucketOrder(truth, buckets), BucketOrder(prediction, order), order.size)
     return jnp.where((truth[0] != -1) & (prediction[0] != -1), value, 0)
+
+
+def _compared_untied(score: Callable, truth: _Places, prediction: _Places) -> Float[Array, ""]:
+    return _compared(score, truth, jnp.arange(truth.shape[0]), prediction)
 
 
 def _overlaps(truth: _Places, prediction: _Places) -> Float[Array, " size"]:
@@ -179,13 +168,11 @@ def _matches(truth: _Places, prediction: _Places) -> Bool[Array, "target place"]
     return (truth[:, None] == prediction[None, :]) & (truth[:, None] >= 0)
 
 
-def _as_float(condition: Bool[Array, ""]) -> Float[Array, ""]:
-    return jnp.asarray(condition, dtype=float)
-
-
 _PAPER = "Stutz et al. 2023, arXiv:2307.02191"
 _FAGIN = "Fagin et al. 2003, Comparing top k lists"
-_RULES = "Gneiting and Raftery 2007, Strictly proper scoring rules"
+_RULES = "Gneiting and Raftery 2007, Strictly proper scoring rules, JASA 102"
+_KURNIAWAN, _LIN = "Kurniawan et al. 2025, arXiv:2502.01891", "Lin 1991, IEEE Trans. Inf. Theory 37"
+_GUO = "Guo et al. 2017, On calibration of modern neural networks"
 
 
 @metric("accuracy", kind=CLASSES, line="the most plausible class is the first one predicted (top-1)")
@@ -211,9 +198,7 @@ def _set(k: int) -> Metric:
     return Metric(f"set-{k}", f"set-{k} accuracy", k, k, _set_accuracy, f"{_PAPER}, equation 9")
 
 
-@metric(
-    "overlap-k", kind=CLASSES, line="share of the first k predicted that are among the k most plausible classes"
-)
+@metric("overlap-k", kind=CLASSES, line="share of the first k predicted that are among the k most plausible classes")
 def _overlap_at(k: int) -> Metric:
     return Metric(f"overlap-{k}", f"overlap@{k}", k, k, _overlap, f"{_PAPER}, equations 10 and 11")
 
@@ -234,38 +219,41 @@ def _short_average_overlap(k: int) -> Metric:
     line="1 - normalised Kendall distance (penalty 1/2) between the two ordered lists of k",
 )  # fmt: skip
 def _kendall_at(k: int) -> Metric:
-    return Metric(f"kendall-{k}", f"Kendall score@{k}", k, k, _kendall, f"{_FAGIN}, K^(1/2)", _kendall_tied)
+    return _of_orders(f"kendall-{k}", f"Kendall score@{k}", k, kendall_score, f"{_FAGIN}, K^(1/2)")
 
 
 @metric("footrule-k", kind=CLASSES, line="1 - normalised footrule distance between the two ordered lists of k")
 def _footrule_at(k: int) -> Metric:
-    reference = f"{_FAGIN}, F^(l), l = k + 1"
-    return Metric(f"footrule-{k}", f"footrule score@{k}", k, k, _footrule, reference, _footrule_tied)
+    return _of_orders(f"footrule-{k}", f"footrule score@{k}", k, footrule_score, f"{_FAGIN}, F^(l), l = k + 1")
 
 
-_UNIT = (0.0, 1.0)
-_SOFT: dict[str, tuple[str, soft_metrics.Terms, Any, str, str]] = {
-    "log": ("log score", lambda q, own, first: special.xlogy(own, q), None, _RULES, "mean log of what the truth got"),
-    # Plausibilities sum to the 1 from which the squares are taken.
-    "brier": (
-        "Brier score", lambda q, own, first: own - (q - own) ** 2 / 2, _UNIT, _RULES, "1 - half the squared distance"
-    ),
-    "soft-f1": ("soft F1", lambda q, own, first: np.minimum(q, own), _UNIT, "arXiv:2502.01891", "mass in common"),
-    "jsd": ("Jensen-Shannon score", soft_metrics.shannon_terms, _UNIT, "Lin 1991", "1 - JS divergence, in bits"),
-}
-for _name, (_title_of, _terms, _bounds, _source, _line) in _SOFT.items():
-    metric(_name, kind=CLASSES, line=f"of probabilities: {_line}")(functools.partial(
-        Metric, _name, _title_of, reference=_source, needs="probabilities", soft=_terms, bounds=_bounds,
-    ))  # fmt: skip
+def _of_orders(name: str, title: str, k: int, score: Callable, reference: str) -> Metric:
+    """Return the metric of two ordered lists of k that a distance of rankings makes."""
+    untied, tied = functools.partial(_compared_untied, score), functools.partial(_compared, score)
+    return Metric(name, title, k, k, untied, reference, tied)
+
+
+def _soft(name: str, title: str, terms: soft_metrics.Terms, reference: str, line: str, **more: Any) -> None:
+    """Register a metric of probabilities."""
+    made = functools.partial(Metric, name, title, reference=reference, needs="probabilities", soft=terms, **more)
+    metric(name, kind=CLASSES, line=f"of probabilities: {line}")(made)
+
+
+_soft(
+    "log", "log score", lambda q, own, _: special.xlogy(own, q), _RULES, "mean log of what the truth got", bounds=None
+)
+# Plausibilities sum to the 1 from which the squares are taken.
+_soft("brier", "Brier score", lambda q, own, _: own - (q - own) ** 2 / 2, _RULES, "1 - half the squared distance")
+_soft("soft-f1", "soft F1", lambda q, own, _: np.minimum(q, own), _KURNIAWAN, "mass in common")
+_soft("jsd", "Jensen-Shannon score", soft_metrics.shannon_terms, _LIN, "1 - JS divergence, in bits")
 
 
 @metric("ece-b", kind=CLASSES, line="of probabilities: 1 - calibration error of the first choice, in b bins")
 def _ece(b: int) -> Metric:
     title = f"1 - ECE ({b} bins, which bias it by the order of sqrt({b} / items))"
     return Metric(
-        f"ece-{b}", title, reference="Guo et al. 2017, On calibration of modern neural networks", bounds=None, parts=b,
-        needs="probabilities", soft=functools.partial(soft_metrics.calibration_terms, b),
-        value=lambda parts, number: 1 - np.abs(parts).sum(axis=0) / number,
+        f"ece-{b}", title, reference=_GUO, needs="probabilities", soft=lambda q, own, first: first * (own - q),
+        bounds=None, parts=b, value=lambda parts, number: 1 - np.abs(parts).sum(axis=0) / number,
     )  # fmt: skip
 
 
@@ -277,19 +265,7 @@ def _scoring(
     truth: ClassTruth, systems: Sequence[Predictions], metrics: Sequence[Any], *,
     missing: str = "error", unknown: str = "error", **settings: Any,
 ) -> Scoring:  # fmt: skip
-    """Score predictions against the classes of each draw, item by item.
-
-    Parameters
-    ----------
-    truth : of classes.
-    systems : predictions.
-    metrics : names or `Metric` values.
-    missing, unknown : see `consilience.evaluate`.
-
-    Raises
-    ------
-    InputError : no item has predictions of all systems.
-    """
+    """Score predictions against the classes of each draw, item by item."""
     chosen = [resolve(one) for one in metrics]
     aligned = [align(truth, predictions, missing=missing, unknown=unknown) for predictions in systems]
     given, kept = [one for one, _ in aligned], np.logical_and.reduce([mask for _, mask in aligned])
@@ -303,11 +279,12 @@ def _scoring(
 
     def blocks() -> Iterator[Sums]:
         lost = np.zeros((len(given), len(kept)), bool)
-        for block, values, top in _blocks(truth, given, chosen, plausible):
+        for block in _blocks(truth, given, chosen, plausible):
             own, units = kept[block.units], slice(int(before[block.units.start]), int(before[block.units.stop]))
             if soft:
-                lost[:, block.units] |= own & np.isneginf(values).any(axis=(1, 3))
-            yield Sums(units, block.draws, values[:, :, own], None if top is None else top[own])
+                lost[:, block.units] |= own & np.isneginf(block.values).any(axis=(1, 3))
+            top = None if block.top is None else block.top[own]
+            yield Sums(units, block.draws, block.values[:, :, own], top)
         for system, items in zip(given, lost, strict=True):
             if items.any():
                 named = truth.names()[items].tolist()
@@ -318,30 +295,21 @@ def _scoring(
         point: Any = truth.standard()
         if point is None:
             return None
-        found = []
-        for one in chosen:
-            if one.soft is None:
-                own = [standard_scores(truth, np.asarray(each.ranked), one) for each in given]
-                found.append(np.array(own, float)[:, None])
-            else:
-                sums = _blocks(point, given, [one], plausible and point.answers(Shares()))
-                found.append(np.concatenate([values for _, values, _ in sums], axis=2)[..., 0])
-        return np.concatenate(found, axis=1)[:, :, place]
+        return np.concatenate([_standard(point, given, one, plausible) for one in chosen], axis=1)[:, :, place]
 
     def exact() -> Moments | None:
         found = truth.exact(Ranked(1)) if one_target else None
         return None if found is None else hit_moments(found, predicted, place)
 
-    depth = chosen[0].prediction_depth
-    predicted = np.stack([_positions(np.asarray(one.ranked), depth) for one in given], axis=1)
+    predicted, titles = _positions(given, chosen[:1]), {one.name: one.title for one in chosen}
     one_target = len(chosen) == 1 and chosen[0].score is _target_accuracy and chosen[0].truth_depth == 1
     return Scoring(
-        blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, starts, strict=False)},
-        title=lambda name, system=None, draws=None: _title(chosen, name, system), unit="item", num_units=len(place),
-        num_draws=truth.num_draws, joint=False, standard=standard,
-        exact=exact, place=place, independent=truth.independent_items,
+        blocks=blocks, values={one.name: _value_of(one, start) for one, start in zip(chosen, starts[:-1], strict=True)},
+        title=lambda name, system=None, draws=None: titles[name] + (f" of {system}" if system is not None else ""),
+        unit="item", num_units=len(place), num_draws=truth.num_draws, joint=False, standard=standard, exact=exact,
+        place=place, independent=truth.independent_items,
         mean_given=(lambda found: hit_means(found, predicted, place)) if one_target else None,
-        first_choice=predicted[place, :, 0].T if one_target and depth == 1 else None,
+        first_choice=predicted[place, :, 0].T if one_target and predicted.shape[2] == 1 else None,
         rows=truth.num_units, ids=truth.ids.get("item"), row="item",
         bounds={one.name: one.bounds for one in chosen},
         of_means=frozenset(one.name for one in chosen if one.value is not None),
@@ -350,48 +318,46 @@ def _scoring(
 
 def _blocks(
     truth: ClassTruth, systems: Sequence[Predictions], metrics: Sequence[Metric], plausible: bool
-) -> Iterator[tuple[Block, np.ndarray, np.ndarray | None]]:
-    """Yield blocks, scores ``(system, part, item, draw)``, and each draw's top class, unknown of plausibilities."""
-    soft, ranks = any(one.soft for one in metrics) and plausible, any(not one.soft for one in metrics) or not plausible
-    width, depth = (max(getattr(one, name) for one in metrics) for name in ("prediction_depth", "truth_depth"))
-    predicted = np.stack([_positions(np.asarray(one.ranked), width) for one in systems], axis=1)
+) -> Iterator[Sums]:
+    """Yield scores of all items; top classes are not known where plausibilities alone are asked for."""
+    soft = plausible and any(one.soft for one in metrics)
+    ranks = not soft or any(not one.soft for one in metrics)
+    predicted, depth = _positions(systems, metrics), max(one.truth_depth for one in metrics)
     # Both questions cut items into the same blocks; their draws are not the same.
     questions: Any = [Ranked(depth)] * ranks + [Shares()] * soft
     for answers in zip(*map(truth.blocks, questions), strict=True):
         of_ranks, of_shares = answers[0], answers[-1]
-        class_ = truth.entries.class_[of_shares.values.entries] if soft else None
-        own: Any = pad(predicted[of_ranks.units], len(of_ranks.values), -1) if ranks else None
-        found = [
-            _scored(of_ranks.values, own, one)[:, :, : of_ranks.num_units]
-            if one.soft is None
-            else np.stack([soft_metrics.soft_scores(one.soft, one.parts, each, of_shares, class_) for each in systems])
-            for one in metrics
-        ]
-        top = np.asarray(of_ranks.values[: of_ranks.num_units, :, 0]) if ranks else None
-        yield of_shares, np.concatenate(found, axis=1), top
+        units, class_ = of_ranks.units, truth.entries.class_[of_shares.values.entries] if soft else None
+        padded: Any = pad(predicted[units], len(of_ranks.values), -1) if ranks else None
+        found = []
+        for one in metrics:
+            if one.soft is None:
+                leading, places = of_ranks.values[:, :, : one.truth_depth], padded[:, :, : one.prediction_depth]
+                found.append(np.asarray(_score_block(one.score, leading, places))[:, None, : of_ranks.num_units])
+                continue
+            values = np.stack([soft_metrics.soft_scores(one.soft, each, of_shares, class_) for each in systems])
+            bins = np.stack([soft_metrics.in_bins(each, one.parts, units) for each in systems])
+            found.append(np.where(bins[..., None], values[:, None], 0.0))
+        yield Sums(units, of_ranks.draws, np.concatenate(found, axis=1), of_ranks.real[:, :, 0] if ranks else None)
+
+
+def _positions(systems: Sequence[Predictions], metrics: Sequence[Metric]) -> Int[np.ndarray, "item system place"]:
+    """Return as many positions of each list as the metrics read, -1 after its end."""
+    depth = max(one.prediction_depth for one in metrics)
+    cut = [np.asarray(one.ranked)[:, :depth] for one in systems]
+    return np.stack([np.pad(one, ((0, 0), (0, depth - one.shape[1])), constant_values=-1) for one in cut], axis=1)
 
 
 def _value_of(metric: Metric, start: int) -> Callable[[np.ndarray, Any], np.ndarray]:
     """Return the value of a metric whose sums begin there."""
-    value, own = metric.value, slice(start, start + metric.parts)
-    return mean_of(start) if value is None else lambda parts, number: value(parts[own], number)
-
-
-def _title(metrics: Sequence[Metric], name: str, system: str | None) -> str:
-    title = next(one.title for one in metrics if one.name == name)
-    return title if system is None else f"{title} of {system}"
+    value, own = metric.value or mean_of(0), slice(start, start + metric.parts)
+    return lambda parts, number: value(parts[own], number)
 
 
 def align(
     truth: ClassTruth, predictions: Predictions, *, missing: str, unknown: str
 ) -> tuple[Predictions, Bool[np.ndarray, " item"]]:
-    """Bring predictions into the item and class order of a truth.
-
-    Returns
-    -------
-    predictions : row i is item i of the truth, and code k its class k; see `Predictions.align`.
-    kept : bool, shape ``(item,)``; the items that have a prediction.
-    """
+    """Bring predictions into the item and class order of a truth, and say which items have some; see `Predictions`."""
     classes = truth.names("class", truth.num_classes)
     return predictions.align(truth.names(), classes, missing=missing, unknown=unknown)
 
@@ -415,53 +381,31 @@ def mapped_groups(truth: ClassTruth, groups: ClassMap) -> Int[np.ndarray, " clas
     return np.asarray(groups.align(classes).group)
 
 
-def standard_scores(
-    truth: ClassTruth, ranked: Int[np.ndarray, "item place"], metric: Metric
-) -> Float[np.ndarray, " item"] | None:
-    """Score against the point estimate, as standard practice does, ``(item,)``; None where there is none."""
-    point: Any = truth.standard()
-    if point is None:
-        return None
-    predicted = _positions(ranked, metric.prediction_depth)
-    if metric.tied_score is not None:
-        # Distances between rankings know ties: the point estimate keeps them, where a draw has none.
-        width = max(metric.truth_depth, int(np.diff(point.entries.first).max(initial=1)))
-        return np.asarray(_score_ties(metric.tied_score, *point.bucket_orders(width), predicted))
-    found = []
-    for block in point.blocks(Ranked(metric.truth_depth)):
-        own = pad(predicted[block.units, None], len(block.values), -1)
-        found.append(_scored(block.values, own, metric)[0, 0, : block.num_units, 0])
-    return np.concatenate(found)
-
-
-def _scored(truth: Array, predicted: np.ndarray, metric: Metric) -> np.ndarray:
-    """Return the scores of a block, ``(system, 1, padded item, draw)``."""
-    assert metric.score is not None
-    leading, places = truth[:, :, : metric.truth_depth], predicted[:, :, : metric.prediction_depth]
-    return np.moveaxis(np.asarray(_score_block(metric.score, leading, places)), 1, 0)[:, None]
+def _standard(
+    point: Any, systems: Sequence[Predictions], metric: Metric, plausible: bool
+) -> Float[np.ndarray, "system part item"]:
+    """Score against the point estimate, as standard practice does."""
+    if metric.tied_score is None:
+        blocks = _blocks(point, systems, [metric], plausible and point.answers(Shares()))
+        return np.concatenate([block.values for block in blocks], axis=2)[..., 0]
+    # Distances between rankings know ties: the point estimate keeps them, where a draw has none.
+    width = max(metric.truth_depth, int(np.diff(point.entries.first).max(initial=1)))
+    predicted = _positions(systems, [metric])
+    return np.asarray(_score_ties(metric.tied_score, *point.bucket_orders(width), predicted))[:, None]
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _score_block(
-    score: Callable[[Array, Array], Array],
-    truth: Int[Array, "item draw depth"],
-    predicted: Int[Array, "item system place"],
-) -> Float[Array, "item system draw"]:
-    """Apply one metric to ``truth`` (item, draw, depth) and ``predicted`` (item, system, position)."""
+    score: Any, truth: Int[Array, "item draw depth"], predicted: Int[Array, "item system place"]
+) -> Float[Array, "system item draw"]:
     over_draws = jax.vmap(score, in_axes=(0, None))
     over_systems = jax.vmap(over_draws, in_axes=(None, 0))
-    return jax.vmap(over_systems)(truth, predicted)
+    return jax.vmap(over_systems, out_axes=1)(truth, predicted)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _score_ties(score: Callable[..., Array], classes: Array, buckets: Array, predicted: Array) -> Array:
-    """Apply one metric to point estimates with ties, item by item."""
-    return jax.vmap(score)(classes, buckets, predicted)
-
-
-def _positions(ranked: Int[np.ndarray, "item place"], depth: int) -> Int[np.ndarray, "item depth"]:
-    """Cut or lengthen lists to the positions that a metric reads."""
-    width = ranked.shape[1]
-    if width >= depth:
-        return ranked[:, :depth]
-    return np.concatenate([ranked, np.full((len(ranked), depth - width), -1, ranked.dtype)], axis=1)
+def _score_ties(
+    score: Callable[..., Array], classes: Array, buckets: Array, predicted: Int[Array, "item system place"]
+) -> Float[Array, "system item"]:
+    """Score against point estimates with ties, item by item."""
+    return jax.vmap(jax.vmap(score, in_axes=(None, None, 0)), out_axes=1)(classes, buckets, predicted)

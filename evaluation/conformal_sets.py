@@ -1,16 +1,15 @@
 r"""Sets of classes that hold the truth as often as asked, where the truth is uncertain: `conformal`.
 
-The nonconformity :math:`E_i(k)` of class k of item i is :math:`1 - q_{ik}` ("threshold"), or the probability of the
-classes that the system ranks before it ("cumulative"). With :math:`m_i(k)` the posterior mean that k is the label of i
+With :math:`E_i(k)` the nonconformity of class k of item i, and :math:`m_i(k)` the posterior mean that k is its label
 (`label_masses`), t is the smallest nonconformity with
 
 .. math::
 
     \sum_{i=1}^n \sum_{k: E_i(k) \le t} m_i(k) \ge (n + 1) \cdot \mathrm{level},
 
-or infinite, and the set of an item its classes with :math:`E(k) \le t`. The expected mass of the set of a new item that
-is exchangeable with these is the level or more: the same threshold of all n + 1 items is symmetric in them, so that
-this holds for it, and t is no smaller. Nothing is sampled.
+or infinite, and the set of an item its classes with :math:`E(k) \le t`. The set of a new item that is exchangeable
+with these holds the level of its mass or more on average: the same threshold of all n + 1 items is symmetric in them,
+so that this holds for it, and t is no smaller. Nothing is sampled.
 
 References
 ----------
@@ -37,7 +36,7 @@ from consilience.models.truth.classes import label_masses
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Conformal:
-    """Sets of classes; made by `conformal`, whose example shows them.
+    """Sets of classes; made by `conformal`.
 
     Parameters
     ----------
@@ -50,11 +49,10 @@ class Conformal:
     Examples
     --------
     >>> import consilience as cs
-    >>> fit = cs.fit("dirichlet", cs.Annotations.from_counts([[3, 0], [1, 2], [0, 3], [3, 0]], labels=["no", "yes"]))
-    >>> said = [[0.9, 0.1], [0.3, 0.7], [0.4, 0.6], [0.8, 0.2]]
-    >>> system = cs.Predictions.from_scores(said, classes=["no", "yes"], probabilities=True)
-    >>> cs.conformal(fit, system, level=0.7).table["classes"].tolist()
-    [('no',), ('yes',), ('yes',), ('no',)]
+    >>> fit = cs.fit("dirichlet", cs.Annotations.from_counts([[3, 0], [1, 2]], labels=["no", "yes"]))
+    >>> system = cs.Predictions.from_scores([[0.9, 0.1], [0.3, 0.7]], classes=["no", "yes"], probabilities=True)
+    >>> cs.conformal(fit, system, level=0.5).sets(system)["classes"].tolist()
+    [('no',), ('yes',)]
     """
 
     level: float
@@ -91,8 +89,8 @@ def conformal(
     fit : a fit of classes of items, or a `Truth`.
     predictions : probabilities of one system (`read_predictions` with ``scores="probabilities"``), or a source of them.
     level : how much of the truth a set is to hold on average, between 0 and 1.
-    score : "threshold" leaves out improbable classes, and has the smallest sets; "cumulative" those behind enough
-        probability, and has larger sets where the system is less sure.
+    score : the nonconformity. "threshold", 1 - q of a class of probability q, has the smallest sets; "cumulative", the
+        probability of the classes that the system ranks before it, larger ones where the system is less sure.
     missing, unknown : as of `evaluate`.
 
     Raises
@@ -117,10 +115,11 @@ def conformal(
     aligned, kept = align(truth, given, missing=missing, unknown=unknown)
     found, mass = nonconformity(aligned, score), label_masses(truth)
     threshold = smallest_threshold(found[kept], mass[kept], level)
-    table = _table(aligned, found <= threshold)[kept].reset_index(drop=True)
+    held = found <= threshold
+    table = _table(aligned, held)[kept].reset_index(drop=True)
     return Conformal(
-        level=level, score=score, threshold=threshold, size=float(table["size"].mean()), table=table,
-        coverage=float((mass * (found <= threshold))[kept].sum(axis=1).mean()), classes=aligned.classes,
+        level=level, score=score, threshold=threshold, coverage=float((mass * held)[kept].sum(axis=1).mean()),
+        size=float(table["size"].mean()), table=table, classes=aligned.classes,
     )  # fmt: skip
 
 

@@ -4,12 +4,6 @@ The label of an item that is stated with probability p should be right in a shar
 has both numbers by bins of p, of labels and of links of records alike. A fit is scored on the items whose gold label it
 did not use; where gold labels taught it how certain to be, each of these items is scored without its own.
 
-With :math:`q_i(t)` what is stated of item i and :math:`g_i` its gold label, over n items:
-
-* expected calibration error, :math:`\sum_b (n_b / n) |\bar p_b - \bar r_b|` over ten equal bins of certainty;
-* log score, :math:`-\sum_i \log q_i(g_i) / n`, with probabilities below 1e-6 taken for that;
-* Brier score, :math:`\sum_i \sum_t (q_i(t) - 1[t = g_i])^2 / n`.
-
 Wilson (1927), Probable inference, the law of succession, and statistical inference, JASA 22; Brier (1950),
 Verification of forecasts expressed in terms of probability, Monthly Weather Review 78; Naeini, Cooper & Hauskrecht
 (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI.
@@ -30,7 +24,7 @@ from consilience.evaluation.adjustment import scoring_of
 from consilience.evaluation.agreement.jackknife import wilson
 from consilience.evaluation.engine import PerUnit, fold
 from consilience.models.intervals import ends
-from consilience.models.truth import CLASSES, Entries, LabelProbabilities, truth_of
+from consilience.models.truth import CLASSES, LabelDraws, truth_of
 from consilience.models.truth.against_gold import AgainstGold, against_gold, unused_gold
 from consilience.notes import Remedy
 
@@ -48,16 +42,16 @@ _LEAST_PROBABILITY = 1e-6
 
 
 class CalibrationScore(NamedTuple):
-    """How right the stated certainties of a fit are, against gold labels that it did not use.
+    r"""How right the stated certainties of a fit are, against gold labels that it did not use.
 
     Parameters
     ----------
     items : how many have such a gold label.
     certainty : mean stated probability of their labels.
     right : share of their labels that are the gold label.
-    ece : expected calibration error, over ten equal bins of certainty weighted by items.
+    ece : expected calibration error, :math:`\sum_b (n_b / n) |\bar p_b - \bar r_b|`, over ten equal bins of certainty.
     log_score : mean of -log of the stated probability of the gold label, at least 1e-6; in nats.
-    brier : mean of the squared distance between what is stated of all labels and the gold label, from 0 to 2.
+    brier : mean of :math:`\sum_t (q_i(t) - 1[t = g_i])^2`, from 0 to 2; q is what is stated of label t, g gold.
     dependence : how far certainty was lowered for annotators who err together; 0 where it was not.
     fitted_on : from how many gold labels that was learned; each item is then scored without its own.
     """
@@ -246,9 +240,7 @@ def score_by_gold(
 def gold_scores(
     fit: Any, systems: Sequence[Predictions], metric: Any, **policies: Any
 ) -> tuple[Float[np.ndarray, "system item"], Bool[np.ndarray, " item"]]:
-    """Score items of classes against the gold labels that a fit did not use, as if those were the truth.
-
-    Systems, metric and policies are those of `consilience.evaluation.adjustment.scoring_of`.
+    """Score items against the gold labels that a fit did not use, as `adjustment.scoring_of` does against a truth.
 
     Returns
     -------
@@ -259,8 +251,6 @@ def gold_scores(
     ------
     UnsupportedRequest : there are no gold labels, or the fit used them; or systems or metric need more than a label.
     """
-    import jax
-
     resolved = None if truth_of(fit) is fit else fit.resolved
     codes = None if resolved is None else unused_gold(resolved)
     if resolved is not None and codes is None and getattr(resolved.settings, "gold", "ignore") == "use":
@@ -269,8 +259,7 @@ def gold_scores(
     if codes is None or any(system.kind != CLASSES.name for system in systems):
         raise UnsupportedRequest("no gold labels could check these systems; fit classes of items with a column 'gold'")
     truth = _classes(fit)
-    entries = Entries(np.arange(truth.num_units + 1), np.maximum(codes, 0).astype(np.int32), truth.num_classes)
-    known = LabelProbabilities(entries, np.ones(truth.num_units), key=jax.random.key(0), num_draws=1)
+    known = LabelDraws(np.maximum(codes, 0)[None], truth.num_classes)
     known.ids = truth.ids
     _, scoring, name = scoring_of(known, systems, metric, **policies)
     found = PerUnit(scoring, name)

@@ -75,24 +75,18 @@ class Plausibilities(NamedTuple):
         r"""Return the probability that two annotations agree, :math:`\sum_c \lambda_{ic}^2`; padded as ``other``."""
         return agreement_probability(self.named, self.other, self.other_agreement, self.segment)
 
-    def division(
-        self, items: slice, num_unnamed: Int[np.ndarray, " item"]
-    ) -> list[tuple[Float[np.ndarray, " item"], Float[np.ndarray, " item"]]]:
+    def division(self, items: slice, num_unnamed: Int[np.ndarray, " item"]) -> Float[np.ndarray, "node 2 item"]:
         r"""Return what share of ``other`` one of an item's unnamed classes has, as nodes and weights of a quadrature.
 
         It is for expectations of functions f that are 0 at a share s of 0, and exact for polynomials. As s is
         :math:`\mathrm{Beta}(a, (U - 1) a)`, of which ``other_agreement`` tells a, :math:`\mathrm E f(s)` is
         :math:`\mathrm E [f(s) / s] / U` under :math:`\mathrm{Beta}(a + 1, (U - 1) a)`, whose density has no pole at 0.
-        Draws in which nothing is known of an item are not divided in another way than the rest.
-
-        Parameters
-        ----------
-        items : which ones of the block.
-        num_unnamed : of each of these.
+        Draws in which nothing is known of an item are not divided in another way than the rest. Items are some of the
+        block, each with so many unnamed classes.
         """
         agreement = np.asarray(self.other_agreement[items], float).max(axis=1)
         found = [_division(*one) for one in zip(num_unnamed.tolist(), agreement.tolist(), strict=True)]
-        return [(node[:, 0], node[:, 1]) for node in np.moveaxis(np.array(found), 1, 0)]
+        return np.transpose(found, (1, 2, 0))
 
 
 @functools.cache
