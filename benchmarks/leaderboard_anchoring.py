@@ -24,7 +24,7 @@ from scipy import special
 
 from consilience.data import Verdicts
 from consilience.evaluation.anchoring import anchored, compare_anchored, compare_verdicts, not_random
-from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.leaderboard import Comparison
 from consilience.models.intervals import ends
 
 _SYSTEMS, _ITEMS, _DIFFICULTY = 10, 1000, 0.8

@@ -40,8 +40,8 @@ from consilience.evaluation.agreement import Agreement as Agreement
 from consilience.evaluation.agreement import PosteriorAgreement as PosteriorAgreement
 from consilience.evaluation.agreement import agreement as agreement
 from consilience.evaluation.certainties import expected_risk as expected_risk
-from consilience.evaluation.comparison import Comparison as Comparison
 from consilience.evaluation.comparison import compare as compare
+from consilience.evaluation.leaderboard import Comparison as Comparison
 from consilience.evaluation.conformal_sets import Conformal as Conformal
 from consilience.evaluation.conformal_sets import conformal as conformal
 from consilience.evaluation.coreference_scores import CoreferenceScores as CoreferenceScores

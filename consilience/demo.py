@@ -22,7 +22,7 @@ from consilience import figures, linkage_figures
 from consilience.data import Annotations, Predictions
 from consilience.drawing import BLUE, GREEN, INK, VERMILLION, styled
 from consilience.errors import DiagnosticWarning
-from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.leaderboard import Comparison
 from consilience.inference.fitting import Fit
 from consilience.models import block_linkage, dirichlet, normal_inverse_gamma
 from consilience.output import check_output

@@ -37,7 +37,7 @@ from consilience.drawing import (
     styled,
 )
 from consilience.errors import UnknownName
-from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score, correlation
 from consilience.models.intervals import ends

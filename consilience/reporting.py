@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ def report(
     missing: str = "error",
     unknown: str = "error",
     singletons: bool = True,
+    provenance: str | Mapping[str, str] = "unknown",
     force: bool = False,
 ) -> Path:
     """Write a report on a fit, and on systems evaluated against it, as one self-contained HTML file.
@@ -51,6 +52,7 @@ def report(
     sections : further parts, before the last one.
     missing, unknown : items without a prediction and predicted classes that the data lack; see `evaluate`.
     singletons : of chains, whether entities of one mention count.
+    provenance : where predictions of classes come from; see `compare`.
     force : replace a file that exists also where it is no page of ours.
 
     Returns
@@ -80,7 +82,8 @@ def report(
         return write_page(title or "Agreement of annotators", agreement_lead(fit), own, path, force=force)
     systems, risk = named_systems(fit, predictions), as_class_map(fit, risk)
     named, lead, about = PAGES[fit.truth.kind.name](
-        fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons
+        fit, systems, metric=metric, risk=risk, missing=missing, unknown=unknown, singletons=singletons,
+        provenance=provenance,
     )
     about = [*about, *sections, run_section(fit, systems)]
     return write_page(title or named, [*alerts(fit), *lead], about, path, force=force)

@@ -29,7 +29,7 @@ from consilience.data.problems import check_option
 from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.jackknife import check_level
-from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights, weighted_sums
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS

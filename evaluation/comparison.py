@@ -18,25 +18,25 @@ neither a draw of the truth nor a system links (`consilience.evaluation.partitio
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.data.accept import as_systems
+from consilience.data.accept import as_contract, as_systems
 from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import require_exact, scoring_of
 from consilience.evaluation.agreement.jackknife import check_level
+from consilience.evaluation.anchoring import compare_anchored, compare_verdicts
 from consilience.evaluation.classes import Metric
 from consilience.evaluation.engine import PerUnit, Scoring, fold
 from consilience.evaluation.independent import FEW, Moments
+from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.own_look import forms_of, knowing, own_look, refit_own_look
 from consilience.evaluation.partitions import DISTANCES
-from consilience.evaluation.readings import PROVENANCES, Readings, range_text, told, wins
+from consilience.evaluation.readings import PROVENANCES
 from consilience.evaluation.reliability import gold_scores
 from consilience.evaluation.scores import monte_carlo_errors
 from consilience.evaluation.unit_sums import (
@@ -48,7 +48,7 @@ from consilience.evaluation.unit_sums import (
     unit_draws,
     unit_weights,
 )
-from consilience.models.intervals import LEVEL, ends
+from consilience.models.intervals import LEVEL
 
 # The response models of `own_look`, from the lower reading to the upper.
 _FORMS = ("ambiguity", "knows")
@@ -85,185 +85,6 @@ _VECTORS = 20_000
 # Replicates of the weights of units where the truth is a point and has no draws to pair them with.
 _REPLICATES = 1000
 
-# Monte Carlo errors of probabilities above this are told.
-_LOOSE = 0.01
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison:
-    """Systems ranked by a metric, with what is not known about the ranking.
-
-    Parameters
-    ----------
-    systems : names, in the order in which they were given.
-    title : the metric in words.
-    values : float64, shape ``(system,)``; mean score over items and what the truth may be, as `evaluate` has it: as the
-        annotators alone have it.
-    draws : float64, shape ``(system, draw)``; scores in the population of items, as the annotators alone have them.
-    truth_draws : those of these items alone; the truth is uncertain.
-    item_draws : those of the population with the items alone uncertain.
-    points : float64, shape ``(system,)``, the scores against the point estimate, or None where there is none.
-    num_items : how many items every system predicted; of chains, how many documents there are; of partitions, how many
-        connected groups of records.
-    unit : what an item is called.
-    shared_draws : deviations of the draws that come of what items share, such as the errors of annotators; None where
-        they share nothing.
-    provenance : of each system, one of `PROVENANCES`; annotations where nothing is said.
-    own_values, own_draws : shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from
-        the lower reading to the upper. None where it is not.
-    ranked : whether there is a best one: verdicts without gold labels rank nothing.
-    digits : of P(best) where it is printed.
-    mcse : shape ``(system,)``; Monte Carlo errors of the values; by default those of independent draws of the truth.
-    limits : of the ends of intervals.
-    level : of the intervals.
-    notes : what has to be known to read the table, in sentences.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import consilience as cs
-    >>> draws = np.array([[0.9, 0.8, 0.7, 0.8], [0.7, 0.6, 0.8, 0.7]])
-    >>> ranked = cs.Comparison(
-    ...     systems=("ours", "theirs"), title="top-1 accuracy", values=draws.mean(axis=1), draws=draws,
-    ...     truth_draws=draws, item_draws=draws, points=None, num_items=10,
-    ... )
-    >>> ranked.table[["rank", "system", "p_best"]]
-       rank  system  p_best
-    0     1    ours    0.75
-    1     2  theirs    0.25
-    """
-
-    systems: tuple[str, ...]
-    title: str
-    values: np.ndarray
-    draws: np.ndarray
-    truth_draws: np.ndarray
-    item_draws: np.ndarray
-    points: np.ndarray | None
-    num_items: int
-    unit: str = "item"
-    shared_draws: np.ndarray | None = None
-    provenance: tuple[str, ...] = ()
-    own_values: np.ndarray | None = None
-    own_draws: np.ndarray | None = None
-    ranked: bool = True
-    digits: int = 2
-    mcse: np.ndarray | None = None
-    limits: tuple[float, float] = (-np.inf, np.inf)
-    level: float = LEVEL
-    notes: tuple[str, ...] = ()
-
-    @functools.cached_property
-    def readings(self) -> Readings:
-        """The scores under each reading of where predictions come from."""
-        own = self.own_draws is not None
-        values, draws = (
-            np.concatenate([alone[None], more]) if own else alone[None]
-            for alone, more in ((self.values, self.own_values), (self.draws, self.own_draws))
-        )
-        return Readings(values, draws, self.provenance or ("annotations",) * len(self.systems))
-
-    @property
-    def order(self) -> np.ndarray:
-        """Systems from best to worst, as positions in ``systems``."""
-        return np.argsort(-self.readings.value, kind="stable")
-
-    @functools.cached_property
-    def table(self) -> Any:
-        """Leaderboard, best first.
-
-        Columns ``rank, system, provenance``; ``value``, the middle of the lowest and the highest reading, its Monte
-        Carlo error ``mcse``, ``sd``; ``lower, upper``, from the lowest end of a reading to the highest; ``sd_truth`` on
-        these items, ``sd_items`` and ``sd_shared``, what each source of uncertainty makes; ``value_alone`` and
-        ``value_own_look``, as annotators alone have it and with an own look counted, NaN where it is not; ``p_best``,
-        NaN where the readings put it further apart than 0.05, with ``p_best_lower, p_best_upper, p_best_mcse``; and the
-        score and rank that a point estimate of the truth would give.
-        """
-        import pandas
-
-        number, readings = len(self.systems), self.readings
-        lower, upper = np.clip(readings.interval(self.level), *self.limits)
-        low, high, error = readings.p_best() if self.ranked else np.full((3, number), np.nan)
-        columns = {
-            "system": np.array(self.systems, object), "provenance": np.array(readings.provenance, object),
-            "value": readings.value,
-            "mcse": monte_carlo_errors(self.truth_draws) if self.mcse is None else self.mcse,
-            "sd": _sd(np.stack([readings.first(a) for a in range(number)])), "lower": lower, "upper": upper,
-            "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws), "sd_shared": _sd(self._shared),
-            "value_alone": self.values,
-            "value_own_look": readings.own_value,
-            "p_best": told(low, high), "p_best_lower": low, "p_best_upper": high,
-            "p_best_mcse": error,
-        }  # fmt: skip
-        if self.points is not None:
-            columns["point_estimate"] = self.points
-            columns["rank_by_point_estimate"] = 1 + (self.points[None, :] > self.points[:, None] + 1e-12).sum(axis=1)
-        ranked = {name: values[self.order] for name, values in columns.items()}
-        return pandas.DataFrame({"rank": np.arange(1, number + 1), **ranked})
-
-    @functools.cached_property
-    def pairs(self) -> Any:
-        """Data frame with one row for each pair of systems, the better one as ``a``.
-
-        Columns ``a, b, difference, sd, lower, upper``; ``sd_truth, sd_items, sd_shared`` as in `table`;
-        ``p_a_beats_b``, NaN where readings put it further apart than 0.05, between ``p_a_beats_b_lower`` and
-        ``p_a_beats_b_upper``; and as annotators alone have it, that probability with the truth or the items alone
-        uncertain.
-        """
-        import pandas
-
-        return pandas.DataFrame([self._pair(int(a), int(b)) for a, b in itertools.combinations(self.order, 2)])
-
-    def _pair(self, a: int, b: int) -> dict[str, Any]:
-        truth, items, shared = (
-            draws[a] - draws[b] for draws in (self.truth_draws, self.item_draws, self._shared)
-        )
-        both = self.readings.differences(a, b)
-        lower, upper = np.quantile(both, ends(self.level), axis=1)
-        low, high = (wins(both).min(), wins(both).max()) if self.ranked else (np.nan, np.nan)
-        return {
-            "a": self.systems[a], "b": self.systems[b], "difference": self.readings.value[a] - self.readings.value[b],
-            "sd": _sd((self.readings.first(a) - self.readings.first(b))[None])[0], "lower": lower.min(),
-            "upper": upper.max(), "sd_truth": _sd(truth[None])[0], "sd_items": _sd(items[None])[0],
-            "sd_shared": _sd(shared[None])[0], "p_a_beats_b": float(told(low, high)), "p_a_beats_b_lower": low,
-            "p_a_beats_b_upper": high, "p_a_beats_b_truth": float(wins(truth)), "p_a_beats_b_items": float(wins(items)),
-        }  # fmt: skip
-
-    @property
-    def beats(self) -> Any:
-        """Data frame of P(row beats column), best first; NaN on the diagonal and where readings put it far apart."""
-        import pandas
-
-        found = pandas.DataFrame(np.nan, index=self.table["system"], columns=self.table["system"].to_list())
-        for row in self.pairs.itertuples():
-            found.loc[row.a, row.b], found.loc[row.b, row.a] = row.p_a_beats_b, 1 - row.p_a_beats_b
-        return found.rename_axis(None)
-
-    @property
-    def _shared(self) -> np.ndarray:
-        return np.zeros((len(self.systems), 2)) if self.shared_draws is None else self.shared_draws
-
-    @property
-    def shown(self) -> Any:
-        """The columns of `table` that are printed; ``p_best`` is a text, a range where readings put it far apart."""
-        table, own = self.table, self.own_draws is not None
-        columns = ["rank", "system", *(["provenance"] if own else []), "value", "lower", "upper"]
-        columns += ["value_alone", "value_own_look"] if own else ["sd_truth", "sd_items", "sd_shared"]
-        columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
-        shown = table[columns].copy()
-        if self.ranked:
-            ranges = zip(table["p_best_lower"], table["p_best_upper"], strict=True)
-            texts = [range_text(low, high, self.digits) for low, high in ranges]
-            shown.insert(columns.index("upper") + 1, "p_best", texts)
-        return shown
-
-    def __repr__(self) -> str:
-        counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"
-        written = self.shown.to_string(index=False, float_format="{:.4f}".format)
-        error = self.table["p_best_mcse"].max()
-        loose = [f"Monte Carlo error of P(best): up to {error:.2f}"] if error > _LOOSE else []
-        return "\n".join([f"{self.title}, {counted}", written, *loose, *self.notes])
-
 
 def compare(
     fit: Any,
@@ -284,7 +105,7 @@ def compare(
 
     Parameters
     ----------
-    fit : a fit, or a `Truth`; or `Verdicts` of judges, which bring their systems along.
+    fit : a fit, or a `Truth`; or `Verdicts` of judges, a path or a table of them, which bring their systems along.
     systems : predictions by name, at least one, each as `evaluate` takes it. Of classes of items, or all of them
         coreference chains of documents (`read_conll`), which need a fit of mentions with spans; documents are then
         weighted as items are. Or all of them partitions of records (`read_partition`), which need a fit of records;
@@ -327,11 +148,10 @@ def compare(
     >>> ranked.table["system"].tolist()
     ['ours', 'theirs']
     """
-    from consilience.evaluation.anchoring import compare_anchored, compare_verdicts  # which make a `Comparison`
-
-    if isinstance(fit, Verdicts):
-        use = gold or ("ignore" if fit.gold is None else "use")
-        return compare_verdicts(fit, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
+    if systems is None:
+        verdicts = as_contract(fit, Verdicts, whose="compare, without systems,")
+        use = gold or ("ignore" if verdicts.gold is None else "use")
+        return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
     check_level(level)
     given = as_systems(fit, systems)
     _require_one_kind({name: system.kind for name, system in given.items()})
@@ -361,7 +181,7 @@ def compare(
         else:
             found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
     looked = _own_look(fit, truth, scoring, origin, seed)
-    at = getattr(truth, "probabilities_at", None)
+    at = truth.probabilities_at
     if at is not None and scoring.mean_given is not None:
         means = np.stack([scoring.mean_given(at(z)) for z in _DOUBT])
         doubt = doubt_draws(_DOUBT, means, seed, found["draws"].shape[1])
@@ -501,7 +321,3 @@ def _normal_vectors(covariance: Float[np.ndarray, "system system"]) -> Float[np.
     root = vector * np.sqrt(np.maximum(value, 0.0))
     normal = np.random.default_rng(0).standard_normal((len(covariance), _VECTORS))
     return (root @ normal)[alike]
-
-
-def _sd(draws: np.ndarray) -> np.ndarray:
-    return np.std(draws, axis=1, ddof=1) if draws.shape[1] > 1 else np.zeros(len(draws))

@@ -205,7 +205,8 @@ class PerUnit(Fold):
         size = np.bincount(self._batch)
         means = self._batches / size
         number = len(size)
-        return np.sqrt(means.var(axis=2, ddof=1) / number) if number > 1 else np.zeros(means.shape[:2])
+        with np.errstate(invalid="ignore"):  # a score may be minus infinity
+            return np.sqrt(means.var(axis=2, ddof=1) / number) if number > 1 else np.zeros(means.shape[:2])
 
     def rows(self) -> Float[np.ndarray, "system row"]:
         """Return the means as rows of a table; NaN where there is no unit."""

@@ -177,6 +177,11 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
     _add_columns(sub)
 
 
+def _add_provenance(sub: argparse.ArgumentParser) -> None:
+    line = "where predictions come from: annotations, independent, unknown or mixed (unknown); or A=WORD,B=WORD,…"
+    sub.add_argument("--provenance", type=_by_name, default="unknown", metavar="WORD", help=line)
+
+
 def _add_level(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--level", type=float, default=0.95, metavar="X", help="of the intervals (0.95)")
 
@@ -423,8 +428,7 @@ def _build_compare(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("predictions", nargs="+", metavar="FILE", help="predictions, one file a system")
     sub.add_argument("--names", type=_listed, metavar="A,B,…", help="of the systems")
-    line = "where predictions come from: annotations, independent, unknown or mixed (unknown); or A=WORD,B=WORD,…"
-    sub.add_argument("--provenance", type=_by_name, default="unknown", metavar="WORD", help=line)
+    _add_provenance(sub)
     line = "use: the gold labels of some items anchor the scores; the fit must not have seen them (ignore)"
     sub.add_argument("--gold", choices=("ignore", "use"), help=line)
     _add_level(sub)
@@ -475,6 +479,7 @@ def _build_report(sub: argparse.ArgumentParser) -> None:
     _add_scoring(sub)
     _add_map(sub)
     _add_singletons(sub)
+    _add_provenance(sub)
     sub.add_argument("--title", help="of the page")
     _add_page(sub, "the page (report.html)", default="report.html")
     _add_force(sub)

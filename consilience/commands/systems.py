@@ -19,7 +19,7 @@ from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from consilience.data import Predictions
-    from consilience.evaluation.comparison import Comparison
+    from consilience.evaluation.leaderboard import Comparison
 
 
 def evaluate(arguments: Arguments) -> None:
@@ -137,7 +137,7 @@ def report(arguments: Arguments) -> None:
 
     cs.report(
         fitted, systems or None, path=arguments.output, metric=arguments.metric, risk=risk, title=arguments.title,
-        force=arguments.force, **policies,
+        provenance=arguments.provenance, force=arguments.force, **policies,
     )  # fmt: skip
     print(f"wrote {arguments.output}")
 

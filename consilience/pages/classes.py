@@ -17,7 +17,8 @@ from consilience.evaluation.adjustment import evaluate
 from consilience.evaluation.agreement import agreement
 from consilience.evaluation.certainties import certainty, expected_risk
 from consilience.evaluation.classes import Metric, resolve
-from consilience.evaluation.comparison import Comparison, compare
+from consilience.evaluation.comparison import compare
+from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.leave_one_out import annotator_agreement
 from consilience.evaluation.readings import range_text
 from consilience.evaluation.scores import Score
@@ -45,7 +46,8 @@ _MOST_REMEMBERED = 1 << 26
 
 
 def classes_page(
-    fit: Fit, systems: Mapping[str, Any], *, metric: Any, risk: ClassMap | None, singletons: bool, **policies: str
+    fit: Fit, systems: Mapping[str, Any], *, metric: Any, risk: ClassMap | None, singletons: bool, provenance: Any,
+    **policies: str,
 ) -> Page:
     """Return the page of classes of items, and of chains of mentions; for the parameters see `report`.
 
@@ -56,7 +58,7 @@ def classes_page(
     if any(system.kind == PARTITION.name for system in systems.values()):
         raise UnsupportedRequest("a partition of records is scored against a fit of records")
     systems, chains = split_systems(systems)
-    found = _Found(fit, systems, metric, risk, policies)
+    found = _Found(fit, systems, metric, risk, provenance, policies)
     truth, gold = found.truth, beside_gold(fit)
     parts = [] if gold is None else [gold_section(gold)]
     if systems:
@@ -84,16 +86,18 @@ class _Found:
     ----------
     fit : that the page is about.
     systems : predictions by name.
-    metric, risk : as in `report`.
+    metric, risk, provenance : as in `report`.
     policies : for items and classes that do not agree.
     """
 
     def __init__(
-        self, fit: Fit, systems: Mapping[str, Predictions], metric: Any, risk: ClassMap | None,
+        self, fit: Fit, systems: Mapping[str, Predictions], metric: Any, risk: ClassMap | None, provenance: Any,
         policies: Mapping[str, Any],
     ) -> None:  # fmt: skip
         self.truth = _remembering(fit.truth)
-        self.systems, self.risk, self.policies = systems, risk, policies
+        self.systems, self.risk, self.policies, self.provenance = systems, risk, policies, provenance
+        # Of a crowd a system that looked itself is fitted with the annotators: a truth alone does not know them.
+        self.compared = self.truth if self.truth.dependence is None else fit
         self.metrics = _metrics(metric, self.truth, systems) if systems else []
 
     @functools.cached_property
@@ -110,7 +114,9 @@ class _Found:
     @functools.cached_property
     def comparison(self) -> Comparison:
         """The leaderboard, by the first metric."""
-        return compare(self.truth, self.systems, metric=self.metrics[0], **self.policies)
+        return compare(
+            self.compared, self.systems, metric=self.metrics[0], provenance=self.provenance, **self.policies
+        )  # fmt: skip
 
     @functools.cached_property
     def scores(self) -> dict[str, dict[str, Score]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from consilience import figures
 from consilience.data import Predictions
 from consilience.errors import UnsupportedRequest
-from consilience.evaluation.comparison import Comparison
+from consilience.evaluation.leaderboard import Comparison
 from consilience.evaluation.reliability import CalibrationScore, score_by_gold
 from consilience.inference.fitting import Fit
 from consilience.notes import Level

@@ -27,7 +27,7 @@ _COUNTS = ("merge-moves", "merge-pairs")
 
 
 def linkage_page(
-    fit: Any, systems: Mapping[str, Any], *, metric: Any, risk: Any, singletons: bool, **policies: str
+    fit: Any, systems: Mapping[str, Any], *, metric: Any, risk: Any, singletons: bool, provenance: Any, **policies: str
 ) -> Page:
     """Return the page of linked records; for the parameters see `consilience.reporting.report`.
 

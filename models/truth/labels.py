@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -24,12 +24,9 @@ class LabelTruth(ClassTruth):
     Attributes
     ----------
     untempered : of a crowd, ``(item, class)``: the probabilities of the labels as if annotators erred independently.
-    probabilities_at : of a crowd, the probabilities of the labels were the dependence of its annotators z standard
-        deviations from what it is taken to be; None where it is taken for known.
     """
 
     untempered: Any = None
-    probabilities_at: Callable[[float], Marginals] | None = None
 
     @abstractmethod
     def labels(self) -> Iterator[Block]:

@@ -149,6 +149,8 @@ class Truth(ABC):
     independent_items : whether units share no parameters, so that those of one tell nothing of another.
     systems : names of the kinds as which systems are scored against it.
     signal : of a crowd, whether its annotators agree beyond chance; see `consilience.models.crowd.gate`.
+    probabilities_at : of a crowd, makes the probabilities of the labels, were the dependence z standard deviations from
+        what it is taken to be; None where it is taken for known.
     dependence : of a crowd, how much the errors of one item's annotators are taken to hang together; see
         `consilience.models.crowd.dependence`.
     """
@@ -160,6 +162,7 @@ class Truth(ABC):
     ids: Mapping[str, Any] = MappingProxyType({})
     independent_items: bool = False
     systems: tuple[str, ...] = ()
+    probabilities_at: Callable[[float], Marginals] | None = None
     signal: Any = None
     dependence: Any = None
 

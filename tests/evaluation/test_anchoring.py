@@ -168,8 +168,8 @@ def test_a_leaderboard_of_gold_and_annotators():
     np.testing.assert_allclose(table["lower"], np.quantile(found.draws, 0.025, axis=1))
     np.testing.assert_allclose(table["point_estimate"], points)
     assert table["p_best"].sum() == pytest.approx(1)
-    assert board.notes[0] == f"as good as {found.worth:,.0f} gold documents"
-    assert "read it to one digit" in board.notes[1]
+    assert board.notes[0] == f"As good as {found.worth:,.0f} gold documents."
+    assert "it has one digit" in board.notes[1]
     assert len(board.notes) == 2
     narrow = compare_anchored(y, p, gold, systems=names, title="", level=0.5, seed=1).table
     assert (narrow["upper"] - narrow["lower"] < board.table["upper"] - board.table["lower"]).all()

@@ -1,0 +1,198 @@
+"""A leaderboard: systems ranked by a metric, with what is not known about the ranking."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consilience.evaluation.readings import Readings, range_text, told, wins
+from consilience.evaluation.scores import monte_carlo_errors
+from consilience.models.intervals import LEVEL, ends
+
+# Monte Carlo errors of probabilities above this are told.
+_LOOSE = 0.01
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """Systems ranked by a metric, with what is not known about the ranking.
+
+    Parameters
+    ----------
+    systems : names, in the order in which they were given.
+    title : the metric in words.
+    values : float64, shape ``(system,)``; mean score over items and what the truth may be, as `evaluate` has it: as the
+        annotators alone have it.
+    draws : float64, shape ``(system, draw)``; scores in the population of items, as the annotators alone have them.
+    truth_draws : those of these items alone; the truth is uncertain.
+    item_draws : those of the population with the items alone uncertain.
+    points : float64, shape ``(system,)``, the scores against the point estimate, or None where there is none.
+    num_items : how many items every system predicted; of chains, how many documents there are; of partitions, how many
+        connected groups of records.
+    unit : what an item is called.
+    shared_draws : deviations of the draws that come of what items share, such as the errors of annotators; None where
+        they share nothing.
+    provenance : of each system, one of `PROVENANCES`; annotations where nothing is said.
+    own_values, own_draws : shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from
+        the lower reading to the upper. None where it is not.
+    ranked : whether there is a best one: verdicts without gold labels rank nothing.
+    digits : of P(best) where it is printed.
+    mcse : shape ``(system,)``; Monte Carlo errors of the values; by default those of independent draws of the truth.
+    limits : of the ends of intervals.
+    level : of the intervals.
+    notes : what has to be known to read the table, in sentences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import consilience as cs
+    >>> draws = np.array([[0.9, 0.8, 0.7, 0.8], [0.7, 0.6, 0.8, 0.7]])
+    >>> ranked = cs.Comparison(
+    ...     systems=("ours", "theirs"), title="top-1 accuracy", values=draws.mean(axis=1), draws=draws,
+    ...     truth_draws=draws, item_draws=draws, points=None, num_items=10,
+    ... )
+    >>> ranked.table[["rank", "system", "p_best"]]
+       rank  system  p_best
+    0     1    ours    0.75
+    1     2  theirs    0.25
+    """
+
+    systems: tuple[str, ...]
+    title: str
+    values: np.ndarray
+    draws: np.ndarray
+    truth_draws: np.ndarray
+    item_draws: np.ndarray
+    points: np.ndarray | None
+    num_items: int
+    unit: str = "item"
+    shared_draws: np.ndarray | None = None
+    provenance: tuple[str, ...] = ()
+    own_values: np.ndarray | None = None
+    own_draws: np.ndarray | None = None
+    ranked: bool = True
+    digits: int = 2
+    mcse: np.ndarray | None = None
+    limits: tuple[float, float] = (-np.inf, np.inf)
+    level: float = LEVEL
+    notes: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def readings(self) -> Readings:
+        """The scores under each reading of where predictions come from."""
+        own = self.own_draws is not None
+        values, draws = (
+            np.concatenate([alone[None], more]) if own else alone[None]
+            for alone, more in ((self.values, self.own_values), (self.draws, self.own_draws))
+        )
+        return Readings(values, draws, self.provenance or ("annotations",) * len(self.systems))
+
+    @property
+    def order(self) -> np.ndarray:
+        """Systems from best to worst, as positions in ``systems``."""
+        return np.argsort(-self.readings.value, kind="stable")
+
+    @functools.cached_property
+    def table(self) -> Any:
+        """Leaderboard, best first.
+
+        Columns ``rank, system, provenance``; ``value``, the middle of the lowest and the highest reading, its Monte
+        Carlo error ``mcse``, ``sd``; ``lower, upper``, from the lowest end of a reading to the highest; ``sd_truth`` on
+        these items, ``sd_items`` and ``sd_shared``, what each source of uncertainty makes; ``value_alone`` and
+        ``value_own_look``, as annotators alone have it and with an own look counted, NaN where it is not; ``p_best``,
+        NaN where the readings put it further apart than 0.05, with ``p_best_lower, p_best_upper, p_best_mcse``; and the
+        score and rank that a point estimate of the truth would give.
+        """
+        import pandas
+
+        number, readings = len(self.systems), self.readings
+        lower, upper = np.clip(readings.interval(self.level), *self.limits)
+        low, high, error = readings.p_best() if self.ranked else np.full((3, number), np.nan)
+        columns = {
+            "system": np.array(self.systems, object), "provenance": np.array(readings.provenance, object),
+            "value": readings.value,
+            "mcse": monte_carlo_errors(self.truth_draws) if self.mcse is None else self.mcse,
+            "sd": _sd(np.stack([readings.first(a) for a in range(number)])), "lower": lower, "upper": upper,
+            "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws), "sd_shared": _sd(self._shared),
+            "value_alone": self.values,
+            "value_own_look": readings.own_value,
+            "p_best": told(low, high), "p_best_lower": low, "p_best_upper": high,
+            "p_best_mcse": error,
+        }  # fmt: skip
+        if self.points is not None:
+            columns["point_estimate"] = self.points
+            columns["rank_by_point_estimate"] = 1 + (self.points[None, :] > self.points[:, None] + 1e-12).sum(axis=1)
+        ranked = {name: values[self.order] for name, values in columns.items()}
+        return pandas.DataFrame({"rank": np.arange(1, number + 1), **ranked})
+
+    @functools.cached_property
+    def pairs(self) -> Any:
+        """Data frame with one row for each pair of systems, the better one as ``a``.
+
+        Columns ``a, b, difference, sd, lower, upper``; ``sd_truth, sd_items, sd_shared`` as in `table`;
+        ``p_a_beats_b``, NaN where readings put it further apart than 0.05, between ``p_a_beats_b_lower`` and
+        ``p_a_beats_b_upper``; and as annotators alone have it, that probability with the truth or the items alone
+        uncertain.
+        """
+        import pandas
+
+        return pandas.DataFrame([self._pair(int(a), int(b)) for a, b in itertools.combinations(self.order, 2)])
+
+    def _pair(self, a: int, b: int) -> dict[str, Any]:
+        truth, items, shared = (
+            draws[a] - draws[b] for draws in (self.truth_draws, self.item_draws, self._shared)
+        )
+        both = self.readings.differences(a, b)
+        lower, upper = np.quantile(both, ends(self.level), axis=1)
+        one, *others = (wins(own) if self.ranked else np.full(own.shape[:-1], np.nan) for own in (both, truth, items))
+        low, high = one.min(), one.max()
+        return {
+            "a": self.systems[a], "b": self.systems[b], "difference": self.readings.value[a] - self.readings.value[b],
+            "sd": _sd((self.readings.first(a) - self.readings.first(b))[None])[0], "lower": lower.min(),
+            "upper": upper.max(), "sd_truth": _sd(truth[None])[0], "sd_items": _sd(items[None])[0],
+            "sd_shared": _sd(shared[None])[0], "p_a_beats_b": float(told(low, high)), "p_a_beats_b_lower": low,
+            "p_a_beats_b_upper": high, "p_a_beats_b_truth": float(others[0]), "p_a_beats_b_items": float(others[1]),
+        }  # fmt: skip
+
+    @property
+    def beats(self) -> Any:
+        """Data frame of P(row beats column), best first; NaN on the diagonal and where readings put it far apart."""
+        import pandas
+
+        found = pandas.DataFrame(np.nan, index=self.table["system"], columns=self.table["system"].to_list())
+        for row in self.pairs.itertuples():
+            found.loc[row.a, row.b], found.loc[row.b, row.a] = row.p_a_beats_b, 1 - row.p_a_beats_b
+        return found.rename_axis(None)
+
+    @property
+    def _shared(self) -> np.ndarray:
+        return np.zeros((len(self.systems), 2)) if self.shared_draws is None else self.shared_draws
+
+    @property
+    def shown(self) -> Any:
+        """The columns of `table` that are printed; ``p_best`` is a text, a range where readings put it far apart."""
+        table, own = self.table, self.own_draws is not None
+        columns = ["rank", "system", *(["provenance"] if own else []), "value", "lower", "upper"]
+        columns += ["value_alone", "value_own_look"] if own else ["sd_truth", "sd_items", "sd_shared"]
+        columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
+        shown = table[columns].copy()
+        if self.ranked:
+            ranges = zip(table["p_best_lower"], table["p_best_upper"], strict=True)
+            texts = [range_text(low, high, self.digits) for low, high in ranges]
+            shown.insert(columns.index("upper") + 1, "p_best", texts)
+        return shown
+
+    def __repr__(self) -> str:
+        counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"
+        written = self.shown.to_string(index=False, float_format="{:.4f}".format)
+        error = self.table["p_best_mcse"].max()
+        loose = [f"Monte Carlo error of P(best): up to {error:.2f}"] if error > _LOOSE else []
+        return "\n".join([f"{self.title}, {counted}", written, *loose, *self.notes])
+
+
+def _sd(draws: np.ndarray) -> np.ndarray:
+    return np.std(draws, axis=1, ddof=1) if draws.shape[1] > 1 else np.zeros(len(draws))
