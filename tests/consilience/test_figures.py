@@ -95,7 +95,10 @@ def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit,
     axes = drawn(figures.leaderboard(comparison))
     values, points = axes.get_lines()
     order = comparison.order
-    np.testing.assert_array_equal(values.get_xdata(), comparison.values[order])
+    np.testing.assert_array_equal(values.get_xdata(), comparison.table["value"])
+    legend = {text.get_text() for text in axes.get_legend().get_texts()} if axes.get_legend() else set()
+    legend |= {text.get_text() for one in axes.figure.legends for text in one.get_texts()}
+    assert {"as the annotators alone have it", "an own look counted"} < legend
     np.testing.assert_array_equal(points.get_xdata(), comparison.points[order])
     assert [text.lstrip("\u200b") for text in texts(axes)[:2]] == [comparison.systems[place] for place in order]
     assert axes.get_ylim()[0] > axes.get_ylim()[1]
@@ -105,8 +108,13 @@ def test_leaderboard_is_best_first_with_the_point_estimate_beside_the_value(fit,
 def test_beats_matrix_writes_every_pair(fit, systems):
     comparison = cs.compare(fit, systems)
     axes = drawn(figures.beats_matrix(comparison))
-    wins = comparison.beats.to_numpy()
-    assert [text.get_text() for text in axes.texts] == [f"{wins[0, 1]:.2f}", f"{wins[1, 0]:.2f}"]
+    pair = comparison.pairs.iloc[0]
+    low, high = pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"]
+    assert [text.get_text() for text in axes.texts] == [f"{low:.2f}–{high:.2f}", f"{1 - high:.2f}–{1 - low:.2f}"]
+    alone = cs.compare(fit, systems, provenance="annotations")
+    wins = alone.beats.to_numpy()
+    written = [text.get_text() for text in drawn(figures.beats_matrix(alone)).texts]
+    assert written == [f"{wins[0, 1]:.2f}", f"{wins[1, 0]:.2f}"]
 
 
 def test_certainty_by_agreement_fits_the_least_squares_line():

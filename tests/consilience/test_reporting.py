@@ -123,13 +123,13 @@ def test_report_prints_the_numbers_of_the_library(fit, tmp_path, risk):
     for row in cs.compare(fit, systems).table.itertuples():
         at = cells.index(row.system)
         assert cells[at + 1 : at + 5] == [f"{row.value:.4f}", f"{row.lower:.4f}", f"{row.upper:.4f}",
-                                          f"{row.sd_truth:.4f}"]  # fmt: skip
+                                          f"{row.sd_items:.4f}"]  # fmt: skip
     for score in (cs.certainty(fit), cs.certainty(fit, top=2)):
         at = cells.index(score.title)
         assert cells[at + 1 : at + 3] == [f"{score.value:.4f}", f"{score.sd:.4f}"]
     score = cs.evaluate(fit, systems["B"])
     low, high = score.interval
-    assert cells[cells.index("B") + 1] == f"{score.value:.4f}"  # on one page one number for one thing
+    assert cells[cells.index("B") + 5] == f"{score.value:.4f}"  # on one page one number for one thing
     assert f"|{score.value:.4f}|{score.sd:.4f}|{low:.4f}|{high:.4f}|" in "|".join(cells)
 
 
