@@ -51,7 +51,7 @@ def test_accuracy_is_the_mean_probability_of_the_predicted_label(annotations, mo
         drawn = cs.evaluate(fit, system, metric="top-1", exact=False)
         assert abs(drawn.value - score.value) < 5 * score.sd / np.sqrt(fit.truth.num_draws) + 1e-9
         assert drawn.sd == pytest.approx(score.sd, rel=0.15)
-        assert table.loc[name, "value"] == pytest.approx(score.value)
+        assert table.loc[name, "value_alone"] == pytest.approx(score.value)
     assert cs.certainty(fit).value == pytest.approx(fit.labels()["certainty"].mean(), abs=0.02)
 
 
