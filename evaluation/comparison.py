@@ -25,6 +25,7 @@ import numpy as np
 
 from consilience.arrays import Float
 from consilience.data.accept import as_contract, as_systems
+from consilience.data.problems import check_option
 from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import require_exact, scoring_of
@@ -153,6 +154,7 @@ def compare(
         use = gold or ("ignore" if verdicts.gold is None else "use")
         return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
     check_level(level)
+    check_option("gold", gold or "ignore", ("ignore", "use"))
     given = as_systems(fit, systems)
     _require_one_kind({name: system.kind for name, system in given.items()})
     origin = _provenance(provenance, given)
@@ -165,6 +167,8 @@ def compare(
     moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
+    if gold == "use" and name in scoring.of_means:
+        raise UnsupportedRequest(f"{name} is no mean over items, which gold labels could anchor; choose another metric")
     if gold == "use":
         mean = _means(scoring, name) if moments is None else moments.unit
         score, known = gold_scores(fit, list(given.values()), metric, missing=missing, unknown=unknown)

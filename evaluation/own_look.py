@@ -18,6 +18,7 @@ Of a crowd, whose items share what annotators err, the model is fitted again wit
 from __future__ import annotations
 
 import dataclasses
+import warnings
 import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from scipy.sparse import csr_array
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
+from consilience.errors import ConsilienceWarning
 from consilience.models.truth.classes import ClassTruth, marginals
 from consilience.models.truth.truth import Marginals, Ranked, Shares
 
@@ -265,7 +267,9 @@ def refit_own_look(
     more = Annotations.from_codes(item, nobody, said[item], items=data.items, annotators=[name], labels=data.labels)
     plain = {name: own for name, own in _PLAIN.items() if hasattr(settings, name)}
     resolved = fit.resolved.replace(settings=dataclasses.replace(settings, **plain))
-    truth = dataclasses.replace(fit, resolved=resolved).update(more, progress=False).truth
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)  # the fit of the annotators has warned already
+        truth = dataclasses.replace(fit, resolved=resolved).update(more, progress=False).truth
     draws = np.linspace(0, truth.num_draws - 1, len(pseudo_weight)).astype(int)
     kept = np.ones(len(said), bool) if kept is None else kept
     before, total, sums = np.append(0, np.cumsum(kept)), pseudo_weight, pseudo_weight * pseudo_score
