@@ -42,6 +42,7 @@ from consilience.models.crowd.channel import CrowdSettings, dependence_setting
 from consilience.models.crowd.density import SIZES, who_labels_what
 from consilience.models.crowd.grid_ascent import HIDDEN, grid_ascent_of, log_weights
 from consilience.models.crowd.member import says_of
+from consilience.models.crowd.pairs import AgreementGivenClass
 from consilience.models.crowd.tables import Asked, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.dirichlet import Symmetric
@@ -54,7 +55,9 @@ from consilience.models.truth.labels import LabelTruth
 
 __all__ = ["MODEL", "Priors", "Settings", "simulate"]
 
-GRIDS = {"ability": np.linspace(-2, 8, 41), "log_ease": np.linspace(-3, 3, 9)}
+# Steps of .05: with many annotations an ascent goes no further than a point where the next one is worse, and in steps
+# of .25 it stayed at an ability of 0.
+GRIDS = {"ability": np.linspace(-2, 8, 201), "log_ease": np.linspace(-3, 3, 9)}
 _DEPENDENCE = 0.15
 _SPREAD = 0.9  # of log rho between crowds, as in `consilience.models.crowd.dependence`; by glad it is .72
 
@@ -84,7 +87,9 @@ class Averaged(Parameters):
         super().__init__(one_coin.CHANNEL, posterior, resolved, key, num_draws)
         self.sites, self.is_closed = tuple(one_coin.MODEL.sites), False
         weight = np.asarray(posterior.log_ease.probability, float).mean(axis=0)
-        self.right = expit(GRIDS["ability"][:, None] * np.exp(GRIDS["log_ease"])) @ (weight / weight.sum())
+        self.right_by_ease = expit(GRIDS["ability"][:, None] * np.exp(GRIDS["log_ease"]))
+        self.ease = weight / weight.sum()
+        self.right = self.right_by_ease @ self.ease
 
     @functools.cached_property
     def stored(self) -> dict[str, Any]:
@@ -100,6 +105,18 @@ class Averaged(Parameters):
         right = np.asarray(self.posterior.ability.probability, float) @ self.right
         share = np.asarray(self.posterior.prevalence, float)
         return {"prevalence": np.log(share / share.sum()), "accuracy": np.log(np.stack([right, 1 - right], axis=1))}
+
+
+    def agreement(self) -> AgreementGivenClass:
+        """Return how probably pairs agree: an item that is hard for one is hard for the other."""
+        right = np.asarray(self.posterior.ability.probability, float) @ self.right_by_ease
+        labels = self.resolved.data.num_labels
+
+        def of_pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+            both, neither = right[one] * right[other], (1 - right[one]) * (1 - right[other])
+            return np.repeat(((both + neither / max(labels - 1, 1)) @ self.ease)[:, None], labels, axis=1)
+
+        return of_pairs
 
 
 def _abilities(asked: Asked) -> dict[str, np.ndarray]:

@@ -227,3 +227,15 @@ def test_closed_forms_do_not_touch_a_device(monkeypatch):
     cs.evaluate(truth, systems["a"], "top-1")
     cs.compare(truth, systems, exact=True)
     assert not [name for name in compiled if "compile" in name]
+
+
+@pytest.mark.public_data
+def test_the_original_labels_of_cifar10h():
+    """The specification's figure, by quadrature: one vote counts as one, and one as many for each class."""
+    images = cs.load("cifar10h")
+    original = cs.Predictions.from_lists(
+        [[images.labels[code]] for code in images.gold], items=images.items, classes=images.labels
+    )
+    score = cs.evaluate(cs.fit("dirichlet", images, reliability=1.0), original, exact=True)
+    assert score.value == pytest.approx(0.9915365, abs=5e-8)
+    assert score.mcse == 0

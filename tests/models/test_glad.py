@@ -315,10 +315,26 @@ def test_abilities_difficulties_and_labels_are_recovered():
 
 @pytest.mark.public_data
 def test_entailment_pairs():
-    """Recorded of the prototype: .927 right, mean of -log q(gold) .196, without tempering."""
+    """The prototype, with steps of .25, had .927 right and .196 for the mean of -log q(gold), without tempering."""
     data = cs.load("snow2008-rte")
     fit = cs.fit("glad", data, dependence=0.0)
     gold, probability = np.asarray(data.gold), np.asarray(fit.posterior.probability)
-    assert (probability.argmax(axis=1) == gold).mean() == pytest.approx(0.927, abs=0.002)
+    assert (probability.argmax(axis=1) == gold).mean() == pytest.approx(0.924, abs=0.002)
     loss = -np.log(np.clip(probability[np.arange(len(gold)), gold], 1e-6, 1)).mean()
-    assert loss == pytest.approx(0.196, abs=0.005)
+    assert loss == pytest.approx(0.190, abs=0.003)
+
+
+@pytest.mark.parametrize("case", [(3, 200), (3, 1000), (5, 1000)])
+def test_annotators_that_are_alike_do_not_look_like_guessers(case):
+    """With steps of .25 the abilities of many annotations stayed at 0, and pairs seemed to agree too often."""
+    num_labels, num_items = case
+    random = np.random.default_rng(0)
+    truth = random.integers(0, num_labels, num_items)
+    right = random.random((5, num_items)) < 1 / num_labels + 0.3
+    wrong = (truth + random.integers(1, num_labels, (5, num_items))) % num_labels
+    data = cs.Annotations.from_codes(
+        np.tile(np.arange(num_items), 5), np.repeat(np.arange(5), num_items), np.where(right, truth, wrong).ravel()
+    )  # fmt: skip
+    fit = cs.fit("glad", data)
+    assert fit.annotator_pairs()["z"].abs().max() < 4
+    assert not [note for note in fit.findings() if "independently" in note.text]
