@@ -16,9 +16,10 @@ import jax
 import numpy as np
 
 from consilience.data import Predictions, Rankings
-from consilience.evaluation.classes import Metric, standard_scores
+from consilience.evaluation.classes import Metric
+from consilience.evaluation.registry import METRICS
 from consilience.evaluation.scores import Score
-from consilience.models.truth import Ranked, Truth
+from consilience.models.truth import CLASSES, Ranked, Truth
 from consilience.models.truth.entries import pad
 
 # Lists are padded to as many positions at least, so that every metric up to this depth can read them.
@@ -114,9 +115,15 @@ def evaluate_left_out(truth: Truth, left_out: LeftOut, metrics: Sequence[Metric]
         total = np.bincount(left_out.case, share * items, len(left_out.cases))
         return np.where(reports > 0, total, np.nan)
 
+    others = left_out.others
+    predictions = Predictions(
+        ranked=left_out.ranked, num_items=len(left_out.ranked), num_positions=left_out.ranked.shape[1],
+        num_classes=others.num_classes, items=others.items, classes=others.classes,
+    )  # fmt: skip
+
     def point(metric: Metric) -> float | None:
-        scores = standard_scores(truth, left_out.ranked, metric)
-        return None if scores is None else float(np.nanmean(by_case(scores)))
+        sums = METRICS[CLASSES.name](truth, [predictions], [metric]).standard()
+        return None if sums is None else float(np.nanmean(by_case(sums[0, 0])))
 
     return {
         metric.name: Score(
