@@ -149,13 +149,14 @@ def compare_anchored(
         text = f"{LEAST_ITEMS} gold {unit}s at least are needed, and '{few}' has {least}; label more, or {{gold}}"
         raise UnsupportedRequest(text, Remedy("gold", "ignore"))
     found = anchored(y, p, gold, probability=probability, bounds=bounds, level=level, seed=seed)
-    notes = [f"As good as {found.worth:,.0f} gold {unit}s."]
+    notes = [f"As good as {found.worth:,.0f} gold {unit}s."] if found.worth else []
     if least < _FEW:
         notes.append(f"Below {_FEW} gold {unit}s P(best) is too sure where scores are high; it has one digit.")
     if probability is None and not_random(p, gold):
         notes.append(f"Gold {unit}s differ from the others; the estimate assumes that they are a random sample.")
     return Comparison(
-        systems=systems, title=f"{title}, anchored on {least:,} gold {unit}s", values=found.value, draws=found.draws,
+        systems=systems, title=f"{title}, anchored on {least:,} gold {unit}s", draws=found.draws,
+        values=np.clip(found.value, *(bounds or (-np.inf, np.inf))), alone=p.mean(axis=1), provenance=("any",) * len(p),
         truth_draws=found.truth_draws, item_draws=found.item_draws, points=points, num_items=p.shape[1], unit=unit,
         level=level, notes=tuple(notes), limits=bounds or (-np.inf, np.inf), digits=1 if least < _FEW else 2,
         mcse=np.zeros(len(systems)),

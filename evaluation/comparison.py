@@ -35,7 +35,7 @@ from consilience.evaluation.classes import Metric
 from consilience.evaluation.engine import PerUnit, Scoring, fold
 from consilience.evaluation.independent import FEW, Moments
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.own_look import forms_of, knowing, own_look, refit_own_look
+from consilience.evaluation.own_look import OwnLook, forms_of, knowing, own_look, refit_own_look
 from consilience.evaluation.partitions import DISTANCES
 from consilience.evaluation.readings import PROVENANCES
 from consilience.evaluation.reliability import gold_scores
@@ -61,7 +61,10 @@ _DOUBT, _FEW_DRAWS = np.arange(-3.0, 4.0), 100
 _COPIES = 3
 
 _DEPENDENT = (
-    "How much the annotators err together nobody observed: rho {:.2f}, 95 % from {:.2f} to {:.2f}, is in the intervals."
+    "How much the annotators err together is not known: rho {:.2f}, 95 % from {:.2f} to {:.2f}, is in the intervals."
+)
+_DEPENDENT_LEFT_OUT = (
+    "How much the annotators err together is not known, and not in these intervals: it is in those of top-k alone."
 )
 _READINGS = (
     "No data tell whether these systems looked at the items themselves. Lower: predictions made from these "
@@ -70,7 +73,7 @@ _READINGS = (
 )
 _NOT_COUNTED = (
     "No data tell whether these systems looked at the items themselves. They are scored as if they were made from "
-    "these annotations: a system that looked itself is better than its score. Give gold labels for some items to know."
+    "these annotations: a system that looked itself is better than its score."
 )
 _COPIED = "“{}” follows the annotators more closely than the truth itself would (z = {:.1f}); it counts as {}."
 _AS_COPY, _NEVERTHELESS = "made from these annotations", "independent, as stated"
@@ -78,7 +81,11 @@ _HELD_FIXED = (
     "Own look: the annotators' errors are held fixed; provenance=\"independent\" fits the annotators anew with each "
     "system."
 )
-_NO_FIT = "Own look: the annotators' errors are held fixed, as there is no fit; the interval is too narrow."
+_NO_FIT = (
+    "Own look: what items share, such as the annotators' errors, is held fixed, as there is no fit of annotators; the "
+    "interval is too narrow."
+)
+_UNPAIRED = "Each system was fitted by itself: differences between them are unpaired, which makes them wider."
 
 # Normal vectors in the place of draws of the truth, where it has a closed form.
 _VECTORS = 20_000
@@ -149,12 +156,13 @@ def compare(
     >>> ranked.table["system"].tolist()
     ['ours', 'theirs']
     """
+    check_option("gold", gold or "ignore", ("ignore", "use"))
+    check_option("anchor", anchor, ("verdicts", "latent-class"))
     if systems is None:
         verdicts = as_contract(fit, Verdicts, whose="compare, without systems,")
         use = gold or ("ignore" if verdicts.gold is None else "use")
         return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
     check_level(level)
-    check_option("gold", gold or "ignore", ("ignore", "use"))
     given = as_systems(fit, systems)
     _require_one_kind({name: system.kind for name, system in given.items()})
     origin = _provenance(provenance, given)
@@ -167,8 +175,8 @@ def compare(
     moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
-    if gold == "use" and name in scoring.of_means:
-        raise UnsupportedRequest(f"{name} is no mean over items, which gold labels could anchor; choose another metric")
+    if gold == "use" and (name in scoring.of_means or scoring.bounds.get(name, ()) is None):
+        raise UnsupportedRequest(f"gold labels anchor means of scores with bounds, and {name} is none; choose another")
     if gold == "use":
         mean = _means(scoring, name) if moments is None else moments.unit
         score, known = gold_scores(fit, list(given.values()), metric, missing=missing, unknown=unknown)
@@ -193,6 +201,8 @@ def compare(
         found |= {"draws": found["draws"] + doubt, "shared_draws": doubt if shared is None else shared + doubt}
         rho: Any = truth.dependence
         looked["notes"].append(_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96)))
+    elif at is not None:
+        looked["notes"].append(_DEPENDENT_LEFT_OUT)
     looked["notes"] = tuple(looked["notes"])
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
@@ -226,39 +236,43 @@ def _own_look(fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], se
     common = (functools.partial(_weights_of, seed, number), pseudo_weights(seed, number))
     score, kept = pseudo_scores(seed, len(origin), number), np.isin(np.arange(truth.num_units), scoring.place)
     looked = own_look(forms_of(truth, kept), scoring.first_choice, *common, score, seed)
-    for name, z in zip(origin, looked.copy_statistic, strict=True):
+    copied = looked.copy_statistic
+    if truth.probabilities_at is not None:  # or as if annotators erred independently: whoever is right agrees with them
+        copied = np.minimum(copied, _looks_at(truth, scoring.first_choice, kept, seed, -np.inf).copy_statistic)
+    for name, z in zip(origin, copied, strict=True):
         if z > _COPIES and origin[name] != "annotations":
             notes.append(_COPIED.format(name, z, _NEVERTHELESS if origin[name] == "independent" else _AS_COPY))
             origin[name] = origin[name] if origin[name] == "independent" else "annotations"
     values, draws = (np.stack([own[form] for form in _FORMS if form in own]) for own in (looked.values, looked.draws))
+    open_ = bool({"unknown", "mixed"} & set(origin.values()))
+    known = [place for place, word in enumerate(origin.values()) if word == "independent"]
+    can_refit = truth.dependence is not None and fit is not truth
     if truth.dependence is not None:
         values, draws = np.repeat(values, 2, axis=0), np.repeat(draws, 2, axis=0)
         if truth.probabilities_at is not None:
-            draws += _look_doubt(truth, scoring.first_choice, looked.values["knows"], kept, seed, number)
-        known = [place for place, word in enumerate(origin.values()) if word == "independent"]
-        for place in known if fit is not truth else ():
-            said = np.full(truth.num_units, -1)
-            said[scoring.place] = scoring.first_choice[place]
+            ends = [_looks_at(truth, scoring.first_choice, kept, seed, z).values["knows"] for z in (-2.0, 2.0)]
+            points = np.stack([ends[0], looked.values["knows"], ends[1]])
+            draws += doubt_draws(np.array([-2.0, 0, 2]), points, seed, number)
+    for place in known if can_refit else ():
+        said = np.full(truth.num_units, -1)
+        said[scoring.place] = scoring.first_choice[place]
+        if (said >= 0).any():
             draws[0, place], values[0, place] = refit_own_look(fit, said, *common, score[place], kept)
-            if not truth.dependence.rho:
-                draws[1, place], values[1, place] = draws[0, place], values[0, place]
-        notes += [_NO_FIT] if known and fit is truth else []
-        notes += [_HELD_FIXED] if {"unknown", "mixed"} & set(origin.values()) else []
-    notes += [_READINGS] if {"unknown", "mixed"} & set(origin.values()) else []
+        if not truth.dependence.rho:
+            draws[1, place], values[1, place] = draws[0, place], values[0, place]
+    shares = truth.dependence is not None or not truth.independent_items
+    notes += [_NO_FIT] if (known or open_) and shares and not can_refit else []
+    notes += [_HELD_FIXED] if open_ and can_refit else []
+    notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
+    notes += [_READINGS] if open_ else []
     return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws, "notes": notes}
 
 
-def _look_doubt(
-    truth: Any, said: np.ndarray, middle: np.ndarray, kept: np.ndarray, seed: int, number: int
-) -> Float[np.ndarray, "system replicate"]:
-    """Return how scores with an own look change with the dependence of the annotators, which nobody observed."""
-    weights = functools.partial(_weights_of, seed, _FEW_DRAWS)
-    ends = [
-        own_look({"knows": knowing(truth.probabilities_at(z)).chosen(kept)}, said, weights, np.zeros(_FEW_DRAWS),
-                 np.zeros(said.shape[:1] + (_FEW_DRAWS,)), seed).values["knows"]
-        for z in (-2.0, 2.0)
-    ]  # fmt: skip
-    return doubt_draws(np.array([-2.0, 0, 2]), np.stack([ends[0], middle, ends[1]]), seed, number)
+def _looks_at(truth: Any, said: np.ndarray, kept: np.ndarray, seed: int, z: float) -> OwnLook:
+    """Return own looks of who knows or guesses, by few draws, were the dependence of annotators z deviations away."""
+    weights, shape = functools.partial(_weights_of, seed, _FEW_DRAWS), (len(said), _FEW_DRAWS)
+    forms = {"knows": knowing(truth.probabilities_at(z)).chosen(kept)}
+    return own_look(forms, said, weights, np.zeros(_FEW_DRAWS), np.zeros(shape), seed)
 
 
 def _weights_of(seed: int, number: int, units: slice) -> np.ndarray:

@@ -36,9 +36,11 @@ class Comparison:
     unit : what an item is called.
     shared_draws : deviations of the draws that come of what items share, such as the errors of annotators; None where
         they share nothing.
-    provenance : of each system, one of `PROVENANCES`; annotations where nothing is said.
+    provenance : of each system, one of `consilience.evaluation.readings.PROVENANCES`, or any where gold labels make
+        the values right whatever it is; annotations where nothing is said.
     own_values, own_draws : shapes ``(reading, system)`` and ``(reading, system, draw)``; with an own look counted, from
         the lower reading to the upper. None where it is not.
+    alone : shape ``(system,)``; the scores as annotators or judges alone have them, where the values are others.
     ranked : whether there is a best one: verdicts without gold labels rank nothing.
     digits : of P(best) where it is printed.
     mcse : shape ``(system,)``; Monte Carlo errors of the values; by default those of independent draws of the truth.
@@ -74,6 +76,7 @@ class Comparison:
     provenance: tuple[str, ...] = ()
     own_values: np.ndarray | None = None
     own_draws: np.ndarray | None = None
+    alone: np.ndarray | None = None
     ranked: bool = True
     digits: int = 2
     mcse: np.ndarray | None = None
@@ -118,7 +121,7 @@ class Comparison:
             "mcse": monte_carlo_errors(self.truth_draws) if self.mcse is None else self.mcse,
             "sd": _sd(np.stack([readings.first(a) for a in range(number)])), "lower": lower, "upper": upper,
             "sd_truth": _sd(self.truth_draws), "sd_items": _sd(self.item_draws), "sd_shared": _sd(self._shared),
-            "value_alone": self.values,
+            "value_alone": self.values if self.alone is None else self.alone,
             "value_own_look": readings.own_value,
             "p_best": told(low, high), "p_best_lower": low, "p_best_upper": high,
             "p_best_mcse": error,

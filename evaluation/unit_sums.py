@@ -86,6 +86,8 @@ class UnitSums(Totals):
 
 def unit_weights(seed: int, units: slice, number: int) -> Float[np.ndarray, "unit replicate"]:
     """Return Exponential(1) weights of some units, float32; normalised over all they are Dirichlet(1, …, 1)."""
+    if units.start >= units.stop:
+        return np.empty((0, number), np.float32)
     first, last = units.start // _CHUNK, -(-units.stop // _CHUNK)
     chunks = [
         np.random.default_rng([seed, chunk]).standard_exponential((_CHUNK, number), dtype=np.float32)
@@ -171,7 +173,10 @@ def unit_draws(
         score = pseudo_scores(seed, systems, number, bounds)
         total += extra * scoring.pseudo(mean.mean(axis=2), score)
         weight += extra
-    return scoring.value(name, total * (num_units / weight))
+    found = scoring.value(name, total * (num_units / weight))
+    if name in scoring.of_means:  # weights add noise to what is no mean, as draws do
+        found += scoring.value(name, mean.sum(axis=2, keepdims=True)) - found.mean(axis=1, keepdims=True)
+    return found
 
 
 def combined_draws(

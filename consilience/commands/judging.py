@@ -18,7 +18,7 @@ def verdicts(arguments: Arguments) -> None:
     """
     from consilience.data import read_verdicts
 
-    found = read_verdicts(arguments.file, arguments.columns, duplicates=arguments.duplicates)
+    found = read_verdicts(arguments.file, arguments.columns, missing=arguments.missing, duplicates=arguments.duplicates)
     from consilience.evaluation.comparison import compare
 
     comparison = compare(

@@ -236,7 +236,7 @@ def _verdict(comparison: Comparison) -> str:
         best, beats = (_probability(*ends) for ends in (
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
         ))  # fmt: skip
-        assumed = comparison.own_draws is None and "unknown" in comparison.provenance
+        assumed = any(note.startswith("No data tell") for note in comparison.notes) and comparison.own_draws is None
         it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
         words += (
             f" {it} the best of {len(table)} systems with probability {best}, and {'beat' if assumed else 'beats'} the "

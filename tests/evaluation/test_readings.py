@@ -183,13 +183,43 @@ def test_an_own_look_at_the_items_of_a_crowd_is_a_fit_with_one_more_annotator(cr
     assert not np.allclose(ranked.own_draws[0], ranked.own_draws[1])
 
 
+def test_some_items_of_a_crowd_are_enough_for_an_own_look(crowd):
+    fit, systems, _ = crowd
+    codes = np.asarray(systems["system"].ranked)[100:, 0]
+    last = Predictions.from_lists([[CLASSES[code]] for code in codes], classes=CLASSES, items=fit.data.items[100:])
+    ranked = cs.compare(fit, {"one": last, "two": last}, provenance="independent", missing="drop")
+    assert ranked.num_items == 50
+    assert any("unpaired" in note for note in ranked.notes)
+
+
+def test_whoever_is_right_is_no_copy_of_annotators_who_err_independently():
+    """Against labels that are tempered for errors in common, all that is right seems to follow the annotators."""
+    random = np.random.default_rng(1)
+    truth = random.integers(0, 2, 400)
+    said = np.where(random.random((4, 400)) < 0.8, truth, 1 - truth)
+    data = Annotations.from_codes(
+        np.tile(np.arange(400), 4), np.repeat(np.arange(4), 400), said.ravel(), labels=CLASSES[:2]
+    )  # fmt: skip
+    fit = cs.fit("dawid-skene", data)
+    ranked = cs.compare(fit, {"truth": top(truth, CLASSES[:2]), "labels": top(fit.truth.estimate(), CLASSES[:2])})
+    assert ranked.provenance == ("unknown", "annotations")
+
+
+def test_scores_that_dependence_leaves_alone_say_so(crowd):
+    data, systems = dataclasses.replace(crowd[0].data, gold=None), crowd[1]
+    notes = cs.compare(cs.fit("dawid-skene", data), systems, "set-1", provenance="annotations").notes
+    assert "not in these intervals" in notes[0]
+
+
 def test_gold_labels_end_the_guessing(crowd):
     fit, systems, right = crowd
     ranked = cs.compare(fit, systems, gold="use")
     table = ranked.table.iloc[0]
     assert table["lower"] < right < table["upper"]
     assert ranked.title == "top-1 accuracy, anchored on 40 gold items"
-    assert ranked.provenance == ()
+    assert ranked.provenance == ("any",)
+    alone = cs.compare(fit, systems, provenance="annotations")
+    np.testing.assert_allclose(table["value_alone"], alone.values)
     assert any(note.startswith("As good as") for note in ranked.notes)
     with pytest.raises(UnsupportedRequest, match="the fit has seen the gold"):
         cs.compare(cs.fit("dawid-skene", fit.data, gold="use"), systems, gold="use")

@@ -16,6 +16,7 @@ from consilience.evaluation.unit_sums import (
     pseudo_scores,
     pseudo_weights,
     unit_draws,
+    unit_weights,
     weighted_sums,
 )
 
@@ -94,6 +95,8 @@ def test_scores_without_bounds_have_no_pseudo_unit():
 
 
 def test_a_unit_keeps_its_weight_whatever_follows_it():
+    assert unit_weights(0, slice(1024, 1024), 5).shape == (0, 5)
+    np.testing.assert_array_equal(unit_weights(0, slice(1000, 1100), 5), unit_weights(0, slice(0, 1200), 5)[1000:1100])
     one = np.zeros((1, 3000))
     one[0, 7] = 1
     np.testing.assert_array_equal(weighted_sums(one, 0, 10)[0], weighted_sums(one[:, :2000], 0, 10)[0])
