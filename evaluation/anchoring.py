@@ -30,15 +30,15 @@ from consilience.data.verdicts import Verdicts
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.jackknife import check_level
 from consilience.evaluation.leaderboard import Comparison
-from consilience.evaluation.unit_sums import pseudo_scores, pseudo_weights, weighted_sums
+from consilience.evaluation.unit_sums import REPLICATES, pseudo_scores, pseudo_weights, resampled, weighted_sums
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.truth.against_gold import LEAST_ITEMS
 from consilience.models.truth.verdicts import probability_of_right
 from consilience.notes import Remedy
 
-# Replicates of the weights; pseudo-units at the common slope; gold units below which P(best) is good for one digit;
+# Pseudo-units at the common slope; gold units below which P(best) is good for one digit;
 # standard errors by which a random sample hardly ever differs.
-_REPLICATES, _RIDGE, _FEW, _APART = 1000, 10, 200, 3
+_RIDGE, _FEW, _APART = 10, 200, 3
 
 Scores = Float[np.ndarray, "system unit"]
 
@@ -83,10 +83,10 @@ def anchored(
     of_gold = np.where(gold, weight * y, 0.0).sum(axis=1, keepdims=True) / size
     y, p = np.where(gold, y - of_gold, 0.0), p - p.mean(axis=1, keepdims=True)
     rows = np.stack([weight, weight * y, weight * p, weight * y * p, weight * p * p, p], axis=1)
-    sums, total = weighted_sums(rows.reshape(-1, rows.shape[2]), seed, _REPLICATES)
-    sums = sums.reshape(*rows.shape[:2], _REPLICATES)
-    extra = np.zeros(_REPLICATES) if bounds is None else pseudo_weights(seed, _REPLICATES)
-    score = pseudo_scores(seed, len(p), _REPLICATES, bounds or (0.0, 1.0)) - of_gold
+    sums, total = weighted_sums(rows.reshape(-1, rows.shape[2]), seed, REPLICATES)
+    sums = sums.reshape(*rows.shape[:2], REPLICATES)
+    extra = np.zeros(REPLICATES) if bounds is None else pseudo_weights(seed, REPLICATES)
+    score = pseudo_scores(seed, len(p), REPLICATES, bounds or (0.0, 1.0)) - of_gold
     _, moved, _ = _regression(rows.sum(axis=2)[..., None], size, 0.0, 0.0)
     mean_y, on_these, slope = _regression(sums, size, extra, score)
     drawn, value = on_these + slope * sums[:, 5] / total, of_gold + moved
@@ -199,8 +199,7 @@ def compare_verdicts(
             systems=systems, title=title, probability=None if chance is None else chance[:, kept],
             points=share.mean(axis=1), level=level, seed=seed,
         )  # fmt: skip
-    (sums, total), extra = weighted_sums(share, seed, _REPLICATES), pseudo_weights(seed, _REPLICATES)
-    draws = (sums + extra * pseudo_scores(seed, len(share), _REPLICATES)) / (total + extra)
+    draws = resampled(share[:, None], seed, REPLICATES, (0.0, 1.0))[:, 0]
     values, notes = share.mean(axis=1), ["No verdict tells how far judges err: these intervals are of what they say."]
     if verdicts.gold is not None:
         notes.append("There are gold labels, which were not used.")

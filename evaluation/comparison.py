@@ -41,6 +41,7 @@ from consilience.evaluation.readings import PROVENANCES
 from consilience.evaluation.reliability import gold_scores
 from consilience.evaluation.scores import monte_carlo_errors
 from consilience.evaluation.unit_sums import (
+    REPLICATES,
     UnitSums,
     combined_draws,
     doubt_draws,
@@ -89,9 +90,6 @@ _UNPAIRED = "Each system was fitted by itself: differences between them are unpa
 
 # Normal vectors in the place of draws of the truth, where it has a closed form.
 _VECTORS = 20_000
-
-# Replicates of the weights of units where the truth is a point and has no draws to pair them with.
-_REPLICATES = 1000
 
 
 def compare(
@@ -327,7 +325,7 @@ def _means(scoring: Scoring, name: str) -> Float[np.ndarray, "system unit"]:
 
 
 def _replicates(scoring: Scoring) -> int:
-    return scoring.num_draws if scoring.num_draws > 1 else _REPLICATES
+    return scoring.num_draws if scoring.num_draws > 1 else REPLICATES
 
 
 def _normal_vectors(covariance: Float[np.ndarray, "system system"]) -> Float[np.ndarray, "system vector"]:

@@ -25,8 +25,8 @@ from consilience.arrays import Float, Int
 from consilience.evaluation.independent import Moments
 from consilience.models.truth.truth import Marginals
 
-# Batches of draws whose means tell the Monte Carlo error of a unit's score.
-_BATCHES = 20
+BATCHES = 20
+"""Of draws; their means tell the Monte Carlo error of a mean."""
 
 
 class Sums(NamedTuple):
@@ -46,6 +46,13 @@ class Sums(NamedTuple):
     values: np.ndarray
     top: Int[np.ndarray, "unit draw"] | None = None
     shown: Float[np.ndarray, "system row"] | None = None
+
+
+def parts_alike(
+    mean: Float[np.ndarray, "system part"], score: Float[np.ndarray, "system replicate"]
+) -> Float[np.ndarray, "system part replicate"]:
+    """Return the sums of a unit of a given score where a score is the mean of a part."""
+    return np.repeat(score[:, None], mean.shape[1], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +102,7 @@ class Scoring:
     first_choice: Int[np.ndarray, "system unit"] | None = None
     independent: bool = False
     bounds: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
-    pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda mean, score: np.repeat(
-        score[:, None], mean.shape[1], axis=1
-    )
+    pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = parts_alike
     of_means: frozenset[str] = frozenset()
 
     def value(self, name: str, sums: Float[np.ndarray, "system part ..."]) -> Float[np.ndarray, "system ..."]:
@@ -170,7 +175,7 @@ class PerUnit(Fold):
         self._batches: Any = None
         self._shown: Any = 0.0
         # Consecutive draws make a batch: chains follow one another, so that a batch is of one chain or nearly so.
-        self._batch = np.arange(scoring.num_draws) * min(_BATCHES, scoring.num_draws) // scoring.num_draws
+        self._batch = np.arange(scoring.num_draws) * min(BATCHES, scoring.num_draws) // scoring.num_draws
 
     def add(self, block: Sums) -> None:
         """Take in a block."""

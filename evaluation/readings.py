@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Float, Int
+from consilience.evaluation.engine import BATCHES
 from consilience.models.intervals import LEVEL, ends
 
 PROVENANCES = ("annotations", "independent", "unknown", "mixed")
@@ -25,8 +26,6 @@ _TIE = 1e-9
 
 # A probability that readings put further apart than this is told as a range.
 _APART = 0.05
-
-_BATCHES = 20
 
 _Choice = Int[np.ndarray, " system"]
 
@@ -85,12 +84,13 @@ class Readings:
     def p_best(self) -> Float[np.ndarray, "three system"]:
         """Return how probably each system is best, at least and at most, and the Monte Carlo error of either."""
         every = np.arange(len(self.provenance))
-        found = np.empty((3, len(every)))
-        for a in every:
-            shares = np.stack([best_shares(self.draws[which, every])[a] for which in self._choices(int(a))])
-            mean = shares.mean(axis=1)
-            found[:, a] = mean.min(), mean.max(), _batch_error(shares).max()
-        return found
+        if "mixed" in self.provenance:
+            found = [[best_shares(self.draws[which, every])[a] for which in self._extreme(a)] for a in every.tolist()]
+            shares = np.array(found)
+        else:
+            shares = np.stack([best_shares(self.draws[which, every]) for which in self._in_common], axis=1)
+        mean = shares.mean(axis=2)
+        return np.stack([mean.min(axis=1), mean.max(axis=1), _batch_error(shares).max(axis=1)])
 
     def _choices(self, a: int) -> list[_Choice]:
         """Return the choices of readings, one for each system, that bound what is said of one system."""
@@ -134,11 +134,11 @@ def best_shares(draws: Float[np.ndarray, "system draw"]) -> Float[np.ndarray, "s
     return best / best.sum(axis=0)
 
 
-def _batch_error(shares: Float[np.ndarray, "choice draw"]) -> Float[np.ndarray, " choice"]:
+def _batch_error(shares: Float[np.ndarray, "system choice draw"]) -> Float[np.ndarray, "system choice"]:
     """Return the Monte Carlo errors of means, from the means of batches of draws."""
-    number = min(_BATCHES, shares.shape[1])
-    means = np.stack([part.mean(axis=1) for part in np.array_split(shares, number, axis=1)])
-    return means.std(axis=0, ddof=1) / np.sqrt(number) if number > 1 else np.full(len(shares), np.nan)
+    number = min(BATCHES, shares.shape[2])
+    means = np.stack([part.mean(axis=2) for part in np.array_split(shares, number, axis=2)])
+    return means.std(axis=0, ddof=1) / np.sqrt(number) if number > 1 else np.full(shares.shape[:2], np.nan)
 
 
 def wins(difference: Float[np.ndarray, "*pair draw"]) -> Float[np.ndarray, "*pair"]:

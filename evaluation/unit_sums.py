@@ -24,24 +24,29 @@ Rubin (1981), The Bayesian bootstrap, The Annals of Statistics 9(1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Float
-from consilience.evaluation.engine import Scoring, Sums, Totals
+from consilience.evaluation.engine import Scoring, Sums, Totals, parts_alike
 
 # Units whose weights are drawn together: a stream of its own each, so that no block of a truth changes a weight.
 _CHUNK = 1024
 
-# Sticks of the Dirichlet process: what they leave of the mass is 2^-12 on average.
-_STICKS = 12
+STICKS = 12
+"""Of the Dirichlet process: what they leave of the mass is 2^-12 on average, and the last one has it."""
+
+REPLICATES = 1000
+"""Of the weights, where no draws of a truth go with them."""
 
 # Eigenvalues below this share of the largest are rounding.
 _LEAST = 1e-10
 
 # Streams of random numbers beside those of the weights, whose streams have the numbers of chunks.
 _PSEUDO_WEIGHTS, _PSEUDO_SCORES, _DOUBTS = 1 << 40, 1 << 41, 1 << 42
+
 
 class UnitSums(Totals):
     """Sums of all units by draw, their means by unit, and the covariance that units have of their own."""
@@ -53,14 +58,13 @@ class UnitSums(Totals):
     def add(self, block: Sums) -> None:
         """Take in a block."""
         super().add(block)
-        systems, parts, _, draws = block.values.shape
+        systems, parts, _, _ = block.values.shape
         if self._mean is None:
             self._mean = np.zeros((systems, parts, self.scoring.num_units))
             self._products = np.zeros((systems * parts,) * 2)
             # Products of deviations from the first draw: of the numbers themselves they would cancel.
             self._first = np.zeros_like(self._mean, block.values.dtype)
-        fresh = block.draws.start == 0
-        if fresh:
+        if block.draws.start == 0:
             self._first[:, :, block.units] = block.values[..., 0]
         self._mean[:, :, block.units] += block.values.sum(axis=3, dtype=float)
         if self.scoring.num_draws > 1:
@@ -115,15 +119,19 @@ def pseudo_weights(seed: int, number: int) -> Float[np.ndarray, " replicate"]:
     return np.random.default_rng([seed, _PSEUDO_WEIGHTS]).standard_exponential(number)
 
 
+def stick_shares(stick: Float[np.ndarray, stick *rest]) -> Float[np.ndarray, stick *rest]:
+    """Return the shares of the atoms of a Dirichlet process DP(1), from numbers that are uniform on (0, 1)."""
+    left = np.cumprod(1 - stick[:-1], axis=0)
+    return np.concatenate([stick[:1], stick[1:-1] * left[:-1], left[-1:]])
+
+
 def pseudo_scores(
     seed: int, num_systems: int, number: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Float[np.ndarray, "system replicate"]:
     """Return the scores of the pseudo-unit: means of DP(1, fair coin between the bounds), sticks in common."""
     random = np.random.default_rng([seed, _PSEUDO_SCORES])
-    stick = random.random((_STICKS, number))
-    share = stick * np.cumprod(np.concatenate([np.ones((1, number)), 1 - stick[:-1]]), axis=0)
-    share[-1] += 1 - share.sum(axis=0)
-    coin = random.random((num_systems, _STICKS, number)) < 0.5
+    share = stick_shares(random.random((STICKS, number)))
+    coin = random.random((num_systems, STICKS, number)) < 0.5
     return bounds[0] + (bounds[1] - bounds[0]) * (coin * share).sum(axis=1)
 
 
@@ -160,20 +168,30 @@ class Drawn(NamedTuple):
     shared: Float[np.ndarray, "system replicate"]
 
 
-def unit_draws(
-    scoring: Scoring, name: str, mean: Float[np.ndarray, "system part unit"], seed: int, number: int
-) -> Float[np.ndarray, "system replicate"]:
-    """Return scores with the units uncertain, by the Bayesian bootstrap with the pseudo-unit."""
+def resampled(
+    mean: Float[np.ndarray, "system part unit"], seed: int, number: int, bounds: tuple[float, float] | None,
+    pseudo: Callable[[np.ndarray, np.ndarray], np.ndarray] = parts_alike,
+) -> Float[np.ndarray, "system part replicate"]:  # fmt: skip
+    """Return means over units by the Bayesian bootstrap, with the pseudo-unit unless there are no bounds.
+
+    ``pseudo`` makes its sums; see `Scoring`.
+    """
     systems, parts, num_units = mean.shape
     total, weight = weighted_sums(mean.reshape(systems * parts, num_units), seed, number)
     total = total.reshape(systems, parts, number)
-    bounds = scoring.bounds.get(name, (0.0, 1.0))
     if bounds is not None:
         extra = pseudo_weights(seed, number)
-        score = pseudo_scores(seed, systems, number, bounds)
-        total += extra * scoring.pseudo(mean.mean(axis=2), score)
+        total += extra * pseudo(mean.mean(axis=2), pseudo_scores(seed, systems, number, bounds))
         weight += extra
-    found = scoring.value(name, total * (num_units / weight))
+    return np.asarray(total / weight)
+
+
+def unit_draws(
+    scoring: Scoring, name: str, mean: Float[np.ndarray, "system part unit"], seed: int, number: int
+) -> Float[np.ndarray, "system replicate"]:
+    """Return scores with the units uncertain."""
+    drawn = resampled(mean, seed, number, scoring.bounds.get(name, (0.0, 1.0)), scoring.pseudo)
+    found = scoring.value(name, drawn * scoring.num_units)
     if name in scoring.of_means:  # weights add noise to what is no mean, as draws do
         found += scoring.value(name, mean.sum(axis=2, keepdims=True)) - found.mean(axis=1, keepdims=True)
     return found

@@ -27,10 +27,11 @@ from scipy import sparse
 from consilience.arrays import Float, Int
 from consilience.evaluation.agreement.counts import Entries
 from consilience.evaluation.agreement.jackknife import ratio
+from consilience.evaluation.unit_sums import STICKS, stick_shares
 from consilience.models.intervals import ends
 
 NUM_DRAWS = 2000
-_NUM_STICKS, _SEED, _MOST_UNITS = 12, 0, 4096
+_SEED, _MOST_UNITS = 0, 4096
 
 # Sums that are looked at together: 32 MB.
 _CELLS = 1 << 22
@@ -92,13 +93,11 @@ def bootstrap_interval(
     -------
     Quantiles of the draws; NaN where the coefficient is defined in none, or no item takes part.
     """
-    random, shape = np.random.default_rng([_SEED, 0]), (NUM_DRAWS, _NUM_STICKS)
-    stick = random.random(shape)
-    stick[:, -1] = 1
-    left = np.column_stack([np.ones(NUM_DRAWS), np.cumprod(1 - stick[:, :-1], axis=1)])
+    random, shape = np.random.default_rng([_SEED, 0]), (NUM_DRAWS, STICKS)
+    share = stick_shares(random.random(shape).T).T
     first, further = random.integers(0, max(1, num_labels), shape), random.integers(1, max(2, num_labels), shape)
     second = np.where(random.random(shape) < 0.5, first, (first + further) % max(1, num_labels))
-    pairs = stick * left * random.standard_exponential((NUM_DRAWS, 1)), first, second
+    pairs = share * random.standard_exponential((NUM_DRAWS, 1)), first, second
     used = np.flatnonzero(np.bincount(np.concatenate([first.ravel(), second.ravel(), label])))
     place, size = np.searchsorted(used, label), (own.shape[0], len(label))
     counted = sparse.csr_array((amount, (entries.item, entries.label)), size)

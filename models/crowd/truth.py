@@ -85,7 +85,7 @@ def truth_of(
         drawn.dependence, drawn.signal = found, signal(resolved.data)
         drawn.untempered = mean
         if found.spread > 0:
-            drawn.probabilities_at = lambda z: _dense(temper(mean, exponents(weight, found.at(z))))
+            drawn.probabilities_at = lambda z: Marginals.dense(temper(mean, exponents(weight, found.at(z))))
         drawn.certainty_if_independent = float(mean.max(axis=1).mean())
         if found.source == "gold":
             drawn.held_out = _held_out(mean, resolved)
@@ -135,13 +135,6 @@ def _held_out(probability: Float[np.ndarray, "item class"], resolved: Resolved) 
     first[gold + 1] = found.shape[1]
     code = np.tile(np.arange(found.shape[1], dtype=np.int32), len(gold))
     return Marginals(np.cumsum(first), code, found.ravel(), np.zeros(len(probability)))
-
-
-def _dense(probability: Float[np.ndarray, "item class"]) -> Marginals:
-    """Return probabilities of all labels as a table of entries."""
-    items, classes = probability.shape
-    code = np.tile(np.arange(classes, dtype=np.int32), items)
-    return Marginals(np.arange(items + 1) * classes, code, probability.ravel(), np.zeros(items))
 
 
 def _mean_probability(parameters: Parameters) -> Float[np.ndarray, "item class"]:

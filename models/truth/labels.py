@@ -190,9 +190,7 @@ class LabelProbabilities(LabelTruth):
             case Mass(group, num_groups):
                 cell = self.entries.item * num_groups + np.asarray(group)[self.entries.class_]
                 total = np.bincount(cell, self.probability, self.num_units * num_groups)
-                codes = np.tile(np.arange(num_groups, dtype=np.int32), self.num_units)
-                first = np.arange(self.num_units + 1) * num_groups
-                return Marginals(first, codes, total, np.zeros(self.num_units))
+                return Marginals.dense(total.reshape(self.num_units, num_groups))
         return None
 
     def _lead(self) -> Lead:

@@ -131,6 +131,13 @@ class Marginals(NamedTuple):
     probability: Float[np.ndarray, " entry"]
     unnamed: Float[np.ndarray, " unit"]
 
+    @classmethod
+    def dense(cls, probability: Float[np.ndarray, "unit code"]) -> Marginals:
+        """Return the table that names every code of every unit."""
+        units, codes = probability.shape
+        code = np.tile(np.arange(codes, dtype=np.int32), units)
+        return cls(np.arange(units + 1) * codes, code, probability.ravel(), np.zeros(units))
+
     @property
     def unit(self) -> Int[np.ndarray, " entry"]:
         """Unit of each entry, int64; made anew at each call."""
