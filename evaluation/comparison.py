@@ -154,12 +154,12 @@ def compare(
     >>> ranked.table["system"].tolist()
     ['ours', 'theirs']
     """
-    check_option("gold", gold or "ignore", ("ignore", "use"))
-    check_option("anchor", anchor, ("verdicts", "latent-class"))
     if systems is None:
         verdicts = as_contract(fit, Verdicts, whose="compare, without systems,")
         use = gold or ("ignore" if verdicts.gold is None else "use")
         return compare_verdicts(verdicts, gold=use, anchor=anchor, missing=missing, level=level, seed=seed)
+    check_option("gold", gold or "ignore", ("ignore", "use"))
+    check_option("anchor", anchor, ("verdicts", "latent-class"))
     check_level(level)
     given = as_systems(fit, systems)
     _require_one_kind({name: system.kind for name, system in given.items()})
@@ -173,9 +173,10 @@ def compare(
     moments = None if exact is False else scoring.exact()
     if exact:
         require_exact(moments, name)
-    if gold == "use" and (name in scoring.of_means or scoring.bounds.get(name, ()) is None):
-        raise UnsupportedRequest(f"gold labels anchor means of scores with bounds, and {name} is none; choose another")
     if gold == "use":
+        if name in scoring.of_means or scoring.bounds.get(name, ()) is None:
+            text = f"gold labels anchor means of scores with bounds, and {name} is none; choose another"
+            raise UnsupportedRequest(text)
         mean = _means(scoring, name) if moments is None else moments.unit
         score, known = gold_scores(fit, list(given.values()), metric, missing=missing, unknown=unknown)
         return compare_anchored(
@@ -190,21 +191,11 @@ def compare(
             found |= {"values": moments.unit.mean(axis=1), "mcse": np.zeros(len(given))}
         else:
             found["mcse"] = monte_carlo_errors(found["truth_draws"], truth.num_chains)
-    looked = _own_look(fit, truth, scoring, origin, seed)
-    at = truth.probabilities_at
-    if at is not None and scoring.mean_given is not None:
-        means = np.stack([scoring.mean_given(at(z)) for z in _DOUBT])
-        doubt = doubt_draws(_DOUBT, means, seed, found["draws"].shape[1])
-        shared = found["shared_draws"]
-        found |= {"draws": found["draws"] + doubt, "shared_draws": doubt if shared is None else shared + doubt}
-        rho: Any = truth.dependence
-        looked["notes"].append(_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96)))
-    elif at is not None:
-        looked["notes"].append(_DEPENDENT_LEFT_OUT)
-    looked["notes"] = tuple(looked["notes"])
+    looked, notes = _own_look(fit, truth, scoring, origin, seed)
+    notes += _doubt_dependence(found, truth, scoring, seed)
     return Comparison(
         systems=tuple(given), title=scoring.title(name), **found, **looked, points=scoring.points(name),
-        num_items=scoring.num_units, unit=scoring.unit, level=level,
+        notes=tuple(notes), num_items=scoring.num_units, unit=scoring.unit, level=level,
         limits=scoring.bounds.get(name, (0.0, 1.0)) or (-np.inf, np.inf),
     )  # fmt: skip
 
@@ -219,19 +210,35 @@ def _provenance(given: str | Mapping[str, str], systems: Mapping[str, Any]) -> d
     return {name: known.get(name, "unknown") for name in systems}
 
 
-def _own_look(fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int) -> dict[str, Any]:
+def _doubt_dependence(found: dict[str, Any], truth: Any, scoring: Scoring, seed: int) -> list[str]:
+    """Add to draws how scores change with the dependence of annotators, and return what has to be said of it."""
+    at, rho = truth.probabilities_at, truth.dependence
+    if at is None:
+        return []
+    if scoring.mean_given is None:
+        return [_DEPENDENT_LEFT_OUT]
+    means = np.stack([scoring.mean_given(at(z)) for z in _DOUBT])
+    doubt = doubt_draws(_DOUBT, means, seed, found["draws"].shape[1])
+    found["draws"] = found["draws"] + doubt
+    found["shared_draws"] = doubt if found["shared_draws"] is None else found["shared_draws"] + doubt
+    return [_DEPENDENT.format(rho.rho, rho.at(-1.96), rho.at(1.96))]
+
+
+def _own_look(
+    fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], seed: int
+) -> tuple[dict[str, Any], list[str]]:
     """Return the readings with an own look, where such is counted, and what has to be said of readings."""
     words = set(origin.values())
     if words == {"annotations"} or truth.num_draws == 1:
-        return {"provenance": tuple(origin.values()), "notes": []}
+        return {"provenance": tuple(origin.values())}, []
     if scoring.first_choice is None:
         if words & {"independent", "mixed"}:
             raise UnsupportedRequest(
                 "own look is counted for top-1 only; leave provenance out, or give gold labels (gold='use')"
             )
-        return {"provenance": tuple(origin.values()), "notes": [_NOT_COUNTED]}
-    number, notes, origin = _replicates(scoring), [], dict(origin)
-    common = (functools.partial(_weights_of, seed, number), pseudo_weights(seed, number))
+        return {"provenance": tuple(origin.values())}, [_NOT_COUNTED]
+    number, notes = _replicates(scoring), []
+    common = functools.partial(_weights_of, seed, number), pseudo_weights(seed, number)
     score, kept = pseudo_scores(seed, len(origin), number), np.isin(np.arange(truth.num_units), scoring.place)
     looked = own_look(forms_of(truth, kept), scoring.first_choice, *common, score, seed)
     copied = looked.copy_statistic
@@ -239,10 +246,11 @@ def _own_look(fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], se
         copied = np.minimum(copied, _looks_at(truth, scoring.first_choice, kept, seed, -np.inf).copy_statistic)
     for name, z in zip(origin, copied, strict=True):
         if z > _COPIES and origin[name] != "annotations":
-            notes.append(_COPIED.format(name, z, _NEVERTHELESS if origin[name] == "independent" else _AS_COPY))
-            origin[name] = origin[name] if origin[name] == "independent" else "annotations"
+            stated = origin[name] == "independent"
+            notes.append(_COPIED.format(name, z, _NEVERTHELESS if stated else _AS_COPY))
+            origin = origin if stated else origin | {name: "annotations"}
     values, draws = (np.stack([own[form] for form in _FORMS if form in own]) for own in (looked.values, looked.draws))
-    open_ = bool({"unknown", "mixed"} & set(origin.values()))
+    is_open = bool({"unknown", "mixed"} & set(origin.values()))
     known = [place for place, word in enumerate(origin.values()) if word == "independent"]
     can_refit = truth.dependence is not None and fit is not truth
     if truth.dependence is not None:
@@ -255,15 +263,15 @@ def _own_look(fit: Any, truth: Any, scoring: Scoring, origin: dict[str, str], se
         said = np.full(truth.num_units, -1)
         said[scoring.place] = scoring.first_choice[place]
         if (said >= 0).any():
-            draws[0, place], values[0, place] = refit_own_look(fit, said, *common, score[place], kept)
-        if not truth.dependence.rho:
-            draws[1, place], values[1, place] = draws[0, place], values[0, place]
+            # Where nothing is tempered the fit anew is the one reading.
+            rows = slice(0, 1 if truth.dependence.rho else 2)
+            draws[rows, place], values[rows, place] = refit_own_look(fit, said, *common, score[place], kept)
     shares = truth.dependence is not None or not truth.independent_items
-    notes += [_NO_FIT] if (known or open_) and shares and not can_refit else []
-    notes += [_HELD_FIXED] if open_ and can_refit else []
+    notes += [_NO_FIT] if (known or is_open) and shares and not can_refit else []
+    notes += [_HELD_FIXED] if is_open and can_refit else []
     notes += [_UNPAIRED] if can_refit and len(known) > 1 else []
-    notes += [_READINGS] if open_ else []
-    return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws, "notes": notes}
+    notes += [_READINGS] if is_open else []
+    return {"provenance": tuple(origin.values()), "own_values": values, "own_draws": draws}, notes
 
 
 def _looks_at(truth: Any, said: np.ndarray, kept: np.ndarray, seed: int, z: float) -> OwnLook:

@@ -146,9 +146,7 @@ class Comparison:
         return pandas.DataFrame([self._pair(int(a), int(b)) for a, b in itertools.combinations(self.order, 2)])
 
     def _pair(self, a: int, b: int) -> dict[str, Any]:
-        truth, items, shared = (
-            draws[a] - draws[b] for draws in (self.truth_draws, self.item_draws, self._shared)
-        )
+        truth, items, shared = (draws[a] - draws[b] for draws in (self.truth_draws, self.item_draws, self._shared))
         both = self.readings.differences(a, b)
         lower, upper = np.quantile(both, ends(self.level), axis=1)
         one, *others = (wins(own) if self.ranked else np.full(own.shape[:-1], np.nan) for own in (both, truth, items))
@@ -184,10 +182,19 @@ class Comparison:
         columns += [] if self.points is None else ["point_estimate", "rank_by_point_estimate"]
         shown = table[columns].copy()
         if self.ranked:
-            ranges = zip(table["p_best_lower"], table["p_best_upper"], strict=True)
-            texts = [range_text(low, high, self.digits) for low, high in ranges]
-            shown.insert(columns.index("upper") + 1, "p_best", texts)
+            shown.insert(columns.index("upper") + 1, "p_best", self.p_best_texts)
         return shown
+
+    @property
+    def p_best_texts(self) -> list[str]:
+        """P(best) as it is printed, best first: a number, or a range where readings put it far apart."""
+        ranges = zip(self.table["p_best_lower"], self.table["p_best_upper"], strict=True)
+        return [range_text(low, high, self.digits) for low, high in ranges]
+
+    @property
+    def takes_for_copies(self) -> bool:
+        """Whether systems of unknown provenance are scored as made from the annotations, having no other reading."""
+        return self.own_draws is None and "unknown" in self.provenance and self.truth_draws.shape[1] > 1
 
     def __repr__(self) -> str:
         counted = f"{self.num_items:,} {self.unit}{'' if self.num_items == 1 else 's'}"

@@ -208,9 +208,7 @@ def _leaderboard_section(comparison: Comparison, top: Score, truth: Truth, said:
         "value_alone": "annotators alone", "value_own_look": "own look counted", "p_best": "P(best)",
         "point_estimate": "against point estimate", "rank_by_point_estimate": "rank by it",
     }  # fmt: skip
-    table = comparison.table.assign(
-        p_best=list(map(range_text, comparison.table["p_best_lower"], comparison.table["p_best_upper"]))
-    )
+    table = comparison.table.assign(p_best=comparison.p_best_texts)
     left_out = {"sd_truth", "sd_shared"} if truth.num_draws == 1 else set()
     left_out |= {"value_alone", "value_own_look"} if comparison.own_draws is None else {"sd_truth", "sd_shared"}
     left_out |= {name for name in names if "rank" in name or name == "p_best"} if len(table) == 1 else set()
@@ -236,7 +234,7 @@ def _verdict(comparison: Comparison) -> str:
         best, beats = (_probability(*ends) for ends in (
             (first["p_best_lower"], first["p_best_upper"]), (pair["p_a_beats_b_lower"], pair["p_a_beats_b_upper"])
         ))  # fmt: skip
-        assumed = any(note.startswith("No data tell") for note in comparison.notes) and comparison.own_draws is None
+        assumed = comparison.takes_for_copies
         it = "Were all predictions made from these annotations, it would be" if assumed else "It is"
         words += (
             f" {it} the best of {len(table)} systems with probability {best}, and {'beat' if assumed else 'beats'} the "
