@@ -19,26 +19,17 @@ measured; ``--again`` measures what is asked for anew.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from benchmarks import crowd_public, crowd_simulated, crowd_speed
-from benchmarks.recording import RESULTS, Kept, Recording
+from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, run_parts, tell_bars, tell_commits
 
 PARTS = ("public", "left-out", "noise", "intervals", "speed")
 
 MEMBERS = ("majority-vote", "dawid-skene", "mace", "one-coin", "glad", "mpa")
 
 _FEWEST_CROWDS = 100
-
-
-class Bar(NamedTuple):
-    """What was asked for, and what was measured: ``None`` before it is."""
-
-    name: str
-    asked: str
-    measured: str | None
-    met: bool | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,21 +48,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure what is asked for and not kept, and write the report from all that is kept."""
-    folder = arguments.output or RESULTS / "crowd"
-    kept = Kept(folder / "rows.jsonl", again=arguments.again)
     sets, members = crowd_public.SETS[: arguments.sets], arguments.members
-    measures = {
-        "public": lambda: crowd_public.measure_public(kept, sets, members, arguments.peer),
-        "left-out": lambda: crowd_public.measure_left_out(kept, sets, members),
-        "noise": lambda: crowd_simulated.measure_noise(kept, crowd_simulated.CELLS[: arguments.cells], members),
-        "intervals": lambda: crowd_simulated.measure_intervals(kept, arguments.simulated, sets, members),
-        "speed": lambda: crowd_speed.measure_speed(kept, arguments.largest, members, arguments.peer),
-    }
-    for part in arguments.only:
-        measures[part]()
-    record = Recording("crowd", "Can the certainty of crowd models be believed?", arguments.command, arguments.output)
-    tell(record, kept)
-    record.write()
+
+    def measures(kept: Kept) -> dict[str, Callable[[], Any]]:
+        cells = crowd_simulated.CELLS[: arguments.cells]
+        return {
+            "public": lambda: crowd_public.measure_public(kept, sets, members, arguments.peer),
+            "left-out": lambda: crowd_public.measure_left_out(kept, sets, members),
+            "noise": lambda: crowd_simulated.measure_noise(kept, cells, members),
+            "intervals": lambda: crowd_simulated.measure_intervals(kept, arguments.simulated, sets, members),
+            "speed": lambda: crowd_speed.measure_speed(kept, arguments.largest, members, arguments.peer),
+        }
+
+    run_parts("crowd", "Can the certainty of crowd models be believed?", arguments, measures, tell)
 
 
 def tell(record: Recording, kept: Kept) -> None:
@@ -81,16 +70,10 @@ def tell(record: Recording, kept: Kept) -> None:
         "that are hit, 'certainty' the mean probability of the most probable label: where the certainty can be "
         "believed the two are equal."
     )
-    record.section("Bars")
-    every = list(bars(kept))
-    record.table("bars", [{"bar": one.name, "asked for": one.asked, "measured": one.measured or "not measured",
-                           "met": {True: "yes", False: "**no**", None: ""}[one.met]} for one in every])  # fmt: skip
-    missed = [f"{one.name} ({one.measured}, asked for {one.asked})" for one in every if one.met is False]
-    record.say(f"Missed: {'; '.join(missed)}." if missed else "None that was measured is missed.")
+    tell_bars(record, list(bars(kept)))
     parts = ("public", "left-out", "noise", "intervals", "realised", "speed", "speed of crowd-kit", "commands")
     commits = {part: kept.commits(part) for part in parts}
-    record.table("commits", [{"part": part, "rows": sum(own.values()), "commits": ", ".join(own)}
-                             for part, own in commits.items() if own])  # fmt: skip
+    tell_commits(record, kept, parts)
     if commits["public"]:
         record.section("Nine public sets")
         crowd_public.tell_public(record, kept.rows("public"))
@@ -124,7 +107,7 @@ def bars(kept: Kept) -> Iterator[Bar]:
                 if row["sets"] >= _FEWEST_CROWDS}  # fmt: skip
     for method, least in (("CAVI, imputed", 0.8), ("Gibbs", 0.87)):
         name = f"90 % intervals that hold the accuracy, as modelled, {method}"
-        yield _at_least(name, least, coverage.get(("as modelled", method)))
+        yield at_least(name, least, coverage.get(("as modelled", method)))
     yield from _speed_bars(kept)
 
 
@@ -133,15 +116,15 @@ def _public_bars(kept: Kept) -> Iterator[Bar]:
     means = crowd_public.public_means(rows)
     nine = {name: row for name, row in means.items() if row["sets"] == len(crowd_public.SETS)}
     found = nine.get("dawid-skene, rho 0.3", {})
-    yield _at_most("dawid-skene, rho .3, nine sets: mean ECE", 0.055, found.get("ECE"), 3)
-    yield _at_most("dawid-skene, rho .3, nine sets: mean NLL", 0.4, found.get("NLL"), 3)
-    yield _at_least("dawid-skene, rho .3, nine sets: mean right", 0.888, found.get("right"), 3)
+    yield at_most("dawid-skene, rho .3, nine sets: mean ECE", 0.055, found.get("ECE"), 3)
+    yield at_most("dawid-skene, rho .3, nine sets: mean NLL", 0.4, found.get("NLL"), 3)
+    yield at_least("dawid-skene, rho .3, nine sets: mean right", 0.888, found.get("right"), 3)
     own = crowd_public.left_out_of(kept.rows("left-out"), "dawid-skene")
     mean = own[-1] if len(own) == len(crowd_public.SETS) + 1 else {}
-    yield _at_most("dawid-skene, rho of eight sets on the ninth: mean ECE", 0.055, mean.get("ECE, chosen"), 3)
-    yield _at_most("dawid-skene, rho of eight sets on the ninth: mean NLL", 0.4, mean.get("NLL, chosen"), 3)
+    yield at_most("dawid-skene, rho of eight sets on the ninth: mean ECE", 0.055, mean.get("ECE, chosen"), 3)
+    yield at_most("dawid-skene, rho of eight sets on the ninth: mean NLL", 0.4, mean.get("NLL, chosen"), 3)
     zencrowd = rows.get(("crowd-zencrowd-in", "mace, rho 0.3"), {})
-    yield _at_least("mace, ZenCrowd: right", 0.775, zencrowd.get("right"), 3)
+    yield at_least("mace, ZenCrowd: right", 0.775, zencrowd.get("right"), 3)
 
 
 def _noise_bars(kept: Kept) -> Iterator[Bar]:
@@ -150,13 +133,13 @@ def _noise_bars(kept: Kept) -> Iterator[Bar]:
              if row["delta"] == 0 and row["cells"] == cells}  # fmt: skip
     for member in crowd_simulated.MEMBERS:
         row = found.get(member, {})
-        yield _at_least(f"{member}, noise, 27 cells: alerts", 26, row.get("alerts"), 0)
+        yield at_least(f"{member}, noise, 27 cells: alerts", 26, row.get("alerts"), 0)
         name = "alert or certainty below .54"
-        yield _at_least(f"{member}, noise, 27 cells: {name}", 27, row.get(name), 0)
+        yield at_least(f"{member}, noise, 27 cells: {name}", 27, row.get(name), 0)
         # What is not tempered has only the alert.
         if member != "mpa":
-            yield _at_most(f"{member}, noise, 27 cells: mean certainty", 0.47, row.get("certainty"))
-            yield _at_most(f"{member}, noise, 27 cells: largest certainty", 0.7, row.get("largest"))
+            yield at_most(f"{member}, noise, 27 cells: mean certainty", 0.47, row.get("certainty"))
+            yield at_most(f"{member}, noise, 27 cells: largest certainty", 0.7, row.get("largest"))
 
 
 def _speed_bars(kept: Kept) -> Iterator[Bar]:
@@ -166,19 +149,7 @@ def _speed_bars(kept: Kept) -> Iterator[Bar]:
         for name, bar in (("cold", race.cold), ("warm", race.warm)):
             if bar is not None:
                 label = f"{race.member}, {race.name}, {race.rows:,} annotations, {name}: CPU s"
-                yield _at_most(label, bar, own.get(name))
+                yield at_most(label, bar, own.get(name))
     command = kept.rows("commands").get((crowd_speed.FIRST_COMMAND,), {})
     name = f"the command, {crowd_speed.COMMAND_ROWS:,} annotations, cold: CPU s"
-    yield _at_most(name, crowd_speed.COMMAND_BAR, command.get("CPU s"))
-
-
-def _at_most(name: str, bar: float, value: float | None, digits: int = 2) -> Bar:
-    return Bar(name, f"≤ {bar:g}", *_compared(value, digits, value is not None and value <= bar))
-
-
-def _at_least(name: str, bar: float, value: float | None, digits: int = 2) -> Bar:
-    return Bar(name, f"≥ {bar:g}", *_compared(value, digits, value is not None and value >= bar))
-
-
-def _compared(value: float | None, digits: int, met: bool) -> tuple[str | None, bool | None]:
-    return (None, None) if value is None else (f"{value:.{digits}f}", met)
+    yield at_most(name, crowd_speed.COMMAND_BAR, command.get("CPU s"))

@@ -24,7 +24,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ from benchmarks import (
     leaderboard_public,
     leaderboard_sums,
 )
-from benchmarks.recording import RESULTS, Kept, Recording
+from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, between, run_parts, tell_bars, tell_commits
 
 PARTS = ("sums", "provenance", "refits", "public", "anchoring", "coefficients", "conformal", "speed")
 
@@ -78,23 +78,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure what is asked for and not kept, and write the report from all that is kept."""
-    folder = arguments.output or RESULTS / "leaderboard"
-    kept, share = Kept(folder / "rows.jsonl", again=arguments.again), arguments.share
-    measures = {
-        "sums": lambda: leaderboard_sums.measure_sums(kept, share),
-        "provenance": lambda: _provenance(kept, share),
-        "refits": lambda: _refits(kept, share),
-        "public": lambda: leaderboard_public.measure_public_sets(kept),
-        "anchoring": lambda: _anchoring(kept, share, arguments.peer),
-        "coefficients": lambda: _coefficients(kept, share),
-        "conformal": lambda: _conformal(kept, share),
-        "speed": lambda: _speed(kept),
-    }
-    for part in arguments.only:
-        measures[part]()
-    record = Recording("leaderboard", "Can a leaderboard be believed?", arguments.command, arguments.output)
-    tell(record, kept)
-    record.write()
+
+    def measures(kept: Kept) -> dict[str, Callable[[], Any]]:
+        share = arguments.share
+        return {
+            "sums": lambda: leaderboard_sums.measure_sums(kept, share),
+            "provenance": lambda: _provenance(kept, share),
+            "refits": lambda: _refits(kept, share),
+            "public": lambda: leaderboard_public.measure_public_sets(kept),
+            "anchoring": lambda: _anchoring(kept, share, arguments.peer),
+            "coefficients": lambda: _coefficients(kept, share),
+            "conformal": lambda: _conformal(kept, share),
+            "speed": lambda: _speed(kept),
+        }
+
+    run_parts("leaderboard", "Can a leaderboard be believed?", arguments, measures, tell)
 
 
 def _provenance(kept: Kept, share: float) -> None:
@@ -148,9 +146,8 @@ def _speed(kept: Kept) -> None:
 def tell(record: Recording, kept: Kept) -> None:
     """Record every part of which there are rows."""
     record.say("Intervals are nominal 95 % unless something else is said. 'Holds' is the share of them that do.")
-    record.section("Bars")
-    record.table("bars", [{"bar": name, "asked for": asked, "measured": told, "met": "yes" if met else "**no**"}
-                          for name, asked, told, met in bars(kept)])  # fmt: skip
+    tell_bars(record, list(bars(kept)))
+    tell_commits(record, kept, ("shared", "independent", "few", "provenance", "worst case", "refits", *PARTS[3:]))
     if kept.rows("shared"):
         record.section("As modelled")
         leaderboard_sums.tell_sums(record, kept)
@@ -181,45 +178,45 @@ def tell(record: Recording, kept: Kept) -> None:
 
 # ---- bars ----
 
-Bar = tuple[str, str, str, bool]
-
-
 def bars(kept: Kept) -> Iterator[Bar]:
     """Yield every bar of which there are rows: its name, what was asked for and measured, and whether it is met."""
     for row in leaderboard_sums.coverage(kept.rows("shared"), ("items", "annotators")):
         name = f"shared accuracy, {row['items']} items, {row['annotators']} annotators"
         for column in ("interval holds", "difference holds"):
-            yield _between(f"{name}: {column}", row[column], 0.92, 0.98)
+            yield between(f"{name}: {column}", 0.92, 0.98, row[column], 3)
     bins = leaderboard_sums.best_as_said(kept.rows("shared"), ("items", "annotators"))
     apart = [abs(row["P(best) said"] - row["was best"]) for row in bins if row["cases"] >= 100]
     if apart:
-        yield _at_most(f"P(best) and share of best, {len(apart)} bins of 100 cases: furthest apart", max(apart), 0.05)
+        yield at_most(f"P(best) and share of best, {len(apart)} bins of 100 cases: furthest apart", 0.05, max(apart), 3)
     for row in leaderboard_sums.coverage(kept.rows("independent"), ("of",)):
-        yield _between(f"independent truths, certainty {row['of']}: interval holds", row["interval holds"], 0.93, 0.98)
+        name = f"independent truths, certainty {row['of']}: interval holds"
+        yield between(name, 0.93, 0.98, row["interval holds"], 3)
     stated = [row["as stated"] for row in kept.rows("provenance").values()]
     if stated:
         for row in kept.rows("provenance").values():
-            yield _at_least(f"provenance stated, {row['setting']}", row["as stated"], 0.9)
-        yield _between("provenance stated, mean of settings", float(np.mean(stated)), 0.92, 0.98)
+            yield at_least(f"provenance stated, {row['setting']}", 0.9, row["as stated"], 3)
+        yield between("provenance stated, mean of settings", 0.92, 0.98, float(np.mean(stated)), 3)
         least = min(row["unknown"] for row in kept.rows("provenance").values())
-        yield _at_least("provenance unknown, every setting", least, 0.93)
+        yield at_least("provenance unknown, every setting", 0.93, least, 3)
     for row in kept.rows("refits").values():
-        yield _at_least(f"a system as one more annotator, {row['model']}, {row['sets']} sets", row["refit holds"], 0.9)
+        name = f"a system as one more annotator, {row['model']}, {row['sets']} sets"
+        yield at_least(name, 0.9, row["refit holds"], 3)
     worst = kept.rows("worst case")
     if worst:
         truth = worst["stated", "truth"]
-        yield _at_least("the truth itself, provenance stated: P(best)", truth["p_best_lower"], 0.95)
+        yield at_least("the truth itself, provenance stated: P(best)", 0.95, truth["p_best_lower"], 3)
         low, high = (worst["unknown", "truth"][f"p_best_{end}"] for end in ("lower", "upper"))
         told = f"{low:.2f} to {high:.2f}"
-        yield "the truth itself, unknown: P(best) is a range over .05 to .95", "yes", told, low <= 0.05 and high >= 0.95
+        name = "the truth itself, unknown: P(best) is a range over .05 to .95"
+        yield Bar(name, "yes", told, low <= 0.05 and high >= 0.95)
     yield from _anchoring_bars(kept)
     for row in kept.rows("coefficients").values():
         low = 0.9 if row["coefficient"] == "Gwet's AC1" else 0.88 if row["shares"] == [0.5, 0.5] else 0.8
         if row["covered"] < low:
-            yield _at_least(f"{row['coefficient']}, {row['items']} items, {row['shares']}", row["covered"], low)
+            yield at_least(f"{row['coefficient']}, {row['items']} items, {row['shares']}", low, row["covered"], 3)
     if kept.rows("coefficients"):
         widths = [row["least width"] for row in kept.rows("coefficients").values()]
-        yield _at_least("intervals of coefficients: least width of all", min(widths), 1e-6)
+        yield at_least("intervals of coefficients: least width of all", 1e-6, min(widths), 3)
 
 
 def _anchoring_bars(kept: Kept) -> Iterator[Bar]:
@@ -227,25 +224,13 @@ def _anchoring_bars(kept: Kept) -> Iterator[Bar]:
     ours = {key[:-1]: row for key, row in rows.items() if key[-1] == "anchored"}
     for key, row in ours.items():
         name = f"{row['judges']} judges, {row['gold']} gold labels, accuracies {row['accuracy']}"
-        yield _between(f"{name}: interval holds", row["coverage"], 0.92, 0.97)
-        yield _at_most(f"{name}: bias of the favoured system", abs(row["bias, favoured"]), 0.015)
+        yield between(f"{name}: interval holds", 0.92, 0.97, row["coverage"], 3)
+        yield at_most(f"{name}: bias of the favoured system", 0.015, abs(row["bias, favoured"]), 3)
         if peer := rows.get((*key, "ppi-python")):
-            yield _at_most(f"{name}: width beside ppi-python", row["width"] / peer["width"], 1.05)
+            yield at_most(f"{name}: width beside ppi-python", 1.05, row["width"] / peer["width"], 3)
     if ours:
         mean = float(np.mean([row["coverage"] for row in ours.values()]))
-        yield _between("judges and gold labels, mean of settings: interval holds", mean, 0.935, 0.96)
-
-
-def _between(name: str, value: float, low: float, high: float) -> Bar:
-    return name, f"{low} to {high}", f"{value:.3f}", low <= round(value, 3) <= high
-
-
-def _at_least(name: str, value: float, low: float) -> Bar:
-    return name, f"at least {low}", f"{value:.3f}", round(value, 3) >= low
-
-
-def _at_most(name: str, value: float, high: float) -> Bar:
-    return name, f"at most {high}", f"{value:.3f}", round(value, 3) <= high
+        yield between("judges and gold labels, mean of settings: interval holds", 0.935, 0.96, mean, 3)
 
 
 def _rounded(rows: dict[tuple[Any, ...], dict[str, Any]]) -> list[dict[str, Any]]:

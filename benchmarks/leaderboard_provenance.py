@@ -16,6 +16,7 @@ import numpy as np
 import pandas
 
 import consilience as cs
+from benchmarks.leaderboard_sums import predictions
 from consilience.errors import ConsilienceWarning
 from consilience.models.intervals import ends
 from consilience.models.truth import Entries, LabelProbabilities
@@ -127,11 +128,6 @@ def _truth(setting: Setting, seen: np.ndarray, seed: int) -> Any:
     return DirichletTruth(entries, concentration, 0.0, key=jax.random.key(seed), num_draws=_SHARE_DRAWS)
 
 
-def _predicted(codes: np.ndarray) -> cs.Predictions:
-    names = [str(code) for code in range(_CLASSES)]
-    return cs.Predictions.from_lists([[names[code]] for code in codes], classes=names)
-
-
 def _one(setting: Setting, seed: int) -> pandas.DataFrame:
     """Return a row for each system of a set: which of its intervals hold, and whether it is taken for a copy."""
     random = np.random.default_rng([seed, 0])
@@ -139,7 +135,7 @@ def _one(setting: Setting, seed: int) -> pandas.DataFrame:
     many = _units(setting, random, _POPULATION // 10 if setting.system == "knows" else _POPULATION)
     systems = list(_systems(setting, random))
     codes = [predict(random, shares, true, seen) for predict in systems]
-    said = {f"system {number}": _predicted(own) for number, own in enumerate(codes)}
+    said = {f"system {number}": predictions(own, _CLASSES) for number, own in enumerate(codes)}
     score = np.array([(predict(random, *many) == many[1]).mean() for predict in systems])
     truth = _truth(setting, seen, seed)
     unknown = cs.compare(truth, said, seed=seed)
@@ -172,7 +168,7 @@ def worst_case(units: int = 2000, seed: int = 0) -> pandas.DataFrame:
     random, setting = np.random.default_rng(seed), Setting("labels", units, 0.7)
     _, true, seen = _units(setting, random, units)
     truth = _truth(setting, seen, seed)
-    systems = {"truth": _predicted(true), "majority": _predicted(_highest(random, seen))}
+    systems = {"truth": predictions(true, _CLASSES), "majority": predictions(_highest(random, seen), _CLASSES)}
     rows = []
     for words in ("annotations", "unknown", "mixed", {"truth": "independent", "majority": "annotations"}):
         table = cs.compare(truth, systems, provenance=words, seed=seed).table
@@ -203,7 +199,7 @@ def refits(sets: int = 100, model: str = "dawid-skene", seed: int = 1, **options
         fit = cs.fit(model, data, progress=False, seed=number, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConsilienceWarning)
-            found = cs.compare(fit, {"one": _predicted(said)}, provenance="independent", seed=number)
+            found = cs.compare(fit, {"one": predictions(said, _CLASSES)}, provenance="independent", seed=number)
         assert found.own_draws is not None
         assert found.own_values is not None
         low, high = np.quantile(found.own_draws[0, 0], ends())

@@ -6,15 +6,16 @@ hours is measured row by row, and the rows are `Kept`.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import importlib.metadata
 import json
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -204,6 +205,64 @@ class Kept:
         """Return how many rows of a part were measured at which commit."""
         own = [row["commit"] for row in self._rows.values() if row["part"] == part]
         return {commit: own.count(commit) for commit in dict.fromkeys(own)}
+
+
+class Bar(NamedTuple):
+    """What was asked for, and what was measured: ``None`` before it is."""
+
+    name: str
+    asked: str
+    measured: str | None
+    met: bool | None
+
+
+def at_most(name: str, bar: float, value: float | None, digits: int = 2) -> Bar:
+    """Return a bar that a value must not exceed."""
+    return Bar(name, f"≤ {bar:g}", *_compared(value, digits, value is not None and value <= bar))
+
+
+def at_least(name: str, bar: float, value: float | None, digits: int = 2) -> Bar:
+    """Return a bar that a value has to reach."""
+    return Bar(name, f"≥ {bar:g}", *_compared(value, digits, value is not None and value >= bar))
+
+
+def between(name: str, low: float, high: float, value: float | None, digits: int = 2) -> Bar:
+    """Return a bar between whose ends a value has to lie."""
+    return Bar(name, f"{low:g} to {high:g}", *_compared(value, digits, value is not None and low <= value <= high))
+
+
+def _compared(value: float | None, digits: int, met: bool) -> tuple[str | None, bool | None]:
+    return (None, None) if value is None else (f"{value:.{digits}f}", met)
+
+
+def tell_bars(record: Recording, every: list[Bar]) -> None:
+    """Record the bars, whether they are met or not."""
+    record.section("Bars")
+    record.table("bars", [{"bar": one.name, "asked for": one.asked, "measured": one.measured or "not measured",
+                           "met": {True: "yes", False: "**no**", None: ""}[one.met]} for one in every])  # fmt: skip
+    missed = [f"{one.name} ({one.measured}, asked for {one.asked})" for one in every if one.met is False]
+    record.say(f"Missed: {'; '.join(missed)}." if missed else "None that was measured is missed.")
+
+
+def tell_commits(record: Recording, kept: Kept, parts: Sequence[str]) -> None:
+    """Record at which commits the rows of parts were measured."""
+    commits = {part: kept.commits(part) for part in parts}
+    record.table("commits", [{"part": part, "rows": sum(own.values()), "commits": ", ".join(own)}
+                             for part, own in commits.items() if own])  # fmt: skip
+
+
+def run_parts(
+    name: str, title: str, arguments: argparse.Namespace, measures: Callable[[Kept], Mapping[str, Callable[[], Any]]],
+    tell: Callable[[Recording, Kept], None],
+) -> None:  # fmt: skip
+    """Measure the parts that are asked for, of what is not kept, and write the report from all that is kept."""
+    kept = Kept((arguments.output or RESULTS / name) / "rows.jsonl", again=arguments.again)
+    parts = measures(kept)
+    for part in arguments.only:
+        parts[part]()
+    record = Recording(name, title, arguments.command, arguments.output)
+    tell(record, kept)
+    record.write()
 
 
 def _plain(value: Any) -> Any:
