@@ -113,6 +113,7 @@ def run_ascent(
         time_limit=time_limit,
         checkpoint=checkpoint,
         shared=mesh is not None and jax.process_count() > 1,
+        donated=True,
         label=label,
     )
     found = whole(sites(outcome.state, problem), placed.lengths, mesh)
@@ -243,6 +244,11 @@ def _passed_over(output: dict[str, Any]) -> np.ndarray:
     return output.get("idle", False) | output.get("refused", np.zeros(len(output["terms"]), bool))
 
 
+def _is_finite(output: dict[str, Any]) -> Any:
+    """Tell of a step, inside of a program, whether the run goes on from it, as the host tells of those of a chunk."""
+    return jnp.isfinite(output["terms"]).all() | output.get("idle", False) | output.get("refused", False)
+
+
 @functools.lru_cache(maxsize=32)
 def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tuple[Any, Any, Any]:
     """Return the compiled ``start(key, problem)``, ``advance(state, problem, start, stop)`` and ``sites``."""
@@ -265,16 +271,17 @@ def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tup
                 return leap(ascent, state, lambda state: step(state, problem), index + 2 < stop)
             return step(state, problem)
 
-        return scan_steps(one, state, start, stop, length=_CHUNK)
+        return scan_steps(one, state, start, stop, length=_CHUNK, finite=_is_finite)
 
     def sites(state: Any, problem: Any) -> Any:
         return ascent.sites(state.state if isinstance(state, Journey) else state, problem, **total)
 
     if mesh is None:
-        return jax.jit(start), jax.jit(advance), jax.jit(sites)
+        return jax.jit(start), jax.jit(advance, donate_argnums=0), jax.jit(sites)
+    over_all = on_each(advance, mesh, divided=(True, True, False, False), results=(True, False))
     return (
         on_each(start, mesh, divided=(False, True), results=True),
-        on_each(advance, mesh, divided=(True, True, False, False), results=(True, False)),
+        jax.jit(over_all, donate_argnums=0),
         on_each(sites, mesh, divided=(True, True), results=True),
     )
 

@@ -11,9 +11,12 @@ of a step is ``fold_in(key, index)``. The outcome then depends neither on where 
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -35,7 +38,7 @@ class LoopOutcome(NamedTuple):
 
     Parameters
     ----------
-    state : the state after the last chunk whose steps were all finite.
+    state : the state after the last chunk whose steps were all finite; where it is donated, after the last finite step.
     steps : number of finite steps that were run, those before a checkpoint included.
     result : how the loop ended.
     seconds : wall-clock time, compilation included, and what the run took before a checkpoint.
@@ -64,8 +67,9 @@ def strongly_typed(state: Any) -> Any:
 
 
 def scan_steps(
-    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, start: Any, stop: Any, *, length: int
-) -> tuple[Any, Any]:
+    step: Callable[[Any, Any], tuple[Any, Any]], state: Any, start: Any, stop: Any, *, length: int,
+    finite: Callable[[Any], Any] | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
     """Run `step` for the indices from `start` to `stop`, at most `length` of them; for use inside ``jax.jit``.
 
     Both ends are traced values, so a short last chunk runs the program that the others compiled.
@@ -76,6 +80,8 @@ def scan_steps(
     state : PyTree; its dtypes and shapes must be those that `step` returns.
     start, stop : integers.
     length : static; rows of the output buffers.
+    finite : ``output -> bool``; where given, the first step that is not is the last, and the state stays as that step
+        was given it.
 
     Returns
     -------
@@ -84,13 +90,18 @@ def scan_steps(
     shapes = jax.eval_shape(step, state, start)[1]
     buffers = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), shapes)
 
-    def body(index: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-        state, buffers = carry
-        state, output = step(state, index)
-        return state, jax.tree.map(lambda buffer, row: buffer.at[index - start].set(row), buffers, output)
+    def body(carry: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        index, state, buffers, good = carry
+        after, output = step(state, index)
+        buffers = jax.tree.map(lambda buffer, row: buffer.at[index - start].set(row), buffers, output)
+        if finite is not None:
+            good = finite(output)
+            after = jax.tree.map(lambda new, old: jnp.where(good, new, old), after, state)
+        return index + 1, after, buffers, good
 
     # A loop with a traced end and not a scan with a mask: a masked step would copy the whole state at every index.
-    return jax.lax.fori_loop(start, stop, body, (state, buffers))
+    begun = (jnp.asarray(start), state, buffers, jnp.ones((), bool))
+    return jax.lax.while_loop(lambda carry: (carry[0] < stop) & carry[3], body, begun)[1:3]
 
 
 def run_chunks(
@@ -108,6 +119,7 @@ def run_chunks(
     checkpoint: Checkpoint | None = None,
     skip: int = 0,
     shared: bool = False,
+    donated: bool = False,
     label: str = "",
 ) -> LoopOutcome:
     """Advance `state` by `num_steps` steps, in chunks, until they are done or there is a reason to stop.
@@ -133,6 +145,8 @@ def run_chunks(
     checkpoint : opened for this run; the loop goes on from it, writes to it every few seconds and at the end.
     skip : the rows of so many first steps are not stored in the checkpoint, because `collect` has no use for them.
     shared : whether several processes run these chunks together; the first of them then decides by the clock.
+    donated : whether `advance` writes over the state that it is given, and returns that of the last finite step. Ctrl-C
+        then waits for the end of a chunk.
     label : the name before the progress bar and in messages.
 
     Returns
@@ -151,23 +165,28 @@ def run_chunks(
         while steps < num_steps and result is Result.max_steps:
             chunk_began = time.perf_counter()
             stop = min(steps + length, num_steps)
-            new_state, output = advance(state, steps, stop)
-            rows = _to_host(output, stop - steps)
-            good = _leading_true(finite(rows))
-            if good < stop - steps:
-                rows, finite_steps, result = _first_rows(rows, good), steps + good, Result.nonfinite
+            ended = Result.max_steps
+            with _undisturbed() if donated else contextlib.nullcontext():
+                new_state, output = advance(state, steps, stop)
+                rows = _to_host(output, stop - steps)
+                good = _leading_true(finite(rows))
+                if good < stop - steps:
+                    rows, stop, ended = _first_rows(rows, good), steps + good, Result.nonfinite
+                kept = rows if keep is None else keep(rows)
+                if collect is not None:
+                    collect(kept, steps)
+                if checkpoint is not None and (donated or ended is not Result.nonfinite):
+                    _store(checkpoint, kept, steps, skip)
+                if ended is not Result.nonfinite and converged is not None and converged(rows):
+                    ended = Result.converged
+                # One statement, so that Ctrl-C finds the state and its step in agreement.
+                if donated or ended is not Result.nonfinite:
+                    state, steps, finite_steps, had_converged = new_state, stop, stop, ended is Result.converged
+            if ended is Result.nonfinite:
+                finite_steps, result = stop, ended
                 message = f"{label or 'the run'}: step {finite_steps} gave a number that is not finite"
-            kept = rows if keep is None else keep(rows)
-            if collect is not None:
-                collect(kept, steps)
-            if result is Result.nonfinite:
                 report(finite_steps)
                 break
-            if checkpoint is not None:
-                _store(checkpoint, kept, steps, skip)
-            ended = Result.converged if converged is not None and converged(rows) else Result.max_steps
-            # One statement, so that Ctrl-C finds the state and its step in agreement.
-            state, steps, finite_steps, had_converged = new_state, stop, stop, ended is Result.converged
             report(steps)
             result, now = ended, time.perf_counter()
             if checkpoint is not None and _agreed(checkpoint.due, shared):
@@ -190,6 +209,23 @@ def run_chunks(
     if checkpoint is not None:
         checkpoint.write(state, steps, converged=had_converged, seconds=seconds)
     return LoopOutcome(state, finite_steps, result, seconds, message)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold Ctrl-C back: half a chunk has written over the state that it was given, and has not returned another."""
+    answer = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(answer):
+        yield
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *told: came.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, answer)
+        if came:
+            answer(*came[0])
 
 
 def _agreed(answer: bool, shared: bool) -> bool:
