@@ -123,7 +123,7 @@ class Found(NamedTuple):
 def joint(channel: Channel, logs: Tree, votes: Votes) -> tuple[Float[Array, "item class"], Evidence]:
     """Return the log probability of each class of each item with its annotations, up to the evidence's constant."""
     evidence = channel.evidence(logs, votes.num_labels)
-    equal = jnp.zeros(votes.num_labels, votes.weight.dtype)  # `Votes.log_prior` has what equal shares add
+    equal = jnp.zeros(votes.num_labels, votes.dtype)  # `Votes.log_prior` has what equal shares add
     return evidence.joint(votes, logs.get(PREVALENCE, equal)), evidence
 
 

@@ -55,6 +55,8 @@ def label_rates(shares: Shares) -> tuple[Float[np.ndarray, " annotator"], csr_ar
 def second_moments(shares: Shares, number: Float[np.ndarray, " annotator"]) -> tuple[np.ndarray, ...]:
     """Return annotator, label, label and value of the parts of which the mean of v v' is the sum."""
     first = shares.first
+    if len(first) == len(shares.item):  # each cell has one entry, as is usual
+        return shares.annotator, shares.label, shares.label, shares.share**2 / number[shares.annotator]
     size = np.diff(first, append=len(shares.item))
     of_cell = np.repeat(np.arange(len(first)), size)
     one = np.repeat(np.arange(len(shares.item)), size[of_cell])

@@ -111,7 +111,7 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         given = jnp.asarray(problem.start)[chain % len(problem.start)]
         label = jnp.where(given >= 0, given, draw_labels(key, weight))
         logs = flat_logs(problem.prior)
-        certain = jax.nn.one_hot(label, num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
+        certain = jax.nn.one_hot(label, num_labels, dtype=votes.dtype) * votes.real[:, None]
         counts = counted(channel, channel.evidence(logs, num_labels), certain, logs, votes)
         # Expected, not drawn: a program for draws of all parameters takes seconds to compile, and a sweep draws them.
         return {site: finite_log(own) for site, own in shares(counts, problem.prior).items()}
@@ -123,7 +123,7 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
     def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> Tree:
         """Return the state at true values."""
         found = logs_of_variables(values, used_sites(resolved))
-        return {site: jnp.asarray(value, problem.votes.weight.dtype) for site, value in found.items()}
+        return {site: jnp.asarray(value, problem.votes.dtype) for site, value in found.items()}
 
     def redraw(key: Key, logs: Tree, problem: Problem) -> tuple[Tree, Problem]:
         """Return the problem with true labels and annotations drawn given the parameters."""
@@ -190,7 +190,7 @@ def _given_labels(
 ) -> Tree:
     key_counts, key_tree = jax.random.split(key)
     votes = problem.votes
-    certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
+    certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.dtype) * votes.real[:, None]
     counts = counted(channel, evidence, certain, logs, votes, key=key_counts)
     return draw(key_tree, {site: problem.prior[site] + own for site, own in counts.items()})
 

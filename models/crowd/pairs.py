@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.shares import Shares, blocks
+from consilience.models.rows import padded_rows, padded_size
 from consilience.notes import Level, Note
 
 AgreementGivenClass = Callable[[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]], Float[np.ndarray, "pair class"]]
@@ -32,7 +33,7 @@ _ALARM, _FEW_ANNOTATORS = 4.0, 20
 _REMARKABLE = 3.0
 _BY_CHANCE = 0.0027  # of normal variables beyond that
 _CERTAIN = 1e-12
-_BLOCK = 1 << 22  # numbers (common item, class), or (pair, class, label), at a time
+_BLOCK = 1 << 20  # numbers (common item, class), or (pair, class, label), at a time
 
 
 def annotator_pairs(
@@ -93,7 +94,8 @@ def agreement_by(
         parts = []
         for pairs in blocks(np.full(len(one), size), _BLOCK):
             chosen, place = np.unique(np.stack([one[pairs], other[pairs]]), return_inverse=True)
-            place, confusion = place.reshape(2, -1), rows(chosen)
+            # Of a few sizes, since each new one is compiled.
+            place, confusion = place.reshape(2, -1), rows(padded_rows(chosen, padded_size(len(chosen)), chosen[-1]))
             parts.append(np.einsum("ptl,ptl->pt", confusion[place[0]], confusion[place[1]]))
         return np.concatenate(parts)
 

@@ -40,7 +40,7 @@ def rise_beside(ascent: Ascent, posterior: Posterior, resolved: Resolved, hidden
     used = used_sites(resolved)
     values = {site.name: np.asarray(posterior.value(site.name)) for site in used}
     problem = ascent.prepare(resolved)
-    dtype = problem.votes.weight.dtype
+    dtype = problem.votes.dtype
     values = values if posterior.form == "closed" else simplices(values, used)
     tree = {site: np.asarray(own, dtype) for site, own in values.items()}
     label = np.zeros((problem.votes.num_items, problem.votes.num_labels), dtype)

@@ -122,7 +122,7 @@ class Asked:
 
     def _imputed(self, quantity: Quantity, given: tuple) -> Any:
         votes, number = self._votes, self.data.num_items
-        dtype = votes.weight.dtype
+        dtype = votes.dtype
         log_label = np.zeros((votes.num_items, votes.num_labels), dtype)
         with np.errstate(divide="ignore"):
             log_label[:number] = np.log(np.asarray(self.truth.untempered))
@@ -150,7 +150,7 @@ def _imputations(
     def of_draw(key: Key) -> Any:
         key_label, key_counts, key_tree = jax.random.split(key, 3)
         label = draw_labels(key_label, log_label)
-        certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.weight.dtype) * votes.real[:, None]
+        certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.dtype) * votes.real[:, None]
         counts = counted(channel, evidence, certain, logs, votes, key=key_counts if drawn_counts else None)
         drawn = draw(key_tree, {site: prior[site] + own for site, own in counts.items()})
         return quantity(channel.evidence(drawn, votes.num_labels), drawn.get(PREVALENCE), *given)

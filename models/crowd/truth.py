@@ -151,7 +151,7 @@ def _mean_over_draws(channel: Channel, sites: Any, stored: Any, resolved: Resolv
         log_joint, _ = joint(channel, logs_of_variables(values, sites), votes)
         return total + jax.nn.softmax(log_joint, axis=-1), None
 
-    empty = jnp.zeros((votes.num_items, votes.num_labels), votes.weight.dtype)
+    empty = jnp.zeros((votes.num_items, votes.num_labels), votes.dtype)
     return jax.lax.scan(add, empty, stored)[0] / len(jax.tree.leaves(stored)[0])
 
 
@@ -160,7 +160,7 @@ def _labels_of_draws(
     channel: Channel, sites: Any, keys: Key, stored: Any, resolved: Resolved, power: Float[Array, " item"]
 ) -> Int[Array, "draw item"]:
     votes = listed_votes(resolved)
-    power = jnp.asarray(power, votes.weight.dtype)[:, None]
+    power = jnp.asarray(power, votes.dtype)[:, None]
 
     def of_draw(one: tuple[Key, Any]) -> Array:
         key, values = one

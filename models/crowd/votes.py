@@ -5,7 +5,8 @@ matters of its annotator's errors at one place of a table. A weight w is w annot
 
 The first annotations of all items stand in slots ``(slot, item)``, and what is beyond them in a list. A slot adds to
 all items at once, in their order, which takes a fifth of the time of adding one annotation after the other. Items and
-the list are padded to a few sizes, so that data of like size share a compiled program.
+the list are padded to a few sizes, so that data of like size share a compiled program. Slots hold the smallest
+integers that will do, since they are most of what a fit holds: whoever sums over them gets the usual ones.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array, Float, Int
+from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.crowd.groups import counted_by_group
@@ -28,7 +29,6 @@ from consilience.models.rows import (
     divide_rows,
     padded_rows,
     padded_size,
-    ranges,
     sorted_order,
     sum_rows,
 )
@@ -51,19 +51,19 @@ class Votes(NamedTuple):
     other_item, other_cell, other_weight : shape ``(other,)``; annotations beyond the slots, sorted by item.
     log_prior : shape ``(item, class)``, or one row for all items; what is added to the log prevalence: -inf for what an
         item cannot be.
-    real : shape ``(item,)``; 1 for items and 0 for what pads.
+    real : bool, shape ``(item,)``; whether it is an item and does not pad.
     counts : shape ``(annotator, label)``; how often an annotator gave a label, weights summed.
     start : shape ``(item, class)``; probabilities at which an ascent starts, rows of zeros of items that start at their
         votes. Without rows it has a start of its own.
     """
 
     cell: Int[Array, "slot item"]
-    weight: Float[Array, "slot item"]
+    weight: Float[Array, "slot item"] | Int[Array, "slot item"]
     other_item: Int[Array, " other"]
     other_cell: Int[Array, " other"]
     other_weight: Float[Array, " other"]
     log_prior: Float[Array, "row class"]
-    real: Float[Array, " item"]
+    real: Bool[Array, " item"]
     counts: Float[Array, "annotator label"]
     start: Float[Array, "item class"] = np.zeros((0, 0), np.float32)  # noqa: RUF012
 
@@ -71,6 +71,11 @@ class Votes(NamedTuple):
     def others(self) -> tuple[Array, Array, Array]:
         """Item, cell and weight of the annotations in the list."""
         return self.other_item, self.other_cell, self.other_weight
+
+    @property
+    def dtype(self) -> Any:
+        """Of what is computed from the annotations."""
+        return self.counts.dtype
 
     @property
     def num_items(self) -> int:
@@ -117,25 +122,29 @@ def votes_of(resolved: Resolved) -> Votes:
     data = counted_by_group(resolved).data
     dtype = np.dtype(jnp.result_type(float))
     item, cell, weight = _columns(data)
-    counted = np.flatnonzero(weight > 0)
-    order = counted[sorted_order(item[counted])]
-    item, cell, weight = (column[order] for column in (item, cell, weight))
-    number = np.bincount(item, minlength=data.num_items)
-    num_slots, size = min(int(np.median(number)), _MOST_SLOTS), padded_size(data.num_items)
-    slot = ranges(number)
-    fits = slot < num_slots
-    cells, weights = np.zeros((num_slots, size), np.int32), np.zeros((num_slots, size), dtype)
-    cells[slot[fits], item[fits]], weights[slot[fits], item[fits]] = cell[fits], weight[fits]
-    length = padded_size(int(np.count_nonzero(~fits)))
-    # What pads the list is of the last item, and weighs nothing: the list stays sorted.
-    other_item = padded_rows(item[~fits].astype(np.int32), length, size - 1)
-    other_cell = padded_rows(cell[~fits].astype(np.int32), length)
-    other_weight = padded_rows(weight[~fits].astype(dtype), length)
-    prior = np.asarray(log_prior(resolved), dtype)
-    prior = prior if len(prior) == 1 else padded_rows(prior, size)
-    real = padded_rows(np.ones(data.num_items, dtype), size)
     counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
     counts = counts.reshape(data.num_annotators, data.num_labels).astype(dtype)
+    order = sorted_order(item)
+    order = order if (weight > 0).all() else order[weight[order] > 0]
+    number = np.bincount(item[order], minlength=data.num_items)
+    first, num_slots = np.cumsum(number) - number, min(int(np.median(number)), _MOST_SLOTS)
+    size = padded_size(data.num_items)
+    cells = np.zeros((num_slots, size), np.uint16 if counts.size < 1 << 16 else np.int32)
+    counted = weight.max(initial=0) < 1 << 8 and (weight == weight.round()).all()
+    weights = np.zeros((num_slots, size), np.uint8 if counted else dtype)
+    for slot in range(num_slots):
+        items = np.flatnonzero(number > slot)
+        rows = order[first[items] + slot]
+        cells[slot, items], weights[slot, items] = cell[rows], weight[rows]
+    beyond = order[np.arange(len(order)) - np.repeat(first, number) >= num_slots]
+    length = padded_size(len(beyond))
+    # What pads the list is of the last item, and weighs nothing: the list stays sorted.
+    other_item = padded_rows(item[beyond].astype(np.int32), length, size - 1)
+    other_cell = padded_rows(cell[beyond].astype(np.int32), length)
+    other_weight = padded_rows(weight[beyond].astype(dtype), length)
+    prior = np.asarray(log_prior(resolved), dtype)
+    prior = prior if len(prior) == 1 else padded_rows(prior, size)
+    real = padded_rows(np.ones(data.num_items, bool), size)
     return Votes(cells, weights, other_item, other_cell, other_weight, prior, real, counts)
 
 
@@ -152,7 +161,7 @@ def listed_votes(resolved: Resolved) -> Votes:
     return Votes(
         cell=jnp.zeros((0, data.num_items), cell.dtype), weight=jnp.zeros((0, data.num_items), dtype),
         other_item=jnp.asarray(data.item), other_cell=cell, other_weight=weight,
-        log_prior=jnp.asarray(log_prior(resolved), dtype), real=jnp.ones(data.num_items, dtype),
+        log_prior=jnp.asarray(log_prior(resolved), dtype), real=jnp.ones(data.num_items, bool),
         counts=counts.reshape(data.num_annotators, data.num_labels),
     )  # fmt: skip
 
@@ -191,7 +200,7 @@ def shard_votes(votes: Votes, number: int, real_items: int) -> tuple[Votes, Int[
     """
     votes = jax.tree.map(np.asarray, votes)
     first, size = divide_items(real_items, number)
-    slots = divide_rows((votes.cell.T, votes.weight.T, votes.real), first, (0, 0.0, 0.0), length=size)
+    slots = divide_rows((votes.cell.T, votes.weight.T, votes.real), first, (0, 0, False), length=size)
     kept = votes.other_weight > 0
     others = tuple(column[kept] for column in votes.others)
     item, cell, weight = divide_rows(others, np.searchsorted(others[0], first), (-1, 0, 0.0))
@@ -224,10 +233,18 @@ def sum_votes(
         return total
     item, cells, weights = jnp.arange(votes.num_items), jnp.asarray(votes.cell), jnp.asarray(votes.weight)
 
+    def of_slot(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        return term(rows[0], *_usual(votes, *rows[1:]))
+
     def add(slot: Any, total: Array) -> Array:
-        return total + sum_rows(lambda rows: term(*rows), (item, cells[slot], weights[slot]), shape, dtype)
+        return total + sum_rows(of_slot, (item, cells[slot], weights[slot]), shape, dtype)
 
     return jax.lax.fori_loop(0, len(cells), add, total)
+
+
+def _usual(votes: Votes, cell: Array, weight: Array) -> tuple[Array, Array]:
+    """Return cells and weights of slots as those of the list: products of small integers would overflow."""
+    return cell.astype(votes.other_cell.dtype), weight.astype(votes.dtype)
 
 
 def sum_by_item(
@@ -239,7 +256,11 @@ def sum_by_item(
     if not len(votes.cell):
         return total
     cells, weights = jnp.asarray(votes.cell), jnp.asarray(votes.weight)
-    return jax.lax.fori_loop(0, len(cells), lambda slot, sums: sums + value(cells[slot], weights[slot]), total)
+
+    def add(slot: Any, total: Array) -> Array:
+        return total + value(*_usual(votes, cells[slot], weights[slot]))
+
+    return jax.lax.fori_loop(0, len(cells), add, total)
 
 
 def vote_shares(votes: Votes, total: Callable[[Any], Any]) -> Float[Array, "item class"]:
@@ -247,7 +268,7 @@ def vote_shares(votes: Votes, total: Callable[[Any], Any]) -> Float[Array, "item
 
     Of an item without votes it has the shares of all votes, and of one whose votes are all ruled out equal shares.
     """
-    num_labels, dtype = votes.num_labels, votes.weight.dtype
+    num_labels, dtype = votes.num_labels, votes.dtype
 
     def vote(item: Array, cell: Array, weight: Array) -> tuple[Array, Array]:
         return item * num_labels + cell % num_labels, weight
@@ -280,21 +301,21 @@ def with_start(votes: Votes, probability: Float[np.ndarray, "item class"]) -> Vo
     votes : as prepared.
     probability : NaN where nothing is known of an item, which then starts at its votes.
     """
-    known = np.nan_to_num(np.asarray(probability, votes.weight.dtype))
+    known = np.nan_to_num(np.asarray(probability, votes.dtype))
     return votes._replace(start=padded_rows(known, votes.num_items))
 
 
 def votes_by_item(votes: Votes) -> Float[Array, " item"]:
     """Return the weight of the annotations of each item."""
-    return sum_by_item(lambda cell, weight: weight[:, None], votes, 1, votes.weight.dtype)[:, 0]
+    return sum_by_item(lambda cell, weight: weight[:, None], votes, 1, votes.dtype)[:, 0]
 
 
 def listed(votes: Votes) -> tuple[Int[Array, " row"], Int[Array, " row"], Float[Array, " row"]]:
     """Return item, cell and weight of all annotations in one list, slot by slot; some may have weight zero."""
     num_slots, num_items = votes.cell.shape
     item = jnp.concatenate([jnp.tile(jnp.arange(num_items), num_slots), votes.other_item])
-    cell = jnp.concatenate([jnp.ravel(votes.cell), votes.other_cell])
-    return item, cell, jnp.concatenate([jnp.ravel(votes.weight), votes.other_weight])
+    cell, weight = _usual(votes, jnp.ravel(votes.cell), jnp.ravel(votes.weight))
+    return item, jnp.concatenate([cell, votes.other_cell]), jnp.concatenate([weight, votes.other_weight])
 
 
 def with_cells(votes: Votes, cell: Int[Array, " row"]) -> Votes:
@@ -302,6 +323,6 @@ def with_cells(votes: Votes, cell: Int[Array, " row"]) -> Votes:
     inside, counts = votes.cell.size, jnp.zeros(votes.counts.size, votes.counts.dtype)
     weight = listed(votes)[2]
     return votes._replace(
-        cell=cell[:inside].reshape(votes.cell.shape), other_cell=cell[inside:],
+        cell=cell[:inside].reshape(votes.cell.shape).astype(votes.cell.dtype), other_cell=cell[inside:],
         counts=counts.at[cell].add(weight).reshape(votes.counts.shape),
     )  # fmt: skip

@@ -242,4 +242,4 @@ def block_numbers(backend: str | None = None) -> int:
     2^18 in float32 are 1 MiB, and some twenty such arrays live at once, which a CPU still finds in its cache: larger
     blocks were slower there and cost memory. An accelerator has to be filled; that number is an estimate.
     """
-    return 1 << 18 if (backend or jax.default_backend()) == "cpu" else 1 << 24
+    return 1 << 18 if (backend or jax.default_backend()) == "cpu" else 1 << 26
