@@ -108,8 +108,8 @@ class Limits:
 _TOLD: dict[str, tuple[str, ...]] = {
     "exact": (),
     "cavi": ("max_steps", "tolerance", "accelerate", "devices"),
-    "gibbs": ("draws", "chains", "warmup"),
-    "nuts": ("draws", "chains", "warmup"),
+    "gibbs": ("draws", "chains", "warmup", "devices"),
+    "nuts": ("draws", "chains", "warmup", "devices"),
     "svi": ("draws", "max_steps", "tolerance"),
     "em": ("max_steps", "tolerance", "accelerate", "devices"),
 }
@@ -206,9 +206,10 @@ def fit(
         False takes the plain steps as published.
     dtype : "float32" or "float64", in which CAVI and EM compute; None takes float64 on a CPU, where the state of the
         run has no more than 2^24 numbers, and float32 else.
-    devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
-        is that of one device: in float64 to 1e-9, in as many steps; in float32 to about 1e-3, since rounding decides
-        when it stops. Where several processes share the work (``jax.distributed``) each calls
+    devices : among how many devices, GPUs or cores, CAVI and EM divide the items, and samplers their chains: one where
+        it is left out. The answer of CAVI and EM is that of one device: in float64 to 1e-9, in as many steps; in
+        float32 to about 1e-3, since rounding decides when it stops. Chains are those of one device, up to rounding, and
+        a multiple of the devices. Where several processes share the work (``jax.distributed``) each calls
         `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
     processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
@@ -282,9 +283,14 @@ def planned(member: Model, method: str, resolved: Resolved, limits: Limits, seed
         text = f"'{member.name}' is fitted by {engine.name}; {lacks}{problem.text}"
         warnings.warn(ConsilienceWarning(text, *problem.remedies), stacklevel=3)
     starts = engine.starts(resolved) if isinstance(engine, Gibbs) and engine.starts is not None else None
+    limits = limits.filled(starts)
+    if limits.devices is not None and engine.name in ("gibbs", "nuts"):
+        from consilience.inference.chain_devices import chain_mesh
+
+        chain_mesh(limits.devices, limits.chains or 1)  # refused before anything is run
     return Plan(
         member=member, engine=engine, reason=reason, resolved=resolved, prepared=prepared, seed=seed,
-        limits=limits.filled(starts), starts=starts, dtype=dtype,
+        limits=limits, starts=starts, dtype=dtype,
     )  # fmt: skip
 
 
@@ -344,6 +350,10 @@ def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
     ):
         raise UnsupportedRequest(
             f"'{engine.name}' runs on one device; leave out {{devices}}, or use cavi or em", Remedy("devices")
+        )
+    if isinstance(engine, Gibbs) and engine.host and (limits.devices or 1) > 1:
+        raise UnsupportedRequest(
+            f"'{member.name}' by {engine.name} runs on the host; leave out {{devices}}", Remedy("devices")
         )
 
 

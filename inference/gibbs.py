@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Key
+from consilience.inference.chain_devices import ALL, CHAINS, STEPS, chain_mesh, on_chains, put
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
@@ -34,6 +35,7 @@ def run_gibbs(
     draws: int = 1000,
     chains: int = 4,
     warmup: int = 500,
+    devices: int = 1,
     progress: Progress = None,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
@@ -46,15 +48,22 @@ def run_gibbs(
     problem : what ``sampler.prepare`` returned.
     key : random key. Equal keys give equal bits, however the run is cut into chunks.
     draws, chains, warmup : draws kept per chain, chains, and sweeps before the first draw.
+    devices : among how many devices the chains are divided; of no meaning where the sampler runs on the host.
     progress, time_limit, checkpoint : see `run_chunks`.
 
     Returns
     -------
     `GenericRun` with the sites that the sampler keeps; it has no stats.
+
+    Raises
+    ------
+    UnsupportedRequest : there are fewer devices, or the chains cannot be divided among them.
     """
     real = {} if sampler.lengths is None else sampler.lengths(problem)
-    begin = _on_host if sampler.host else _compiled
-    state, advance, length, shapes = begin(sampler, problem, key, chains)
+    if sampler.host:
+        state, advance, length, shapes = _on_host(sampler, problem, key, chains)
+    else:
+        state, advance, length, shapes = _compiled(sampler, problem, key, chains, devices)
     store = DrawStore(draws, skip=warmup)
     outcome = run_chunks(
         advance,
@@ -88,19 +97,21 @@ Begun = tuple[Any, Callable[[Any, int, int], tuple[Any, Any]], int, Any]
 """State of all chains, ``advance(state, start, stop)``, the most steps of a chunk, shapes of the sites of one draw."""
 
 
-def _compiled(sampler: Gibbs, problem: Any, key: Key, chains: int) -> Begun:
+def _compiled(sampler: Gibbs, problem: Any, key: Key, chains: int, devices: int) -> Begun:
     """Begin chains that run as one compiled program."""
-    problem = jax.device_put(problem)
+    mesh = chain_mesh(devices, chains)
+    problem = put(problem, mesh, ALL)
     shapes = jax.eval_shape(lambda problem: sampler.sites(sampler.start(jax.random.key(0), problem), problem), problem)
     length = _steps_per_chunk(shapes, chains)
-    start, advance = _programs(sampler, length)
-    keys = jax.random.split(key, chains)
-    return start(keys, problem), lambda state, start, stop: advance(state, keys, problem, start, stop), length, shapes
+    start, advance = _programs(sampler, length, mesh)
+    keys, numbers = put((jax.random.split(key, chains), jnp.arange(chains)), mesh, CHAINS)
+    state = start(keys, numbers, problem)
+    return state, lambda state, start, stop: advance(state, keys, problem, start, stop), length, shapes
 
 
 @functools.lru_cache(maxsize=32)
-def _programs(sampler: Gibbs, length: int) -> tuple[Callable, Callable]:
-    """Return the compiled ``start(keys, problem)`` and ``advance(state, keys, problem, start, stop)``."""
+def _programs(sampler: Gibbs, length: int, mesh: Any) -> tuple[Callable, Callable]:
+    """Return the compiled ``start(keys, numbers, problem)`` and ``advance(state, keys, problem, start, stop)``."""
 
     def start_chain(key: Key, chain: Any, problem: Any) -> Any:
         own = () if sampler.starts is None else (chain,)
@@ -112,16 +123,17 @@ def _programs(sampler: Gibbs, length: int) -> tuple[Callable, Callable]:
         finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(sites)]).all()
         return state, {"sites": sites, "finite": finite}
 
-    @jax.jit
-    def start(keys: Key, problem: Any) -> Any:
-        return strongly_typed(jax.vmap(start_chain, (0, 0, None))(keys, jnp.arange(len(keys)), problem))
+    def start(keys: Key, numbers: Any, problem: Any) -> Any:
+        return strongly_typed(jax.vmap(start_chain, (0, 0, None))(keys, numbers, problem))
 
-    @jax.jit
     def advance(state: Any, keys: Key, problem: Any, start: Any, stop: Any) -> tuple[Any, dict]:
         step = jax.vmap(step_chain, (0, 0, None, None))
         return scan_steps(lambda state, index: step(state, keys, problem, index), state, start, stop, length=length)
 
-    return start, advance
+    return (
+        on_chains(start, mesh, (CHAINS, CHAINS, ALL), CHAINS),
+        on_chains(advance, mesh, (CHAINS, CHAINS, ALL, ALL, ALL), (CHAINS, STEPS)),
+    )
 
 
 def _on_host(sampler: Gibbs, problem: Any, key: Key, chains: int) -> Begun:

@@ -21,6 +21,7 @@ from numpyro.infer.hmc import HMCState, hmc
 from numpyro.infer.util import ParamInfo, constrain_fn, initialize_model, potential_energy
 
 from consilience.arrays import Key
+from consilience.inference.chain_devices import ALL, CHAINS, STEPS, chain_mesh, on_chains, put
 from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import DrawStore, GenericRun, check_sites, name_of, nonfinite_start
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
@@ -38,6 +39,7 @@ def run_nuts(
     init_strategy: Callable = init_to_uniform,
     start_values: Mapping[str, Any] | None = None,
     chunk_size: int = 100,
+    devices: int = 1,
     progress: Progress = None,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
@@ -55,6 +57,7 @@ def run_nuts(
     start_values : where the chains start, ``(chain, …)`` by site, inside the sites' supports; in the place of
         `init_strategy`, to which it leaves the sites that it does not name.
     chunk_size : the most steps per call of the compiled program; bounds the draws that are on the device at a time.
+    devices : among how many devices the chains are divided.
     progress, time_limit, checkpoint : see `run_chunks`.
 
     Returns
@@ -65,7 +68,7 @@ def run_nuts(
     Raises
     ------
     UnsupportedRequest
-        the model has a discrete latent site, or nothing to infer.
+        the model has a discrete latent site, or nothing to infer; or the chains cannot be divided among the devices.
     NonFinite
         no start with a finite density was found.
 
@@ -73,9 +76,10 @@ def run_nuts(
     ----------
     Hoffman & Gelman (2014), The No-U-Turn Sampler, JMLR 15.
     """
-    init, advance = _programs(model, warmup, target_accept, init_strategy, chunk_size)
-    data = jax.device_put(data)
-    state, start = init(jax.random.split(key, chains), data, dict(start_values or {}))
+    mesh = chain_mesh(devices, chains)
+    init, advance = _programs(model, warmup, target_accept, init_strategy, chunk_size, mesh)
+    data = put(data, mesh, ALL)
+    state, start = init(*put((jax.random.split(key, chains), dict(start_values or {})), mesh, CHAINS), data)
     _check_start(model, data, start)
     store = DrawStore(draws, skip=warmup)
     outcome = run_chunks(
@@ -97,9 +101,9 @@ def run_nuts(
 
 @functools.lru_cache(maxsize=32)
 def _programs(
-    bound: Callable, warmup: int, target_accept: float, init_strategy: Callable, length: int
+    bound: Callable, warmup: int, target_accept: float, init_strategy: Callable, length: int, mesh: Any = None
 ) -> tuple[Callable, Callable]:
-    """Return the compiled ``init(keys, data, values)`` and ``advance(state, data, start, stop)`` of a model."""
+    """Return the compiled ``init(keys, values, data)`` and ``advance(state, data, start, stop)`` of a model."""
 
     def model(data: Any) -> Any:
         return handlers.seed(bound, 0)(data)  # a fixed key, for models that ask for one; no latent site draws from it
@@ -135,16 +139,17 @@ def _programs(
         }
         return new._replace(rng_key=state.rng_key), {"samples": samples, "stats": stats}
 
-    @jax.jit
-    def init(keys: Key, data: Any, values: dict[str, Any]) -> tuple[HMCState, dict]:
+    def init(keys: Key, values: dict[str, Any], data: Any) -> tuple[HMCState, dict]:
         return jax.vmap(init_chain, (0, None, 0))(keys, data, values)
 
-    @jax.jit
     def advance(state: HMCState, data: Any, start: Any, stop: Any) -> tuple[HMCState, dict]:
         step = jax.vmap(step_chain, (0, None, None))
         return scan_steps(lambda state, index: step(state, data, index), state, start, stop, length=length)
 
-    return init, advance
+    return (
+        on_chains(init, mesh, (CHAINS, CHAINS, ALL), CHAINS),
+        on_chains(advance, mesh, (CHAINS, ALL, ALL, ALL), (CHAINS, STEPS)),
+    )
 
 
 def _check_start(bound: Callable, data: Any, start: Mapping[str, Any]) -> None:

@@ -85,7 +85,7 @@ _FIT_FLAGS: dict[str, dict[str, Any]] = {
     "warmup": {"type": int, "metavar": "N", "help": "steps of a sampler before the draws (500)"},
     "max-steps": {"type": int, "metavar": "N", "help": "most steps of an optimiser"},
     "tolerance": {"type": float, "metavar": "X", "help": "convergence threshold of an optimiser"},
-    "devices": {"type": int, "metavar": "N", "help": "divide the items among N GPUs, or parts of the CPU (1)"},
+    "devices": {"type": int, "metavar": "N", "help": "divide items, or chains, among N GPUs or parts of the CPU (1)"},
     "time-limit": {"type": float, "metavar": "S", "help": _TIME_LIMIT_HELP},
     "seed": {"type": _seed, "default": 0, "metavar": "N", "help": "the same seed gives the same numbers (0)"},
     "x64": {"action": "store_true", "help": "compute in double precision"},

@@ -10,7 +10,7 @@ import pytest
 from consilience.inference import accelerated
 from consilience.inference.ascent import _left, run_ascent
 from consilience.inference.results import Result
-from consilience.models.interface import Ascent
+from consilience.models.interface import Ascent, unsharded
 from consilience.models.posterior import Estimate
 from tests.inference import mixtures
 
@@ -78,6 +78,43 @@ def test_a_chunk_may_begin_with_a_number_that_is_not_finite():
 
     result = run(dataclasses.replace(ASCENT, step=broken))
     assert (result.result, result.steps, result.elbo.size) == (Result.nonfinite, 0, 0)
+
+
+def test_a_step_that_is_not_finite_leaves_the_state_that_it_was_given():
+    """In the middle of a chunk, whose state at its begin is written over."""
+
+    def counted(broken):
+        def one(state, problem):
+            (_, number), (after, terms) = state, step(state[0], problem)
+            return (after, number + 1), jnp.where(number == broken, jnp.nan, terms)
+
+        return dataclasses.replace(
+            ASCENT, start=lambda key, problem: (jnp.zeros_like(problem), jnp.zeros((), jnp.int32)), step=one,
+            sites=lambda state, problem: {"place": state[0], "number": state[1][None]},
+        )  # fmt: skip
+
+    ended = run(counted(33), tolerance=0.0)
+    whole = run(counted(-1), tolerance=0.0, max_steps=33)
+    assert (ended.result, ended.steps, ended.samples["number"].item()) == (Result.nonfinite, 33, 33)
+    assert ended.samples["place"].tobytes() == whole.samples["place"].tobytes()
+    assert ended.elbo.tobytes() == whole.elbo.tobytes()
+
+
+def test_an_accelerated_run_that_is_not_finite_ends_at_a_plain_step():
+    def broken(state, problem, total=unsharded):
+        after, terms = mixtures.step(state, problem, total)
+        return after, terms._replace(items=jnp.where(terms.items.sum() > height, jnp.nan, terms.items))
+
+    best, height = ends(), ends().elbo[25]
+    ended = ends(dataclasses.replace(mixtures.EM, step=broken))
+    assert ended.result is Result.nonfinite
+    assert (ended.elbo <= height).all()
+    assert (np.diff(ended.elbo) > -1e-11).all()
+    with jax.enable_x64(True):
+        state = mixtures.State({"share": ended.samples["share"][0, 0]}, None)
+        reached = float(mixtures.step(state, mixtures.problem())[1].items.sum())
+    # The state is the one at which the objective is refused.
+    assert height < reached <= best.elbo[-1] + 1e-9
 
 
 # ---- a member's own rule of when to stop ----

@@ -1,12 +1,14 @@
 """The host loop: a recurrence whose every state is known, stopped in each of the ways a loop can stop."""
 
 import functools
+import signal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.loop import run_chunks, scan_steps
 from consilience.inference.results import Result
 
@@ -136,6 +138,50 @@ def test_an_interrupt_inside_a_chunk_keeps_the_chunks_before_it():
     )
     assert (outcome.result, outcome.steps) == (Result.interrupted, calls[-1])
     assert float(outcome.state) == collect["x"][-1]
+
+
+def test_a_donated_state_outlives_an_interrupt_inside_its_chunk():
+    """Ctrl-C waits for the end of the chunk, whose state is then the one that is kept."""
+    advance = jax.jit(make_advance(random_walk)[0], donate_argnums=0)
+    before, states = signal.getsignal(signal.SIGINT), []
+
+    def interrupted(state, start, stop):
+        states.append(advance(state, start, stop))
+        assert state.is_deleted()
+        if len(states) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return states[-1]
+
+    outcome = run_chunks(
+        interrupted, jnp.float32(0), num_steps=99, chunk_size=CHUNK, finite=all_finite, donated=True,
+        converged=lambda output: False,
+    )  # fmt: skip
+    assert (outcome.result, outcome.steps) == (Result.interrupted, 3 * CHUNK)
+    assert float(outcome.state) == states[-1][1]["x"][-1]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("bad", [0, 16, 21])
+def test_a_donated_state_is_that_of_the_last_finite_step(bad, tmp_path):
+    def step(state, index):
+        state = jnp.where(index == bad, jnp.nan, state + 1)
+        return state, {"x": state}
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def advance(state, start, stop):
+        return scan_steps(step, state, start, stop, length=CHUNK, finite=lambda output: jnp.isfinite(output["x"]))
+
+    collect = Collector()
+    options = {"chunk_size": CHUNK, "converged": lambda output: False, "finite": all_finite, "donated": True}
+    with Checkpoint(tmp_path / "kept", keep=True).open({}) as kept:
+        outcome = run_chunks(advance, jnp.float32(0), num_steps=99, collect=collect, checkpoint=kept, **options)
+    assert (outcome.result, outcome.steps, float(outcome.state)) == (Result.nonfinite, bad, bad)
+    np.testing.assert_array_equal(collect["x"], np.arange(1, bad + 1))
+    again = Collector()
+    with Checkpoint(tmp_path / "kept", resume=True, keep=True).open({}) as kept:
+        resumed = run_chunks(advance, jnp.float32(0), num_steps=99, collect=again, checkpoint=kept, **options)
+    assert (resumed.result, resumed.steps, float(resumed.state)) == (Result.nonfinite, bad, bad)
+    np.testing.assert_array_equal(again["x"], collect["x"])
 
 
 def test_an_interrupted_run_goes_on_to_the_same_end():

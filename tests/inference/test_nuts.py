@@ -208,6 +208,6 @@ def test_chains_start_where_they_are_told():
         "variance": np.array([2.0, 9.0], np.float32), "mean": np.array([-3.0, 5.0], np.float32),
     }  # fmt: skip
     program = _programs(MODEL, 0, 0.8, init_to_uniform, 100)[0]
-    values = program(jax.random.split(jax.random.key(0), 2), DATA, start)[1]["values"]
+    values = program(jax.random.split(jax.random.key(0), 2), start, DATA)[1]["values"]
     for site, wanted in start.items():
         np.testing.assert_allclose(values[site], wanted, rtol=1e-5)

@@ -85,6 +85,52 @@ for name, method in json.loads(sys.argv[1]):
 print("FOUND", json.dumps(found))
 """
 
+# Chains on one, two and four devices: all draws by site.
+_CHAINS = """
+import json, sys, warnings
+import jax
+
+warnings.simplefilter("ignore")
+jax.config.update("jax_num_cpu_devices", 4)
+jax.config.update("jax_enable_x64", True)
+
+import numpy as np
+import consilience as cs
+from consilience.errors import UnsupportedRequest
+from consilience.inference.stored_posterior import posterior_arrays
+from consilience.models import member
+
+found = {}
+for name, method, options in json.loads(sys.argv[1]):
+    data, _ = member(options.pop("of", name)).simulate(jax.random.key(3), **options.pop("sizes"))
+    for devices in (1, 2, 4):
+        fit = cs.fit(name, data, method=method, devices=devices, draws=5, chains=4, progress=False, **options)
+        found[f"{name} {method} {devices}"] = {
+            site: np.asarray(values, float).tolist() for site, values in posterior_arrays(fit.posterior).items()
+        }
+        assert fit.attributes["devices"] == devices
+    for devices, chains, words in ((3, 4, "give a multiple of 3 chains"), (8, 8, "JAX sees 4")):
+        try:
+            cs.fit(name, data, method=method, devices=devices, chains=chains)
+        except UnsupportedRequest as error:
+            assert words in str(error), error
+        else:
+            raise AssertionError("not refused")
+print("FOUND", json.dumps(found))
+"""
+
+_CROWD = {"num_items": 23, "num_annotators": 5, "num_labels": 3, "annotations_per_item": 3}
+_SAMPLERS = [
+    ["dawid-skene", "gibbs", {"sizes": _CROWD, "warmup": 20}],
+    ["dirichlet", "nuts", {"sizes": {"num_items": 5}, "warmup": 20}],
+]
+_MORE_SAMPLERS = [
+    ["mace", "gibbs", {"of": "dawid-skene", "sizes": _CROWD, "warmup": 20}],
+    ["mpa", "gibbs", {"of": "dawid-skene", "sizes": _CROWD, "warmup": 20}],
+    ["plackett-luce", "gibbs", {"sizes": {"num_items": 9}, "warmup": 20}],
+    ["dawid-skene", "nuts", {"sizes": _CROWD, "warmup": 20}],
+]
+
 _FITS = [["dawid-skene", "cavi"], ["dawid-skene", "em"], ["mace", "cavi"], ["mace", "em"], ["mpa", "cavi"]]
 
 
@@ -135,6 +181,19 @@ def test_any_number_of_devices_stops_at_the_same_step(fits):
         np.testing.assert_allclose(probability, one[2], atol=1e-9, err_msg=name)
 
 
+@pytest.mark.parametrize("samplers", [_SAMPLERS, pytest.param(_MORE_SAMPLERS, marks=pytest.mark.slow)])
+def test_any_number_of_devices_draws_the_same_chains(samplers):
+    command = [sys.executable, "-c", _CHAINS, json.dumps(samplers)]
+    found = _found(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    assert len(found) == 3 * len(samplers)
+    for name, sites in found.items():
+        one = found[name[:-1] + "1"]
+        assert sites.keys() == one.keys()
+        for site, values in sites.items():
+            np.testing.assert_allclose(values, one[site], rtol=1e-9, atol=1e-12, err_msg=f"{name} {site}")
+            assert np.ndim(values) < 3 or np.ptp(values, axis=0).max() > 0, "chains differ"
+
+
 def _of_processes(number, **settings):
     """Run so many processes of two devices each, and return what the first one found."""
     with socket.socket() as free:
@@ -172,7 +231,9 @@ def test_what_cannot_be_divided_is_refused():
     with pytest.raises(UnsupportedRequest, match="JAX sees"):
         cs.fit("dawid-skene", data, method="cavi", devices=64)
     with pytest.raises(UnsupportedRequest, match="one device"):
-        cs.fit("dawid-skene", data, method="gibbs", devices=2)
+        cs.fit("dawid-skene", data, method="svi", devices=2)
+    with pytest.raises(UnsupportedRequest, match="JAX sees"):
+        cs.fit("dawid-skene", data, method="gibbs", devices=64, chains=64)
     with pytest.raises(UnsupportedRequest, match="'exact' runs on one device"):
         cs.fit("majority-vote", data, devices=2)
 
