@@ -166,7 +166,10 @@ def responses(
 
 
 def ess(draws: Any) -> float:
-    """Return the bulk effective size of one chain: Geyer's (1992) initial sequence, of ranks as normal scores."""
+    """Return the bulk effective size of one chain: Geyer's (1992) initial sequence, of ranks as normal scores.
+
+    Not that of the diagnostics, which splits the chain: of few draws it asks for many times as many sweeps.
+    """
     scores, number = stats.norm.ppf((stats.rankdata(draws) - 0.375) / (len(draws) + 0.25)), len(draws)
     if np.ptp(scores) == 0:
         return float(number)
