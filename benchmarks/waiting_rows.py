@@ -29,6 +29,7 @@ _LIKE = (2_003, 40, 9_300), (1_990, 39, 9_250)
 
 # Of rows on growth, how many draws or steps: the same at every size.
 _STEPS = 20
+_SMALL = 5_000
 
 
 def drawn_columns(items: int, annotators: int, number: int, labels: int = 4, seed: int = 0) -> tuple[np.ndarray, ...]:
@@ -184,7 +185,7 @@ def memory(path: str, number: str) -> dict[str, Any]:
     """Measure the peak of a whole process from Parquet to labels, above what its imports take."""
     import consilience as cs
 
-    cs.fit("dawid-skene", annotations(5_000), method="cavi", progress=False)  # imports, and JAX's own
+    cs.fit("dawid-skene", annotations(_SMALL), method="cavi", progress=False)  # imports, and JAX's own
     before = peak_memory_mb()
     data = cs.read_annotations(path)
     read = peak_memory_mb()
@@ -220,15 +221,14 @@ def _of_member(name: str, number: int) -> tuple[Any, dict[str, Any]]:
 
 
 def growth(what: str, number: str) -> dict[str, Any]:
-    """Measure the second of two equal calls: a fit by a member and a method, or what follows a fit."""
+    """Measure a fit by a member and a method, made before, or what follows a fit, called before for a small one."""
     import consilience as cs
 
     if " " not in what:
-        fit, _ = _fitted(int(number))
         with tempfile.TemporaryDirectory() as folder:
-            call = _calls(fit, folder)[what]
-            timed(call)
-            return {"CPU s": timed(call)[1]}
+            _calls(_fitted(_SMALL)[0], folder)[what]()
+        with tempfile.TemporaryDirectory() as folder:
+            return {"CPU s": timed(_calls(_fitted(int(number))[0], folder)[what])[1]}
     data, settings = _of_member(what, int(number))
     model, method = what.split()
     call = functools.partial(cs.fit, model, data, method=method, progress=False, **settings)
