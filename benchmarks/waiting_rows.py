@@ -209,14 +209,16 @@ def _of_member(name: str, number: int) -> tuple[Any, dict[str, Any]]:
         data = member("plackett-luce").simulate(key, num_items=number)[0]
         return data, draws if method == "gibbs" else {"draws": 100}
     if model == "normal-inverse-gamma":
-        return member(model).simulate(key, num_items=number)[0], {"draws": 100}
+        return member(model).simulate(key, num_items=number)[0], {"draws": 100, "threshold": 0.0}
     if model in ("block-linkage", "dirichlet-entity", "hit-miss"):
-        values = (number // 4, number // 5, number // 6, 12, 31)  # so that as many pairs of a record agree at all sizes
-        data = member("block-linkage").simulate(key, num_records=number, num_values=values)[0]
+        # As many pairs of a record agree at all sizes: of values as frequent as names are, it would be ever more.
+        values = number // 4, number // 5, number // 6, number // 10, number // 12
+        data = member("block-linkage").simulate(key, num_records=number, num_values=values, exponent=0.0)[0]
         return data, {"em": {}, "cavi": {"max_steps": 2}, "gibbs": draws}[method]
     if model == "expert-views":
         sizes = {"num_items": number, "num_experts": 20, "num_pairs": 5 * number}
-        return member(model).simulate(key, **sizes)[0], {**steps, "restarts": 1} if method == "cavi" else draws
+        settings = {**steps, "restarts": 1} if method == "cavi" else draws
+        return member(model).simulate(key, clusters=3, **sizes)[0], {"clusters": 3, **settings}
     return annotations(number), {"exact": {}, "gibbs": draws}.get(method, steps)
 
 
