@@ -40,7 +40,8 @@ GROWTH = {
     "dirichlet exact": 200_000, "dawid-skene cavi": 200_000, "dawid-skene em": 200_000, "dawid-skene gibbs": 100_000,
     "mace cavi": 200_000, "mace gibbs": 100_000, "one-coin cavi": 200_000, "glad cavi": 50_000, "mpa cavi": 50_000,
     "mpa gibbs": 50_000, "normal-inverse-gamma exact": 20_000, "irn exact": 100_000, "prirn exact": 100_000,
-    "plackett-luce gibbs": 2_000, "plackett-luce em": 2_000, "block-linkage em": 100_000, "dirichlet-entity cavi": 4_000,
+    "plackett-luce gibbs": 2_000, "plackett-luce em": 2_000, "block-linkage em": 100_000,
+    "dirichlet-entity cavi": 4_000,
     "hit-miss gibbs": 4_000, "expert-views cavi": 2_000, "expert-views gibbs": 100,
 }  # fmt: skip
 
