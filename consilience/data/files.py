@@ -54,7 +54,8 @@ def name_of(source: Any) -> str | None:
     return Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else None
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file, one that ends in .gz as what was compressed."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
@@ -66,7 +67,7 @@ def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -
     InputError : the file cannot be read, is damaged, or is no UTF-8.
     """
     try:
-        with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
+        with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
             return parse(stream)
     except UnicodeDecodeError:
         raise _wrong_encoding(path, problems) from None
@@ -80,7 +81,7 @@ def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -
 def _wrong_encoding(path: Path, problems: Problems) -> InputError:
     """Say which byte of which line is not UTF-8."""
     # Damaged compression may come to light before the line is reached again.
-    with contextlib.suppress(EOFError, OSError, zlib.error), _open(path) as raw:
+    with contextlib.suppress(EOFError, OSError, zlib.error), open_bytes(path) as raw:
         for line, content in enumerate(raw, start=1):
             try:
                 content.decode()
