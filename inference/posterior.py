@@ -1,8 +1,7 @@
 """Draws as users know them: ArviZ objects, a table of summaries, and what is poor about them in words.
 
 This is the only file that knows ArviZ, and the only one that knows its two lines apart: an ``InferenceData`` before
-version 1, an ``xarray.DataTree`` since. They share the way to index, ``tree["posterior"]["theta"]``. The
-importance-sampling diagnostic moved too, and its argument changed sign.
+version 1, an ``xarray.DataTree`` since. They share the way to index, ``tree["posterior"]["theta"]``.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consilience.inference.generic import GenericRun
+from consilience.inference.pareto import pareto_shape
 from consilience.inference.results import Result
 from consilience.models import diagnostics
 from consilience.notes import Level, Note, Remedy
@@ -117,16 +117,7 @@ def k_hat(log_weights: ArrayLike) -> float:
         return 0.0
     # A draw of density zero has weight zero; any very small weight says the same, and arithmetic survives it.
     weights = np.maximum(weights - weights.max(), -1e6)
-    if _arviz_major() == 0:
-        from arviz import psislw
-
-        with np.errstate(over="ignore"):  # its profile weights overflow to infinity, whose inverse is the right zero
-            return float(np.asarray(psislw(weights)[1]))
-    from arviz_stats.base import array_stats
-
-    # Since version 1 the argument is a log likelihood, the negative of a log weight.
-    with np.errstate(over="ignore"):
-        return float(np.asarray(array_stats.psislw(-weights)[1]))
+    return pareto_shape(weights)
 
 
 def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[Note]:
