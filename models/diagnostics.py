@@ -8,6 +8,7 @@ items; here a batch of scalars is one array operation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ _MIN_DRAWS = 4
 _BATCH_VALUES = 1 << 18
 # Autocovariances are summed lag by lag as far as this, in groups of eight; beyond, by Fourier transforms.
 _GROUP, _FEW_LAGS = 8, (8, 32)
+# Of a chain, whose means tell a first effective sample size.
+_NUM_BATCHES = 20
 
 
 class Convergence(NamedTuple):
@@ -55,15 +58,54 @@ def convergence(draws: NDArray) -> Convergence:
     ----------
     Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), Bayesian Analysis 16(2), equations 1–14 and section 4.
     """
+    return Convergence(*_in_batches(_of_scalars, draws, len(Convergence._fields)))
+
+
+def first_look(draws: NDArray) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return quickly what tells which scalars are worst: no ranks, and no sums over lags.
+
+    Parameters
+    ----------
+    draws : shape ``(chain, draw, ...)``.
+
+    Returns
+    -------
+    the larger of the split R-hat of the draws and of their distances from the mean, and the effective sample size by
+    the variance of the means of twenty batches of each chain, both ``(...)``; NaN as in `convergence`.
+    """
+    r_hat, size = _in_batches(_at_a_glance, draws, 2)
+    return r_hat, size
+
+
+def _in_batches(function: Callable[[NDArray], Sequence[NDArray]], draws: NDArray, number: int) -> NDArray:
+    """Return so many numbers of each scalar, ``(number, ...)``; NaN of too few draws, and of some that are not finite.
+
+    Parameters
+    ----------
+    function : of finite float64 draws ``(scalar, chain, draw)``.
+    """
     num_chains, num_draws, *shape = draws.shape
     scalars = draws.reshape(num_chains, num_draws, math.prod(shape))
-    found = np.full((len(Convergence._fields), scalars.shape[2]), np.nan)
+    found = np.full((number, scalars.shape[2]), np.nan)
     size = max(1, _BATCH_VALUES // max(1, num_chains * num_draws))
     for first in range(0, scalars.shape[2] if num_draws >= _MIN_DRAWS else 0, size):
         values = np.moveaxis(scalars[:, :, first : first + size], 2, 0).astype(np.float64)
         usable = np.isfinite(values).all(axis=(1, 2))
-        found[:, first : first + size][:, usable] = _of_scalars(values[usable])
-    return Convergence(*found.reshape(len(found), *shape))
+        found[:, first : first + size][:, usable] = function(values[usable])
+    return found.reshape(number, *shape)
+
+
+def _at_a_glance(values: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the two numbers of `first_look`."""
+    num_scalars, num_chains, num_draws = values.shape
+    centred = values - values.mean(axis=(1, 2), keepdims=True)
+    length = max(num_draws // _NUM_BATCHES, 1)
+    used = centred[:, :, num_draws % length :].reshape(num_scalars, num_chains, num_draws // length, length)
+    noise = length * np.square(used.mean(axis=3)).mean(axis=(1, 2))
+    total = num_chains * num_draws * np.square(centred).mean(axis=(1, 2))
+    size = np.divide(total, noise, out=np.full(num_scalars, np.inf), where=noise > 0)
+    halves = _split(centred)
+    return np.fmax(_plain_r_hat(halves), _plain_r_hat(np.abs(halves))), size
 
 
 def _of_scalars(values: NDArray) -> Convergence:

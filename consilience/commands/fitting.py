@@ -156,7 +156,8 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
         kept = min(draws.shape[1] for draws in fitted.samples().values())
         asked = "" if kept == fitted.draws else f" ({fitted.draws:,} were asked for)"
         print(
-            f"chains   {described['chains']} of {kept:,} draws{asked}; of all quantities, largest R-hat "
+            f"chains   {described['chains']} of {kept:,} draws{asked}; "
+            f"of {described.get('diagnosed', 'all quantities')}, largest R-hat "
             f"{described['worst_r_hat']:.3f}, fewest effective draws {described['fewest_effective_draws']:,.0f}"
         )
     if "num_views" in fitted.member.measure_names:
