@@ -35,6 +35,7 @@ from consilience.errors import (
     UnsupportedRequest,
 )
 from consilience.inference.checkpoints import Checkpoint
+from consilience.inference.compilation import telling_of_compilation
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
@@ -260,10 +261,11 @@ def fit(
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)
-    plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
-    kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
-    result = completed(plan, kept, progress, began)
-    warn_of(result, stacklevel=3)
+    with telling_of_compilation():
+        plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
+        kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
+        result = completed(plan, kept, progress, began)
+        warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result

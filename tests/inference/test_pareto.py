@@ -25,8 +25,8 @@ def by_arviz(weights):
 
 @pytest.mark.skipif(not OLD_ARVIZ, reason="the last digits are those of ArviZ before version 1")
 @given(
-    size=st.integers(25, 3000), seed=st.integers(0, 2**32 - 1), scale=st.floats(0.01, 20), decimals=st.sampled_from([1, 15]),
-    kind=st.sampled_from(["normal", "exponential", "uniform"]),
+    size=st.integers(25, 3000), seed=st.integers(0, 2**32 - 1), scale=st.floats(0.01, 20),
+    decimals=st.sampled_from([1, 15]), kind=st.sampled_from(["normal", "exponential", "uniform"]),
 )  # fmt: skip
 def test_shape_has_the_bits_of_arviz(size, seed, scale, decimals, kind):
     weights = np.round(scale * getattr(np.random.default_rng(seed), kind)(size=size), decimals)  # with and without ties

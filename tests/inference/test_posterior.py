@@ -180,6 +180,7 @@ def test_of_few_quantities_all_are_looked_at(samples):
 
 def test_one_chain_is_said_to_tell_too_little():
     draws = np.random.default_rng(0).normal(size=(1, 2000))
-    (problem,) = words_of(worst_diagnostics({"mean": draws}), finished(samples={"mean": draws}))
+    worst = worst_diagnostics({"mean": draws})
+    (problem,) = words_of(worst, finished(samples={"mean": draws}))
     assert "one chain" in problem
-    assert poor_diagnostics(worst_diagnostics({"mean": draws}), finished(samples={"mean": draws}, elbo=np.zeros(3))) == []
+    assert poor_diagnostics(worst, finished(samples={"mean": draws}, elbo=np.zeros(3))) == []
