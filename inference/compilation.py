@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from consilience.errors import UnsupportedRequest
 
@@ -99,9 +100,9 @@ def telling_of_compilation() -> Iterator[None]:
     keep_compiled_as_asked()
     seconds = []
 
-    def listen(event: str, duration: float, **details: object) -> None:
+    def listen(event: str, duration_secs: float, **details: str | int) -> None:
         if event == "/jax/core/compile/backend_compile_duration":
-            seconds.append(duration)
+            seconds.append(duration_secs)
 
     began = time.perf_counter()
     jax.monitoring.register_event_duration_secs_listener(listen)
@@ -109,7 +110,8 @@ def telling_of_compilation() -> Iterator[None]:
         yield
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
-    if sum(seconds) > _LONG and not jax.config.jax_compilation_cache_dir and sys.stderr.isatty():
+    config: Any = jax.config
+    if sum(seconds) > _LONG and not config.jax_compilation_cache_dir and sys.stderr.isatty():
         whole = time.perf_counter() - began
         text = f"{sum(seconds):.0f} of {whole:.0f} s were compilation; cs.keep_compiled() keeps it for the next run"
         print(text, file=sys.stderr)
