@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from consilience._version import __version__
 from consilience.arrays import Key
@@ -34,6 +35,7 @@ from consilience.errors import (
     UnsupportedRequest,
 )
 from consilience.inference.checkpoints import Checkpoint
+from consilience.inference.compilation import telling_of_compilation
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
@@ -259,10 +261,11 @@ def fit(
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)
-    plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
-    kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
-    result = completed(plan, kept, progress, began)
-    warn_of(result, stacklevel=3)
+    with telling_of_compilation():
+        plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
+        kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
+        result = completed(plan, kept, progress, began)
+        warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
@@ -503,12 +506,12 @@ def _account(plan: Plan, run: GenericRun | None, attributes: dict[str, Any]) -> 
     return found
 
 
-def _worst(found: Fit) -> dict[str, float]:
-    """Return the largest R-hat and the fewest effective draws of all quantities; nothing where there is one chain."""
-    if found.run is None or not found.has_draws or (summary := found.summary())["r_hat"].isna().all():
+def _worst(found: Fit) -> dict[str, Any]:
+    """Return the largest R-hat and the fewest effective draws, and of what; nothing where there is one chain."""
+    if found.run is None or found.posterior.num_chains == 1 or found.worst is None or np.isnan(found.worst.r_hat):
         return {}
-    fewest: Any = summary[["ess_bulk", "ess_tail"]].min(axis=None)
-    return {"worst_r_hat": float(summary["r_hat"].max()), "fewest_effective_draws": float(fewest)}
+    worst = {"worst_r_hat": found.worst.r_hat, "fewest_effective_draws": found.worst.size}
+    return worst if found.worst.looked_at == found.worst.number else {**worst, "diagnosed": found.worst.quantities}
 
 
 def _duration(began: float, kept: Checkpoint | None) -> dict[str, float]:

@@ -33,6 +33,8 @@ from consilience.notes import Level, Note
 if TYPE_CHECKING:
     import pandas
 
+    from consilience.inference.posterior import Worst
+
 # Numbers of streams of random keys: the same seed gives inference, truth, exported draws, k-hat and the
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
@@ -230,17 +232,28 @@ class Fit:
 
     @cached_property
     def _summary(self) -> Any:
-        """The summary of many quantities takes longer than some runs, and `fit` has looked at it already."""
+        """The summary of many quantities takes longer than some runs."""
         return self._summarised(None, LEVEL)
 
     def _summarised(self, draws: int | None, interval: float) -> Any:
         from consilience.inference import posterior
 
+        return posterior.summarise(**self._quantities(draws), interval=interval)
+
+    def _quantities(self, draws: int | None = None) -> dict[str, Any]:
+        """Return what summaries and diagnostics are about, with the names of it."""
         samples = self.samples(draws)
         if self.member.sites.summarised is not None:
             samples = self.member.sites.summarised(samples, self.resolved)
         coords = self.data.coordinates()
-        return posterior.summarise(samples, dims=self._dims(samples, coords), coords=coords, interval=interval)
+        return {"samples": samples, "dims": self._dims(samples, coords), "coords": coords}
+
+    @cached_property
+    def worst(self) -> Worst | None:
+        """The worst diagnostics of the draws, of at most 1,000 quantities; None of a posterior without draws."""
+        from consilience.inference import posterior
+
+        return posterior.worst_diagnostics(**self._quantities()) if self.has_draws else None
 
     def to_arviz(self, draws: int | None = None) -> Any:
         """Return the posterior as ArviZ has it, with the user's own ids as coordinates."""
@@ -399,7 +412,7 @@ class Fit:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)
         if self.run is not None:
-            poor = posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+            poor = posterior.poor_diagnostics(self.worst, self.run)
             if "starts" in self.attributes:  # of chains that start apart on purpose it is no news that they do not meet
                 poor = [dataclasses.replace(note, level=Level.note) for note in poor]
             found += poor

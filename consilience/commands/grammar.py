@@ -22,7 +22,7 @@ exit codes:
 environment:
   CONSILIENCE_DATA               folder of public data that are already stored
   CONSILIENCE_CACHE              folder for downloads and compiled programs
-  CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs
+  CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs; or a folder for them
 """
 
 _MODEL_EPILOG = """\

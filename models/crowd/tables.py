@@ -32,6 +32,7 @@ from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
+from consilience.models.random import any_key
 from consilience.models.sites import Resolved
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Ranked
@@ -82,7 +83,7 @@ class Asked:
     ) -> None:  # fmt: skip
         self.posterior, self.resolved, self.truth = posterior, resolved, truth
         self.level, self.data = level, resolved.data
-        self.key = jax.random.key(0)  # of imputations: a table is the same whenever it is asked for
+        self.key = any_key()  # of imputations: a table is the same whenever it is asked for
         self.parameters = parameters_of(posterior, resolved, self.key, _IMPUTATIONS)
 
     @property
@@ -374,7 +375,7 @@ def pairs_table(parameters_of: ParametersOf) -> Callable:
 
     def pairs(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
         """Return pairs of annotators with what they agree and what the model expects, the largest |z| first."""
-        parameters = parameters_of(posterior, resolved, jax.random.key(0), _IMPUTATIONS)
+        parameters = parameters_of(posterior, resolved, any_key(), _IMPUTATIONS)
         return annotator_pairs(resolved.data, np.asarray(truth.untempered), parameters.agreement())
 
     return pairs
