@@ -309,6 +309,7 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     NotConjugate : the engine does not hold; before anything is run.
     """
     _check_parts(member, engine, limits)
+    _check_shared(member, engine, resolved.data, limits)
     if isinstance(engine, Exact):
         given: dict[str, Any] = limits.of("processes")
         if limits.devices is not None:
@@ -325,6 +326,22 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     if isinstance(engine, Ascent):
         return prepared_ascent(engine, resolved, limits.dtype)
     return engine.prepare(resolved), None
+
+
+def _check_shared(member: Model, engine: Engine, data: Contract, limits: Limits) -> None:
+    """Refuse data of which each process has a part where all have to be seen at once."""
+    if data.is_whole:
+        return
+    if not isinstance(engine, Ascent) or engine.shard is None or engine.lengths is None:
+        raise UnsupportedRequest(
+            f"'{member.name}' by {engine.name} needs all data in one process; use {{method}}, or read the folder by "
+            "read_annotations",
+            Remedy("method", "cavi"),
+        )
+    if (limits.devices or 1) == 1:
+        number = jax.device_count()
+        text = f"the processes that share these data have {number} devices together; give {{devices}}"
+        raise UnsupportedRequest(text, Remedy("devices", number))
 
 
 def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
@@ -421,7 +438,8 @@ def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gene
     if isinstance(plan.engine, Ascent):
         from consilience.inference.ascent import run_ascent
 
-        return run_ascent(plan.engine, prepared, **loop, **plan.told)
+        total = None if plan.resolved.data.is_whole else plan.resolved.data.total
+        return run_ascent(plan.engine, prepared, total=total, **loop, **plan.told)
     if isinstance(plan.engine, Gibbs):
         from consilience.inference.gibbs import run_gibbs
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.errors import UnsupportedRequest
 from consilience.models.crowd.agreement import Parameters, ParametersOf, crowd_of
 from consilience.models.crowd.channel import Channel, joint
 from consilience.models.crowd.dependence import (
@@ -82,7 +83,7 @@ def truth_of(
             shown = temper(probability, power)
             made = LabelProbabilities.possible if parameters.is_listed else LabelProbabilities.dense
             drawn = made(shown, key=key_label, num_draws=num_draws, crowd=crowd)
-        drawn.dependence, drawn.signal = found, signal(resolved.data)
+        drawn.dependence, drawn.signal = found, signal(resolved.data) if resolved.data.is_whole else None
         drawn.untempered = mean
         if found.spread > 0:
             drawn.probabilities_at = lambda z: Marginals.dense(temper(mean, exponents(weight, found.at(z))))
@@ -109,6 +110,12 @@ def dependence_of(
     asked = resolved.settings.dependence
     if not isinstance(asked, str):
         return Dependence(float(asked), "given", 0)
+    if not resolved.data.is_whole and posterior.form != "estimate":
+        raise UnsupportedRequest(
+            "the items of one process do not tell how much labels err together; give {dependence} as a number, or save "
+            "the fit and load it with load_fit in one process",
+            Remedy("dependence", 0.1),
+        )
     require_gold(resolved)
     gold = known_gold(resolved)
     if asked == "auto" and posterior.form == "estimate":
