@@ -261,6 +261,8 @@ def fit(
         data = data.grouped(annotator_groups)
     plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
+    if kept is not None and not data.is_whole:
+        raise UnsupportedRequest("processes that share data keep no checkpoint; leave out {checkpoint}", Remedy("checkpoint"))
     result = completed(plan, kept, progress, began)
     warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
@@ -337,6 +339,11 @@ def _check_shared(member: Model, engine: Engine, data: Contract, limits: Limits)
             f"'{member.name}' by {engine.name} needs all data in one process; use {{method}}, or read the folder by "
             "read_annotations",
             Remedy("method", "cavi"),
+        )
+    if any(data.unit in axes for axes in member.sites.dims.values()):
+        raise UnsupportedRequest(
+            f"'{member.name}' has parameters of items, which cannot be divided among processes; read the folder by "
+            "read_annotations"
         )
     if (limits.devices or 1) == 1:
         number = jax.device_count()

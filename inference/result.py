@@ -197,6 +197,12 @@ class Fit:
         """Whether the run ended before its first draw."""
         return self.has_draws and any(0 in np.shape(draws)[:2] for draws in self.posterior.chains.values())
 
+    @property
+    def hidden_of_items(self) -> dict[str, np.ndarray]:
+        """What the posterior knows of the items beside its sites, such as probabilities of their labels, by name."""
+        axes = self.member.sites.hidden
+        return {name: np.asarray(own) for name, own in self.posterior.hidden.items() if self.data.unit in axes[name]}
+
     def _require_draws(self) -> None:
         if not self.is_empty:
             return
@@ -406,13 +412,13 @@ class Fit:
         found: list[Note] = []
         if not self.data.is_whole:
             text = "other processes have the other items; the fit that load_fit joins says what there is to say of all"
-            return (Note(Level.note, text),)
+            found.append(Note(Level.note, text))
         account = Account(
             posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
         )
-        if self.member.says is not None:
+        if self.member.says is not None and self.data.is_whole:
             found += self.member.says(account)
-        if self._has_truth:
+        if self._has_truth and self.data.is_whole:
             for table in self.member.tables:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)

@@ -43,6 +43,7 @@ from consilience.models.truth import LabelDraws, LabelProbabilities
 from consilience.models.truth.entries import code_dtype
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Marginals
+from consilience.notes import Remedy
 
 TruthOf = Callable[..., LabelTruth]
 
@@ -114,7 +115,7 @@ def dependence_of(
         raise UnsupportedRequest(
             "the items of one process do not tell how much labels err together; give {dependence} as a number, or save "
             "the fit and load it with load_fit in one process",
-            Remedy("dependence", 0.1),
+            Remedy("dependence", DEFAULT),
         )
     require_gold(resolved)
     gold = known_gold(resolved)
