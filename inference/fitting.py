@@ -262,7 +262,8 @@ def fit(
     plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
     kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
     if kept is not None and not data.is_whole:
-        raise UnsupportedRequest("processes that share data keep no checkpoint; leave out {checkpoint}", Remedy("checkpoint"))
+        text = "processes that share data keep no checkpoint; leave out {checkpoint}"
+        raise UnsupportedRequest(text, Remedy("checkpoint"))
     result = completed(plan, kept, progress, began)
     warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:

@@ -148,8 +148,8 @@ class Fit:
         """
         if not self.data.is_whole:
             raise UnsupportedRequest(
-                "this process has the items of its own parts alone, and what is asked is of all; save the fit, and load "
-                "it with load_fit in one process"
+                "this process has the items of its own parts alone, and what is asked is of all; save the fit, and "
+                "load it with load_fit in one process"
             )
         return self._truth
 

@@ -1,6 +1,6 @@
 """Fits of data that several processes share: each writes the labels of its own items, and the first one the rest.
 
-A process writes ``labels-r.parquet``: ids of its items, and a column for each class of what the posterior knows of them.
+A process writes ``labels-r.parquet``: ids of its items, and a column for each class of what is known of them.
 ``fit.json`` names the folder of the annotations, which stay there.
 """
 

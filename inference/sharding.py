@@ -16,8 +16,8 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from consilience.errors import UnsupportedRequest
 from consilience.data.coded import over_processes
+from consilience.errors import UnsupportedRequest
 from consilience.inference.processes import fetch, own_part, placed, placed_parts
 
 AXIS = "shard"

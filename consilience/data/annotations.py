@@ -8,9 +8,7 @@ and one column per label, with no word on who gave it.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,6 +31,7 @@ from consilience.data.codes import (
 )  # fmt: skip
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.files import holds_coded
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
@@ -262,7 +261,7 @@ class Annotations(Contract):
     @classmethod
     def recognises(cls, source: Any) -> bool:
         """Return whether a source is a folder of parts that `code` wrote."""
-        return isinstance(source, str | os.PathLike) and Path(source, "manifest.json").is_file()
+        return holds_coded(source)
 
     @classmethod
     def read(

@@ -14,7 +14,8 @@ import numpy as np
 
 from consilience.data.annotations import Annotations
 from consilience.data.codes import object_array
-from consilience.data.coding import FORMAT, MANIFEST, imported_duckdb
+from consilience.data.coding import FORMAT, imported_duckdb
+from consilience.data.files import MANIFEST
 from consilience.data.problems import Problems
 from consilience.errors import UnsupportedRequest
 
@@ -35,7 +36,7 @@ class ShardedAnnotations(Annotations):
 
     def total(self, values: Any) -> np.ndarray:
         """Return the sum of what each process counted; all have to call."""
-        return over_processes(values).sum(axis=0)  # type: ignore[no-any-return]
+        return over_processes(values).sum(axis=0)
 
     def fingerprint(self) -> str:
         """Return what stands for the data of all processes."""
@@ -54,7 +55,7 @@ def over_processes(values: Any) -> np.ndarray:
 
 
 def shards(folder: str | os.PathLike) -> Annotations:
-    """Read this process's parts of a folder that `code` wrote, after ``jax.distributed.initialize``.
+    r"""Read this process's parts of a folder that `code` wrote, after ``jax.distributed.initialize``.
 
     Of R processes, process r reads the parts r, r + R, …, and no other. What it reads goes to `consilience.fit`, which
     all processes call. One process alone reads all.
@@ -80,7 +81,7 @@ def shards(folder: str | os.PathLike) -> Annotations:
     >>> import consilience as cs
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = Path(folder, "crowd.csv")
-    ...     _ = table.write_text("item,annotator,label\\na,Ann,yes\\na,Bob,yes\\nb,Ann,no\\n")
+    ...     _ = table.write_text("item,annotator,label\na,Ann,yes\na,Bob,yes\nb,Ann,no\n")
     ...     cs.shards(cs.code(table, Path(folder, "coded"), shards=2))
     Annotations(annotations=3, items=2, annotators=2, labels=2)
     """

@@ -23,14 +23,13 @@ from typing import Any
 from consilience.data.annotations import Annotations
 from consilience.data.codes import as_names, sorted_names
 from consilience.data.columns import choose_columns
-from consilience.data.files import find_file, read_text
+from consilience.data.files import MANIFEST, find_file, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, check_option, shorten, warn_input
 from consilience.data.tables import column_names
 from consilience.errors import OutputRefused, TooLarge, UnsupportedRequest
 from consilience.notes import Remedy
 from consilience.output import GENERATOR, check_folder
 
-MANIFEST = "manifest.json"
 FORMAT = 1
 
 # White space as `str.strip` has it.
@@ -46,7 +45,7 @@ def code(
     columns: Mapping[str, str] | None = None, labels: Any = None, missing: str = "error", duplicates: str = "keep",
     unknown: str = "error", memory: str = "1GB", force: bool = False,
 ) -> Path:  # fmt: skip
-    """Code tables of annotations into a folder of parts, each with an equal number of the items.
+    r"""Code tables of annotations into a folder of parts, each with an equal number of the items.
 
     `consilience.read_annotations` reads the folder as it would read the tables, one after the other; each process of
     several reads its own parts by `consilience.shards`. Needs DuckDB (``pip install 'consilience[shards]'``).
@@ -79,7 +78,7 @@ def code(
     >>> import consilience as cs
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = Path(folder, "crowd.csv")
-    ...     _ = table.write_text("item,annotator,label\\na,Ann,yes\\na,Bob,yes\\nb,Ann,no\\n")
+    ...     _ = table.write_text("item,annotator,label\na,Ann,yes\na,Bob,yes\nb,Ann,no\n")
     ...     cs.read_annotations(cs.code(table, Path(folder, "coded"), shards=2))
     Annotations(annotations=3, items=2, annotators=2, labels=2)
     """
@@ -176,7 +175,8 @@ class _Coder:
     """
 
     def __init__(self, database: Any, sources: Sequence[str | os.PathLike], columns: Mapping[str, str] | None) -> None:
-        self.database, self.groups = database, None
+        self.database = database
+        self.groups: list[str] | None = None
         self.files: list[tuple[int, str, dict[str, str]]] = []  # first row, file and its columns by role
         choose = choose_columns(Annotations.columns, columns)
         self.roles: list[str] = []
@@ -200,7 +200,7 @@ class _Coder:
         return int(self._all(f"SELECT count(*) FROM {table}")[0][0])
 
     def _all(self, query: str) -> list[tuple[Any, ...]]:
-        return self.database.execute(query).fetchall()  # type: ignore[no-any-return]
+        return self.database.execute(query).fetchall()
 
     def _add(self, path: Path, ending: str, names: list[str], chosen: Mapping[str, int], problems: Problems) -> None:
         """Append a file to the table of all rows, ids and labels as texts without white space around them."""
@@ -355,7 +355,8 @@ class _Coder:
             "FROM coded) WHERE turn > 1"
         )
         if duplicates == "error":
-            remedy, text = "delete all but one row, or pass {duplicates}", "an earlier row has the same item and annotator"
+            remedy = "delete all but one row, or pass {duplicates}"
+            text = "an earlier row has the same item and annotator"
             self._flag(f"rowid IN ({again})", "item", text, remedy, Remedy("duplicates", "first"))
         if duplicates == "first":
             self.database.execute(f"DELETE FROM coded WHERE place IN ({again})")
@@ -374,7 +375,7 @@ class _Coder:
         """
         number = counts["items"]
         if shards > number:
-            raise UnsupportedRequest(f"there are {number:,} items; give {{shards}}, no more than that", Remedy("shards"))
+            raise UnsupportedRequest(f"there are {number:,} items; give {{shards}}, no more", Remedy("shards"))
         first = [number * shard // shards for shard in range(shards + 1)]
         weight = ", weight" if "weight" in self.roles else ""
         digests: dict[str, str] = {}
