@@ -277,13 +277,13 @@ class _Coder:
         given = "label" if "gold" not in self.roles else "unnest([label, gold])"
         found = [text for (text,) in self._all(f"SELECT DISTINCT {given} AS one FROM raw") if text is not None]
         names = closed or sorted_names(found)
-        table = "CREATE TABLE labels AS SELECT unnest(range(len($1))) AS code, unnest($1) AS id"
+        table = "CREATE TABLE labels AS SELECT unnest(range(len($1::VARCHAR[]))) AS code, unnest($1::VARCHAR[]) AS id"
         self.database.execute(table, [names])
         return names
 
     def check_labels(self, missing: str, unknown: str) -> None:
         """Refuse or leave out rows whose label is empty or not in the list; refuse gold labels that are not."""
-        outside = "{} NOT IN (SELECT id FROM labels)"
+        outside = "{0} IS NOT NULL AND {0} NOT IN (SELECT id FROM labels)"
         if missing == "error":
             remedy = "fill it in, or pass {missing} to leave such rows out"
             self._flag("label IS NULL", "label", "the label is empty", remedy, Remedy("missing", "drop"))
