@@ -8,8 +8,9 @@ and one column per label, with no word on who gave it.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -318,12 +319,12 @@ class Annotations(Contract):
         check_option("unknown", unknown, ("error", "drop"))
         check_option("layout", layout, ("long", "wide", "counts"))
         if cls.recognises(source):
-            from consilience.data.coded import read_coded
-
             given = [columns, labels, missing, duplicates, unknown, layout]
             if given != [None, None, "error", "keep", "error", "long"]:
                 raise UnsupportedRequest(f"{source} was coded already; give columns, labels and policies to `code`")
-            return read_coded(source)
+            # Named only: what reads a folder makes annotations, and imports this file.
+            coded = importlib.import_module("consilience.data.coded")
+            return cast(Annotations, coded.read_coded(source))
         closed = None if labels is None else as_names(labels, "labels")
         if layout == "counts":
             return _read_counts(source, columns, closed, unknown)

@@ -28,7 +28,7 @@ from consilience.data.problems import KEPT_PER_KIND, Problems, check_option, sho
 from consilience.data.tables import column_names
 from consilience.errors import OutputRefused, TooLarge, UnsupportedRequest
 from consilience.notes import Remedy
-from consilience.output import GENERATOR, check_folder
+from consilience.output import GENERATOR, check_folder, write_output
 
 FORMAT = 1
 
@@ -106,7 +106,7 @@ def code(
         text |= {"counts": {**counts, "labels": len(names), "annotations": sum(part["annotations"] for part in parts)}}
         text |= {"weight": "weight" in coder.roles, "gold": "gold" in coder.roles, "groups": coder.groups}
         text |= {"shards": parts, "sha256": files}
-        (building / MANIFEST).write_text(json.dumps(text, indent=1), encoding="utf-8")
+        write_output(building / MANIFEST, lambda file: file.write(json.dumps(text, indent=1).encode()))
         if target.exists():
             shutil.rmtree(target)
         building.rename(target)

@@ -107,6 +107,11 @@ def dependence_of(
     posterior, resolved : of the fit.
     probability : of the labels, as if annotators erred independently.
     default, spread : where nothing else is said.
+
+    Raises
+    ------
+    UnsupportedRequest : it is to be told from the data, of which other processes hold more; or from gold labels that
+        the data do not have.
     """
     asked = resolved.settings.dependence
     if not isinstance(asked, str):

@@ -141,7 +141,7 @@ def test_a_folder_is_replaced_only_where_told(tmp_path):
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 
 
-def test_requests_that_make_no_sense_are_refused(tmp_path):
+def test_requests_to_code_that_make_no_sense_are_refused(tmp_path):
     table = tmp_path / "crowd.csv"
     table.write_text(ROWS)
     for shards in (0, 4, 1.5):
