@@ -209,7 +209,8 @@ def fit(
     devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
         is that of one device: in float64 to 1e-9, in as many steps; in float32 to about 1e-3, since rounding decides
         when it stops. Where several processes share the work (``jax.distributed``) each calls
-        `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
+        `fit` on the same data, or on its own part of them (`consilience.shards`), with the number of all their devices.
+        An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
     processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
         bit of the answer is the same. In a script, call `fit` under ``if __name__ == "__main__":``, as Python asks for
