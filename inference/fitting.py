@@ -211,7 +211,8 @@ def fit(
     devices : among how many devices, GPUs or cores, CAVI and EM divide the items: one where it is left out. The answer
         is that of one device: in float64 to 1e-9, in as many steps; in float32 to about 1e-3, since rounding decides
         when it stops. Where several processes share the work (``jax.distributed``) each calls
-        `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
+        `fit` on the same data, or on its own part of them (`consilience.shards`), with the number of all their devices.
+        An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
     processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
         bit of the answer is the same. In a script, call `fit` under ``if __name__ == "__main__":``, as Python asks for
@@ -264,6 +265,9 @@ def fit(
     with telling_of_compilation():
         plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
         kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
+        if kept is not None and not data.is_whole:
+            text = "processes that share data keep no checkpoint; leave out {checkpoint}"
+            raise UnsupportedRequest(text, Remedy("checkpoint"))
         result = completed(plan, kept, progress, began)
         warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
@@ -312,6 +316,7 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     NotConjugate : the engine does not hold; before anything is run.
     """
     _check_parts(member, engine, limits)
+    _check_shared(member, engine, resolved.data, limits)
     if isinstance(engine, Exact):
         given: dict[str, Any] = limits.of("processes")
         if limits.devices is not None:
@@ -328,6 +333,27 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     if isinstance(engine, Ascent):
         return prepared_ascent(engine, resolved, limits.dtype)
     return engine.prepare(resolved), None
+
+
+def _check_shared(member: Model, engine: Engine, data: Contract, limits: Limits) -> None:
+    """Refuse data of which each process has a part where all have to be seen at once."""
+    if data.is_whole:
+        return
+    if not isinstance(engine, Ascent) or engine.shard is None or engine.lengths is None:
+        raise UnsupportedRequest(
+            f"'{member.name}' by {engine.name} needs all data in one process; use {{method}}, or read the folder by "
+            "read_annotations",
+            Remedy("method", "cavi"),
+        )
+    if any(data.unit in axes for axes in member.sites.dims.values()):
+        raise UnsupportedRequest(
+            f"'{member.name}' has parameters of items, which cannot be divided among processes; read the folder by "
+            "read_annotations"
+        )
+    if (limits.devices or 1) == 1:
+        number = jax.device_count()
+        text = f"the processes that share these data have {number} devices together; give {{devices}}"
+        raise UnsupportedRequest(text, Remedy("devices", number))
 
 
 def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
@@ -424,7 +450,8 @@ def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gene
     if isinstance(plan.engine, Ascent):
         from consilience.inference.ascent import run_ascent
 
-        return run_ascent(plan.engine, prepared, **loop, **plan.told)
+        total = None if plan.resolved.data.is_whole else plan.resolved.data.total
+        return run_ascent(plan.engine, prepared, total=total, **loop, **plan.told)
     if isinstance(plan.engine, Gibbs):
         from consilience.inference.gibbs import run_gibbs
 

@@ -146,8 +146,18 @@ class Fit:
 
         Raises
         ------
-        UnsupportedRequest : the run ended before its first draw.
+        UnsupportedRequest : the run ended before its first draw, or other processes hold more of the data.
         """
+        if not self.data.is_whole:
+            raise UnsupportedRequest(
+                "this process has the items of its own parts alone, and what is asked is of all; save the fit, and "
+                "load it with load_fit in one process"
+            )
+        return self._truth
+
+    @cached_property
+    def _truth(self) -> Truth:
+        """The truth of the items that this process has."""
         self._require_draws()
         key = stream_key(self.seed, STREAMS["truth"])
         truth = self.member.truth(self.posterior, self.resolved, key=key, num_draws=self.draws)
@@ -188,6 +198,12 @@ class Fit:
     def is_empty(self) -> bool:
         """Whether the run ended before its first draw."""
         return self.has_draws and any(0 in np.shape(draws)[:2] for draws in self.posterior.chains.values())
+
+    @property
+    def hidden_of_items(self) -> dict[str, np.ndarray]:
+        """What the posterior knows of the items beside its sites, such as probabilities of their labels, by name."""
+        axes = self.member.sites.hidden
+        return {name: np.asarray(own) for name, own in self.posterior.hidden.items() if self.data.unit in axes[name]}
 
     def _require_draws(self) -> None:
         if not self.is_empty:
@@ -273,7 +289,8 @@ class Fit:
 
         Raises
         ------
-        UnsupportedRequest : the fit is by another method, or the density does not know what was fitted.
+        UnsupportedRequest : the fit is by another method, the density does not know what was fitted, or other
+            processes hold more of the data.
         """
         if self.method != "cavi":
             raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
@@ -288,6 +305,8 @@ class Fit:
         """Return k-hat of the approximation, computed once; None also of more annotations or parameters than that."""
         from consilience.inference.approximation import approximation_k_hat
 
+        if not self.data.is_whole:
+            raise UnsupportedRequest("k-hat is about all items; save the fit, and load it with load_fit in one process")
         if self.known_k_hat is None:
             key = stream_key(self.seed, STREAMS["weights"])
             self.__dict__["_k_hat"] = approximation_k_hat(
@@ -325,10 +344,12 @@ class Fit:
             frame = self.measure(name, **choice)
             return {column: frame[column].to_numpy() for column in frame}
         table = self.member.table(name)
-        columns = table.make(self.posterior, self.resolved, self.truth, **choice)
+        # Rows of its own items a process can make; all else is of the items of all.
+        truth = self._truth if table.columns[0].codes == self.data.unit else self.truth
+        columns = table.make(self.posterior, self.resolved, truth, **choice)
         if codes:
             return columns
-        ids = {column.name: self.truth.ids.get(column.codes) for column in table.columns if column.codes}
+        ids = {column.name: truth.ids.get(column.codes) for column in table.columns if column.codes}
         return {column: _named(values, ids.get(column)) for column, values in columns.items()}
 
     def measure(self, name: str, *arguments: Any, **choice: Any) -> Any:
@@ -371,7 +392,7 @@ class Fit:
         >>> cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 1]])).headline
         'certainty .750'
         """
-        speaks = self._has_truth and "calibration" in self.member.measured_tables
+        speaks = self.data.is_whole and self._has_truth and "calibration" in self.member.measured_tables
         return headline(cast(Any, self.truth), self.resolved) if speaks else ""
 
     @property
@@ -391,7 +412,7 @@ class Fit:
         """Return what a large k-hat of CAVI means; nothing where it is not known."""
         from consilience.inference import posterior
 
-        if self.method != "cavi":
+        if self.method != "cavi" or not self.data.is_whole:
             return []
         return posterior.approximation_notes(self.known_k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
 
@@ -402,12 +423,15 @@ class Fit:
         from consilience.inference import posterior
 
         found: list[Note] = []
+        if not self.data.is_whole:
+            text = "other processes have the other items; the fit that load_fit joins says what there is to say of all"
+            found.append(Note(Level.note, text))
         account = Account(
             posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
         )
-        if self.member.says is not None:
+        if self.member.says is not None and self.data.is_whole:
             found += self.member.says(account)
-        if self._has_truth:
+        if self._has_truth and self.data.is_whole:
             for table in self.member.tables:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)

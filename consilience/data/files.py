@@ -17,6 +17,14 @@ from consilience.data.problems import Problems, shorten
 from consilience.errors import InputError
 from consilience.standard_input import kept_standard_input
 
+MANIFEST = "manifest.json"
+"""Name of the file that tells a folder of coded annotations from others."""
+
+
+def holds_coded(source: Any) -> bool:
+    """Return whether a source is a folder of parts that `code` wrote."""
+    return isinstance(source, str | os.PathLike) and Path(source, MANIFEST).is_file()
+
 
 def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
     """Return the path of an existing file and its ending without ``.gz``.

@@ -134,7 +134,7 @@ def votes_of(resolved: Resolved) -> Votes:
     prior = np.asarray(log_prior(resolved), dtype)
     prior = prior if len(prior) == 1 else padded_rows(prior, size)
     real = padded_rows(np.ones(data.num_items, dtype), size)
-    counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
+    counts = data.total(np.bincount(cell, weight, data.num_annotators * data.num_labels))
     counts = counts.reshape(data.num_annotators, data.num_labels).astype(dtype)
     return Votes(cells, weights, other_item, other_cell, other_weight, prior, real, counts)
 
