@@ -2,7 +2,7 @@
 
 Conjugate samplers spend their time in gamma draws. `jax.random.gamma` runs a rejection loop per element, which a CPU
 executes one after the other; here one vectorised round of Marsaglia and Tsang's method serves all elements at once,
-and the few that it rejects (under 5 %) are redrawn a sixteenth of the elements at a time. Results are logarithms: a
+and the few that it rejects (under 5 %) are redrawn a few at a time. Results are logarithms: a
 Gamma(0.01) draw is smaller than the smallest float32 about every other time, and two draws that underflow to zero
 would tie.
 
@@ -29,7 +29,7 @@ from consilience.arrays import Array, Bool, Float, Int, Key
 
 # At least 95 % of the proposals are accepted for shapes of one and more. A round of redraws serves one element of each
 # column of so many.
-_ROWS = 16
+_ROWS = 32
 
 # The number of a boost among the attempts of its element, which has no attempt of that number.
 _BOOST = np.uint32(2**32 - 1)
@@ -44,27 +44,31 @@ _CHUNK_NUMBERS = 1 << 18
 _GROUP_ROWS = 32
 
 
-def uniform_pairs(
-    key: Key, number: Array, attempt: Array, dtype: Any
-) -> Float[Array, "2 *axes"]:
+class HashKey(NamedTuple):
+    """Two keys of two words each, for the hash: made once of a random key, and then as good as it."""
+
+    words: Array
+
+    @classmethod
+    def of(cls, key: Key | HashKey) -> HashKey:
+        """Return the words of a key of any kind."""
+        return key if isinstance(key, HashKey) else cls(jax.random.bits(key, (2, 2), jnp.uint32))
+
+
+def uniform_pairs(key: Key | HashKey, number: Array, attempt: Array, dtype: Any) -> Array:
     """Return two independent uniform variables of each number and attempt, strictly between zero and one.
 
     Parameters
     ----------
-    key : PRNG key.
-    number, attempt : counters, which are hashed with the key, of one shape.
+    key : PRNG key, or the words of one.
+    number, attempt : counters, uint32 of one shape, which are hashed with the key.
     dtype : float32, for which one hash makes both, with 23 bits each; or float64, two hashes and 52 bits.
+
+    Returns
+    -------
+    shape ``(2, *axes)``.
     """
-    return _uniform_pairs(_words(key), number, attempt, dtype)
-
-
-def _words(key: Key) -> Array:
-    """Return two keys of two words each, whatever the kind of the key."""
-    return jax.random.bits(key, (2, 2), jnp.uint32)
-
-
-def _uniform_pairs(words: Array, number: Array, attempt: Array, dtype: Any) -> Float[Array, "2 *axes"]:
-    counters = jnp.stack([number, attempt])
+    words, counters = HashKey.of(key).words, jnp.stack([number, attempt])
     bits = threefry_2x32(words[0], counters)
     if jnp.dtype(dtype).itemsize == 4:
         return ((bits >> 9).astype(dtype) + 0.5) * 2.0**-23
@@ -73,21 +77,21 @@ def _uniform_pairs(words: Array, number: Array, attempt: Array, dtype: Any) -> F
 
 
 def log_gamma(
-    key: Key, concentration: Float[Array, "*axes"], number: Array | None = None
+    key: Key | HashKey, concentration: Float[Array, "*axes"], number: Array | None = None
 ) -> Float[Array, "*axes"]:
     """Draw logarithms of independent standard gamma variables.
 
     Parameters
     ----------
-    key : PRNG key.
+    key : PRNG key, or the words of one.
     concentration : positive, any shape; the shape parameter of each draw.
-    number : of each draw, of the same shape and all different; 0, 1, … in the order of the elements by default.
+    number : of each draw, uint32 of the same shape and all different; 0, 1, … in the order of the elements by default.
 
     Returns
     -------
     Array of the same shape and dtype: log g with g ~ Gamma(concentration, 1).
     """
-    size, words = concentration.size, _words(key)
+    size, key = concentration.size, HashKey.of(key)
     if number is None:
         number = jnp.arange(size, dtype=jnp.uint32)
     columns = -(-size // _ROWS)
@@ -98,11 +102,11 @@ def log_gamma(
 
     shape, number = in_columns(concentration, 1.0), in_columns(number, 0)
     # Shapes below one: Gamma(a) = Gamma(a + 1) * U^(1/a), which in logs cannot underflow.
-    draws = _accepted(words, jnp.where(shape < 1, shape + 1, shape), number)
+    draws = _accepted(key, jnp.where(shape < 1, shape + 1, shape), number)
 
     def boosted(state: tuple) -> tuple:
         draws, _ = state
-        uniform, _ = _uniform_pairs(words, number, jnp.full_like(number, _BOOST), shape.dtype)
+        uniform, _ = uniform_pairs(key, number, jnp.full_like(number, _BOOST), shape.dtype)
         return jnp.where(shape < 1, draws + jnp.log(uniform) / shape, draws), jnp.zeros((), bool)
 
     # A loop of at most one round, because `jax.vmap` makes both branches of a condition run.
@@ -110,9 +114,7 @@ def log_gamma(
     return jnp.reshape(draws.ravel()[:size], concentration.shape)
 
 
-def _accepted(
-    words: Array, shape: Float[Array, "row column"], number: Array
-) -> Float[Array, "row column"]:
+def _accepted(key: HashKey, shape: Float[Array, "row column"], number: Array) -> Float[Array, "row column"]:
     """Propose for all; then again for the first rejected element of every column, until there is none."""
     place = jnp.arange(len(shape))[:, None]
 
@@ -123,24 +125,24 @@ def _accepted(
         draws, accepted, row, attempt = state
         at = jnp.minimum(row, len(shape) - 1)[None]
         of_row = (jnp.take_along_axis(values, at, axis=0)[0] for values in (shape, number))
-        fresh, taken = _propose(words, *of_row, attempt)
+        fresh, taken = _propose(key, *of_row, attempt)
         hit = (place == row) & taken
         accepted = accepted | hit
         # The next element of the column begins with its own first attempt after the common one.
         attempt = jnp.where(taken, jnp.uint32(1), attempt + 1)
         return jnp.where(hit, fresh, draws), accepted, first_rejected(accepted), attempt
 
-    draws, accepted = _propose(words, shape, number, jnp.zeros_like(number))
+    draws, accepted = _propose(key, shape, number, jnp.zeros_like(number))
     row = first_rejected(accepted)
     state = (draws, accepted, row, jnp.ones(row.shape, jnp.uint32))
     return jax.lax.while_loop(lambda state: jnp.any(state[2] < len(shape)), again, state)[0]
 
 
 def _propose(
-    words: Array, shape: Float[Array, "*axes"], number: Array, attempt: Array
+    key: HashKey, shape: Float[Array, "*axes"], number: Array, attempt: Array
 ) -> tuple[Float[Array, "*axes"], Bool[Array, "*axes"]]:
     """One proposal per element for shapes >= 1: the log of the draw, and whether it is accepted."""
-    for_normal, for_level = _uniform_pairs(words, number, attempt, shape.dtype)
+    for_normal, for_level = uniform_pairs(key, number, attempt, shape.dtype)
     third = shape - 1 / 3
     normal = 2**0.5 * jax.lax.erf_inv(2 * for_normal - 1)
     root = 1 + normal / jnp.sqrt(9 * third)
@@ -151,28 +153,32 @@ def _propose(
 
 
 def binomial(
-    key: Key, trials: Float[Array, " variable"], probability: Float[Array, " variable"]
-) -> Float[Array, " variable"]:
+    key: Key | HashKey, trials: Float[Array, " variable"], probability: Float[Array, " variable"],
+    number: Array | None = None,
+) -> Float[Array, " variable"]:  # fmt: skip
     """Draw independent binomial variables by inversion; the time grows with the largest number of trials.
 
     Parameters
     ----------
-    key : PRNG key.
+    key : PRNG key, or the words of one.
     trials : whole numbers from zero.
     probability : of success, between zero and one.
+    number : as of `log_gamma`.
 
     Returns
     -------
     Numbers of successes, of the dtype of ``probability``.
     """
-    words, number = _words(key), jnp.arange(trials.size, dtype=jnp.uint32)
+    key = HashKey.of(key)
+    if number is None:
+        number = jnp.arange(trials.size, dtype=jnp.uint32)
     rare = jnp.minimum(probability, 1 - probability)
     odds = rare / (1 - rare)
 
     def add_part(state: tuple) -> tuple:
         left, drawn, part = state
         here = jnp.minimum(left, _MOST_TRIALS)
-        uniform, _ = _uniform_pairs(words, number, jnp.full_like(number, part), rare.dtype)
+        uniform, _ = uniform_pairs(key, number, jnp.full_like(number, part), rare.dtype)
 
         def exceed(count: Array, passed: tuple) -> tuple:
             """Go on where the variable is larger than the count: the uniform lies above the distribution function."""

@@ -64,7 +64,7 @@ from consilience.errors import NotConjugate
 from consilience.models.interface import Gibbs
 from consilience.models.plackett_luce.layout import Layout, layout, padded
 from consilience.models.plackett_luce.priors import gamma_shapes
-from consilience.models.random import binomial, log_gamma, uniform_pairs
+from consilience.models.random import HashKey, binomial, log_gamma, uniform_pairs
 from consilience.models.rows import padded_rows
 from consilience.models.sites import Resolved
 
@@ -154,8 +154,8 @@ def _copies(data: Rankings, tables: Layout, reliability: float) -> int:
     if len(tied) and not float(reliability).is_integer():
         name = str(tied[0] if data.items is None else data.items[tied[0]])
         raise NotConjugate(
-            f"reliability={reliability:g}: {len(tied):,} of {data.num_items:,} items have tied classes, such as {name!r}; "
-            "of these the Gibbs sampler takes whole copies alone, so give a whole number"
+            f"reliability={reliability:g}: {len(tied):,} of {data.num_items:,} items have tied classes, such as {name!r}"
+            "; of these the Gibbs sampler takes whole copies alone, so give a whole number"
         )
     num_ties = len(tables.tie_below)
     if num_ties * reliability > _MOST_TIES:
@@ -184,15 +184,15 @@ def start(key: Key, problem: Problem) -> State:
 
 def sweep(key: Key, state: State, problem: Problem) -> State:
     """Return the state after the times were drawn given the weights, some scales, and the weights given the times."""
-    key_pair, key_tie, key_set, key_gamma = jax.random.split(key, 4)
+    words = HashKey.of(key)
     tables, share = problem.tables, jnp.exp(state.log_share)
     rate = _positive(_sum(share[tables.runner], tables.race, len(tables.stages)))
     stages = problem.reliability * tables.stages
-    stages = stages.at[tables.pair_races].add(_second_stages(key_pair, rate, problem))
-    sets = _random_sets(key_set, problem)
-    gammas = _draw_gammas(key_gamma, stages, sets, problem)
+    stages = stages.at[tables.pair_races].add(_second_stages(words, rate, problem))
+    sets = _random_sets(words, problem)
+    gammas = _draw_gammas(words, stages, sets, problem)
     clock = jnp.where(stages > 0, jnp.exp(gammas.stages) / rate, 0.0)
-    times = _Times(clock, *_tie_times(key_tie, state.last, share, rate, problem))
+    times = _Times(clock, *_tie_times(words, state.last, share, rate, problem))
     prior_rate = jnp.exp(gammas.total)
     times = _scale_times(sets, gammas.scale, share, times, prior_rate, tables)
     log_rate = jnp.log(_positive(_exposure(times, tables) + prior_rate[tables.weight_item]))
@@ -266,23 +266,26 @@ class _Gammas(NamedTuple):
     total: Float[Array, " item"]
 
 
+def _numbered(kind: int, length: int) -> Array:
+    """Return the numbers of the variables of a kind. They do not depend on the lengths of other tables."""
+    return jnp.arange(length, dtype=jnp.uint32) + np.uint32(kind << 28)
+
+
+# Kinds of variables; with the place of its set added for scales. A sweep has one key, and its draws differ by number.
+_PAIR, _TIE, _SET, _STAGES, _ENTRY, _OTHER, _TOTAL, _SCALE = range(8)
+
+
 def _numbers(problem: Problem) -> _Gammas:
-    """Number all variables, so that a draw does not depend on the lengths of the tables."""
-    tables = problem.tables
-
-    def part(place: int, length: int) -> Array:
-        return jnp.arange(length, dtype=jnp.uint32) + np.uint32(place << 28)
-
-    num_items = len(tables.has_other)
+    tables, num_items = problem.tables, len(problem.total_shape)
     return _Gammas(
-        part(0, len(tables.stages)),
-        jnp.stack([part(1 + place, num_items) for place in range(_NUM_SCALES)]),
-        jnp.concatenate([part(13, len(tables.entry_item)), part(14, num_items)]),
-        part(15, num_items),
+        _numbered(_STAGES, len(tables.stages)),
+        jnp.stack([_numbered(_SCALE + place, num_items) for place in range(_NUM_SCALES)]),
+        jnp.concatenate([_numbered(_ENTRY, len(tables.entry_item)), _numbered(_OTHER, num_items)]),
+        _numbered(_TOTAL, num_items),
     )
 
 
-def _draw_gammas(key: Key, stages: Float[Array, " race"], sets: _Sets, problem: Problem) -> _Gammas:
+def _draw_gammas(key: HashKey, stages: Float[Array, " race"], sets: _Sets, problem: Problem) -> _Gammas:
     """Draw all that a sweep needs in one call: the shapes are known as soon as the pairs are in order."""
     wins = problem.reliability * problem.tables.wins
     shapes = _Gammas(
@@ -313,17 +316,17 @@ class _Times(NamedTuple):
     tied: Float[Array, " tied"]
 
 
-def _second_stages(key: Key, rate: Float[Array, " race"], problem: Problem) -> Float[Array, "pair 2"]:
+def _second_stages(key: HashKey, rate: Float[Array, " race"], problem: Problem) -> Float[Array, "pair 2"]:
     """Draw how often the one class of each pair came second, and how often the other."""
     races, count = problem.tables.pair_races, problem.reliability * problem.tables.pair_count
     # A pair is completed by the slower race with the larger probability: 1 / rate is its expected time.
     log_odds = jnp.log(rate[races[:, 1]]) - jnp.log(rate[races[:, 0]])
-    number = binomial(key, count, jax.nn.sigmoid(log_odds))
+    number = binomial(key, count, jax.nn.sigmoid(log_odds), _numbered(_PAIR, len(count)))
     return jnp.stack([number, count - number], axis=1)
 
 
 def _tie_times(
-    key: Key, last: Float[Array, "copy tie"], share: Float[Array, " weight"], rate: Float[Array, " race"],
+    key: HashKey, last: Float[Array, "copy tie"], share: Float[Array, " weight"], rate: Float[Array, " race"],
     problem: Problem,
 ) -> tuple[Float[Array, "copy tie"], Float[Array, " tied"]]:  # fmt: skip
     """Draw the times in the larger ties anew: first the threshold given the latest, then all of them below it.
@@ -336,7 +339,7 @@ def _tie_times(
     share, below = _positive(share[tables.tied_entry]), rate[tables.tie_below]
     if not num_ties:
         return last, share
-    number = jnp.arange(len(share), dtype=jnp.uint32)
+    number = _numbered(_TIE, len(share))
 
     def of_copy(copy: Array, carry: tuple) -> tuple:
         last, total = carry
@@ -371,10 +374,10 @@ class _Sets(NamedTuple):
     tie: Bool[Array, "*set tie"]
 
 
-def _random_sets(key: Key, problem: Problem) -> _Sets:
+def _random_sets(key: HashKey, problem: Problem) -> _Sets:
     """Choose sets that race, not all weights, whose scale is the total; none where the item has no other set."""
     tables = problem.tables
-    number = jnp.arange(len(tables.has_other), dtype=jnp.uint32)
+    number = _numbered(_SET, len(tables.has_other))
     uniform = uniform_pairs(key, number, jnp.zeros_like(number), problem.shape.dtype)[:_NUM_SCALES]
     num_smaller = jnp.diff(tables.first_race) - 1
     place = tables.first_race[:-1] + 1 + jnp.minimum((uniform * num_smaller).astype(int), num_smaller - 1)
@@ -383,10 +386,10 @@ def _random_sets(key: Key, problem: Problem) -> _Sets:
 
 def _members(chosen_race: Int[Array, " item"], is_chosen: Bool[Array, " item"], tables: Layout) -> _Sets:
     """Compare sets by the bits of the entries that they miss. A word of ones misses all, and holds no other set."""
-    missing = jnp.asarray(tables.missing)[jnp.where(is_chosen, chosen_race, 0)]
-    missing = jnp.where(is_chosen[:, None], missing, np.uint32(2**32 - 1))
-    entry = jnp.all(tables.entry_bit & missing[tables.entry_item] == 0, axis=1)
-    race = jnp.all(missing[tables.race_item] & ~tables.missing == 0, axis=1)
+    missing = jnp.asarray(tables.missing)[:, jnp.where(is_chosen, chosen_race, 0)]
+    missing = jnp.where(is_chosen, missing, np.uint32(2**32 - 1))
+    entry = jnp.all(tables.entry_bit & missing[:, tables.entry_item] == 0, axis=0)
+    race = jnp.all(missing[:, tables.race_item] & ~tables.missing == 0, axis=0)
     return _Sets(jnp.concatenate([entry, is_chosen & tables.has_other]), race, race[tables.tie_race])
 
 
@@ -394,7 +397,8 @@ def _scale_shape(within: _Sets, stages: Float[Array, " race"], problem: Problem)
     """Return the Gamma shape of the scale of each set.
 
     Weights bring their prior shapes and their wins. Times bring the change of their volume: minus one for each stage
-    and for each member of a copy of a larger tie. Every stage within has a winner within, so the prior shapes at least are left.
+    and for each member of a copy of a larger tie. Every stage within has a winner within, so the prior shapes at least
+    are left.
     """
     tables, num_items = problem.tables, len(problem.total_shape)
     wins = _sum(jnp.where(within.weight[: len(tables.wins)], tables.wins, 0.0), tables.entry_item, num_items)
@@ -417,7 +421,6 @@ def _scale_times(
 
     The weights themselves are not returned: the next step draws them anew, given the times alone.
     """
-
     items = _Times(tables.race_item, _tie_item(tables), _tied_item(tables))
 
     def of_times(within: _Sets) -> _Times:

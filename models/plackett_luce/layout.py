@@ -19,7 +19,7 @@ like size have one shape, so that such data share a compiled program.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,12 +51,13 @@ class Layout(NamedTuple):
     pair_races : shape ``(pair, 2)``; the sets that are left when the one, or the other, of two tied classes is the
         second to arrive.
     pair_count : shape ``(pair,)``; number of reports with this pair above the same classes.
-    tie_below, tie_race : shape ``(tie,)``; the set that is left below a tie of three or more, and that with its members.
+    tie_below, tie_race : shape ``(tie,)``; the set that is left below a tie of three or more, and that set with the
+        members.
     tied, tied_entry : shape ``(tied,)``; tie, sorted, and entry of each member of the larger ties.
     tied_row : shape ``(tied,)``; the row of the data that names the member, -1 where it only pads.
     weight, clock : shape ``(runner,)``; the rows of ``runner`` and ``race``, sorted by weight.
-    entry_bit : shape ``(entry, word)``; a bit for each entry of an item.
-    missing : shape ``(race, word)``; the bits of the item's entries that are not in the set.
+    entry_bit : shape ``(word, entry)``; a bit for each entry of an item.
+    missing : shape ``(word, race)``; the bits of the item's entries that are not in the set.
     """
 
     entry_item: Int[Array, " entry"]
@@ -139,17 +140,18 @@ def layout(data: Rankings) -> Layout:
         tied_row=tied_row.astype(np.int32),
         weight=runner[order].astype(np.int32),
         clock=race[order].astype(np.int32),
-        entry_bit=bits,
-        missing=sets[first, 1:].astype(np.uint32),
+        entry_bit=bits.T,
+        missing=sets[first, 1:].T.astype(np.uint32),
     )
 
 
-def padded(tables: Layout) -> Layout:
+def padded(unpadded: Layout) -> Layout:
     """Return tables of padded lengths; NumPy arrays, made on the host.
 
     All that pads belongs to one more item, the last: its races have no stage and its entries no wins, so that its
     weights are those of the prior. No item gets another neighbour in a sum.
     """
+    tables: Any = unpadded
     num_entries, num_races = len(tables.entry_item), len(tables.race_item)
     num_items = len(tables.has_other)
     # Numbers of lists that may stay empty: programs without pairs or ties leave out what draws them.
@@ -185,8 +187,8 @@ def padded(tables: Layout) -> Layout:
         tied_row=padded_rows(tables.tied_row, size["tied"], -1),
         weight=padded_rows(moved(tables.weight), size["runner"], last_weight),
         clock=padded_rows(tables.clock, size["runner"], last["race"]),
-        entry_bit=padded_rows(tables.entry_bit, size["entry"], 1),
-        missing=padded_rows(tables.missing, size["race"]),
+        entry_bit=padded_rows(tables.entry_bit.T, size["entry"], 1).T,
+        missing=padded_rows(tables.missing.T, size["race"]).T,
     )
 
 

@@ -98,7 +98,8 @@ def test_uniform_pairs(x64):
 
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize(
-    ("trials", "probability"), [(1, 0.3), (3, 0.5), (64, 0.9), (65, 0.02), (300, 0.999), (1000, 0.5), (40, 0.0), (9, 1.0)]
+    ("trials", "probability"),
+    [(1, 0.3), (3, 0.5), (64, 0.9), (65, 0.02), (300, 0.999), (1000, 0.5), (40, 0.0), (9, 1.0)],
 )
 def test_binomial(trials, probability, x64):
     """Against the distribution function, beside variables of other numbers of trials."""

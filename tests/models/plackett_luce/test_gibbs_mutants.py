@@ -92,9 +92,7 @@ def with_problem(**changes):
 
 
 def with_table(name, change):
-    return with_problem(
-        tables=lambda problem: problem.tables._replace(**{name: change(getattr(problem.tables, name))})
-    )
+    return with_problem(tables=lambda problem: problem.tables._replace(**{name: change(getattr(problem.tables, name))}))
 
 
 def every_report_counted(wins):

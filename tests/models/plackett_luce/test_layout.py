@@ -117,14 +117,14 @@ def test_bits_say_which_set_is_within_which():
     report = [[code] for code in np.random.default_rng(1).permutation(70).tolist()]
     tables = layout(rankings([[report, [[3], [5, 9, 69], [8]]], [[[0, 1], [2]], [[1]]]], 71))
     sets = [frozenset(tables.runner[tables.race == race].tolist()) for race in range(len(tables.race_item))]
-    assert tables.missing.shape[1] == 3
+    assert len(tables.missing) == 3
     for item in range(2):
         for one in np.flatnonzero(tables.race_item == item):
             for other in np.flatnonzero(tables.race_item == item):
-                within = not np.any(tables.missing[other] & ~tables.missing[one])
+                within = not np.any(tables.missing[:, other] & ~tables.missing[:, one])
                 assert within == (sets[one] <= sets[other])
-            named = {e for e in np.flatnonzero(tables.entry_item == item) if not np.any(
-                tables.entry_bit[e] & tables.missing[one])}  # fmt: skip
+            in_set = ~np.any(tables.entry_bit & tables.missing[:, [one]], axis=0)
+            named = set(np.flatnonzero(in_set & (tables.entry_item == item)).tolist())
             assert named == {weight for weight in sets[one] if weight < len(tables.entry_item)}
     assert not np.any(tables.missing >> 31)  # a word of ones is within no set
 
@@ -137,7 +137,8 @@ def test_what_pads_has_an_item_of_its_own():
     assert len(wide.entry_item) > num_entries
     assert wide.wins[num_entries:].sum() == wide.stages[len(tables.stages) :].sum() == 0
     assert np.all(wide.entry_item[num_entries:] == len(wide.has_other) - 1)
-    for rows, races, weights in ((len(tables.race), wide.race, wide.runner), (len(tables.clock), wide.clock, wide.weight)):
+    rows = len(tables.race)
+    for races, weights in ((wide.race, wide.runner), (wide.clock, wide.weight)):
         assert np.all(races[rows:] == len(wide.stages) - 1)
         assert np.all(wide.weight_item[weights[rows:]] == len(wide.has_other) - 1)
         items = wide.weight_item[weights[:rows]]
