@@ -154,8 +154,8 @@ def _copies(data: Rankings, tables: Layout, reliability: float) -> int:
     if len(tied) and not float(reliability).is_integer():
         name = str(tied[0] if data.items is None else data.items[tied[0]])
         raise NotConjugate(
-            f"reliability={reliability:g}: {len(tied):,} of {data.num_items:,} items have tied classes, such as {name!r}"
-            "; of these the Gibbs sampler takes whole copies alone, so give a whole number"
+            f"reliability={reliability:g}: {len(tied):,} of {data.num_items:,} items have tied classes, such as "
+            f"{name!r}; of these the Gibbs sampler takes whole copies alone, so give a whole number"
         )
     num_ties = len(tables.tie_below)
     if num_ties * reliability > _MOST_TIES:
