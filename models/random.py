@@ -124,8 +124,8 @@ def _accepted(key: HashKey, shape: Float[Array, "row column"], number: Array) ->
     def again(state: tuple) -> tuple:
         draws, accepted, row, attempt = state
         at = jnp.minimum(row, len(shape) - 1)[None]
-        of_row = (jnp.take_along_axis(values, at, axis=0)[0] for values in (shape, number))
-        fresh, taken = _propose(key, *of_row, attempt)
+        of_row = [jnp.take_along_axis(values, at, axis=0)[0] for values in (shape, number)]
+        fresh, taken = _propose(key, of_row[0], of_row[1], attempt)
         hit = (place == row) & taken
         accepted = accepted | hit
         # The next element of the column begins with its own first attempt after the common one.

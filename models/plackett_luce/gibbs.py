@@ -141,9 +141,9 @@ def prepare(resolved: Resolved) -> Problem:
     shapes = padded_rows(weight_shape, num_entries, 1.0), padded_rows(other_shape, num_items, 1.0)
     return _in_default_type(
         Problem(
-            tables, np.concatenate(shapes), padded_rows(total_shape, num_items, 1.0), np.float64(reliability),
+            tables, np.concatenate(shapes), padded_rows(total_shape, num_items, 1.0), np.asarray(reliability, float),
             np.arange(copies, dtype=np.int32),
-            {"plausibility": np.int32(data.num_entries), "other": np.int32(data.num_items)},
+            {"plausibility": np.asarray(data.num_entries, np.int32), "other": np.asarray(data.num_items, np.int32)},
         )
     )  # fmt: skip
 
@@ -188,7 +188,7 @@ def sweep(key: Key, state: State, problem: Problem) -> State:
     tables, share = problem.tables, jnp.exp(state.log_share)
     rate = _positive(_sum(share[tables.runner], tables.race, len(tables.stages)))
     stages = problem.reliability * tables.stages
-    stages = stages.at[tables.pair_races].add(_second_stages(words, rate, problem))
+    stages = jnp.asarray(stages).at[tables.pair_races].add(_second_stages(words, rate, problem))
     sets = _random_sets(words, problem)
     gammas = _draw_gammas(words, stages, sets, problem)
     clock = jnp.where(stages > 0, jnp.exp(gammas.stages) / rate, 0.0)
@@ -295,7 +295,7 @@ def _draw_gammas(key: HashKey, stages: Float[Array, " race"], sets: _Sets, probl
         problem.total_shape,
     )
     flat, unflatten = ravel_pytree(shapes)
-    return unflatten(log_gamma(key, flat, ravel_pytree(_numbers(problem))[0]))
+    return unflatten(jnp.asarray(log_gamma(key, flat, ravel_pytree(_numbers(problem))[0])))
 
 
 # ---- times given weights ----
@@ -360,7 +360,7 @@ def _exposure(times: _Times, tables: Layout) -> Float[Array, " weight"]:
     """Return for how long each weight was watched. What is below a tie was, until the last of its members arrived."""
     clock = jnp.asarray(times.clock).at[tables.tie_below].add(times.last.sum(axis=0))
     exposure = _sum(clock[tables.clock], tables.weight, len(tables.weight_item))
-    return exposure.at[tables.tied_entry].add(times.tied)
+    return jnp.asarray(exposure).at[tables.tied_entry].add(times.tied)
 
 
 # ---- scales of sets ----
