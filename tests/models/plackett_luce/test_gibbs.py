@@ -328,7 +328,7 @@ def test_a_large_reliability_with_pairs():
     ("options", "reason"),
     [
         ({"tempering": "power"}, "tempering='power'"),
-        ({"reliability": 1.5}, "reliability=1.5: 1 of 1 items have tied classes, such as 'case'"),
+        ({"reliability": 1.5}, "reliability=1.5: 1 of 1 items have tied classes, such as '0'"),
         ({"reliability": 0.5, "case": [[[0], [1, 2]], [[3]]]}, "reliability=0.5: 1 of 1 items"),
         ({"priors": Priors(weight=dist.LogNormal(0.0, 1.0))}, "Gamma"),
         ({"priors": Priors(weight=OneClass(1.0), other=dist.Gamma(1.0, 2.0))}, "rate"),
