@@ -344,7 +344,7 @@ def test_a_fractional_reliability_needs_no_ties():
     """A tie with nothing below it is certain, and none; an error names one of the others, and their number."""
     certain = [[[0], [1, 2]], [[1]]]
     assert problem_of(rankings([certain], 3), Priors(), 0.5).tables.stages.tolist() == [2.0, 0.0]
-    data = rankings([certain, P1, certain, LOWER_TIE], 5)
+    data = rankings([certain, P1, certain, Q1], 3)
     with pytest.raises(NotConjugate, match=f"2 of 4 items have tied classes, such as '{data.items[1]}'"):
         problem_of(data, Priors(), 0.5)
 
