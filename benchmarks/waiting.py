@@ -1,125 +1,220 @@
-"""What a user waits for after a fit: each row in a process of its own, as a share of the fit that it follows.
+"""What a user waits for before and after the kernels run, each row in a process of its own.
 
-Annotations are simulated: five to an item, of five labels, by a thousand annotators, and fitted by CAVI of
-`dawid-skene`. What is told is the CPU time of a row over that of the fit in the same process: seconds depend on
-what else the machine does, the ratio hardly. With ``--against CHECKOUT`` another checkout is run in turn with this
-one, three times, and the ratio of the medians is told. ``growth`` is how the time of `certainty` grows with the
-number of items, the median of several processes that have all called it before, for a small fit.
+Rows are CPU seconds over those of something that ran beside it: the fit that a call follows, the first fit of a
+process, crowd-kit's script, or another checkout (``--against``), which is run in turn with this one, three times.
+Seconds depend on what else the machine does, ratios hardly. ``growth`` is the power of the number of rows with which
+the time of a second equal call grows, from n to 8 n: 1 is proportional, and less than 1 is a cost that every call has.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from benchmarks.recording import Bar, Kept, Recording, at_most, between, run_parts, tell_bars, tell_commits
+from benchmarks.speed import seconds_of_children
+from benchmarks.waiting_rows import LABELS, drawn_columns
 
-from benchmarks.recording import Recording
-from benchmarks.speed import peak_memory_mb, timed
-
-ROWS = ("certainty", "report", "growth")
-
-_LABELS, _PER_ITEM, _ANNOTATORS, _DRAWS = 5, 5, 1000, 1000
+PARTS = ("after", "second", "first", "plackett-luce", "csv", "devices", "memory", "growth")
 _REPEATS = 3
+_ROWS = Path(__file__).with_name("waiting_rows.py")
 
-# Sizes by which growth is measured, and that of the small fit.
-_GROWTH_ITEMS, _SMALL = (50_000, 100_000, 200_000), 5_000
+_AFTER = {"certainty": 0.05, "report": 0.5}
+_SECOND = (("dawid-skene", "cavi"), ("mace", "cavi"), ("dawid-skene", "gibbs"), ("glad", "cavi"), ("mpa", "cavi"))
+_RELIABILITIES = {10: 0.4, 3: 1.0, 1: 1.0}  # with the bar beside the commit before this record
+_OF_FIRST, _OF_CSV = 10_000, (10**6, 200_000, 1000)
+
+# What grows, and the smaller of its two sizes.
+GROWTH = {
+    "certainty": 200_000, "compare": 100_000, "report": 200_000, "save": 200_000, "majority-vote exact": 200_000,
+    "dirichlet exact": 200_000, "dawid-skene cavi": 200_000, "dawid-skene em": 200_000, "dawid-skene gibbs": 100_000,
+    "mace cavi": 200_000, "mace gibbs": 100_000, "one-coin cavi": 200_000, "glad cavi": 50_000, "mpa cavi": 50_000,
+    "mpa gibbs": 50_000, "normal-inverse-gamma exact": 20_000, "irn exact": 100_000, "prirn exact": 100_000,
+    "plackett-luce gibbs": 2_000, "plackett-luce em": 2_000, "block-linkage em": 100_000,
+    "dirichlet-entity cavi": 4_000,
+    "hit-miss gibbs": 4_000, "expert-views cavi": 2_000, "expert-views gibbs": 100,
+}  # fmt: skip
+
+_CROWD_KIT = """
+import sys
+import pandas
+from crowdkit.aggregation import DawidSkene
+table = pandas.read_csv(sys.argv[1], dtype=str)
+table = table.rename(columns={"item": "task", "annotator": "worker"})
+DawidSkene(n_iter=100).fit_predict(table)
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--annotations", type=int, nargs="+", default=[100_000, 1_000_000], metavar="N")
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--in-memory", type=int, default=10**7, metavar="N", help="annotations of the part memory")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--again", action="store_true", help="measure anew what is kept of earlier runs")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout, run in turn with this one")
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter with crowd-kit")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure all rows at all sizes, and record them."""
-    here = Path(__file__).parents[1]
-    record = Recording("waiting", "What a user waits for", arguments.command, arguments.output)
-    for row in arguments.rows:
-        if row == "growth":
-            _grow(record, here)
-            continue
-        found = []
-        for number in arguments.annotations:
-            checkouts = [here] if arguments.against is None else [here, arguments.against.resolve()] * _REPEATS
-            measured = [_measure(checkout, row, number) for checkout in checkouts]
-            own = measured[:: 1 if arguments.against is None else 2]
-            line: dict[str, Any] = {"annotations": number, **_medians(own)}
-            if arguments.against is not None:
-                other = _medians(measured[1::2])
-                line |= {f"{name}, other checkout": value for name, value in other.items() if "CPU" in name}
-                line["ratio"] = line[f"{row}, CPU s"] / other[f"{row}, CPU s"]
-            found.append(line)
-        record.section(row)
-        record.table(row, found)
-    record.write()
+    """Measure the parts that are asked for, and record all that is kept."""
+
+    def measures(kept: Kept) -> dict[str, Callable[[], Any]]:
+        return {name: functools.partial(_measure_part, name, kept, arguments) for name in PARTS}
+
+    run_parts("waiting", "What a user waits for", arguments, measures, _tell)
 
 
-def _grow(record: Recording, here: Path) -> None:
-    """Measure how `certainty` grows, and record it."""
-    found: list[dict[str, Any]] = []
-    for items in _GROWTH_ITEMS:
-        measured = _medians([_measure(here, "growth", items * _PER_ITEM) for _ in range(_REPEATS)])
-        line = {"items": items, "certainty, CPU s": measured["growth, CPU s"], "of the fit": measured["of the fit"]}
-        found.append(line | {"times the first": measured["growth, CPU s"] / (found or [line])[0]["certainty, CPU s"]})
-    record.section("growth")
-    record.table("growth", found)
+def _measure_part(part: str, kept: Kept, arguments: argparse.Namespace) -> None:
+    against = None if arguments.against is None else arguments.against.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        if part == "first":
+            _measure_first(kept, Path(folder), against, arguments.peer)
+            return
+        for key, words in _words(part, Path(folder), arguments).items():
+            measure = _growth if part == "growth" else _beside
+            kept.row(part, key, functools.partial(measure, words, against))
 
 
-def _medians(measured: list[dict[str, float]]) -> dict[str, float]:
-    return {name: statistics.median(one[name] for one in measured) for name in measured[0]}
+def _words(part: str, folder: Path, arguments: argparse.Namespace) -> dict[tuple[Any, ...], list[str]]:
+    """Return the rows of a part, with the words of their processes."""
+    if part == "after":
+        return {(name, size): [part, name, str(size)] for size in arguments.annotations for name in _AFTER}
+    if part == "second":
+        return {key: [part, *key] for key in _SECOND}
+    if part == "plackett-luce":
+        return {(own,): [part, str(own), str(own + 1)] for own in _RELIABILITIES}
+    if part == "csv":
+        return {_OF_CSV: [part, str(_csv(folder, *_OF_CSV))]}
+    if part == "devices":
+        return {("mace", method): [part, "10000", method] for method in ("em", "cavi")}
+    if part == "memory":
+        size = arguments.in_memory
+        return {(size,): [part, str(_parquet(folder, size)), str(size)]}
+    return {(name, size): [part, name, str(size)] for name, size in GROWTH.items()}
 
 
-def _measure(checkout: Path, row: str, number: int) -> dict[str, float]:
-    """Measure a row in a fresh process of a checkout."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout)}
-    command = [sys.executable, str(Path(__file__).resolve()), row, str(number)]
-    done = subprocess.run(command, cwd=checkout, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+def _growth(words: Sequence[str], against: Path | None) -> dict[str, Any]:
+    """Measure a row at its size and at eight times that."""
+    part, name, size = words
+    small, large = (_once(None, [part, name, str(number)])["CPU s"] for number in (int(size), 8 * int(size)))
+    return {"n, CPU s": small, "8 n, CPU s": large, "power": math.log(large / small, 8)}
+
+
+def _beside(words: Sequence[str], against: Path | None) -> dict[str, Any]:
+    """Measure a row, in turn with another checkout where one is given; medians, and the ratio of CPU seconds."""
+    if against is None:
+        return _once(None, words)
+    both = [[_once(checkout, words) for checkout in (None, against)] for _ in range(_REPEATS)]
+    own, other = (
+        {name: statistics.median(one[name] for one in measured) for name in measured[0]}
+        for measured in zip(*both, strict=True)
+    )
+    ratios = {f"{name}, beside": own[name] / other[name] for name in own if "CPU" in name and other[name] > 0}
+    return own | {f"{name}, other checkout": other[name] for name in other} | ratios
+
+
+def _once(checkout: Path | None, words: Sequence[str], **more: str) -> dict[str, Any]:
+    """Measure a row in a fresh process of a checkout; this one by default."""
+    root = checkout or Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root), **more}
+    command = [sys.executable, str(_ROWS), *words]
+    done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _annotations(number: int) -> Any:
-    """Simulate annotators who are right with a probability of their own, between .5 and .95."""
-    import consilience as cs
+def _measure_first(kept: Kept, folder: Path, against: Path | None, peer: str | None) -> None:
+    path = _csv(folder, _OF_FIRST, _OF_FIRST // 5, 40)
+    kept.row("first", ("cold",), functools.partial(_beside, ["first", str(path)], against))
 
-    random = np.random.default_rng(0)
-    item = np.repeat(np.arange(number // _PER_ITEM), _PER_ITEM)
-    annotator = random.integers(0, _ANNOTATORS, len(item))
-    truth = random.integers(0, _LABELS, number // _PER_ITEM)
-    right = random.random(len(item)) < random.uniform(0.5, 0.95, _ANNOTATORS)[annotator]
-    label = np.where(right, truth[item], random.integers(0, _LABELS, len(item)))
-    return cs.Annotations.from_codes(item, annotator, label, num_annotators=_ANNOTATORS, num_labels=_LABELS)
+    def with_kept() -> dict[str, Any]:
+        folder_of_programs = folder / "programs"
+        folder_of_programs.mkdir(mode=0o700)
+        for _ in range(2):
+            found = _once(None, ["first", str(path)], KEPT=str(folder_of_programs))
+        return found
 
+    kept.row("first", ("programs kept",), with_kept)
+    if peer is not None:
 
-def _main(row: str, number: int) -> None:
-    import consilience as cs
+        def of_peer() -> dict[str, Any]:
+            before = seconds_of_children()
+            subprocess.run([peer, "-W", "ignore", "-c", _CROWD_KIT, str(path)], check=True)
+            return {"imports, CPU s": None, "script, CPU s": seconds_of_children() - before}
 
-    data, made = _annotations(number), {}
-    settings = {"method": "cavi", "draws": _DRAWS, "progress": False}
-
-    def fit() -> None:
-        made["fit"] = cs.fit("dawid-skene", data, **settings)
-
-    wall, cpu = timed(fit)
-    measured = {"fit, CPU s": cpu, "fit, wall s": wall}
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        call = {"certainty": lambda: cs.certainty(made["fit"]), "report": lambda: cs.report(made["fit"], path=page)}
-        if row == "growth":
-            cs.certainty(cs.fit("dawid-skene", _annotations(_SMALL), **settings))
-        wall, cpu = timed(call["certainty" if row == "growth" else row])
-    measured |= {f"{row}, CPU s": cpu, f"{row}, wall s": wall, "of the fit": cpu / measured["fit, CPU s"]}
-    print(json.dumps(measured | {"peak, MB": peak_memory_mb()}))
+        kept.row("first", ("crowd-kit",), of_peer)
 
 
-if __name__ == "__main__":
-    _main(sys.argv[1], int(sys.argv[2]))
+def _frame(number: int, items: int, annotators: int) -> Any:
+    import pandas
+
+    item, annotator, label = drawn_columns(items, annotators, number, LABELS)
+    named = {"item": "item", "annotator": "annotator", "label": "label"}
+    codes = dict(zip(named, (item, annotator, label), strict=True))
+    return pandas.DataFrame({name: pandas.Series(own).astype(str).radd(f"{name}-") for name, own in codes.items()})
+
+
+def _csv(folder: Path, number: int, items: int, annotators: int) -> Path:
+    _frame(number, items, annotators).to_csv(folder / "annotations.csv", index=False)
+    return folder / "annotations.csv"
+
+
+def _parquet(folder: Path, number: int) -> Path:
+    _frame(number, number // 5, 1000).to_parquet(folder / "annotations.parquet", index=False)
+    return folder / "annotations.parquet"
+
+
+_KEYS = {
+    "after": ("call", "annotations"), "second": ("member", "method"), "first": ("script",),
+    "plackett-luce": ("reliability",), "csv": ("rows", "items", "annotators"), "devices": ("member", "method"),
+    "memory": ("annotations",), "growth": ("what", "n"),
+}  # fmt: skip
+
+
+def _tell(record: Recording, kept: Kept) -> None:
+    for part in PARTS:
+        rows = [dict(zip(_KEYS[part], key, strict=True)) | columns for key, columns in kept.rows(part).items()]
+        if rows:
+            record.section(part)
+            for columns in dict.fromkeys(tuple(row) for row in rows):
+                record.table(f"{part} {len(columns)}", [row for row in rows if tuple(row) == columns])
+    tell_bars(record, _bars(kept))
+    record.section("Commits")
+    tell_commits(record, kept, PARTS)
+
+
+def _bars(kept: Kept) -> list[Bar]:
+    rows = {part: kept.rows(part) for part in PARTS}
+    found = [
+        at_most(f"{name} of the fit, {size:,} annotations", _AFTER[name], row["of the fit"], 3)
+        for (name, size), row in rows["after"].items()
+    ]
+    for key, row in rows["second"].items():
+        found.append(at_most(f"second data set, {' '.join(key)}: of the first", 0.05, row["of the first"], 3))
+        found.append(at_most(f"second data set, {' '.join(key)}: programs", 0, row["second, programs"], 0))
+    scripts = {key: row["script, CPU s"] for (key,), row in rows["first"].items()}
+    for name, bar in (("cold", 1.6), ("programs kept", 1.0)):
+        if {name, "crowd-kit"} <= set(scripts):
+            found.append(at_most(f"script, {name}: of crowd-kit's", bar, scripts[name] / scripts["crowd-kit"]))
+    for (own,), row in rows["plackett-luce"].items():
+        beside = row.get("warm, CPU s, beside")
+        found.append(at_most(f"Plackett-Luce, reliability {own}: beside", _RELIABILITIES[own], beside))
+        programs = row["another reliability, programs"]
+        found.append(at_most(f"Plackett-Luce, from reliability {own} to another: programs", 0, programs, 0))
+    found += [at_most("CSV, beside", 0.25, row.get("read, CPU s, beside")) for row in rows["csv"].values()]
+    for key, row in rows["devices"].items():
+        name = f"{' '.join(key)} on four devices"
+        found.append(at_most(f"{name}: steps apart", 0, abs(row["steps, one device"] - row["steps, four"]), 0))
+        found.append(at_most(f"{name}: probabilities apart", 1e-9, row["probabilities apart"], 12))
+    found += [at_most("peak, B an annotation", 84, row["peak, B an annotation"]) for row in rows["memory"].values()]
+    found += [between(f"growth of {name}", 0.9, 1.1, row["power"]) for (name, _), row in rows["growth"].items()]
+    return found

@@ -6,7 +6,8 @@
 | `gibbs`, `ascent` | the drivers of hand-written samplers, and of EM |
 | `nuts`, `svi` | the generic drivers, for any NumPyro function |
 | `generic`, `loop`, `results` | what drivers share: checks of a model, the chunked host loop, result codes |
-| `posterior`, `diagnostics` | summaries, and the only file that knows ArviZ |
+| `posterior`, `pareto` | summaries, the worst diagnostics and k-hat; the only file that knows ArviZ |
+| `compilation` | compiled programs kept between runs |
 | `checkpoints`, `identity` | runs that were killed or interrupted, and what must be the same to go on with one |
 | `saved`, `durable`, `run_folder` | fits on disk, files that are whole or absent, what may be in the folder of a run |
 """

@@ -35,10 +35,12 @@ from consilience.inference.sharding import (
     largest_over,
     on_each,
     place,
+    place_parts,
     total_over,
     whole,
 )
 from consilience.models.interface import Ascent, Terms, unsharded
+from consilience.models.rows import padded_size
 
 _CHUNK = 20
 
@@ -66,6 +68,7 @@ def run_ascent(
     tolerance: float = 1e-7,
     accelerate: bool = True,
     devices: int = 1,
+    total: Callable[[Any], Any] | None = None,
     progress: Progress = None,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
@@ -83,6 +86,8 @@ def run_ascent(
         maximum zero. Where the member has a rule of its own for the problem (`Ascent.settled`), that alone decides.
     accelerate : whether steps are extrapolated where the member allows it; else they are the plain steps as published.
     devices : among how many devices the items are divided.
+    total : where each process has a problem of its own items, what sums over the processes; ``devices`` is then the
+        number of all their devices.
     progress, time_limit, checkpoint : see `run_chunks`.
 
     Returns
@@ -96,7 +101,7 @@ def run_ascent(
     """
     label = ascent.name.upper()
     real = {} if ascent.lengths is None else ascent.lengths(problem)
-    placed = _placed(ascent, problem, key, devices, label)
+    placed = _placed(ascent, problem, key, devices, label, total)
     problem, mesh = placed.problem, placed.mesh
     start, advance, sites = _programs(ascent, mesh, accelerate)
     trace = _Trace(tolerance, placed.number)
@@ -116,7 +121,7 @@ def run_ascent(
         donated=True,
         label=label,
     )
-    found = whole(sites(outcome.state, problem), placed.lengths, mesh)
+    found = whole(sites(outcome.state, problem), placed.lengths, mesh, own=total is not None)
     found |= {site: found[site][:length] for site, length in real.items()}
     estimate = {site: values[None, None] for site, values in found.items()}
     elbo = trace.objective[: outcome.steps]
@@ -222,15 +227,24 @@ class _Placed(NamedTuple):
     number: int | None
 
 
-def _placed(ascent: Ascent, problem: Any, key: Key, devices: int, label: str) -> _Placed:
+def _placed(
+    ascent: Ascent, problem: Any, key: Key, devices: int, label: str, total: Callable[[Any], Any] | None
+) -> _Placed:
     if devices == 1:
         return _Placed(jax.device_put(problem), {}, None, None)
     if ascent.shard is None:
         raise UnsupportedRequest(f"this {label} runs on one device; leave out devices=")
     mesh = item_mesh(devices)
-    shards = ascent.shard(problem, devices)
     # Counted in the whole problem, so that the tolerance is the same on any number of devices.
     terms = jax.eval_shape(functools.partial(_first_terms, ascent), key, problem)
+    if total is not None:
+        assert ascent.lengths is not None
+        shards = ascent.shard(problem, jax.local_device_count())
+        items = max(ascent.lengths(problem).values())
+        each = terms.items.size // padded_size(items)
+        number = each * padded_size(total(items)) + terms.shared.size
+        return _Placed(place_parts(shards.problem, mesh), shards.lengths, mesh, number)
+    shards = ascent.shard(problem, devices)
     return _Placed(place(shards.problem, mesh), shards.lengths, mesh, terms.items.size + terms.shared.size)
 
 

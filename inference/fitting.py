@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from consilience._version import __version__
 from consilience.arrays import Key
@@ -34,6 +35,7 @@ from consilience.errors import (
     UnsupportedRequest,
 )
 from consilience.inference.checkpoints import Checkpoint
+from consilience.inference.compilation import telling_of_compilation
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
 from consilience.inference.keys import stream_key
@@ -210,7 +212,8 @@ def fit(
         it is left out. The answer of CAVI and EM is that of one device: in float64 to 1e-9, in as many steps; in
         float32 to about 1e-3, since rounding decides when it stops. Chains are those of one device, up to rounding, and
         a multiple of the devices. Where several processes share the work (``jax.distributed``) each calls
-        `fit` on the same data, with the number of all their devices. An estimator that needs no device, as that of
+        `fit` on the same data, or on its own part of them (`consilience.shards`), with the number of all their devices.
+        An estimator that needs no device, as that of
         `block-linkage`, is computed in NumPy where it is left out.
     processes : how many processes go through the data of `block-linkage` by EM: this one where it is left out. Every
         bit of the answer is the same. In a script, call `fit` under ``if __name__ == "__main__":``, as Python asks for
@@ -260,10 +263,14 @@ def fit(
     _check_items(data)
     if annotator_groups is not None:
         data = data.grouped(annotator_groups)
-    plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
-    kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
-    result = completed(plan, kept, progress, began)
-    warn_of(result, stacklevel=3)
+    with telling_of_compilation():
+        plan = planned(chosen, method, chosen.resolve(data, priors, settings), limits, seed)
+        kept = None if isinstance(plan.engine, Exact) else _checkpoint(checkpoint, resume)
+        if kept is not None and not data.is_whole:
+            text = "processes that share data keep no checkpoint; leave out {checkpoint}"
+            raise UnsupportedRequest(text, Remedy("checkpoint"))
+        result = completed(plan, kept, progress, began)
+        warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
     return result
@@ -315,6 +322,7 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     NotConjugate : the engine does not hold; before anything is run.
     """
     _check_parts(member, engine, limits)
+    _check_shared(member, engine, resolved.data, limits)
     if isinstance(engine, Exact):
         given: dict[str, Any] = limits.of("processes")
         if limits.devices is not None:
@@ -331,6 +339,27 @@ def _prepared(member: Model, engine: Engine, resolved: Resolved, limits: Limits)
     if isinstance(engine, Ascent):
         return prepared_ascent(engine, resolved, limits.dtype)
     return engine.prepare(resolved), None
+
+
+def _check_shared(member: Model, engine: Engine, data: Contract, limits: Limits) -> None:
+    """Refuse data of which each process has a part where all have to be seen at once."""
+    if data.is_whole:
+        return
+    if not isinstance(engine, Ascent) or engine.shard is None or engine.lengths is None:
+        raise UnsupportedRequest(
+            f"'{member.name}' by {engine.name} needs all data in one process; use {{method}}, or read the folder by "
+            "read_annotations",
+            Remedy("method", "cavi"),
+        )
+    if any(data.unit in axes for axes in member.sites.dims.values()):
+        raise UnsupportedRequest(
+            f"'{member.name}' has parameters of items, which cannot be divided among processes; read the folder by "
+            "read_annotations"
+        )
+    if (limits.devices or 1) == 1:
+        number = jax.device_count()
+        text = f"the processes that share these data have {number} devices together; give {{devices}}"
+        raise UnsupportedRequest(text, Remedy("devices", number))
 
 
 def _check_parts(member: Model, engine: Engine, limits: Limits) -> None:
@@ -431,7 +460,8 @@ def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gene
     if isinstance(plan.engine, Ascent):
         from consilience.inference.ascent import run_ascent
 
-        return run_ascent(plan.engine, prepared, **loop, **plan.told)
+        total = None if plan.resolved.data.is_whole else plan.resolved.data.total
+        return run_ascent(plan.engine, prepared, total=total, **loop, **plan.told)
     if isinstance(plan.engine, Gibbs):
         from consilience.inference.gibbs import run_gibbs
 
@@ -513,12 +543,12 @@ def _account(plan: Plan, run: GenericRun | None, attributes: dict[str, Any]) -> 
     return found
 
 
-def _worst(found: Fit) -> dict[str, float]:
-    """Return the largest R-hat and the fewest effective draws of all quantities; nothing where there is one chain."""
-    if found.run is None or not found.has_draws or (summary := found.summary())["r_hat"].isna().all():
+def _worst(found: Fit) -> dict[str, Any]:
+    """Return the largest R-hat and the fewest effective draws, and of what; nothing where there is one chain."""
+    if found.run is None or found.posterior.num_chains == 1 or found.worst is None or np.isnan(found.worst.r_hat):
         return {}
-    fewest: Any = summary[["ess_bulk", "ess_tail"]].min(axis=None)
-    return {"worst_r_hat": float(summary["r_hat"].max()), "fewest_effective_draws": float(fewest)}
+    worst = {"worst_r_hat": found.worst.r_hat, "fewest_effective_draws": found.worst.size}
+    return worst if found.worst.looked_at == found.worst.number else {**worst, "diagnosed": found.worst.quantities}
 
 
 def _duration(began: float, kept: Checkpoint | None) -> dict[str, float]:

@@ -1,8 +1,7 @@
 """Draws as users know them: ArviZ objects, a table of summaries, and what is poor about them in words.
 
 This is the only file that knows ArviZ, and the only one that knows its two lines apart: an ``InferenceData`` before
-version 1, an ``xarray.DataTree`` since. They share the way to index, ``tree["posterior"]["theta"]``. The
-importance-sampling diagnostic moved too, and its argument changed sign.
+version 1, an ``xarray.DataTree`` since. They share the way to index, ``tree["posterior"]["theta"]``.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from __future__ import annotations
 import importlib.metadata
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consilience.inference.generic import GenericRun
+from consilience.inference.pareto import pareto_shape
 from consilience.inference.results import Result
 from consilience.models import diagnostics
 from consilience.notes import Level, Note, Remedy
@@ -23,6 +23,8 @@ from consilience.notes import Level, Note, Remedy
 _FEWEST_WEIGHTS = 25
 MOST_R_HAT, LEAST_ESS = 1.01, 400
 """Beyond these a fit is said to be poor (Vehtari et al. 2021)."""
+
+_MOST_LOOKED_AT = 1000
 
 MOST_K_HAT = 0.7
 """Beyond this an approximation cannot stand in for the posterior (Vehtari et al. 2024)."""
@@ -117,49 +119,116 @@ def k_hat(log_weights: ArrayLike) -> float:
         return 0.0
     # A draw of density zero has weight zero; any very small weight says the same, and arithmetic survives it.
     weights = np.maximum(weights - weights.max(), -1e6)
-    if _arviz_major() == 0:
-        from arviz import psislw
-
-        with np.errstate(over="ignore"):  # its profile weights overflow to infinity, whose inverse is the right zero
-            return float(np.asarray(psislw(weights)[1]))
-    from arviz_stats.base import array_stats
-
-    # Since version 1 the argument is a log likelihood, the negative of a log weight.
-    with np.errstate(over="ignore"):
-        return float(np.asarray(array_stats.psislw(-weights)[1]))
+    return pareto_shape(weights)
 
 
-def poor_diagnostics(summary: Any, run: GenericRun | None = None) -> list[Note]:
+class Worst(NamedTuple):
+    """The worst diagnostics of draws, of the quantities that look worst.
+
+    Parameters
+    ----------
+    number, looked_at : how many quantities there are, and of how many the diagnostics were computed.
+    r_hat, disagreeing, where : the largest R-hat, how many have one above 1.01, and which quantity has the largest; NaN
+        of one chain.
+    size, short, fewest : the smallest effective sample size, of the bulk or the tails, how many have fewer than 400
+        effective draws, and which quantity has the fewest; NaN of too few draws.
+    """
+
+    number: int
+    looked_at: int
+    r_hat: float
+    disagreeing: int
+    where: str
+    size: float
+    short: int
+    fewest: str
+
+    @property
+    def quantities(self) -> str:
+        """Of what the numbers are, in words."""
+        if self.looked_at == self.number:
+            return f"{self.number} quantities"
+        return f"{self.looked_at:,} quantities, of {self.number:,} the worst by a first look"
+
+
+def worst_diagnostics(
+    samples: Mapping[str, ArrayLike],
+    *,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    coords: Mapping[str, ArrayLike] | None = None,
+) -> Worst | None:
+    """Return the worst diagnostics of draws.
+
+    Parameters
+    ----------
+    samples, dims, coords : as for `summarise`.
+
+    Returns
+    -------
+    those of the 1,000 quantities that look worst by `consilience.models.diagnostics.first_look`: half of them by R-hat,
+    half by effective sample size; None where there is no quantity.
+    """
+    draws = {name: np.asarray(values) for name, values in samples.items()}
+    flat = {name: values.reshape(*values.shape[:2], -1) for name, values in draws.items() if values.size}
+    ends = np.cumsum([0, *(values.shape[2] for values in flat.values())])
+    number = int(ends[-1])
+    if not number:
+        return None
+    chosen = np.arange(number)
+    if number > _MOST_LOOKED_AT:
+        r_hat, size = (np.concatenate(parts) for parts in zip(*map(diagnostics.first_look, flat.values()), strict=True))
+        # Places in both orders: what is among the worst in either is looked at. NaN is last.
+        places = [np.argsort(np.argsort(values, kind="stable")) for values in (-r_hat, size)]
+        chosen = np.sort(np.argsort(np.minimum(*places), kind="stable")[:_MOST_LOOKED_AT])
+    parts = [
+        diagnostics.convergence(values[:, :, chosen[(chosen >= first) & (chosen < end)] - first])
+        for values, first, end in zip(flat.values(), ends, ends[1:], strict=False)
+    ]
+    r_hat = np.concatenate([part.r_hat for part in parts])
+    size = np.concatenate([np.minimum(part.ess_bulk, part.ess_tail) for part in parts])
+
+    def name_of(place: int) -> str:
+        site = int(np.searchsorted(ends, chosen[place], side="right")) - 1
+        name = list(flat)[site]
+        names = _quantities(name, draws[name].shape[2:], (dims or {}).get(name), coords or {})
+        return names[chosen[place] - ends[site]]
+
+    largest, fewest = (int(np.argmax(np.nan_to_num(values, nan=-np.inf))) for values in (r_hat, -size))
+    return Worst(
+        number, len(chosen),
+        float(r_hat[largest]), int((r_hat > MOST_R_HAT).sum()), name_of(largest),
+        float(size[fewest]), int((size < LEAST_ESS).sum()), name_of(fewest),
+    )  # fmt: skip
+
+
+def poor_diagnostics(worst: Worst | None, run: GenericRun | None = None) -> list[Note]:
     """Say in plain words what is poor about a fit.
 
     Parameters
     ----------
-    summary : data frame of `summarise`; ``None`` of a posterior in closed form.
+    worst : of the draws; ``None`` of a posterior without draws.
     run : the run behind it; ``None`` for draws from a closed form.
 
     Returns
     -------
     one error a problem; empty when there is none.
     """
-    if summary is None:
+    if worst is None:
         return _ending(run)
-    return [*_ending(run), *(Note(Level.error, text) for text in _poor_draws(summary, run))]
+    return [*_ending(run), *(Note(Level.error, text) for text in _poor_draws(worst, run))]
 
 
-def _poor_draws(summary: Any, run: GenericRun | None) -> list[str]:
+def _poor_draws(worst: Worst, run: GenericRun | None) -> list[str]:
     problems = [*_divergences(run), *_single_chain(run), *_too_few_draws(run)]
-    worst = summary["r_hat"].idxmax() if summary["r_hat"].notna().any() else None
-    if worst is not None and summary["r_hat"][worst] > MOST_R_HAT:
-        count = int((summary["r_hat"] > MOST_R_HAT).sum())
+    if worst.disagreeing:
         problems.append(
-            f"the chains disagree: R-hat is above {MOST_R_HAT} for {count} of {len(summary)} quantities (worst: "
-            f"{summary['quantity'][worst]}, {summary['r_hat'][worst]:.2f}); run longer, or look for several modes"
+            f"the chains disagree: R-hat is above {MOST_R_HAT} for {worst.disagreeing} of {worst.quantities} (worst: "
+            f"{worst.where}, {worst.r_hat:.2f}); run longer, or look for several modes"
         )
-    smallest = summary[["ess_bulk", "ess_tail"]].min(axis=1)
-    if (smallest < LEAST_ESS).any():
+    if worst.short:
         problems.append(
-            f"few effective draws: fewer than {LEAST_ESS} for {int((smallest < LEAST_ESS).sum())} of {len(summary)} "
-            f"quantities (fewest: {summary['quantity'][smallest.idxmin()]}, {smallest.min():.0f}); ask for more draws"
+            f"few effective draws: fewer than {LEAST_ESS} for {worst.short} of {worst.quantities} (fewest: "
+            f"{worst.fewest}, {worst.size:.0f}); ask for more draws"
         )
     return problems + _far_guide(run)
 
@@ -267,14 +336,12 @@ def _attribute(value: Any) -> Any:
 def _quantities(
     name: str, shape: tuple[int, ...], dims: Sequence[str] | None, coords: Mapping[str, ArrayLike]
 ) -> list[str]:
-    if not shape:
-        return [name]
     labels = []
     for axis, size in enumerate(shape):
         dim = dims[axis] if dims is not None else ""
         ids = np.asarray(coords.get(dim, np.arange(size)))
         labels.append([f"{dim}={value}" if dim else str(value) for value in ids.tolist()])
-    return [f"{name}[{', '.join(place)}]" for place in itertools.product(*labels)]
+    return [f"{name}[{', '.join(place)}]" if shape else name for place in itertools.product(*labels)]
 
 
 def _statistics(draws: np.ndarray, interval: float) -> dict[str, np.ndarray]:

@@ -44,11 +44,13 @@ def prepared_ascent(ascent: Ascent, resolved: Resolved, dtype: str | None) -> tu
     """
     own = str(jnp.result_type(float))
     on_cpu = jax.default_backend() == "cpu"
-    small = resolved.data.size_of(resolved.data.unit) <= MOST_IN_FLOAT64
+    # Of data that processes share all have to come to the same.
+    total = resolved.data.total
+    small = total(resolved.data.size_of(resolved.data.unit)) <= MOST_IN_FLOAT64
     chosen = dtype or ("float64" if on_cpu and small else own)
     with in_dtype(chosen):
         problem = ascent.prepare(resolved)
-        if dtype is not None or chosen == own or _size(ascent, problem) <= MOST_IN_FLOAT64:
+        if dtype is not None or chosen == own or total(_size(ascent, problem)) <= MOST_IN_FLOAT64:
             return problem, chosen
     # As prepared, rounded: to prepare it again would take as long as some runs.
     return jax.tree.map(_narrowed, problem), own

@@ -1,7 +1,7 @@
 """Runs of several processes, after ``jax.distributed.initialize``: what they must decide and fetch together.
 
-All processes run the same program on the same data. What depends on a clock or writes a file is up to the first one,
-and the others follow: a process that took another turn would wait for the rest forever.
+All processes run the same program, on the same data or each on its own items. What depends on a clock or writes a file
+is up to the first one, and the others follow: a process that took another turn would wait for the rest forever.
 """
 
 from __future__ import annotations
@@ -33,6 +33,17 @@ def fetch(values: Any) -> np.ndarray:
     from jax.experimental import multihost_utils
 
     return np.asarray(multihost_utils.process_allgather(values, tiled=True))
+
+
+def own_part(values: Any) -> np.ndarray:
+    """Return on the host what this process holds of an array, of a divided one its rows in their order."""
+    held = {shard.index[0].start or 0: shard.data for shard in values.addressable_shards}
+    return np.concatenate([np.asarray(held[start]) for start in sorted(held)])
+
+
+def placed_parts(values: np.ndarray, sharding: Any, size: int) -> jax.Array:
+    """Put an array on devices of which each process gives the rows of its own; together they have so many."""
+    return jax.make_array_from_process_local_data(sharding, values, (size, *values.shape[1:]))
 
 
 def placed(values: np.ndarray, sharding: Any) -> jax.Array:

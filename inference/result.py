@@ -33,6 +33,8 @@ from consilience.notes import Level, Note
 if TYPE_CHECKING:
     import pandas
 
+    from consilience.inference.posterior import Worst
+
 # Numbers of streams of random keys: the same seed gives inference, truth, exported draws, k-hat and the
 # start of chains their own.
 STREAMS = {name: number for number, name in enumerate(("inference", "truth", "export", "weights", "start"))}
@@ -144,8 +146,18 @@ class Fit:
 
         Raises
         ------
-        UnsupportedRequest : the run ended before its first draw.
+        UnsupportedRequest : the run ended before its first draw, or other processes hold more of the data.
         """
+        if not self.data.is_whole:
+            raise UnsupportedRequest(
+                "this process has the items of its own parts alone, and what is asked is of all; save the fit, and "
+                "load it with load_fit in one process"
+            )
+        return self._truth
+
+    @cached_property
+    def _truth(self) -> Truth:
+        """The truth of the items that this process has."""
         self._require_draws()
         key = stream_key(self.seed, STREAMS["truth"])
         truth = self.member.truth(self.posterior, self.resolved, key=key, num_draws=self.draws)
@@ -186,6 +198,12 @@ class Fit:
     def is_empty(self) -> bool:
         """Whether the run ended before its first draw."""
         return self.has_draws and any(0 in np.shape(draws)[:2] for draws in self.posterior.chains.values())
+
+    @property
+    def hidden_of_items(self) -> dict[str, np.ndarray]:
+        """What the posterior knows of the items beside its sites, such as probabilities of their labels, by name."""
+        axes = self.member.sites.hidden
+        return {name: np.asarray(own) for name, own in self.posterior.hidden.items() if self.data.unit in axes[name]}
 
     def _require_draws(self) -> None:
         if not self.is_empty:
@@ -230,17 +248,28 @@ class Fit:
 
     @cached_property
     def _summary(self) -> Any:
-        """The summary of many quantities takes longer than some runs, and `fit` has looked at it already."""
+        """The summary of many quantities takes longer than some runs."""
         return self._summarised(None, LEVEL)
 
     def _summarised(self, draws: int | None, interval: float) -> Any:
         from consilience.inference import posterior
 
+        return posterior.summarise(**self._quantities(draws), interval=interval)
+
+    def _quantities(self, draws: int | None = None) -> dict[str, Any]:
+        """Return what summaries and diagnostics are about, with the names of it."""
         samples = self.samples(draws)
         if self.member.sites.summarised is not None:
             samples = self.member.sites.summarised(samples, self.resolved)
         coords = self.data.coordinates()
-        return posterior.summarise(samples, dims=self._dims(samples, coords), coords=coords, interval=interval)
+        return {"samples": samples, "dims": self._dims(samples, coords), "coords": coords}
+
+    @cached_property
+    def worst(self) -> Worst | None:
+        """The worst diagnostics of the draws, of at most 1,000 quantities; None of a posterior without draws."""
+        from consilience.inference import posterior
+
+        return posterior.worst_diagnostics(**self._quantities()) if self.has_draws else None
 
     def to_arviz(self, draws: int | None = None) -> Any:
         """Return the posterior as ArviZ has it, with the user's own ids as coordinates."""
@@ -260,7 +289,8 @@ class Fit:
 
         Raises
         ------
-        UnsupportedRequest : the fit is by another method, or the density does not know what was fitted.
+        UnsupportedRequest : the fit is by another method, the density does not know what was fitted, or other
+            processes hold more of the data.
         """
         if self.method != "cavi":
             raise UnsupportedRequest(f"k-hat is about an approximation; this fit is by {self.method}")
@@ -275,6 +305,8 @@ class Fit:
         """Return k-hat of the approximation, computed once; None also of more annotations or parameters than that."""
         from consilience.inference.approximation import approximation_k_hat
 
+        if not self.data.is_whole:
+            raise UnsupportedRequest("k-hat is about all items; save the fit, and load it with load_fit in one process")
         if self.known_k_hat is None:
             key = stream_key(self.seed, STREAMS["weights"])
             self.__dict__["_k_hat"] = approximation_k_hat(
@@ -312,10 +344,12 @@ class Fit:
             frame = self.measure(name, **choice)
             return {column: frame[column].to_numpy() for column in frame}
         table = self.member.table(name)
-        columns = table.make(self.posterior, self.resolved, self.truth, **choice)
+        # Rows of its own items a process can make; all else is of the items of all.
+        truth = self._truth if table.columns[0].codes == self.data.unit else self.truth
+        columns = table.make(self.posterior, self.resolved, truth, **choice)
         if codes:
             return columns
-        ids = {column.name: self.truth.ids.get(column.codes) for column in table.columns if column.codes}
+        ids = {column.name: truth.ids.get(column.codes) for column in table.columns if column.codes}
         return {column: _named(values, ids.get(column)) for column, values in columns.items()}
 
     def measure(self, name: str, *arguments: Any, **choice: Any) -> Any:
@@ -358,7 +392,7 @@ class Fit:
         >>> cs.fit("majority-vote", cs.Annotations.from_counts([[3, 0], [1, 1]])).headline
         'certainty .750'
         """
-        speaks = self._has_truth and "calibration" in self.member.measured_tables
+        speaks = self.data.is_whole and self._has_truth and "calibration" in self.member.measured_tables
         return headline(cast(Any, self.truth), self.resolved) if speaks else ""
 
     @property
@@ -378,7 +412,7 @@ class Fit:
         """Return what a large k-hat of CAVI means; nothing where it is not known."""
         from consilience.inference import posterior
 
-        if self.method != "cavi":
+        if self.method != "cavi" or not self.data.is_whole:
             return []
         return posterior.approximation_notes(self.known_k_hat, "gibbs" if "gibbs" in self.member.methods else "nuts")
 
@@ -389,17 +423,20 @@ class Fit:
         from consilience.inference import posterior
 
         found: list[Note] = []
+        if not self.data.is_whole:
+            text = "other processes have the other items; the fit that load_fit joins says what there is to say of all"
+            found.append(Note(Level.note, text))
         account = Account(
             posterior=self.posterior, resolved=self.resolved, method=self.method, make_truth=lambda: self.truth
         )
-        if self.member.says is not None:
+        if self.member.says is not None and self.data.is_whole:
             found += self.member.says(account)
-        if self._has_truth:
+        if self._has_truth and self.data.is_whole:
             for table in self.member.tables:
                 if isinstance(table, Measure) and table.says is not None:
                     found += table.says(account)
         if self.run is not None:
-            poor = posterior.poor_diagnostics(self._summary if self.has_draws else None, self.run)
+            poor = posterior.poor_diagnostics(self.worst, self.run)
             if "starts" in self.attributes:  # of chains that start apart on purpose it is no news that they do not meet
                 poor = [dataclasses.replace(note, level=Level.note) for note in poor]
             found += poor

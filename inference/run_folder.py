@@ -16,9 +16,20 @@ from consilience.output import check_folder, made_for
 
 FIT_TEXT = "fit.json"
 ARRAYS = re.compile(r"arrays-[0-9a-f]{8}\.npz")
+LABELS = re.compile(r"labels-[0-9]+\.parquet")
 CHECKPOINT = "checkpoint"
 """Folder within that of the run, where the command keeps its checkpoint."""
 CHECKPOINT_TEXT = "checkpoint.json"
+
+
+def labels_file(process: int) -> str:
+    """Return the name of the file in which one of several processes keeps the labels of its items."""
+    return f"labels-{process}.parquet"
+
+
+def is_array_file(name: str) -> bool:
+    """Return whether a file is called as those that hold the arrays of a fit."""
+    return (ARRAYS.fullmatch(name) or LABELS.fullmatch(name)) is not None
 
 
 def holds_fit(folder: Path) -> bool:
@@ -73,4 +84,4 @@ def is_free(folder: Path) -> bool:
 
 
 def _is_left_over(name: str) -> bool:
-    return name == CHECKPOINT or made_for(name) == FIT_TEXT or ARRAYS.fullmatch(made_for(name) or name) is not None
+    return name == CHECKPOINT or made_for(name) == FIT_TEXT or is_array_file(made_for(name) or name)

@@ -28,7 +28,17 @@ from consilience.inference.durable import digest, text_digest, write_arrays, wri
 from consilience.inference.generic import GenericRun
 from consilience.inference.own_model import as_member
 from consilience.inference.results import Result
-from consilience.inference.run_folder import ARRAYS, FIT_TEXT, check_run_folder, holds_fit, is_free, is_ours
+from consilience.inference.run_folder import (
+    ARRAYS,
+    FIT_TEXT,
+    check_run_folder,
+    holds_fit,
+    is_array_file,
+    is_free,
+    is_ours,
+    labels_file,
+)
+from consilience.inference.saved_parts import joined, save_parts
 from consilience.inference.stored_posterior import (
     earlier_posterior,
     posterior_arrays,
@@ -76,9 +86,23 @@ def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
     OutputRefused : the folder cannot be made, or holds something else; it is left alone.
     """
     target = Path(path)
-    check_run_folder(target, force=force)
-    ours = is_ours(target) or is_free(target)
-    target.mkdir(exist_ok=True)
+
+    def prepare() -> None:
+        check_run_folder(target, force=force)
+        target.mkdir(exist_ok=True)
+
+    def finish(more: dict[str, Any]) -> None:
+        _write(fit, target, is_ours(target) or is_free(target), force, more)
+
+    if fit.data.is_whole:
+        prepare()
+        finish({})
+    else:
+        save_parts(fit, target, prepare, finish)
+
+
+def _write(fit: Any, target: Path, ours: bool, force: bool, more: dict[str, Any]) -> None:
+    """Write the arrays, then the text with more entries, and remove those of an earlier fit."""
     name = f"arrays-{secrets.token_hex(4)}.npz"
     try:
         sha256 = write_arrays(target / name, _arrays(fit))
@@ -88,7 +112,9 @@ def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
         text |= {"method": fit.method, "reason": fit.reason, "result": str(fit.result), "draws": int(fit.draws)}
         text |= {"attributes": {**fit.attributes, "priors": fit.describe()["priors"]}, "run": _run_text(fit)}
         text |= {"priors": stored_priors(fit.priors), "notes": [_note_text(note) for note in fit.findings()]}
-        text |= {"posterior": fit.posterior.text}
+        text |= {"posterior": fit.posterior.text, **more}
+        if more:
+            del text["notes"]  # of one process; the whole is asked when it is loaded
         write_text(target / FIT_TEXT, {**text, "text_sha256": text_digest(text)}, force=force or ours)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -96,7 +122,8 @@ def save(fit: Any, path: str | os.PathLike, *, force: bool = False) -> None:
         raise
     for file in target.iterdir() if ours else ():
         whole = made_for(file.name)
-        if file.name != name and (whole == FIT_TEXT or ARRAYS.fullmatch(whole or file.name)):
+        kept = {name, *map(labels_file, range(len(more.get("labels_sha256", ()))))}
+        if file.name not in kept and (whole == FIT_TEXT or is_array_file(whole or file.name)):
             file.unlink()  # of the earlier fit, or of a save that was killed
 
 
@@ -124,7 +151,12 @@ def read(
         if text["format"] == 2:
             arrays = _from_format_2(arrays)
             text["options"] = {name: value for name, value in text["options"].items() if name not in _GONE}
-        data = _data(text, arrays)
+        if "shards" in text:
+            data, found = joined(folder, text)
+            arrays |= {f"posterior.hidden.{name}": values for name, values in found.items()}
+            text["attributes"]["data_hash"] = data.fingerprint()
+        else:
+            data = _data(text, arrays)
         if problem := data.problem() or _problem_of_text(text):
             raise InvalidFit(f"{folder}: the saved fit cannot be right, because {problem}; fit again")
         member = _member(folder, text["model"], model, truth)
@@ -176,15 +208,22 @@ def _note(text: Mapping[str, Any]) -> Note:
 
 def _arrays(fit: Any) -> dict[str, np.ndarray]:
     data = fit.data
+    if not data.is_whole:
+        return {f"posterior.{name}": values for name, values in posterior_arrays(fit.posterior).items()
+                if name.removeprefix("hidden.") not in fit.hidden_of_items} | _run_arrays(fit)
     arrays = {f"data.{name}": np.asarray(getattr(data, name)) for name in data.names("array") if _has(data, name)}
     for name in data.names("ids"):
         if _has(data, name):
             arrays |= _stored_ids(f"ids.{name}", getattr(data, name))
     arrays |= {f"posterior.{name}": values for name, values in posterior_arrays(fit.posterior).items()}
-    if fit.run is not None:
-        arrays |= {f"stats.{name}": values for name, values in fit.run.stats.items()}
-        arrays |= {} if fit.run.elbo is None else {"elbo": fit.run.elbo}
-    return arrays
+    return arrays | _run_arrays(fit)
+
+
+def _run_arrays(fit: Any) -> dict[str, np.ndarray]:
+    if fit.run is None:
+        return {}
+    elbo = {} if fit.run.elbo is None else {"elbo": fit.run.elbo}
+    return {f"stats.{name}": values for name, values in fit.run.stats.items()} | elbo
 
 
 def _stored_ids(place: str, ids: Any) -> dict[str, np.ndarray]:

@@ -3,7 +3,7 @@
 Every array of a divided problem has a first axis of shards, one a device. Inside a program each device sees its own
 shard without that axis, and `total_over` sums what it counted with the others. The devices may belong to several
 processes, after ``jax.distributed.initialize``: each process then calls `fit` on the same data, computes for its own
-devices, and ends with the whole result.
+devices, and ends with the whole result. Or each has items of its own (`place_parts`), and ends with what is theirs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from consilience.data.coded import over_processes
 from consilience.errors import UnsupportedRequest
-from consilience.inference.processes import fetch, placed
+from consilience.inference.processes import fetch, own_part, placed, placed_parts
 
 AXIS = "shard"
 """Name of the only axis of the mesh."""
@@ -47,6 +48,21 @@ def place(tree: Any, mesh: Mesh) -> Any:
     """Put arrays ``(shard, …)`` on the devices; each process gives all of them and keeps its own."""
     sharding = NamedSharding(mesh, PartitionSpec(AXIS))
     return jax.tree.map(lambda values: placed(np.asarray(values), sharding), tree)
+
+
+def place_parts(tree: Any, mesh: Mesh) -> Any:
+    """Put arrays ``(shard, …)`` of this process's own shards on its devices; all processes have to call.
+
+    The processes agree on the largest of each length, and pad with zeros: of a piece they contribute to no sum.
+    """
+    sharding, leaves = NamedSharding(mesh, PartitionSpec(AXIS)), [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    longest = over_processes(np.concatenate([leaf.shape for leaf in leaves])).max(axis=0)
+    shapes = np.split(longest, np.cumsum([leaf.ndim for leaf in leaves]))
+    arrays = []
+    for leaf, shape in zip(leaves, shapes, strict=False):
+        padding = [(0, int(length) - own) for length, own in zip(shape, leaf.shape, strict=True)]
+        arrays.append(placed_parts(np.pad(leaf, padding), sharding, mesh.size))
+    return jax.tree.unflatten(jax.tree.structure(tree), arrays)
 
 
 def total_over(axis: str) -> Callable[[Any], Any]:
@@ -101,13 +117,18 @@ def _add_axis(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[None], tree)
 
 
-def whole(sites: Mapping[str, Any], lengths: Mapping[str, Any], mesh: Mesh | None) -> dict[str, np.ndarray]:
-    """Fetch the sites to the host: what is divided is joined without padding, and of what all have one copy is kept."""
+def whole(
+    sites: Mapping[str, Any], lengths: Mapping[str, Any], mesh: Mesh | None, *, own: bool = False
+) -> dict[str, np.ndarray]:
+    """Fetch the sites to the host: what is divided is joined without padding, and of what all have one copy is kept.
+
+    With ``own`` a process has its own shards alone, and no process gets those of another.
+    """
     if mesh is None:
         return {site: np.asarray(values) for site, values in sites.items()}
     joined = {}
     for site, values in sites.items():
-        parts = fetch(values)
+        parts = own_part(values) if own else fetch(values)
         joined[site] = (
             np.concatenate([part[:length] for part, length in zip(parts, lengths[site], strict=True)])
             if site in lengths

@@ -1,30 +1,41 @@
-"""Gamma draws in log space, and the largest of many, fast on a CPU as well as on an accelerator.
+"""Random variables by number, and the largest of many gamma variables; fast on a CPU as well as on an accelerator.
 
 Conjugate samplers spend their time in gamma draws. `jax.random.gamma` runs a rejection loop per element, which a CPU
 executes one after the other; here one vectorised round of Marsaglia and Tsang's method serves all elements at once,
-and the few that it rejects (under 5 %) are gathered into a small buffer and redrawn. Results are logarithms: a
+and the few that it rejects (under 5 %) are redrawn a few at a time. Results are logarithms: a
 Gamma(0.01) draw is smaller than the smallest float32 about every other time, and two draws that underflow to zero
 would tie.
+
+A draw is a function of the key, of its own number and of its own parameters, and of nothing else: how many others are
+drawn beside it, and in what order, changes no bit of it. Arrays may hence be padded, and divided among devices.
 
 References
 ----------
 Marsaglia and Tsang (2000), A simple method for generating gamma variables, ACM TOMS 26(3).
+Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3, SC '11: Threefry, a hash of key and counters.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.random import threefry_2x32
 from scipy import special
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 
-# At least 95 % of the proposals are accepted for shapes of one and more: a sixteenth of the elements holds the
-# rejected ones.
-_BUFFER_SHARE = 16
+# At least 95 % of the proposals are accepted for shapes of one and more. A round of redraws serves one element of each
+# column of so many.
+_ROWS = 32
+
+# The number of a boost among the attempts of its element, which has no attempt of that number.
+_BOOST = np.uint32(2**32 - 1)
+
+# A binomial variable is a sum of others of at most so many trials: (1/2)^64 is far from the smallest float32.
+_MOST_TRIALS = 64
 
 # Gammas that `log_largest_shares` holds at a time: 2^18 in float64 are 2 MiB, which a CPU finds in its cache.
 _CHUNK_NUMBERS = 1 << 18
@@ -33,78 +44,162 @@ _CHUNK_NUMBERS = 1 << 18
 _GROUP_ROWS = 32
 
 
-def log_gamma(key: Key, concentration: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
+def any_key() -> Key:
+    """Return ``jax.random.key(0)`` of Threefry without compiling, where a key is asked for and does not matter."""
+    return jax.random.wrap_key_data(jax.device_put(np.zeros(2, np.uint32)), impl="threefry2x32")
+
+
+class HashKey(NamedTuple):
+    """Two keys of two words each, for the hash: made once of a random key, and then as good as it."""
+
+    words: Array
+
+    @classmethod
+    def of(cls, key: Key | HashKey) -> HashKey:
+        """Return the words of a key of any kind."""
+        return key if isinstance(key, HashKey) else cls(jax.random.bits(key, (2, 2), jnp.uint32))
+
+
+def uniform_pairs(key: Key | HashKey, number: Array, attempt: Array, dtype: Any) -> Array:
+    """Return two independent uniform variables of each number and attempt, strictly between zero and one.
+
+    Parameters
+    ----------
+    key : PRNG key, or the words of one.
+    number, attempt : counters, uint32 of one shape, which are hashed with the key.
+    dtype : float32, for which one hash makes both, with 23 bits each; or float64, two hashes and 52 bits.
+
+    Returns
+    -------
+    shape ``(2, *axes)``.
+    """
+    words, counters = HashKey.of(key).words, jnp.stack([number, attempt])
+    bits = threefry_2x32(words[0], counters)
+    if jnp.dtype(dtype).itemsize == 4:
+        return ((bits >> 9).astype(dtype) + 0.5) * 2.0**-23
+    bits = bits.astype(jnp.uint64) << 20 | threefry_2x32(words[1], counters).astype(jnp.uint64) >> 12
+    return (bits.astype(dtype) + 0.5) * 2.0**-52
+
+
+def log_gamma(
+    key: Key | HashKey, concentration: Float[Array, "*axes"], number: Array | None = None
+) -> Float[Array, "*axes"]:
     """Draw logarithms of independent standard gamma variables.
 
     Parameters
     ----------
-    key : PRNG key.
+    key : PRNG key, or the words of one.
     concentration : positive, any shape; the shape parameter of each draw.
+    number : of each draw, uint32 of the same shape and all different; 0, 1, … in the order of the elements by default.
 
     Returns
     -------
     Array of the same shape and dtype: log g with g ~ Gamma(concentration, 1).
     """
-    key_first, key_rest, key_boost = jax.random.split(key, 3)
-    # XLA makes random bits for an odd number of elements several times more slowly on a CPU.
-    flat = jnp.pad(jnp.ravel(concentration), (0, -concentration.size % 8), constant_values=1.0)
+    size, key = concentration.size, HashKey.of(key)
+    if number is None:
+        number = jnp.arange(size, dtype=jnp.uint32)
+    columns = -(-size // _ROWS)
+
+    def in_columns(values: Array, fill: Any) -> Array:
+        flat = jnp.pad(jnp.ravel(values), (0, _ROWS * columns - size), constant_values=fill)
+        return flat.reshape(_ROWS, columns)
+
+    shape, number = in_columns(concentration, 1.0), in_columns(number, 0)
     # Shapes below one: Gamma(a) = Gamma(a + 1) * U^(1/a), which in logs cannot underflow.
-    raised = jnp.where(flat < 1, flat + 1, flat)
-    draws, accepted = _propose(key_first, raised)
-    draws = _redraw_rejected(key_rest, raised, draws, accepted)
+    draws = _accepted(key, jnp.where(shape < 1, shape + 1, shape), number)
 
     def boosted(state: tuple) -> tuple:
         draws, _ = state
-        boost = jax.random.exponential(key_boost, flat.shape, flat.dtype)
-        return jnp.where(flat < 1, draws - boost / flat, draws), jnp.zeros((), bool)
+        uniform, _ = uniform_pairs(key, number, jnp.full_like(number, _BOOST), shape.dtype)
+        return jnp.where(shape < 1, draws + jnp.log(uniform) / shape, draws), jnp.zeros((), bool)
 
     # A loop of at most one round, because `jax.vmap` makes both branches of a condition run.
-    draws, _ = jax.lax.while_loop(lambda state: state[1], boosted, (draws, jnp.any(flat < 1)))
-    return jnp.reshape(draws[: concentration.size], concentration.shape)
+    draws, _ = jax.lax.while_loop(lambda state: state[1], boosted, (draws, jnp.any(shape < 1)))
+    return jnp.reshape(draws.ravel()[:size], concentration.shape)
 
 
-def _propose(key: Key, shape: Float[Array, " n"]) -> tuple[Float[Array, " n"], Bool[Array, " n"]]:
+def _accepted(key: HashKey, shape: Float[Array, "row column"], number: Array) -> Float[Array, "row column"]:
+    """Propose for all; then again for the first rejected element of every column, until there is none."""
+    place = jnp.arange(len(shape))[:, None]
+
+    def first_rejected(accepted: Array) -> Array:
+        return jnp.min(jnp.where(accepted, len(shape), place), axis=0)
+
+    def again(state: tuple) -> tuple:
+        draws, accepted, row, attempt = state
+        at = jnp.minimum(row, len(shape) - 1)[None]
+        of_row = [jnp.take_along_axis(values, at, axis=0)[0] for values in (shape, number)]
+        fresh, taken = _propose(key, of_row[0], of_row[1], attempt)
+        hit = (place == row) & taken
+        accepted = accepted | hit
+        # The next element of the column begins with its own first attempt after the common one.
+        attempt = jnp.where(taken, jnp.uint32(1), attempt + 1)
+        return jnp.where(hit, fresh, draws), accepted, first_rejected(accepted), attempt
+
+    draws, accepted = _propose(key, shape, number, jnp.zeros_like(number))
+    row = first_rejected(accepted)
+    state = (draws, accepted, row, jnp.ones(row.shape, jnp.uint32))
+    return jax.lax.while_loop(lambda state: jnp.any(state[2] < len(shape)), again, state)[0]
+
+
+def _propose(
+    key: HashKey, shape: Float[Array, "*axes"], number: Array, attempt: Array
+) -> tuple[Float[Array, "*axes"], Bool[Array, "*axes"]]:
     """One proposal per element for shapes >= 1: the log of the draw, and whether it is accepted."""
-    key_normal, key_exponential = jax.random.split(key)
+    for_normal, for_level = uniform_pairs(key, number, attempt, shape.dtype)
     third = shape - 1 / 3
-    normal = jax.random.normal(key_normal, shape.shape, shape.dtype)
+    normal = 2**0.5 * jax.lax.erf_inv(2 * for_normal - 1)
     root = 1 + normal / jnp.sqrt(9 * third)
     log_cube = 3 * jnp.log(jnp.maximum(root, jnp.finfo(shape.dtype).tiny))
     bound = 0.5 * normal**2 + third * (1 - root**3 + log_cube)
-    accepted = (root > 0) & (-jax.random.exponential(key_exponential, shape.shape, shape.dtype) < bound)
+    accepted = (root > 0) & (jnp.log(for_level) < bound)
     return jnp.log(third) + log_cube, accepted
 
 
-def _redraw_rejected(
-    key: Key, shape: Float[Array, " n"], draws: Float[Array, " n"], accepted: Bool[Array, " n"]
-) -> Float[Array, " n"]:
-    """Replace the rejected proposals, a buffer of them at a time; one buffer is all but always enough."""
-    size = max(1, shape.size // _BUFFER_SHARE)
+def binomial(
+    key: Key | HashKey, trials: Float[Array, " variable"], probability: Float[Array, " variable"],
+    number: Array | None = None,
+) -> Float[Array, " variable"]:  # fmt: skip
+    """Draw independent binomial variables by inversion; the time grows with the largest number of trials.
 
-    def any_left(state: tuple) -> Array:
-        return ~jnp.all(state[1])
+    Parameters
+    ----------
+    key : PRNG key, or the words of one.
+    trials : whole numbers from zero.
+    probability : of success, between zero and one.
+    number : as of `log_gamma`.
 
-    def fill_buffer(state: tuple) -> tuple:
-        draws, accepted, number = state
-        # The places of the first `size` rejections, and then places past the end; faster than `jnp.nonzero`.
-        where = jnp.searchsorted(jnp.cumsum(~accepted), jnp.arange(1, size + 1))
-        rejected = jnp.asarray(shape).at[where].get(mode="fill", fill_value=1)
-        fresh = _until_accepted(jax.random.fold_in(key, number), rejected)
-        return draws.at[where].set(fresh, mode="drop"), accepted.at[where].set(True, mode="drop"), number + 1
+    Returns
+    -------
+    Numbers of successes, of the dtype of ``probability``.
+    """
+    key = HashKey.of(key)
+    if number is None:
+        number = jnp.arange(trials.size, dtype=jnp.uint32)
+    rare = jnp.minimum(probability, 1 - probability)
+    odds = rare / (1 - rare)
 
-    return jax.lax.while_loop(any_left, fill_buffer, (draws, accepted, 0))[0]
+    def add_part(state: tuple) -> tuple:
+        left, drawn, part = state
+        here = jnp.minimum(left, _MOST_TRIALS)
+        uniform, _ = uniform_pairs(key, number, jnp.full_like(number, part), rare.dtype)
 
+        def exceed(count: Array, passed: tuple) -> tuple:
+            """Go on where the variable is larger than the count: the uniform lies above the distribution function."""
+            mass, up_to, successes = passed
+            successes = jnp.where((uniform > up_to) & (count < here), count + 1, successes)
+            mass = mass * odds * jnp.maximum(here - count, 0) / (count + 1)
+            return mass, up_to + mass, successes
 
-def _until_accepted(key: Key, shape: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Propose for all elements, again and again, until each has been accepted once."""
+        none = jnp.exp(here * jnp.log1p(-rare))
+        start = (none, none, jnp.zeros_like(rare))
+        successes = jax.lax.fori_loop(0, jnp.max(here, initial=0).astype(int), exceed, start)[2]
+        return left - here, drawn + successes, part + 1
 
-    def again(state: tuple) -> tuple:
-        draws, accepted, number = state
-        fresh, taken = _propose(jax.random.fold_in(key, number), shape)
-        return jnp.where(accepted, draws, fresh), accepted | taken, number + 1
-
-    start = (jnp.zeros_like(shape), jnp.zeros(shape.shape, bool), 0)
-    return jax.lax.while_loop(lambda state: ~jnp.all(state[1]), again, start)[0]
+    start = (jnp.asarray(trials, rare.dtype), jnp.zeros_like(rare), jnp.uint32(0))
+    drawn = jax.lax.while_loop(lambda state: jnp.any(state[0] > 0), add_part, start)[1]
+    return jnp.where(probability > 0.5, trials - drawn, drawn)
 
 
 class GammaQuantiles(NamedTuple):

@@ -22,6 +22,7 @@ from numpyro import handlers
 from consilience.arrays import Float
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
 from consilience.models.posterior import parameters
+from consilience.models.random import any_key
 from consilience.models.settings import Settings
 
 
@@ -226,7 +227,7 @@ class Resolved:
         """Return the prior; None where it draws parameters of its own, so that units learn together."""
         if site.name in self._found:
             return self._found[site.name]
-        with handlers.block(), handlers.trace() as drawn, handlers.seed(rng_seed=0):
+        with handlers.block(), handlers.trace() as drawn, handlers.seed(rng_seed=any_key()):
             made = self._made(site)
         if drawn:
             return None

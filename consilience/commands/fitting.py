@@ -14,12 +14,12 @@ from consilience.commands.files import inputs_of
 from consilience.commands.reading import READING, flags, is_public, load, read_data
 from consilience.commands.stopped_runs import (
     after_run,
-    keep_compiled_programs,
     kept_checkpoint,
     refuse_unfinished,
     stoppable,
 )
 from consilience.errors import InvalidFit, OutputRefused, UnsupportedRequest
+from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import CHECKPOINT, FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.output import is_input
 from consilience.printing import counted, json_text, print_notes, rows_of
@@ -44,7 +44,7 @@ def fit(arguments: Arguments) -> int:
     """
     takes = registry.place(arguments.model).takes
     target = _run_folder(arguments)
-    keep_compiled_programs()
+    keep_compiled_as_asked("on")
     # To look at the model's options takes JAX; a file may take longer still to read, and one without options does not.
     given = arguments.member_options
     options = _typed(registry.member(arguments.model), given) if given and not is_public(arguments.file) else None
@@ -156,7 +156,8 @@ def _print_fit(fitted: Fit, target: Path, arguments: Arguments, go_on: str | Non
         kept = min(draws.shape[1] for draws in fitted.samples().values())
         asked = "" if kept == fitted.draws else f" ({fitted.draws:,} were asked for)"
         print(
-            f"chains   {described['chains']} of {kept:,} draws{asked}; of all quantities, largest R-hat "
+            f"chains   {described['chains']} of {kept:,} draws{asked}; "
+            f"of {described.get('diagnosed', 'all quantities')}, largest R-hat "
             f"{described['worst_r_hat']:.3f}, fewest effective draws {described['fewest_effective_draws']:,.0f}"
         )
     if "num_views" in fitted.member.measure_names:
@@ -190,7 +191,7 @@ def check(arguments: Arguments) -> int:
     reading = [name for name in READING if getattr(arguments, name)]
     if arguments.file is None and reading:
         raise UnsupportedRequest(f"{flags(reading)} says how to read a file, and none is given")
-    keep_compiled_programs()
+    keep_compiled_as_asked("on")
     content = None if arguments.file is None else read_data(arguments, *takes)
     options = _typed(registry.member(arguments.model), arguments.member_options)
     import consilience as cs

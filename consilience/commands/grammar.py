@@ -8,7 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from consilience._version import __version__
-from consilience.commands import agreement, coreference, fitting, judging, linkage, listings, results, systems
+from consilience.commands import (
+    agreement,
+    coding,
+    coreference,
+    fitting,
+    judging,
+    linkage,
+    listings,
+    results,
+    systems,
+)
 from consilience.commands.reading import READING
 
 _EPILOG = """\
@@ -22,7 +32,7 @@ exit codes:
 environment:
   CONSILIENCE_DATA               folder of public data that are already stored
   CONSILIENCE_CACHE              folder for downloads and compiled programs
-  CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs
+  CONSILIENCE_COMPILATION_CACHE  "off" keeps no compiled programs between runs; or a folder for them
 """
 
 _MODEL_EPILOG = """\
@@ -376,6 +386,16 @@ def _add_flags(sub: argparse.ArgumentParser, flags: Mapping[str, dict[str, Any]]
             sub.add_argument(*(["-o"] if name == "output" else []), f"--{name}", **options)
 
 
+def _build_code(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("files", nargs="+", metavar="INPUT", help="table of annotations in CSV, TSV or Parquet")
+    sub.add_argument("--into", required=True, metavar="FOLDER", help="new folder for the parts")
+    sub.add_argument("--shards", type=int, required=True, metavar="S", help="number of parts, with equally many items")
+    sub.add_argument("--memory", default="1GB", metavar="SIZE", help="what DuckDB may use (1GB)")
+    names = ("columns", "labels", "missing", "duplicates", "unknown")
+    _add_flags(sub, {name: _FIT_FLAGS[name] for name in names})
+    sub.add_argument("--force", action="store_true", help="replace coded annotations in that folder")
+
+
 def _build_update(sub: argparse.ArgumentParser) -> None:
     _add_run(sub)
     sub.add_argument("file", metavar="NEW", help="a table of further annotations; - is standard input")
@@ -540,6 +560,7 @@ def _build_demo(sub: argparse.ArgumentParser) -> None:
 
 COMMANDS = {
     "fit": (_build_fit, fitting.fit, "infer the truth behind the reports in a file"),
+    "code": (_build_code, coding.code, "code annotations into parts that several processes can share"),
     "update": (_build_update, fitting.update, "add annotations to a fit, which goes on from where it ended"),
     "table": (_build_table, results.table, "print a table of the fit: the label of each item, and others"),
     "certainty": (_build_certainty, results.certainty, "say how certain the annotations make the truth of each item"),

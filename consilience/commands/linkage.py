@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from consilience.commands.files import inputs_of, write_csv
 from consilience.commands.stopped_runs import (
     after_run,
-    keep_compiled_programs,
     kept_checkpoint,
     refuse_unfinished,
     stoppable,
 )
 from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused
+from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
@@ -46,7 +46,7 @@ def link(arguments: Arguments) -> int:
     for source in [*arguments.files, *filter(None, [arguments.pairs])]:
         if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
-    keep_compiled_programs()
+    keep_compiled_as_asked("on")
     from consilience.linking import link as link_records
 
     given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")

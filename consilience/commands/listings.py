@@ -7,8 +7,8 @@ from argparse import Namespace as Arguments
 from typing import TYPE_CHECKING, Any
 
 from consilience import models as registry
-from consilience.commands.stopped_runs import keep_compiled_programs
 from consilience.errors import UnknownName
+from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.printing import Rows, json_text, table_text
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def cite(arguments: Arguments) -> None:
 
 def demo(arguments: Arguments) -> None:
     """Run the demonstration."""
-    keep_compiled_programs()
+    keep_compiled_as_asked("on")
     from consilience.demo import run
 
     run(arguments.output, force=arguments.force)

@@ -10,8 +10,8 @@ from argparse import Namespace as Arguments
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consilience.commands.stopped_runs import keep_compiled_programs
 from consilience.errors import InputError, InputProblem, InvalidFit, UnsupportedRequest, WrongKind
+from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, fit_folder, holds_checkpoint, holds_fit
 from consilience.standard_input import STANDARD_INPUT
 
@@ -104,7 +104,7 @@ def load(arguments: Arguments) -> tuple[Fit, ClassMap | None]:
             )
         what = "has no fit.json; it is not a saved fit" if folder.is_dir() else "is not a folder"
         raise InvalidFit(f"{folder} {what}; give the folder that `consilience fit … -o` wrote")
-    keep_compiled_programs()
+    keep_compiled_as_asked("on")
     from consilience.data.accept import as_class_map, lists_groups
 
     risk = source if source is None or lists_groups(source) else _class_map(source)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,17 +90,3 @@ def stoppable(run: Path, words: list[str]) -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):
             run.rmdir()
-
-
-def keep_compiled_programs() -> None:
-    """Let JAX keep what it compiles for the next run: most of the time of a small fit is compilation."""
-    if os.environ.get("CONSILIENCE_COMPILATION_CACHE", "").lower() == "off":
-        return
-    from consilience.data.catalogue import cache_folder
-
-    folder = cache_folder() / "compiled"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        # JAX reads these when it is imported; what the user has set stays.
-        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")

@@ -11,8 +11,8 @@ from consilience.commands.files import write_csv
 from consilience.commands.linkage import read_entities
 from consilience.commands.reading import flags, holds_records, is_public, load, refuse_views
 from consilience.commands.results import score_row
-from consilience.commands.stopped_runs import keep_compiled_programs
 from consilience.errors import UnsupportedRequest, WrongKind
+from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import fit_folder
 from consilience.printing import columns_of, json_text, rows_of, table_text
 from consilience.standard_input import STANDARD_INPUT
@@ -108,7 +108,7 @@ def conformal(arguments: Arguments) -> None:
     refuse_views(arguments, "scores")
     from consilience import data
 
-    keep_compiled_programs()
+    keep_compiled_as_asked("on")
     predictions = data.read_predictions(arguments.predictions, columns=arguments.columns, scores="probabilities")
     fitted, _ = load(arguments)
     import consilience as cs
@@ -169,7 +169,7 @@ def _systems(arguments: Arguments, names: list[str] | None = None) -> dict[str, 
     found: list[tuple[str, Any]] = []
     files = arguments.predictions
     if files:
-        keep_compiled_programs()
+        keep_compiled_as_asked("on")
     kind = _kind(arguments)
     for source in files:
         if kind == "items":

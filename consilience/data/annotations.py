@@ -8,8 +8,9 @@ and one column per label, with no word on who gave it.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,10 +32,11 @@ from consilience.data.codes import (
 )  # fmt: skip
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.files import holds_coded
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
-from consilience.errors import UnknownName
+from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.notes import Remedy
 
 _UNKNOWN = (Remedy("labels"), Remedy("unknown", "drop"))
@@ -258,6 +260,11 @@ class Annotations(Contract):
         )  # fmt: skip
 
     @classmethod
+    def recognises(cls, source: Any) -> bool:
+        """Return whether a source is a folder of parts that `code` wrote."""
+        return holds_coded(source)
+
+    @classmethod
     def read(
         cls, source: Any, *, columns: Mapping[str, str] | None = None, labels: Names | None = None,
         missing: str = "error", duplicates: str = "keep", unknown: str = "error", layout: str = "long",
@@ -266,8 +273,9 @@ class Annotations(Contract):
 
         Parameters
         ----------
-        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns. Ids and labels are
-            text: "01" is not "1", "NA" is a label, only an empty cell is missing.
+        source : a path (CSV, TSV, JSON, JSON lines, Parquet), a data frame or a dict of columns; or a folder that
+            `code` wrote, which takes no further arguments. Ids and labels are text: "01" is not "1", "NA" is a label,
+            only an empty cell is missing.
         columns : column names for "item", "annotator", "label", "gold", "weight" and "group" where the table has names
             of its own. Layouts other than "long" know "item" alone; by default their first column.
         labels : the closed list of labels, in order. By default the labels that occur, sorted (by value where all are
@@ -288,6 +296,8 @@ class Annotations(Contract):
         ------
         InputError
             With every problem found, each with its line or row, column, value and remedy.
+        UnsupportedRequest
+            Arguments say how to read a folder that is coded already.
 
         Examples
         --------
@@ -308,6 +318,13 @@ class Annotations(Contract):
         check_option("duplicates", duplicates, ("keep", "first", "error"))
         check_option("unknown", unknown, ("error", "drop"))
         check_option("layout", layout, ("long", "wide", "counts"))
+        if cls.recognises(source):
+            given = [columns, labels, missing, duplicates, unknown, layout]
+            if given != [None, None, "error", "keep", "error", "long"]:
+                raise UnsupportedRequest(f"{source} was coded already; give columns, labels and policies to `code`")
+            # Named only: what reads a folder makes annotations, and imports this file.
+            coded = importlib.import_module("consilience.data.coded")
+            return cast(Annotations, coded.read_coded(source))
         closed = None if labels is None else as_names(labels, "labels")
         if layout == "counts":
             return _read_counts(source, columns, closed, unknown)

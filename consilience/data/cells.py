@@ -208,10 +208,10 @@ def _distinct_names(values: list[Any]) -> list[str] | None:
     """Return the texts of distinct values where these are plain, or whole numbers, and so differ; else None."""
     if set(map(type, values)) == {int} and -_MOST_WHOLE < min(values) and max(values) < _MOST_WHOLE:
         return list(map(str, values))
-    return values if _are_plain(values) else None
+    return values if are_plain(values) else None
 
 
-def _are_plain(values: list[Any]) -> bool:
+def are_plain(values: list[Any]) -> bool:
     """Return whether `cell_text` would leave all as they are: texts without white space around them, none empty."""
     return _are_texts(values) and "" not in values and list(map(str.strip, values)) == values
 

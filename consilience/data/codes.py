@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consilience.data.cells import cell_texts
+from consilience.data.cells import are_plain, cell_texts
 from consilience.data.files import read_lines
 from consilience.data.problems import Problems
 
 Names = Sequence[Any] | np.ndarray
+
+_DIGITS = (1 << 20) - 1
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
@@ -41,6 +43,8 @@ def as_names(values: Any, what: str) -> list[str]:
     if not isinstance(values, Iterable):
         raise problems.fail(f"{what} has to be a list of names", "pass a list, or a path to a text file", value=values)
     given = list(values)
+    if given and are_plain(given) and len(set(given)) == len(given):
+        return given
     names = []
     for position, (text, complaint) in enumerate(cell_texts(given)):
         if complaint or not text:
@@ -85,26 +89,31 @@ def compact(codes: np.ndarray, names: Names) -> tuple[np.ndarray, np.ndarray]:
 
 def repeated(*codes: np.ndarray) -> np.ndarray:
     """Mark rows whose combination of codes occurred in an earlier row: bool, shape ``(row,)``."""
-    combined = codes[0].astype(np.int64)
+    combined = codes[0].astype(np.int64) + 1
     for column in codes[1:]:
         combined = _paired(combined, column)
+    combined = combined.astype(np.result_type(np.min_scalar_type(combined.max(initial=0)), np.uint32))
     # Sorting the values takes a fraction of the time and memory of sorting rows, of which few are repeated.
     ordered = np.sort(combined)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     marked = np.zeros(len(combined), bool)
     if len(twice):
-        rows = np.flatnonzero(twice[np.searchsorted(twice[:-1], combined)] == combined)
+        # The last digits tell of most rows that they are not among them.
+        low = np.zeros(_DIGITS + 1, bool)
+        low[twice & _DIGITS] = True
+        rows = np.flatnonzero(low[combined & _DIGITS])
+        rows = rows[twice[np.searchsorted(twice[:-1], combined[rows])] == combined[rows]]
         order = rows[np.argsort(combined[rows], kind="stable")]
         marked[order[1:]] = combined[order[1:]] == combined[order[:-1]]
     return marked
 
 
 def _paired(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return whole numbers that are equal where both columns are; int64, shape ``(row,)``."""
+    """Return whole numbers from 0 that are equal where both columns are, of which the first has no -1; int64."""
     width = int(second.max(initial=-1)) + 2
     if (int(first.max(initial=-1)) + 2) * width > np.iinfo(np.int64).max:
         first = np.unique(first, return_inverse=True)[1]
-    return first * width + second
+    return first * width + second + 1
 
 
 def as_array(problems: Problems, values: Any, *, column: str | None = None) -> np.ndarray:

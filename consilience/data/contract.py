@@ -106,7 +106,7 @@ class Contract:
     any name, and in ``reader`` which public function reads it. ``rows`` is the dimension of its reports, in any order,
     and ``unit`` that of the things whose truth is asked. What one asks of a fit first is in ``command``, and in
     ``agreements`` how the agreement of its annotators can be measured: ``left-out``, of each with the others of an
-    item, and ``pairs``, of two annotators of an item.
+    item, and ``pairs``, of two annotators of an item. ``is_whole`` says that no other process holds more of the data.
     """
 
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -116,6 +116,7 @@ class Contract:
     unit: ClassVar[str] = "item"
     command: ClassVar[str] = "certainty"
     agreements: ClassVar[tuple[str, ...]] = ()
+    is_whole: ClassVar[bool] = True
     _registered: ClassVar[set[type]] = set()
 
     def __post_init__(self) -> None:
@@ -170,6 +171,10 @@ class Contract:
     def gold_codes(self) -> Any:
         """The known label of each unit as a truth counts labels, which is another one where labels have parts."""
         return self.gold
+
+    def total(self, values: Any) -> Any:
+        """Return the sum of what all processes counted that hold some of the data: of one, what it counted."""
+        return values
 
     def coordinates(self) -> dict[str, np.ndarray]:
         """Return the names of what numbers about these data lie along, as texts, by dimension."""

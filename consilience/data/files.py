@@ -17,6 +17,14 @@ from consilience.data.problems import Problems, shorten
 from consilience.errors import InputError
 from consilience.standard_input import kept_standard_input
 
+MANIFEST = "manifest.json"
+"""Name of the file that tells a folder of coded annotations from others."""
+
+
+def holds_coded(source: Any) -> bool:
+    """Return whether a source is a folder of parts that `code` wrote."""
+    return isinstance(source, str | os.PathLike) and Path(source, MANIFEST).is_file()
+
 
 def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
     """Return the path of an existing file and its ending without ``.gz``.
@@ -54,7 +62,8 @@ def name_of(source: Any) -> str | None:
     return Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else None
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file, one that ends in .gz as what was compressed."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
@@ -66,7 +75,7 @@ def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -
     InputError : the file cannot be read, is damaged, or is no UTF-8.
     """
     try:
-        with _open(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
+        with open_bytes(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", newline="") as stream:
             return parse(stream)
     except UnicodeDecodeError:
         raise _wrong_encoding(path, problems) from None
@@ -80,7 +89,7 @@ def read_text(path: Path, problems: Problems, parse: Callable[[IO[str]], Any]) -
 def _wrong_encoding(path: Path, problems: Problems) -> InputError:
     """Say which byte of which line is not UTF-8."""
     # Damaged compression may come to light before the line is reached again.
-    with contextlib.suppress(EOFError, OSError, zlib.error), _open(path) as raw:
+    with contextlib.suppress(EOFError, OSError, zlib.error), open_bytes(path) as raw:
         for line, content in enumerate(raw, start=1):
             try:
                 content.decode()

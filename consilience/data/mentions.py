@@ -24,6 +24,7 @@ from consilience.data.cells import Table
 from consilience.data.codes import compact, object_array, repeated
 from consilience.data.columns import Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
+from consilience.data.files import holds_coded
 from consilience.data.mas_xml import mas_xml_table
 from consilience.data.policies import filled_rows, flag_or_warn, keep_repeated, require_rows, said_first
 from consilience.data.problems import check_option, warn_input
@@ -236,7 +237,7 @@ def _label_names(type_: np.ndarray, antecedent: np.ndarray, mentions: Any) -> np
 def is_mas_xml(source: Any) -> bool:
     """Return whether a source is the path of an ``.xml`` file, or of a folder."""
     is_path = isinstance(source, str | os.PathLike)
-    return is_path and (Path(source).suffix.lower() == ".xml" or os.path.isdir(source))
+    return is_path and (Path(source).suffix.lower() == ".xml" or (os.path.isdir(source) and not holds_coded(source)))
 
 
 def read_mas_xml(

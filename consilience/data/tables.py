@@ -22,6 +22,7 @@ What counts as what:
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import csv
 import itertools
@@ -29,7 +30,8 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,12 +39,15 @@ import numpy as np
 
 from consilience.data.cells import Cells, Encoder, Table, from_series, from_values
 from consilience.data.columns import Choose, check_names
-from consilience.data.files import find_file, parse_json, read_json, read_text
+from consilience.data.files import find_file, open_bytes, parse_json, read_json, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
+from consilience.errors import InputError
 from consilience.standard_input import kept_standard_input
 
 _TEXT_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 _CHUNK_ROWS = 65536
+_BLOCK_BYTES = 1 << 22
+_LARGE_BYTES = 1 << 20  # of a file that is worth the import of Arrow
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 _FROM_ZERO = "row {} (counted from 0)"
 
@@ -116,12 +121,14 @@ def column_names(source: Any) -> list[str]:
 
 
 def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:
+    if path.stat().st_size >= _LARGE_BYTES and (table := _read_plain(path, ending, choose, problems)):
+        return table
+
     def parse(stream: IO[str]) -> Table:
         first = stream.readline()
         if "\0" in first:
             raise problems.fail("this is not a text file", "export the table as CSV", row="line 1")
-        delimiter = "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
-        reader = csv.reader(itertools.chain([first], stream), delimiter=delimiter, strict=True)
+        reader = csv.reader(itertools.chain([first], stream), delimiter=_delimiter(first, ending), strict=True)
         chunks = _chunks(reader, problems)
         lines, rows = next(chunks, (np.empty(0, np.int64), []))
         if not rows:
@@ -131,6 +138,10 @@ def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems)
         return _encode_rows(rest, names, choose(names, problems), problems)
 
     return read_text(path, problems, parse)
+
+
+def _delimiter(first: str, ending: str) -> str:
+    return "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
 
 
 def _chunks(reader: Any, problems: Problems) -> Iterator[tuple[np.ndarray, list[list[str]]]]:
@@ -189,6 +200,87 @@ def _ragged(row: list[str], expected: int, line: int, problems: Problems) -> Non
         row=f"line {line}",
         value=",".join(row),
     )
+
+
+class _Doubt(Exception):
+    """A file may mean something else to another reader."""
+
+
+def _read_plain(path: Path, ending: str, choose: Choose, problems: Problems) -> Table | None:
+    """Read by Arrow what it surely reads as `_read_delimited` would; None for all else, and where there is no Arrow.
+
+    Sure is what has neither quotes nor blank lines. That something is wrong, and where, is for the other one to find.
+    """
+    try:
+        import pyarrow.csv
+    except ImportError:
+        return None
+    doubts = (_Doubt, _Names, InputError, csv.Error, pyarrow.ArrowException, UnicodeDecodeError)
+    try:
+        with open_bytes(path) as raw:
+            first = raw.readline().decode("utf-8-sig")
+            delimiter = _delimiter(first, ending)
+            rows = list(csv.reader([first], delimiter=delimiter, strict=True))
+            if "\0" in first or "\r" in first.rstrip("\r\n") or not any(rows):
+                raise _Doubt
+            names = check_names(rows[0], Problems(None))
+            chosen = choose(names, Problems(None))
+            batches = _arrow_batches(pyarrow, raw, delimiter, len(names), chosen.values())
+        columns = {role: _from_batches(pyarrow, names[at], batches.pop(0)) for role, at in chosen.items()}
+    except (*doubts, EOFError, OSError, zlib.error):
+        return None
+    pyarrow.default_memory_pool().release_unused()
+    num_rows = max((len(cells.codes) for cells in columns.values()), default=0)
+    return Table(columns, num_rows, problems, "line {}", range(2, num_rows + 2)) if num_rows else None
+
+
+def _arrow_batches(
+    pyarrow: Any, raw: IO[bytes], delimiter: str, width: int, positions: Collection[int]
+) -> list[list[Any]]:
+    """Return the codes of the cells of each of these columns, block by block, from lines that are plain.
+
+    Raises
+    ------
+    _Doubt, ArrowException, UnicodeDecodeError : they are not, or no column is wanted.
+    """
+    if not positions:
+        raise _Doubt
+    # Columns go by their positions: there may be several without a name.
+    kinds = {str(position): pyarrow.dictionary(pyarrow.int32(), pyarrow.large_string()) for position in positions}
+    options = (
+        pyarrow.csv.ReadOptions(
+            use_threads=False, column_names=list(map(str, range(width))), block_size=2 * _BLOCK_BYTES
+        ),
+        pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=False),
+        pyarrow.csv.ConvertOptions(check_utf8=False, column_types=kinds, include_columns=list(kinds)),
+    )
+    batches: list[list[Any]] = [[] for _ in kinds]
+    longest = csv.field_size_limit()
+    while block := raw.read(_BLOCK_BYTES) + raw.readline(longest):
+        _check_plain(block, longest)
+        table = pyarrow.csv.read_csv(pyarrow.BufferReader(block), *options)
+        if len(table) != block.count(b"\n") + (not block.endswith(b"\n")):
+            raise _Doubt  # Arrow leaves out blank lines, which count where lines are named.
+        for parts, column in zip(batches, table.columns, strict=True):
+            parts += column.chunks
+    return batches
+
+
+def _check_plain(block: bytes, longest: int) -> None:
+    """Raise where lines have quotes, end in more than one way, are too long for the module csv, or are no text.
+
+    A byte order mark at the beginning would be left out by Arrow, which takes each block for a file.
+    """
+    mixed = b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
+    if mixed or b'"' in block or b"\0" in block or block.startswith(codecs.BOM_UTF8):
+        raise _Doubt
+    begin = 0
+    while len(block) - begin >= longest:
+        begin = block.rfind(b"\n", begin, begin + longest) + 1
+        if not begin:
+            raise _Doubt
+    if not block.isascii():
+        block.decode()
 
 
 def _read_records(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:
@@ -346,7 +438,9 @@ def _from_batches(pyarrow: Any, name: str, batches: list[Any]) -> Cells:
     whole = whole.unify_dictionaries()
     distinct = _from_arrow(name, whole.chunk(0).dictionary)
     recoded = np.append(distinct.codes, np.int32(-1))
-    parts = [recoded[part.indices.fill_null(-1).to_numpy()] for part in whole.chunks]
+    indices = (part.indices.fill_null(-1) if part.null_count else part.indices for part in whole.chunks)
+    # Arrow's own to_numpy imports pandas, which takes longer than to read half a million rows.
+    parts = [recoded[np.from_dlpack(part)] for part in indices]
     return Cells(name, np.concatenate(parts), distinct.values)
 
 

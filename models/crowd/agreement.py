@@ -119,7 +119,7 @@ class Parameters:
         if self.posterior.form == "draws":
             return np.asarray(self.over(quantity, *given)).mean(axis=0, dtype=float)
         with jax.enable_x64(True):
-            logs = {site: jnp.asarray(own, float) for site, own in self.mean_logs.items()}
+            logs = self.mean_logs  # in NumPy: each small operation of JAX would be a program of its own to compile
             found = quantity(self.channel.evidence(logs, self.num_labels), logs.get(PREVALENCE), *given)
         # Zeros of an estimate, which have the logarithm of the least number, are zeros again.
         return np.where(np.abs(found) < _ZERO, 0.0, np.asarray(found, float))

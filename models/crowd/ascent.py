@@ -223,7 +223,12 @@ def _begun(problem: Problem, probability: Float[np.ndarray, "item class"], of_vo
 
 
 def unsuited(resolved: Resolved) -> str:
-    """Return why coordinate ascent, which is then over-certain, is not what `auto` takes; empty where it is."""
+    """Return why coordinate ascent, which is then over-certain, is not what `auto` takes; empty where it is.
+
+    Of data that several processes share no process can tell: a fit that is loaded again can.
+    """
+    if not resolved.data.is_whole:
+        return ""
     found = signal(resolved.data)
     if not found.fires:
         return ""

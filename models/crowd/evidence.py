@@ -67,8 +67,9 @@ class Dense(NamedTuple):
     # ---- of known errors, in probabilities
 
     def rows(self, annotators: Int[Array, " chosen"] | slice = slice(None)) -> Float[Array, "chosen class label"]:
-        """Return the probabilities of labels, by annotator and class."""
-        return _normalised(jnp.exp(self.table[annotators]))
+        """Return the probabilities of labels, by annotator and class; of a table in NumPy on the host."""
+        exp = np.exp if isinstance(self.table, np.ndarray) else jnp.exp
+        return _normalised(exp(self.table[annotators]))
 
     def right(self) -> Float[Array, "annotator class"]:
         """Return how probably each annotator is right about each class."""

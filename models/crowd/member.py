@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import jax
 import numpy as np
 
 from consilience.data.annotations import Annotations
@@ -25,6 +24,7 @@ from consilience.models.crowd.tables import pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
+from consilience.models.random import any_key
 from consilience.models.sites import Site, Sites
 from consilience.notes import Level, Note
 
@@ -101,7 +101,7 @@ def says_of(
     def said(account: Account) -> Iterator[Note]:
         data = account.resolved.data
         yield from signal_notes(signal(data), data.annotators)
-        if parameters_of(account.posterior, account.resolved, jax.random.key(0), 1).is_listed:
+        if parameters_of(account.posterior, account.resolved, any_key(), 1).is_listed:
             # What else is said rests on rows of confusion matrices.
             yield Note(Level.note, _LISTED)
             return

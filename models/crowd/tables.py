@@ -9,6 +9,7 @@ intervals are best taken from. The estimate of EM has none.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,7 @@ from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
+from consilience.models.random import any_key
 from consilience.models.sites import Resolved
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Ranked
@@ -81,7 +83,7 @@ class Asked:
     ) -> None:  # fmt: skip
         self.posterior, self.resolved, self.truth = posterior, resolved, truth
         self.level, self.data = level, resolved.data
-        self.key = jax.random.key(0)  # of imputations: a table is the same whenever it is asked for
+        self.key = any_key()  # of imputations: a table is the same whenever it is asked for
         self.parameters = parameters_of(posterior, resolved, self.key, _IMPUTATIONS)
 
     @property
@@ -116,30 +118,48 @@ class Asked:
             return Interval(*(np.zeros((0, self.data.num_labels, self.data.num_labels)) for _ in Interval._fields))
         return Interval(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
+    def _imputed(self, quantity: Quantity, given: tuple) -> np.ndarray:
+        """Return a quantity of imputed parameters, ``(draw, …)``."""
+        channel, num_labels = self.parameters.channel, self.data.num_labels
+
+        def of_draw(tree: Tree) -> Any:
+            return quantity(channel.evidence(tree, num_labels), tree.get(PREVALENCE), *given)
+
+        numbers = sum(np.size(own) for own in self.parameters.concentrations.values())
+        block = max(min(_MOST_NUMBERS // max(numbers, 1), _IMPUTATIONS), 1)
+        trees = (self._imputations(start, block) for start in range(0, _IMPUTATIONS, block))
+        return np.concatenate([np.asarray(jax.vmap(of_draw)(tree)) for tree in trees])
+
+    def _imputations(self, start: int, number: int) -> Tree:
+        """Return parameters drawn given labels that were drawn, ``(draw, …)``; all of them are kept with the truth."""
+        if self.truth in _ALL_IMPUTATIONS:
+            return _ALL_IMPUTATIONS[self.truth]
+        votes, channel, num_items = self._votes, self.parameters.channel, self.data.num_items
+        log_label = np.zeros((votes.num_items, votes.num_labels), votes.dtype)
+        with np.errstate(divide="ignore"):
+            log_label[:num_items] = np.log(np.asarray(self.truth.untempered))
+        tree = {site: np.asarray(own, votes.dtype) for site, own in self.parameters.concentrations.items()}
+        # What is counted is drawn where that can be done: of weights that are no whole numbers expected.
+        drawn = channel.whole_weights and bool(np.all(votes.counts == np.round(votes.counts)))
+        keys = jax.random.split(self.key, _IMPUTATIONS)[start : start + number]
+        found = _drawn(channel, drawn, keys, log_label, tree, votes)
+        if number == _IMPUTATIONS:
+            _ALL_IMPUTATIONS[self.truth] = found
+        return found
+
     @functools.cached_property
     def _votes(self) -> Votes:
         return votes_of(self.resolved)
 
-    def _imputed(self, quantity: Quantity, given: tuple) -> Any:
-        votes, number = self._votes, self.data.num_items
-        dtype = votes.dtype
-        log_label = np.zeros((votes.num_items, votes.num_labels), dtype)
-        with np.errstate(divide="ignore"):
-            log_label[:number] = np.log(np.asarray(self.truth.untempered))
-        tree = {site: np.asarray(own, dtype) for site, own in self.parameters.concentrations.items()}
-        keys = jax.random.split(self.key, _IMPUTATIONS)
-        # What is counted is drawn where that can be done: of weights that are no whole numbers expected.
-        channel = self.parameters.channel
-        drawn = channel.whole_weights and bool(np.all(votes.counts == np.round(votes.counts)))
-        return _imputations(channel, quantity, drawn, keys, log_label, tree, votes, given)
+
+# Several tables of a fit are made of the same imputations.
+_ALL_IMPUTATIONS: weakref.WeakKeyDictionary[LabelTruth, Tree] = weakref.WeakKeyDictionary()
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _imputations(
-    channel: Channel, quantity: Quantity, drawn_counts: bool, keys: Key, log_label: Float[Array, "item class"],
-    tree: Tree, votes: Votes, given: tuple,
-) -> Any:  # fmt: skip
-    """Return a quantity of parameters drawn given labels that were drawn, ``(draw, …)``."""
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _drawn(
+    channel: Channel, drawn_counts: bool, keys: Key, log_label: Float[Array, "item class"], tree: Tree, votes: Votes
+) -> Tree:
     logs = expected_logs(tree)
     evidence = channel.evidence(logs, votes.num_labels)
     label_probability = jnp.exp(log_label) * votes.real[:, None]
@@ -147,15 +167,14 @@ def _imputations(
     # An ascent ends with prior plus expected counts; of a loaded fit the prior may be known in words only.
     prior = {site: jnp.maximum(own - expected[site], 1e-6) for site, own in tree.items()}
 
-    def of_draw(key: Key) -> Any:
+    def of_key(key: Key) -> Tree:
         key_label, key_counts, key_tree = jax.random.split(key, 3)
         label = draw_labels(key_label, log_label)
         certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.dtype) * votes.real[:, None]
         counts = counted(channel, evidence, certain, logs, votes, key=key_counts if drawn_counts else None)
-        drawn = draw(key_tree, {site: prior[site] + own for site, own in counts.items()})
-        return quantity(channel.evidence(drawn, votes.num_labels), drawn.get(PREVALENCE), *given)
+        return draw(key_tree, {site: prior[site] + own for site, own in counts.items()})
 
-    return jax.lax.map(of_draw, keys)
+    return jax.lax.map(of_key, keys)
 
 
 # ---- realised accuracy
@@ -356,7 +375,7 @@ def pairs_table(parameters_of: ParametersOf) -> Callable:
 
     def pairs(posterior: Posterior, resolved: Resolved, truth: LabelTruth) -> dict[str, np.ndarray]:
         """Return pairs of annotators with what they agree and what the model expects, the largest |z| first."""
-        parameters = parameters_of(posterior, resolved, jax.random.key(0), _IMPUTATIONS)
+        parameters = parameters_of(posterior, resolved, any_key(), _IMPUTATIONS)
         return annotator_pairs(resolved.data, np.asarray(truth.untempered), parameters.agreement())
 
     return pairs

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.errors import UnsupportedRequest
 from consilience.models.crowd.agreement import Parameters, ParametersOf, crowd_of
 from consilience.models.crowd.channel import Channel, joint
 from consilience.models.crowd.dependence import (
@@ -42,6 +43,7 @@ from consilience.models.truth import LabelDraws, LabelProbabilities
 from consilience.models.truth.entries import code_dtype
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Marginals
+from consilience.notes import Remedy
 
 TruthOf = Callable[..., LabelTruth]
 
@@ -82,7 +84,7 @@ def truth_of(
             shown = temper(probability, power)
             made = LabelProbabilities.possible if parameters.is_listed else LabelProbabilities.dense
             drawn = made(shown, key=key_label, num_draws=num_draws, crowd=crowd)
-        drawn.dependence, drawn.signal = found, signal(resolved.data)
+        drawn.dependence, drawn.signal = found, signal(resolved.data) if resolved.data.is_whole else None
         drawn.untempered = mean
         if found.spread > 0:
             drawn.probabilities_at = lambda z: Marginals.dense(temper(mean, exponents(weight, found.at(z))))
@@ -105,10 +107,21 @@ def dependence_of(
     posterior, resolved : of the fit.
     probability : of the labels, as if annotators erred independently.
     default, spread : where nothing else is said.
+
+    Raises
+    ------
+    UnsupportedRequest : it is to be told from the data, of which other processes hold more; or from gold labels that
+        the data do not have.
     """
     asked = resolved.settings.dependence
     if not isinstance(asked, str):
         return Dependence(float(asked), "given", 0)
+    if not resolved.data.is_whole and posterior.form != "estimate":
+        raise UnsupportedRequest(
+            "the items of one process do not tell how much labels err together; give {dependence} as a number, or save "
+            "the fit and load it with load_fit in one process",
+            Remedy("dependence", DEFAULT),
+        )
     require_gold(resolved)
     gold = known_gold(resolved)
     if asked == "auto" and posterior.form == "estimate":

@@ -122,7 +122,7 @@ def votes_of(resolved: Resolved) -> Votes:
     data = counted_by_group(resolved).data
     dtype = np.dtype(jnp.result_type(float))
     item, cell, weight = _columns(data)
-    counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
+    counts = data.total(np.bincount(cell, weight, data.num_annotators * data.num_labels))
     counts = counts.reshape(data.num_annotators, data.num_labels).astype(dtype)
     order = sorted_order(item)
     order = order if (weight > 0).all() else order[weight[order] > 0]

@@ -53,3 +53,15 @@ def test_errors_of_the_command_come_before_jax(tmp_path, monkeypatch, words, mes
     assert code == 1
     assert message in errors
     assert not _HEAVY & modules
+
+
+def test_a_fit_loads_nothing_that_it_does_not_use():
+    code = (
+        "import sys, consilience as cs; data = cs.load('dawid-skene-1979'); cs.fit('dawid-skene', data); "
+        "fit = cs.fit('dawid-skene', data, method='gibbs', draws=9, chains=1, warmup=1, progress=False); "
+        "cs.fit('dawid-skene', data).k_hat(); print('loaded', *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("loaded ")[2].split())
+    assert "numpyro" in loaded
+    assert not {"arviz", "xarray", "optax", "matplotlib", "h5py", "pandas"} & loaded

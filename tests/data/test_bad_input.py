@@ -21,6 +21,8 @@ from consilience.data import (
 )
 from consilience.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("either_reader")
+
 HEADER = "item,annotator,label\n"
 GOOD = HEADER + "a,w1,x\nb,w1,y\n"
 

@@ -15,6 +15,8 @@ from consilience.data.columns import ITEM, all_columns, choose_columns
 from consilience.data.tables import read_table
 from consilience.errors import InputError, UnknownName
 
+pytestmark = pytest.mark.usefixtures("either_reader")
+
 ROWS = [("01", "w1", "yes"), ("1", "w2", "NA"), ("ünï, \"x\"", "w1", "null"), ("01", "w3", "None")]
 COLUMNS = ("item", "annotator", "label")
 RECORDS = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.evaluation import own_look as module
-from consilience.evaluation.own_look import POWERS, Form, copy_statistic, forms_of, own_look, refit_own_look
-from consilience.models.diagnostics import convergence
+from consilience.evaluation.own_look import POWERS, Form, copy_statistic, ess, forms_of, own_look, refit_own_look
 from consilience.models.truth import Entries, LabelDraws, LabelProbabilities, PlausibilityDraws
 from consilience.models.truth.plausibilities import DirichletTruth
 
@@ -166,8 +165,8 @@ def test_effective_size_of_an_autoregression(rho, expected):
     random, draws = np.random.default_rng(0), np.zeros(20_000)
     for place in range(1, len(draws)):
         draws[place] = rho * draws[place - 1] + random.normal()
-    assert convergence(draws[None]).ess_bulk / len(draws) == pytest.approx(expected, rel=0.12)
-    assert convergence(np.ones((1, 10))).ess_bulk == 10
+    assert ess(draws) / len(draws) == pytest.approx(expected, rel=0.12)
+    assert ess(np.ones(10)) == 10
 
 
 def crowd(seed=0, items=120, annotators=5):

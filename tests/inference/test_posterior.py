@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from consilience.inference.generic import GenericRun
-from consilience.inference.posterior import k_hat, poor_diagnostics, summarise, to_arviz
+from consilience.inference.posterior import k_hat, poor_diagnostics, summarise, to_arviz, worst_diagnostics
 from consilience.inference.results import Result
 
 ITEMS = np.array(["x-ray 1", "x-ray 2", "ünïcode"])
@@ -111,25 +111,25 @@ def words_of(*given):
 
 
 def test_good_draws_are_not_warned_about(samples):
-    table = summarise(samples)
-    assert poor_diagnostics(table) == []
-    assert poor_diagnostics(table, finished(k_hat=0.3, elbo=np.zeros(3))) == []
+    worst = worst_diagnostics(samples)
+    assert poor_diagnostics(worst) == []
+    assert poor_diagnostics(worst, finished(k_hat=0.3, elbo=np.zeros(3))) == []
     assert (
-        poor_diagnostics(table, finished(result=Result.max_steps, stats={"diverging": np.zeros((4, 500), bool)})) == []
+        poor_diagnostics(worst, finished(result=Result.max_steps, stats={"diverging": np.zeros((4, 500), bool)})) == []
     )
     # Independent draws of one chain have no R-hat, which is no fault.
-    assert poor_diagnostics(summarise({"scale": samples["scale"].reshape(1, -1)})) == []
+    assert poor_diagnostics(worst_diagnostics({"scale": samples["scale"].reshape(1, -1)})) == []
 
 
 def test_each_poor_diagnostic_is_said_in_words(samples):
     chains = samples["mean"] + np.array([0, 0, 3.0])[None, None] * (np.arange(4) == 0)[:, None, None]
-    (disagree, few) = words_of(summarise({"mean": chains}, dims=DIMS, coords=COORDS))
+    (disagree, few) = words_of(worst_diagnostics({"mean": chains}, dims=DIMS, coords=COORDS))
     assert "R-hat is above 1.01 for 1 of 3 quantities (worst: mean[item=ünïcode]" in disagree
     assert "fewer than 400" in few
-    (few,) = words_of(summarise({"scale": samples["scale"][:1, :200]}))
+    (few,) = words_of(worst_diagnostics({"scale": samples["scale"][:1, :200]}))
     assert "for 1 of 1 quantities (fewest: scale" in few
 
-    table = summarise({"scale": samples["scale"]})
+    worst = worst_diagnostics({"scale": samples["scale"]})
     diverging = np.zeros((4, 500), bool)
     diverging[1, 3:10] = True
     cases = [
@@ -142,12 +142,45 @@ def test_each_poor_diagnostic_is_said_in_words(samples):
         (finished(result=Result.nonfinite, message="step 7 gave a number that is not finite"), "step 7"),
     ]
     for run, words in cases:
-        (problem,) = words_of(table, run)
+        (problem,) = words_of(worst, run)
         assert words in problem
+
+
+def test_of_very_many_quantities_the_worst_are_looked_at():
+    rng = np.random.default_rng(3)
+    samples = {"mean": rng.normal(size=(4, 400, 700)).astype(np.float32), "scale": rng.normal(size=(4, 400, 9, 100))}
+    samples["mean"][0, :, 17] += 1
+    samples["scale"][2, :, 3, 4] += 2
+    samples["scale"][:, :, 5, 6] = np.cumsum(rng.normal(size=(4, 400)), axis=1) / 9
+    samples["scale"][0, 0, 8, 8] = np.nan
+    worst, table = worst_diagnostics(samples), summarise(samples)
+    size = table[["ess_bulk", "ess_tail"]].min(axis=1)
+    assert (worst.number, worst.looked_at) == (1600, 1000)
+    assert worst.r_hat == table["r_hat"].max()
+    assert worst.where == table["quantity"][table["r_hat"].idxmax()]
+    assert worst.disagreeing == (table["r_hat"] > 1.01).sum()
+    assert (worst.size, worst.fewest) == (size.min(), table["quantity"][size.idxmin()])
+    assert worst.short == (size < 400).sum()
+    texts = words_of(worst)
+    assert "of 1,000 quantities, of 1,600 the worst by a first look (worst: " in texts[0]
+
+
+def test_of_few_quantities_all_are_looked_at(samples):
+    samples["none"] = np.zeros((4, 500, 0))
+    worst, table = worst_diagnostics(samples, dims=DIMS, coords=COORDS), summarise(samples, dims=DIMS, coords=COORDS)
+    size = table[["ess_bulk", "ess_tail"]].min(axis=1)
+    assert (worst.number, worst.looked_at, worst.quantities) == (12, 12, "12 quantities")
+    assert (worst.r_hat, worst.size) == (table["r_hat"].max(), size.min())
+    assert {worst.where, worst.fewest} <= set(table["quantity"])
+    assert worst_diagnostics({"none": samples["none"]}) is None
+    alone = worst_diagnostics({"scale": samples["scale"][:1]})
+    assert np.isnan(alone.r_hat)
+    assert alone.size > 400
 
 
 def test_one_chain_is_said_to_tell_too_little():
     draws = np.random.default_rng(0).normal(size=(1, 2000))
-    (problem,) = words_of(summarise({"mean": draws}), finished(samples={"mean": draws}))
+    worst = worst_diagnostics({"mean": draws})
+    (problem,) = words_of(worst, finished(samples={"mean": draws}))
     assert "one chain" in problem
-    assert poor_diagnostics(summarise({"mean": draws}), finished(samples={"mean": draws}, elbo=np.zeros(3))) == []
+    assert poor_diagnostics(worst, finished(samples={"mean": draws}, elbo=np.zeros(3))) == []

@@ -4,8 +4,10 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from consilience.models.diagnostics import convergence
+from consilience.models.diagnostics import convergence, first_look
 
 
 def autoregressive(rng, coefficient, shape):
@@ -92,3 +94,56 @@ def test_batches_give_the_same_numbers_and_ten_thousand_scalars_are_quick(monkey
     assert time.process_time() - began < 5  # ArviZ takes more than half a minute
     monkeypatch.setattr(diagnostics, "_BATCH_VALUES", 2 * 100 * 999)
     np.testing.assert_array_equal(convergence(draws), whole)
+
+
+def slow_ess(values):
+    """Return the effective sample size of ``(chain, draw)`` with every lag summed one by one (equations 10 to 13)."""
+    num_chains, num_draws = values.shape
+    centred = values - values.mean(axis=1, keepdims=True)
+    lags = [(centred[:, lag:] * centred[:, : num_draws - lag]).sum() / values.size for lag in range(num_draws)]
+    spread = lags[0] + (values.mean(axis=1).var(ddof=1) if num_chains > 1 else 0)
+    correlation = 1 - (lags[0] * num_draws / (num_draws - 1) - np.array(lags)) / spread
+    correlation[0] = 1.0
+    tau, least, pair = -1.0, np.inf, 0
+    while pair < (num_draws - 1) // 2 - 1 and correlation[2 * pair : 2 * pair + 2].sum() > 0:
+        least = min(least, correlation[2 * pair : 2 * pair + 2].sum())
+        tau, pair = tau + 2 * least, pair + 1
+    last = correlation[2 * pair]
+    tau += last if correlation[2 * pair : 2 * pair + 2].sum() >= 0 else max(last, 0)
+    return values.size / max(tau, 1 / np.log10(values.size))
+
+
+@pytest.mark.parametrize("num_draws", [5, 15, 16, 31, 63, 64, 65, 300])
+@pytest.mark.parametrize("coefficient", [-0.9, 0.0, 0.7, 0.93, 0.99])
+def test_sequences_of_any_length_end_where_they_should(num_draws, coefficient):
+    from consilience.models.diagnostics import _ess
+
+    draws = np.stack([autoregressive(np.random.default_rng(seed), coefficient, (4, num_draws)) for seed in range(20)])
+    np.testing.assert_allclose(_ess(draws), [slow_ess(one) for one in draws], rtol=1e-10)
+
+
+@given(seed=st.integers(0, 999), coefficient=st.floats(-0.5, 0.6), num_draws=st.integers(100, 300))
+@settings(max_examples=25)
+def test_the_first_look_ranks_as_the_diagnostics_do(seed, coefficient, num_draws):
+    rng = np.random.default_rng(seed)
+    shape = (4, num_draws)
+    draws = np.stack([autoregressive(rng, coefficient, shape) for _ in range(30)], axis=-1)
+    draws[0, :, 7] += 40.0  # one chain elsewhere
+    draws[0, :, 8] *= 40.0  # one chain wider: the mean does not tell
+    draws[:, :, 9] = autoregressive(rng, 0.999, shape)
+    r_hat, size = first_look(draws)
+    assert set(np.argsort(-r_hat)[:3]) >= {7, 8}
+    assert set(np.argsort(size)[:3]) >= {7, 9}
+    np.testing.assert_array_equal(first_look(3 - 2 * draws)[0].argmax(), r_hat.argmax())
+
+
+def test_a_first_look_at_nothing_tells_nothing():
+    draws = np.random.default_rng(0).normal(size=(2, 50, 3))
+    draws[0, 3, 1] = np.inf
+    draws[:, :, 2] = 1.0
+    r_hat, size = first_look(draws)
+    assert np.isfinite(r_hat[0])
+    assert np.isnan(r_hat[1:]).all()
+    assert np.isnan(size[1])
+    assert size[2] == np.inf  # a constant is known
+    assert np.isnan(first_look(draws[:, :3])).all()

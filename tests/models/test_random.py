@@ -1,4 +1,4 @@
-"""Gamma draws in log space, against distribution functions of SciPy."""
+"""Gamma draws in log space and binomial draws, against distribution functions of SciPy."""
 
 import tracemalloc
 
@@ -9,7 +9,14 @@ import pytest
 from scipy import special, stats
 
 from consilience.models import random as random_module
-from consilience.models.random import GammaQuantiles, log_gamma, log_gamma_maxima, log_largest_shares
+from consilience.models.random import (
+    GammaQuantiles,
+    binomial,
+    log_gamma,
+    log_gamma_maxima,
+    log_largest_shares,
+    uniform_pairs,
+)
 
 SHAPES = (0.01, 0.1, 0.7, 1.0, 1.3, 5.0, 100.0)
 NUM_DRAWS = 20_000
@@ -48,10 +55,70 @@ def test_elements_are_independent_and_keys_matter():
     assert len(np.unique(first)) > 0.95 * NUM_DRAWS
 
 
-def test_buffers_smaller_than_the_rejections_are_filled_again():
-    draw = jax.jit(jax.vmap(lambda key: log_gamma(key, jnp.full(17, 2.0))))  # one rejection fills the buffer
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_draw_is_a_function_of_key_number_and_shape(x64):
+    """Neither the others nor the order of all change a bit; low shapes are rejected and redrawn, or boosted."""
+    random = np.random.default_rng(0)
+    shape, number = random.choice(SHAPES, 5000), random.permutation(1 << 20)[:5000].astype(np.uint32)
+    with jax.enable_x64(x64):
+        draw = jax.jit(log_gamma)
+        key, shape = jax.random.key(3), np.asarray(shape, jnp.result_type(float))
+        whole = np.asarray(draw(key, shape, number))
+        order = random.permutation(5000)
+        np.testing.assert_array_equal(draw(key, shape[order], number[order]), whole[order])
+        np.testing.assert_array_equal(draw(key, shape[:37], number[:37]), whole[:37])
+        changed = np.where(np.arange(5000) % 2, shape, 1.0).astype(shape.dtype)
+        np.testing.assert_array_equal(np.asarray(draw(key, changed, number))[1::2], whole[1::2])
+        assert np.mean(np.asarray(draw(key, changed, number))[::2] == whole[::2]) < 0.3
+
+
+def test_columns_with_several_rejections_are_redrawn_to_the_end():
+    """The shape of the most rejections, of few elements and of many, under `jax.vmap`."""
+    draw = jax.jit(jax.vmap(lambda key: log_gamma(key, jnp.full(17, 1.0))))
     draws = draw(jax.random.split(jax.random.key(0), 3000))
-    assert stats.kstest(np.exp(np.asarray(draws, float)).ravel(), stats.gamma(2.0).cdf).pvalue > 1e-4
+    assert stats.kstest(np.exp(np.asarray(draws, float)).ravel(), "expon").pvalue > 1e-4
+    assert log_gamma(jax.random.key(0), jnp.zeros((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_uniform_pairs(x64):
+    number = np.arange(NUM_DRAWS, dtype=np.uint32)
+    with jax.enable_x64(x64):
+        draw = jax.jit(lambda key, attempt: uniform_pairs(key, number, attempt, jnp.result_type(float)))
+        first = np.asarray(draw(jax.random.key(0), np.full_like(number, 7)), float)
+        others = [draw(jax.random.key(0), np.full_like(number, 8)), draw(jax.random.key(1), np.full_like(number, 7))]
+    assert first.min() > 0
+    assert first.max() < 1
+    samples = [*first, *(np.asarray(row, float) for pair in others for row in pair)]
+    for row in samples:
+        assert stats.kstest(row, "uniform").pvalue > 1e-4
+    correlation = np.corrcoef([*samples, first[0][np.arange(NUM_DRAWS) - 1]])
+    assert np.abs(np.triu(correlation, 1)).max() < 5 / np.sqrt(NUM_DRAWS)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize(
+    ("trials", "probability"),
+    [(1, 0.3), (3, 0.5), (64, 0.9), (65, 0.02), (300, 0.999), (1000, 0.5), (40, 0.0), (9, 1.0)],
+)
+def test_binomial(trials, probability, x64):
+    """Against the distribution function, beside variables of other numbers of trials."""
+    with jax.enable_x64(x64):
+        dtype = jnp.result_type(float)
+        number = np.tile([trials, 7.0, 0.0, 129.0], NUM_DRAWS // 4).astype(dtype)
+        p = np.tile([probability, 0.5, 0.5, 0.5], NUM_DRAWS // 4).astype(dtype)
+        drawn = jax.jit(binomial)(jax.random.key(trials), number, p)
+        assert drawn.dtype == dtype
+        drawn = np.asarray(drawn, float).reshape(-1, 4).T
+    assert np.all(drawn == np.round(drawn))
+    assert np.all(drawn[2] == 0)
+    for row, size, chance in zip(drawn[[0, 1, 3]], (trials, 7, 129), (probability, 0.5, 0.5), strict=True):
+        cells = np.unique(stats.binom(size, chance).ppf([0.15, 0.3, 0.5, 0.7, 0.85]))
+        expected = np.diff(stats.binom(size, chance).cdf([-1, *cells, size])) * len(row)
+        counted = np.histogram(row, [-0.5, *(cells + 0.5), size + 0.5])[0]
+        assert np.all(counted[expected == 0] == 0)
+        seen = expected > 1e-9
+        assert seen.sum() == 1 or stats.chisquare(counted[seen], expected[seen]).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("shape", [0.01, 0.1, 1.0, 5.0])

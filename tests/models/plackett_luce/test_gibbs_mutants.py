@@ -53,13 +53,15 @@ def case_of(reports, alpha=1.0, reliability=1.0):
 
 def quantities(chains, resolved):
     """Return those of an item's weights and reports: plausibilities where named, the others', times, the likelihood."""
-    sites, data = gibbs.sites(*chains), resolved.data
+    data, sites = resolved.data, gibbs.sites(*chains)
+    sites = {site: sites[site][:length] for site, length in gibbs.lengths(chains.problem).items()}
     item, share = data.entry_item, np.asarray(sites["plausibility"], float)
     named = np.zeros((data.num_items, data.num_classes))
     named[item, data.entry_class] = share
-    last = np.full(data.num_items, -20.0)
-    tied = chains.problem.tables.tied_entry
-    np.maximum.at(last, item[tied], np.log(np.asarray(chains.state.time, float)))
+    last, time = np.full(data.num_items, -20.0), np.asarray(chains.state.last, float)[0]
+    tables = chains.problem.tables
+    tied = np.flatnonzero(np.bincount(tables.tied[tables.tied_row >= 0], minlength=len(time)))
+    np.maximum.at(last, tables.race_item[tables.tie_below[tied]], np.log(time[tied]))
     wins = np.bincount(data.entry[np.asarray(data.block) == 0], minlength=data.num_entries)
     return {
         **{f"plausibility {code}": values for code, values in enumerate(named.T)},
@@ -90,9 +92,7 @@ def with_problem(**changes):
 
 
 def with_table(name, change):
-    return with_problem(
-        tables=lambda problem: problem.tables._replace(**{name: change(getattr(problem.tables, name))})
-    )
+    return with_problem(tables=lambda problem: problem.tables._replace(**{name: change(getattr(problem.tables, name))}))
 
 
 def every_report_counted(wins):
@@ -132,7 +132,7 @@ def one_key_for_two_weights(right):
     def draw_gammas(key, stages, sets, problem):
         gammas, num_items = right(key, stages, sets, problem), len(problem.total_shape)
         first = jnp.searchsorted(problem.tables.entry_item, jnp.arange(num_items))
-        shape = problem.shape[first] + problem.tables.wins[first]
+        shape = problem.shape[first] + jnp.asarray(problem.tables.wins)[first]
         weight = gammas.weight.at[first].set(log_gamma(key, shape))
         return gammas._replace(weight=weight.at[-num_items:].set(log_gamma(key, problem.shape[-num_items:])))
 
@@ -140,27 +140,24 @@ def one_key_for_two_weights(right):
 
 
 def without_tail(right):
-    return lambda key, time, share, rate, tables: right(key, time, share, jnp.full_like(rate, 1e6), tables)
+    return lambda key, last, share, rate, problem: right(key, last, share, jnp.full_like(rate, 1e6), problem)
 
 
 def tie_races_itself(right):
-    def tie_times(key, time, share, rate, tables):
+    def tie_times(key, last, share, rate, problem):
+        tables = problem.tables
         members = jnp.zeros(len(tables.tie_below)).at[tables.tied].add(share[tables.tied_entry])
-        return right(key, time, share, rate.at[tables.tie_below].add(members), tables)
+        return right(key, last, share, rate.at[tables.tie_below].add(members), problem)
 
     return tie_times
 
 
 def unwatched_below_ties(right):
-    def exposure(times, tables):
-        clocks = jnp.concatenate([times.clock, times.tied])[tables.clock]
-        return jax.ops.segment_sum(clocks, tables.weight, len(tables.weight_item))
-
-    return exposure
+    return lambda times, tables: right(times._replace(last=jnp.zeros_like(times.last)), tables)
 
 
 def swapped_pairs(right):
-    return lambda key, rate, tables: right(key, rate, tables)[:, ::-1]
+    return lambda key, rate, problem: right(key, rate, problem)[:, ::-1]
 
 
 def scale_without_prior(right):

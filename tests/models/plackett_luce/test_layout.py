@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from consilience.models.plackett_luce.layout import layout
+from consilience.models.plackett_luce.layout import layout, padded
 from tests.models.plackett_luce.reports import rankings
 
 OTHER = "other"
@@ -99,9 +99,10 @@ def test_rows_of_the_tables_are_sorted_and_join():
     for segment in (tables.race, tables.tied, tables.weight, tables.entry_item):
         assert np.all(np.diff(segment) >= 0)
     exposures = Counter(zip(tables.weight.tolist(), tables.clock.tolist(), strict=True))
-    runners = zip(tables.runner.tolist(), tables.race.tolist(), strict=True)
-    members = enumerate(tables.tied_entry.tolist(), len(tables.stages))
-    assert exposures == Counter([*runners, *((entry, clock) for clock, entry in members)])
+    assert exposures == Counter(zip(tables.runner.tolist(), tables.race.tolist(), strict=True))
+    for below, race, tie in zip(tables.tie_below, tables.tie_race, range(len(tables.tie_race)), strict=True):
+        members = [set(tables.runner[tables.race == place]) for place in (below, race)]
+        assert members[1] - members[0] == set(tables.tied_entry[tables.tied == tie])
 
 
 def test_members_of_ties_know_their_rows():
@@ -111,12 +112,39 @@ def test_members_of_ties_know_their_rows():
     assert len(np.unique(tables.tied_row)) == len(tables.tied_row) == 10
 
 
-def test_copies_of_larger_ties():
-    cases = [[[[0, 1, 2], [3]], [[1]]], [[[0, 1]], [[3, 2, 1]]]]
-    data = rankings(cases, 5)
-    races, pairs, ties, wins = written_out(cases, 5)
-    copied = read_back(layout(data, 3), data)
-    assert copied == (races, pairs, Counter({tie: 3 * count for tie, count in ties.items()}), wins)
+def test_bits_say_which_set_is_within_which():
+    """For each item with a race of many classes, more than a word has bits."""
+    report = [[code] for code in np.random.default_rng(1).permutation(70).tolist()]
+    tables = layout(rankings([[report, [[3], [5, 9, 69], [8]]], [[[0, 1], [2]], [[1]]]], 71))
+    sets = [frozenset(tables.runner[tables.race == race].tolist()) for race in range(len(tables.race_item))]
+    assert len(tables.missing) == 3
+    for item in range(2):
+        for one in np.flatnonzero(tables.race_item == item):
+            for other in np.flatnonzero(tables.race_item == item):
+                within = not np.any(tables.missing[:, other] & ~tables.missing[:, one])
+                assert within == (sets[one] <= sets[other])
+            in_set = ~np.any(tables.entry_bit & tables.missing[:, [one]], axis=0)
+            named = set(np.flatnonzero(in_set & (tables.entry_item == item)).tolist())
+            assert named == {weight for weight in sets[one] if weight < len(tables.entry_item)}
+    assert not np.any(tables.missing >> 31)  # a word of ones is within no set
+
+
+def test_what_pads_has_an_item_of_its_own():
+    data = rankings(random_cases(np.random.default_rng(2), 70, 6), 6)
+    tables, wide = layout(data), padded(layout(data))
+    num_entries, num_items = data.num_entries, data.num_items
+    assert len(wide.has_other) > num_items
+    assert len(wide.entry_item) > num_entries
+    assert wide.wins[num_entries:].sum() == wide.stages[len(tables.stages) :].sum() == 0
+    assert np.all(wide.entry_item[num_entries:] == len(wide.has_other) - 1)
+    rows = len(tables.race)
+    for races, weights in ((wide.race, wide.runner), (wide.clock, wide.weight)):
+        assert np.all(races[rows:] == len(wide.stages) - 1)
+        assert np.all(wide.weight_item[weights[rows:]] == len(wide.has_other) - 1)
+        items = wide.weight_item[weights[:rows]]
+        assert np.array_equal(items, wide.race_item[races[:rows]])
+    assert np.all(np.diff(wide.weight) >= 0)
+    assert np.all(np.diff(wide.first_race)[num_items:] == 0)
 
 
 def test_blocks_with_nothing_below_are_in_no_table():

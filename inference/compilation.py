@@ -1,0 +1,143 @@
+"""Compiled programs kept between runs: most of the time of a small first fit is compilation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from consilience.errors import UnsupportedRequest
+
+_VARIABLE = "CONSILIENCE_COMPILATION_CACHE"
+_OWN_FOLDER, _OWN_LEAST = "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+# What takes less time to compile, in seconds, is not kept.
+_LEAST = 0.1
+_DAYS_UNUSED = 90
+_LONG = 5.0
+# JAX's names of the files that it keeps; a folder of the user's may hold others.
+_KEPT = ("*-cache", "*-atime")
+_first_fit = iter([True])
+
+
+def keep_compiled(folder: str | os.PathLike | None = None) -> Path:
+    """Keep compiled programs for later runs, which then need not compile them again.
+
+    The setting is JAX's own and holds for everything that this process compiles from now on. The variable
+    ``CONSILIENCE_COMPILATION_CACHE=on``, or ``=FOLDER``, does the same at the first fit.
+
+    Parameters
+    ----------
+    folder : where; by default the folder that JAX was told by the user, else one in the cache folder of the library.
+        Programs in it are executed, so that nobody else may be able to write to it. Those unused for 90 days are
+        removed.
+
+    Returns
+    -------
+    the folder.
+
+    Raises
+    ------
+    UnsupportedRequest : the folder cannot be made, is another user's, or may be written to by others.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> folder = cs.keep_compiled()  # doctest: +SKIP
+    """
+    jax = sys.modules.get("jax")
+    own = os.environ.get(_OWN_FOLDER) if jax is None else jax.config.jax_compilation_cache_dir
+    if folder is None and own:
+        return Path(own)
+    from consilience.data.catalogue import cache_folder  # it takes NumPy, and the grammar none
+
+    chosen = _safe(cache_folder() / "compiled" if folder is None else Path(folder).expanduser().resolve())
+    _remove_unused(chosen)
+    if jax is None:  # it reads these when it is imported
+        os.environ[_OWN_FOLDER] = str(chosen)
+        os.environ.setdefault(_OWN_LEAST, str(_LEAST))
+        return chosen
+    from jax.experimental.compilation_cache import compilation_cache
+
+    jax.config.update("jax_compilation_cache_dir", str(chosen))
+    if _OWN_LEAST not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST)
+    compilation_cache.reset_cache()  # JAX looks once only whether there is a folder
+    return chosen
+
+
+def keep_compiled_as_asked(default: str = "off") -> None:
+    """Do what the variable ``CONSILIENCE_COMPILATION_CACHE`` says: "on", "off" or a folder.
+
+    Parameters
+    ----------
+    default : what it says where it is not set, in which case a folder that will not do is no error.
+
+    Raises
+    ------
+    UnsupportedRequest : the folder that it asks for will not do; see `keep_compiled`.
+    """
+    asked = os.environ.get(_VARIABLE, "")
+    word = (asked or default).lower()
+    if word == "off":
+        return
+    with contextlib.nullcontext() if asked else contextlib.suppress(UnsupportedRequest):
+        keep_compiled(None if word == "on" else asked)
+
+
+@contextlib.contextmanager
+def telling_of_compilation() -> Iterator[None]:
+    """Around a fit: where the first of a process compiles for long, say on the terminal how to keep that."""
+    if not next(_first_fit, False):
+        yield
+        return
+    import jax
+
+    keep_compiled_as_asked()
+    seconds = []
+
+    def listen(event: str, duration_secs: float, **details: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            seconds.append(duration_secs)
+
+    began = time.perf_counter()
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    config: Any = jax.config
+    if sum(seconds) > _LONG and not config.jax_compilation_cache_dir and sys.stderr.isatty():
+        whole = time.perf_counter() - began
+        text = f"{sum(seconds):.0f} of {whole:.0f} s were compilation; cs.keep_compiled() keeps it for the next run"
+        print(text, file=sys.stderr)
+
+
+def _safe(folder: Path) -> Path:
+    """Return a folder to which nobody else can write, made where there is none."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError as problem:
+        raise UnsupportedRequest(f"{folder} cannot be made ({problem.strerror}); give another folder") from problem
+    owner = getattr(os, "getuid", lambda: found.st_uid)()
+    why = "is another user's" if found.st_uid != owner else "may be written to by others"
+    if found.st_uid != owner or (os.name == "posix" and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise UnsupportedRequest(
+            f"{folder} {why}, and programs in it would be run as you; give another folder, or chmod 700 your own"
+        )
+    return folder
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove programs that nobody has used for long; another process may do the same at once."""
+    oldest = time.time() - _DAYS_UNUSED * 24 * 3600
+    for kept in (one for pattern in _KEPT for one in folder.glob(pattern)):
+        with contextlib.suppress(OSError):
+            found = kept.stat()
+            if max(found.st_atime, found.st_mtime) < oldest:
+                kept.unlink()
