@@ -158,7 +158,7 @@ def _equality(sizes: Sizes, name: str) -> dict[str, Any]:
     from tests.laws.cases import CASES
 
     case, chosen = CASES[name], member(name)
-    contract = place(name).takes[0]
+    data = case.make(getattr(importlib.import_module("consilience.data"), place(name).takes[0]))
     method = next((one for one in ("exact", "cavi", "em") if one in chosen.methods), None)
     if method is None:
         return {"method": "draws alone: not compared"}
@@ -168,7 +168,7 @@ def _equality(sizes: Sizes, name: str) -> dict[str, Any]:
     found = []
     for device in (jax.devices()[0], jax.devices("cpu")[0]):
         with jax.default_device(device):
-            fit = cs.fit(name, case.make(getattr(importlib.import_module("consilience.data"), contract)), method=method, **settings)
+            fit = cs.fit(name, data, method=method, **settings)
             found.append(posterior_arrays(fit.posterior))
     apart = max(float(np.abs(np.asarray(one, float) - np.asarray(found[1][site], float)).max(initial=0))
                 for site, one in found[0].items())  # fmt: skip
