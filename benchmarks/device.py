@@ -170,8 +170,8 @@ def _equality(sizes: Sizes, name: str) -> dict[str, Any]:
         with jax.default_device(device):
             fit = cs.fit(name, data, method=method, **settings)
             found.append(posterior_arrays(fit.posterior))
-    apart = max(float(np.abs(np.asarray(one, float) - np.asarray(found[1][site], float)).max(initial=0))
-                for site, one in found[0].items())  # fmt: skip
+    pairs = [(np.asarray(one, float), np.asarray(found[1][site], float)) for site, one in found[0].items()]
+    apart = max(float(np.abs(one - other).max(initial=0)) for one, other in pairs)
     return {"method": method, "apart": apart, "equal": "yes" if apart <= _EXACTLY else "no"}
 
 

@@ -130,8 +130,9 @@ def votes_of(resolved: Resolved) -> Votes:
     first, num_slots = np.cumsum(number) - number, min(int(np.median(number)), _MOST_SLOTS)
     size = padded_size(data.num_items)
     cells = np.zeros((num_slots, size), np.uint16 if counts.size < 1 << 16 else np.int32)
-    counted = weight.max(initial=0) < 1 << 8 and (weight == weight.round()).all()
-    weights = np.zeros((num_slots, size), np.uint8 if counted else dtype)
+    uncounted = (weight >= 1 << 8) | (weight != weight.round())
+    # Processes that share the data must agree on the type.
+    weights = np.zeros((num_slots, size), dtype if data.total(uncounted.sum()) else np.uint8)
     for slot in range(num_slots):
         items = np.flatnonzero(number > slot)
         rows = order[first[items] + slot]

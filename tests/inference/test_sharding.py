@@ -189,8 +189,10 @@ def test_any_number_of_devices_draws_the_same_chains(samplers):
     for name, sites in found.items():
         one = found[name[:-1] + "1"]
         assert sites.keys() == one.keys()
+        # A trajectory of NUTS makes rounding errors larger.
+        tolerance = 1e-5 if " nuts " in name else 1e-12
         for site, values in sites.items():
-            np.testing.assert_allclose(values, one[site], rtol=1e-9, atol=1e-12, err_msg=f"{name} {site}")
+            np.testing.assert_allclose(values, one[site], rtol=tolerance, atol=tolerance, err_msg=f"{name} {site}")
             assert np.ndim(values) < 3 or np.ptp(values, axis=0).max() > 0, "chains differ"
 
 
