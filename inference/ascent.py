@@ -212,7 +212,7 @@ class _Placed(NamedTuple):
     problem : the arrays, divided where there is a mesh.
     lengths : site -> how many rows of each part are real.
     mesh : None of a problem that is whole.
-    number : of terms of the objective without those that pad the parts; None of a problem that is whole.
+    number : of terms of the objective without those that pad the parts; None where the steps say it.
     """
 
     problem: Any
@@ -230,7 +230,8 @@ def _placed(ascent: Ascent, problem: Any, key: Key, devices: int, label: str) ->
     shards = ascent.shard(problem, devices)
     # Counted in the whole problem, so that the tolerance is the same on any number of devices.
     terms = jax.eval_shape(functools.partial(_first_terms, ascent), key, problem)
-    return _Placed(place(shards.problem, mesh), shards.lengths, mesh, terms.items.size + terms.shared.size)
+    number = _number(terms) if terms.number is None else None
+    return _Placed(place(shards.problem, mesh), shards.lengths, mesh, number)
 
 
 def _objective(output: dict[str, Any]) -> np.ndarray:
@@ -301,7 +302,7 @@ def _step(
     terms = _terms(found)
     # Blocks of all shards, and not their sum: the host adds them in float64, in whatever pieces they come.
     sums = jnp.concatenate([over_shards.gathered(_in_blocks(terms.items)), _in_blocks(terms.shared)])
-    output = {"terms": sums, "number": jnp.asarray(terms.items.size + terms.shared.size)}
+    output = {"terms": sums, "number": jnp.asarray(_number(terms) if terms.number is None else terms.number)}
     if ascent.moved is not None:
         output["moved"] = over_shards.largest(ascent.moved(state, after))
     if settled is None:
@@ -316,6 +317,10 @@ def _first_terms(ascent: Ascent, key: Key, problem: Any) -> Terms:
 
 def _terms(found: Terms | Array) -> Terms:
     return found if isinstance(found, Terms) else Terms(found, jnp.zeros(0, found.dtype))
+
+
+def _number(terms: Terms) -> int:
+    return terms.items.size + terms.shared.size
 
 
 def _in_blocks(terms: Array) -> Array:

@@ -4,8 +4,9 @@ What one annotator says is a numbered cell, ``annotator * num_labels + label``, 
 matters of its annotator's errors at one place of a table. A weight w is w annotations: a power of the likelihood.
 
 The first annotations of all items stand in slots ``(slot, item)``, and what is beyond them in a list. A slot adds to
-all items at once, in their order, which takes a fifth of the time of adding one annotation after the other. Items and
-the list are padded to a few sizes, so that data of like size share a compiled program.
+all items at once, in their order, which takes a fifth of the time of adding one annotation after the other. Items,
+annotators and the list are padded to a few sizes, so that data of like size share a compiled program. What pads weighs
+nothing, and counts for nothing in any sum.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ from consilience.notes import Remedy
 # No more slots than this: few items with very many annotations each are better served by the list.
 _MOST_SLOTS = 64
 
+# The fewest items, annotators and annotations in the list, so that small data share programs too; not of more labels
+# than that, of which every item more is a long row. Lists are of a multiple, as their length varies most.
+_LEAST_ITEMS, _LEAST_ANNOTATORS, _LEAST_OTHERS = 64, 16, 1024
+_FEW_LABELS = 128
+
 # Tables of more numbers than this are refused: 2^28 in float32 are one GiB.
 MOST_NUMBERS = 1 << 28
 
@@ -53,6 +59,7 @@ class Votes(NamedTuple):
         item cannot be.
     real : shape ``(item,)``; 1 for items and 0 for what pads.
     counts : shape ``(annotator, label)``; how often an annotator gave a label, weights summed.
+    real_annotator : shape ``(annotator,)``; 1 for annotators and 0 for what pads.
     start : shape ``(item, class)``; probabilities at which an ascent starts, rows of zeros of items that start at their
         votes. Without rows it has a start of its own.
     """
@@ -65,6 +72,7 @@ class Votes(NamedTuple):
     log_prior: Float[Array, "row class"]
     real: Float[Array, " item"]
     counts: Float[Array, "annotator label"]
+    real_annotator: Float[Array, " annotator"]
     start: Float[Array, "item class"] = np.zeros((0, 0), np.float32)  # noqa: RUF012
 
     @property
@@ -76,6 +84,11 @@ class Votes(NamedTuple):
     def num_items(self) -> int:
         """How many items there are, with those that pad."""
         return len(self.real)
+
+    @property
+    def num_annotators(self) -> int:
+        """How many annotators there are, with those that pad."""
+        return len(self.real_annotator)
 
     @property
     def num_labels(self) -> int:
@@ -112,21 +125,33 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0, instead: 
         )
 
 
+def padded_annotators(data: Annotations) -> int:
+    """Return how many annotators there are with those that pad."""
+    return padded_size(data.num_annotators, _LEAST_ANNOTATORS if data.num_labels <= _FEW_LABELS else 0)
+
+
 def votes_of(resolved: Resolved) -> Votes:
-    """Put the annotations into slots: as many as at least half of the items fill; on the host."""
+    """Put the annotations into slots: as many as an item has on average; on the host.
+
+    The average differs less than the median between data of like size. A slot costs a fifth of a list, so that it may
+    well be empty for many items.
+    """
     data = counted_by_group(resolved).data
+    few = data.num_labels <= _FEW_LABELS
     dtype = np.dtype(jnp.result_type(float))
     item, cell, weight = _columns(data)
     counted = np.flatnonzero(weight > 0)
     order = counted[sorted_order(item[counted])]
     item, cell, weight = (column[order] for column in (item, cell, weight))
     number = np.bincount(item, minlength=data.num_items)
-    num_slots, size = min(int(np.median(number)), _MOST_SLOTS), padded_size(data.num_items)
+    size, num_annotators = padded_size(data.num_items, few * _LEAST_ITEMS), padded_annotators(data)
+    num_slots = padded_size(min(round(len(item) / max(data.num_items, 1)), _MOST_SLOTS))
     slot = ranges(number)
     fits = slot < num_slots
     cells, weights = np.zeros((num_slots, size), np.int32), np.zeros((num_slots, size), dtype)
     cells[slot[fits], item[fits]], weights[slot[fits], item[fits]] = cell[fits], weight[fits]
-    length = padded_size(int(np.count_nonzero(~fits)))
+    least = few * _LEAST_OTHERS
+    length = padded_size(int(np.count_nonzero(~fits)), least, max(least, 1))
     # What pads the list is of the last item, and weighs nothing: the list stays sorted.
     other_item = padded_rows(item[~fits].astype(np.int32), length, size - 1)
     other_cell = padded_rows(cell[~fits].astype(np.int32), length)
@@ -134,9 +159,10 @@ def votes_of(resolved: Resolved) -> Votes:
     prior = np.asarray(log_prior(resolved), dtype)
     prior = prior if len(prior) == 1 else padded_rows(prior, size)
     real = padded_rows(np.ones(data.num_items, dtype), size)
-    counts = np.bincount(cell, weight, data.num_annotators * data.num_labels)
-    counts = counts.reshape(data.num_annotators, data.num_labels).astype(dtype)
-    return Votes(cells, weights, other_item, other_cell, other_weight, prior, real, counts)
+    counts = np.bincount(cell, weight, num_annotators * data.num_labels)
+    counts = counts.reshape(num_annotators, data.num_labels).astype(dtype)
+    real_annotator = padded_rows(np.ones(data.num_annotators, dtype), num_annotators)
+    return Votes(cells, weights, other_item, other_cell, other_weight, prior, real, counts, real_annotator)
 
 
 def listed_votes(resolved: Resolved) -> Votes:
@@ -154,6 +180,7 @@ def listed_votes(resolved: Resolved) -> Votes:
         other_item=jnp.asarray(data.item), other_cell=cell, other_weight=weight,
         log_prior=jnp.asarray(log_prior(resolved), dtype), real=jnp.ones(data.num_items, dtype),
         counts=counts.reshape(data.num_annotators, data.num_labels),
+        real_annotator=jnp.ones(data.num_annotators, dtype),
     )  # fmt: skip
 
 
@@ -202,6 +229,7 @@ def shard_votes(votes: Votes, number: int, real_items: int) -> tuple[Votes, Int[
     parts = Votes(
         cell=slots[0].swapaxes(1, 2), weight=slots[1].swapaxes(1, 2), other_item=item, other_cell=cell,
         other_weight=weight, log_prior=prior, real=slots[2], counts=copies(votes.counts, number),
+        real_annotator=copies(votes.real_annotator, number),
         start=divide_rows(votes.start, first, 0.0, length=size) if len(votes.start) else copies(votes.start, number),
     )  # fmt: skip
     return parts, np.diff(first)
