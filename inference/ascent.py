@@ -218,7 +218,7 @@ class _Placed(NamedTuple):
     problem : the arrays, divided where there is a mesh.
     lengths : site -> how many rows of each part are real.
     mesh : None of a problem that is whole.
-    number : of terms of the objective without those that pad the parts; None of a problem that is whole.
+    number : of terms of the objective without those that pad the parts; None where the steps say it.
     """
 
     problem: Any
@@ -237,15 +237,17 @@ def _placed(
     mesh = item_mesh(devices)
     # Counted in the whole problem, so that the tolerance is the same on any number of devices.
     terms = jax.eval_shape(functools.partial(_first_terms, ascent), key, problem)
+    number = _number(terms) if terms.number is None else None
     if total is not None:
         assert ascent.lengths is not None
         shards = ascent.shard(problem, jax.local_device_count())
-        items = max(ascent.lengths(problem).values())
-        each = terms.items.size // padded_size(items)
-        number = each * padded_size(total(items)) + terms.shared.size
+        if terms.number is None:
+            items = max(ascent.lengths(problem).values())
+            each = terms.items.size // padded_size(items)
+            number = each * padded_size(total(items)) + terms.shared.size
         return _Placed(place_parts(shards.problem, mesh), shards.lengths, mesh, number)
     shards = ascent.shard(problem, devices)
-    return _Placed(place(shards.problem, mesh), shards.lengths, mesh, terms.items.size + terms.shared.size)
+    return _Placed(place(shards.problem, mesh), shards.lengths, mesh, number)
 
 
 def _objective(output: dict[str, Any]) -> np.ndarray:
@@ -322,7 +324,7 @@ def _step(
     terms = _terms(found)
     # Blocks of all shards, and not their sum: the host adds them in float64, in whatever pieces they come.
     sums = jnp.concatenate([over_shards.gathered(_in_blocks(terms.items)), _in_blocks(terms.shared)])
-    output = {"terms": sums, "number": jnp.asarray(terms.items.size + terms.shared.size)}
+    output = {"terms": sums, "number": jnp.asarray(_number(terms) if terms.number is None else terms.number)}
     if ascent.moved is not None:
         output["moved"] = over_shards.largest(ascent.moved(state, after))
     if settled is None:
@@ -337,6 +339,10 @@ def _first_terms(ascent: Ascent, key: Key, problem: Any) -> Terms:
 
 def _terms(found: Terms | Array) -> Terms:
     return found if isinstance(found, Terms) else Terms(found, jnp.zeros(0, found.dtype))
+
+
+def _number(terms: Terms) -> int:
+    return terms.items.size + terms.shared.size
 
 
 def _in_blocks(terms: Array) -> Array:

@@ -149,10 +149,8 @@ class Fit:
         UnsupportedRequest : the run ended before its first draw, or other processes hold more of the data.
         """
         if not self.data.is_whole:
-            raise UnsupportedRequest(
-                "this process has the items of its own parts alone, and what is asked is of all; save the fit, and "
-                "load it with load_fit in one process"
-            )
+            text = "this process has items of its own parts alone; save the fit, and load it with load_fit in one process"
+            raise UnsupportedRequest(text)
         return self._truth
 
     @cached_property

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -28,6 +29,14 @@ def check_positive(name: str, value: Any) -> None:
         numbers = np.asarray(np.nan)
     if not (np.isfinite(numbers) & (numbers > 0)).all():
         raise InvalidPrior(f"{name} is {value!r}; give a positive finite number")
+
+
+def beta_of(parameters: Float[Array, "*batch 2"]) -> dist.Beta:
+    """Return Beta distributions, on the host: NumPyro would compile programs for each shape to make them."""
+    own = np.asarray(parameters)
+    made = jax.eval_shape(dist.Beta, own[..., 0], own[..., 1])
+    made.concentration1, made.concentration0, made._dirichlet.concentration = own[..., 0], own[..., 1], own
+    return made
 
 
 @dataclass(frozen=True)

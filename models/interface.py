@@ -37,10 +37,12 @@ class Terms(NamedTuple):
     ----------
     items : any shape; of the items of a shard.
     shared : any shape; of what all shards have in common, such as the parameters.
+    number : of the terms of all shards without those that pad; None where nothing pads.
     """
 
     items: Any
     shared: Any
+    number: Any = None
 
     def sum(self, total: Total = unsharded) -> Any:
         """Return the objective, inside of a program and in its precision."""

@@ -5,6 +5,8 @@ A table is a PyTree of arrays ``(row, …)``.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +25,8 @@ def block_rows(backend: str | None = None) -> int:
     estimate.
     """
     return 1 << 17 if (backend or jax.default_backend()) == "cpu" else 1 << 24
+
+_pads = contextvars.ContextVar("pads", default=True)
 
 
 def sum_rows(
@@ -118,14 +122,32 @@ def divide_rows(rows: Any, first: Int[np.ndarray, " boundary"], fill: Any, lengt
     return jax.tree.map(cut, rows, fill)
 
 
-def padded_size(number: int) -> int:
+def padded_size(number: int, least: int = 0, step: int = 1) -> int:
     """Return the size to which an array is padded, so that data of like size share a compiled program.
 
     There are eight sizes to every doubling, so that at most an eighth is padding; up to 16, sizes stay as they are.
+
+    Parameters
+    ----------
+    number : of rows.
+    least : the smallest size.
+    step : between sizes, at least.
     """
-    number = int(number)
-    step = max(1 << max(number - 1, 0).bit_length() >> 4, 1)
+    if not _pads.get():
+        return int(number)
+    number = max(int(number), least)
+    step = max(1 << max(number - 1, 0).bit_length() >> 4, step)
     return -(-number // step) * step
+
+
+@contextlib.contextmanager
+def padding(wanted: bool) -> Iterator[None]:
+    """Prepare arrays of exact sizes within, or padded ones; for tests that compare the two."""
+    token = _pads.set(wanted)
+    try:
+        yield
+    finally:
+        _pads.reset(token)
 
 
 def padded_rows(values: np.ndarray, size: int, fill: Any = 0) -> np.ndarray:
@@ -133,6 +155,13 @@ def padded_rows(values: np.ndarray, size: int, fill: Any = 0) -> np.ndarray:
     padded = np.full((size, *values.shape[1:]), fill, values.dtype)
     padded[: len(values)] = values
     return padded
+
+
+def repeated_rows(values: Any, size: int, axis: int = 0) -> Any:
+    """Return an array whose last row along an axis is repeated until there are so many."""
+    values = np.asarray(values)
+    number = values.shape[axis]
+    return values if number == size else values.take(np.minimum(np.arange(size), number - 1), axis)
 
 
 def row_blocks(number: int, numbers_each: int, most: int) -> Iterator[slice]:

@@ -22,11 +22,13 @@ from consilience.models.crowd.simplices import (
     draw,
     draw_on_host,
     logs_of_variables,
+    padded_tree,
     simplices,
     used_sites,
 )
-from consilience.models.crowd.votes import MOST_NUMBERS
+from consilience.models.crowd.votes import MOST_NUMBERS, padded_annotators
 from consilience.models.posterior import Posterior
+from consilience.models.rows import padded_rows, padded_size, repeated_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth import Crowd
 from consilience.models.truth.classes import Rows
@@ -47,7 +49,8 @@ def annotation_shares(data: Annotations) -> Float[np.ndarray, " annotator"]:
 
 
 Quantity = Callable[..., Any]
-"""``quantity(evidence, log_prevalence, *given)``: what is asked of the parameters of a crowd."""
+"""``quantity(evidence, log_prevalence, *given)``: what is asked of the parameters of a crowd, and of annotators that
+pad, so that crowds of like size share its program; a function of a module, for which that is kept."""
 
 
 class Parameters:
@@ -77,7 +80,19 @@ class Parameters:
     @property
     def is_dense(self) -> bool:
         """Whether the channel has confusion matrices of its own."""
-        return isinstance(self.channel.evidence(self.mean_logs, self.num_labels), Dense)
+        # Of shapes alone, for the arrays would compile programs.
+        shapes = jax.eval_shape(lambda logs: self.channel.evidence(logs, self.num_labels), self.mean_logs)
+        return isinstance(shapes, Dense)
+
+    @property
+    def num_annotators(self) -> int:
+        """How many annotators quantities are asked of, with those that pad."""
+        return padded_annotators(self.resolved.data)
+
+    @property
+    def share(self) -> Float[np.ndarray, " annotator"]:
+        """The part of all annotations that each annotator made; zero of those that pad."""
+        return padded_rows(annotation_shares(self.resolved.data), self.num_annotators)
 
     @functools.cached_property
     def concentrations(self) -> Tree:
@@ -100,35 +115,46 @@ class Parameters:
         least = np.finfo(float).tiny
         return {site: np.log(np.maximum(own / own.sum(axis=-1, keepdims=True), least)) for site, own in tree.items()}
 
+    def padded_stored(self) -> Tree:
+        """Return the stored draws with annotators that pad."""
+        return padded_tree(self.stored, self.num_annotators, axis=1)
+
     def over(self, quantity: Quantity, *given: Any) -> Any:
         """Return a quantity of each draw, stacked ``(draw, …)``.
 
         Parameters
         ----------
-        quantity : ``quantity(evidence, log_prevalence, *given)``, a function of a module, for which a program is kept;
-            the log prevalence is None where it is not learned.
+        quantity : ``quantity(evidence, log_prevalence, *given)``; the log prevalence is None where it is not learned.
         given : arrays.
         """
         if self.is_closed:
             keys = jax.random.split(self.key, self.num_draws)
-            return _of_closed(self.channel, quantity, self.num_labels, keys, self.concentrations, given)
-        return _of_stored(self.channel, quantity, self.num_labels, self.sites, self.stored, given)
+            tree = padded_tree(self.concentrations, self.num_annotators)
+            return _of_closed(self.channel, quantity, self.num_labels, keys, tree, given)
+        return _of_stored(self.channel, quantity, self.num_labels, self.sites, self.padded_stored(), given)
 
     def mean(self, quantity: Quantity, *given: Any) -> Any:
         """Return the posterior mean of a quantity that is linear in each simplex, float64; of draws their mean."""
         if self.posterior.form == "draws":
             return np.asarray(self.over(quantity, *given)).mean(axis=0, dtype=float)
+        logs = padded_tree(self.mean_logs, self.num_annotators)
         with jax.enable_x64(True):
-            logs = self.mean_logs  # in NumPy: each small operation of JAX would be a program of its own to compile
-            found = quantity(self.channel.evidence(logs, self.num_labels), logs.get(PREVALENCE), *given)
+            found = np.asarray(_of_logs(self.channel, quantity, self.num_labels, logs, given), float)
         # Zeros of an estimate, which have the logarithm of the least number, are zeros again.
-        return np.where(np.abs(found) < _ZERO, 0.0, np.asarray(found, float))
+        return np.where(np.abs(found) < _ZERO, 0.0, found)
 
     def agreement(self) -> AgreementGivenClass:
         """Return the function of how probably pairs of annotators agree, by their mean confusion matrices."""
-        if self.is_dense:
-            return agreement_by(lambda annotators: np.asarray(self.mean(_rows, annotators), float))
-        return agreement_of_lifts(*np.asarray(self.mean(_lifts), float))
+        if not self.is_dense:
+            return agreement_of_lifts(*np.asarray(self.mean(lifts_of), float))
+
+        def rows(annotators: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen class label"]:
+            if not len(annotators):
+                return np.zeros((0, self.num_labels, self.num_labels))
+            padded = repeated_rows(annotators, padded_size(len(annotators), self.num_annotators))
+            return np.asarray(self.mean(rows_of, padded), float)[: len(annotators)]
+
+        return agreement_by(rows)
 
     def confusion(self, annotators: Int[np.ndarray, " chosen"]) -> dict[str, np.ndarray] | None:
         """Return the table of confusion matrices where it lists what occurs; None where all labels have a row."""
@@ -153,6 +179,11 @@ ParametersOf = Callable[[Posterior, Resolved, Key, int], Parameters]
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _of_logs(channel: Channel, quantity: Quantity, num_labels: int, logs: Tree, given: tuple) -> Any:
+    return quantity(channel.evidence(logs, num_labels), logs.get(PREVALENCE), *given)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _of_closed(
     channel: Channel, quantity: Quantity, num_labels: int, keys: Key, concentrations: Tree, given: tuple
 ) -> Any:
@@ -174,17 +205,20 @@ def _of_stored(
     return jax.lax.map(of_draw, stored)
 
 
-def _rows(evidence: Evidence, log_prevalence: Any, annotators: Any) -> Any:
+def rows_of(evidence: Evidence, log_prevalence: Any, annotators: Any) -> Float[Array, "chosen class label"]:
+    """Return the confusion matrices of some annotators."""
     return evidence.rows(annotators)
 
 
-def _lifts(evidence: Evidence, log_prevalence: Any) -> Any:
+def lifts_of(evidence: Evidence, log_prevalence: Any) -> Float[Array, "2 annotator label"]:
+    """Return what a `Lifted` says in probabilities: see `Lifted.wrong` and `Lifted.surplus`."""
     assert isinstance(evidence, Lifted)
     return jnp.stack([evidence.wrong, evidence.surplus])
 
 
-def _average(evidence: Any, log_prevalence: Any, share: Any) -> Any:
-    return evidence.average(jnp.asarray(share))
+def average_of(evidence: Any, log_prevalence: Any, share: Any) -> Float[Array, "class label"]:
+    """Return the confusion matrix of an annotator who is taken by these shares."""
+    return evidence.average(jnp.asarray(share, jnp.result_type(float)))
 
 
 def _agreement(evidence: Evidence, log_prevalence: Any, share: Any) -> Any:
@@ -204,13 +238,13 @@ def crowd_of(parameters: Parameters, num_draws: int) -> Crowd:
     def confusion() -> Float[np.ndarray, "class label"]:
         if parameters.num_labels**2 > MOST_NUMBERS:
             raise TooLarge(f"how a crowd confuses {parameters.num_labels:,} labels does not fit into memory")
-        return np.asarray(parameters.mean(_average, share))
+        return np.asarray(parameters.mean(average_of, parameters.share))
 
     if np.count_nonzero(share) < 2 or parameters.is_listed:
         return Crowd(confusion)
 
     def agreement() -> Float[np.ndarray, "draw class"]:
-        found = np.asarray(parameters.over(_agreement, share), float)
+        found = np.asarray(parameters.over(_agreement, parameters.share), float)
         return np.broadcast_to(found, (num_draws, found.shape[1]))
 
     def annotate(

@@ -25,7 +25,7 @@ from jax.scipy.special import xlogy
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import UnsupportedRequest
-from consilience.models.crowd.channel import Channel, counted, e_step, require_labels
+from consilience.models.crowd.channel import Channel, Found, counted, e_step, require_labels
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.simplices import (
     PREVALENCE,
@@ -36,6 +36,7 @@ from consilience.models.crowd.simplices import (
     flat_logs,
     level_tree,
     logs,
+    padded_tree,
     prior_tree,
     random_logs,
     shares,
@@ -107,8 +108,9 @@ class State(NamedTuple):
 def problem_of(channel: Channel, resolved: Resolved, prior: Tree) -> Problem:
     """Collect what the steps read, on the host."""
     learned = np.zeros(0) if channel.hyper is None else channel.hyper(resolved)
-    restart = np.arange(resolved.settings.restarts, dtype=np.int32)
-    return Problem(votes_of(resolved), prior, np.asarray(learned, jnp.result_type(float)), restart)
+    restart, votes = np.arange(resolved.settings.restarts, dtype=np.int32), votes_of(resolved)
+    prior = padded_tree(prior, votes.num_annotators)
+    return Problem(votes, prior, np.asarray(learned, jnp.result_type(float)), restart)
 
 
 def check_annotators(channel: Channel, resolved: Resolved, name: str) -> None:
@@ -155,7 +157,7 @@ def _started(channel: Channel, start_logs: Tree | None, problem: Problem, total:
 def _ascent(
     channel: Channel, name: str, hidden: str, *, prepare: Callable[[Resolved], Problem],
     logs_of: Callable[[Tree], Tree], update: Callable[[Tree, Tree], Tree],
-    penalty: Callable[[Tree, Tree], list[Array]], finish: Callable[[dict[str, Any], Resolved], Any],
+    penalty: Callable[[Tree, Tree], Tree], finish: Callable[[dict[str, Any], Resolved], Any],
     **more: Callable[..., Any],
 ) -> Ascent:  # fmt: skip
     """Return the ascent of these logarithms, this update and this penalty of a tree; ``more`` as in `Ascent`."""
@@ -170,13 +172,12 @@ def _ascent(
         log_tree, prior = logs_of(state.tree), state.prior or problem.prior
         found = e_step(channel, log_tree, problem.votes)
         counts = counted(channel, found.evidence, found.responsibility, log_tree, problem.votes, total)
-        shared = [found.evidence.constant(problem.votes), *(-term for term in penalty(state.tree, prior))]
-        terms = Terms(found.log_evidence, jnp.concatenate([term.ravel() for term in shared]))
+        terms = _terms(found, penalty(state.tree, prior), problem.votes, total)
         following = prior
         if len(problem.hyper):
             assert channel.pooled is not None
             learned = channel.pooled(prior, counts, problem.hyper)
-            following = jax.tree.map(lambda old, new: jnp.where(state.sweep < _FIRST_SWEEPS, old, new), prior, learned)
+            following = _learned(prior, learned, state.sweep, problem.votes)
         kept = following if state.prior else {}
         return State(update(counts, following), found.responsibility, kept, state.sweep + 1), terms
 
@@ -207,11 +208,41 @@ def _ascent(
 
     return Ascent(
         name=name, prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=_shard(hidden),
-        lengths=lambda problem: {hidden: int(problem.votes.real.sum())},
+        lengths=lambda problem: _lengths(problem, hidden),
         moved=lambda before, after: jnp.abs(after.responsibility - before.responsibility).max(),
         **more,
         begin_from=lambda problem, ended: _begun(problem, ended[hidden], _OF_VOTES if name == "em" else 0.0),
     )  # fmt: skip
+
+
+def _terms(found: Found, penalties: Tree, votes: Votes, total: Total) -> Terms:
+    """Return the terms of the objective; their number is without those of items and annotators that pad."""
+    constant, alike = found.evidence.constant(votes), [-penalties[site] for site in penalties if site == PREVALENCE]
+    of_annotators = [-own for site, own in penalties.items() if site != PREVALENCE]
+    (of_annotators if len(constant) == votes.num_annotators else alike).append(constant)
+    rows = jnp.concatenate([own.reshape(votes.num_annotators, -1) for own in of_annotators], axis=1)
+    rows = jnp.where(votes.real_annotator[:, None] > 0, rows, 0.0)
+    shared = jnp.concatenate([jnp.ravel(own) for own in [*alike, rows]])
+    number = total(votes.real.sum()) + shared.size - rows.size + votes.real_annotator.sum() * rows.shape[1]
+    return Terms(found.log_evidence, shared, number)
+
+
+def _learned(prior: Tree, learned: Tree, sweep: Array, votes: Votes) -> Tree:
+    """Return learned concentrations, when it is time to learn; annotators that pad keep theirs, and do not move."""
+    now = (sweep >= _FIRST_SWEEPS) & (votes.real_annotator > 0)
+
+    def of_site(old: Array, new: Array) -> Array:
+        return jnp.where(now.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
+
+    return {site: own if site == PREVALENCE else of_site(own, learned[site]) for site, own in prior.items()}
+
+
+def _lengths(problem: Problem, hidden: str) -> dict[str, int]:
+    """Return how many rows of each array are real."""
+    annotators = int(problem.votes.real_annotator.sum())
+    sites = [site for site in problem.prior if site != PREVALENCE]
+    sites += [f"prior.{site}" for site in sites] if len(problem.hyper) else []
+    return {hidden: int(problem.votes.real.sum()), **dict.fromkeys(sites, annotators)}
 
 
 def _begun(problem: Problem, probability: Float[np.ndarray, "item class"], of_votes: float) -> Problem:
@@ -256,7 +287,10 @@ def cavi_of(channel: Channel, member: str, hidden: str) -> Ascent:
         # Any concentrations are an approximation with a bound of its own. EM is not extrapolated: on two of nine public
         # sets it would end in another mode than the published steps.
         coordinates=lambda state: jax.tree.map(lambda own: jnp.log(own + _TINY), state.tree),
-        at=lambda coordinates, state: state._replace(tree=jax.tree.map(jnp.exp, coordinates)),
+        # Exactly back to what it was: else annotators that pad would move.
+        at=lambda found, state: state._replace(
+            tree=jax.tree.map(lambda own: jnp.maximum(jnp.exp(own) - _TINY, _TINY), found)
+        ),
     )  # fmt: skip
 
 
@@ -285,8 +319,8 @@ def em_of(channel: Channel, member: str, hidden: str, priors: type) -> Ascent:
             variables({site.name: values[site.name] for site in used}, used), {hidden: values[hidden]}
         )
 
-    def penalty(tree: Tree, smoothing: Tree) -> list[Array]:
-        return [-xlogy(smoothing[site], own) for site, own in tree.items()]
+    def penalty(tree: Tree, smoothing: Tree) -> Tree:
+        return {site: -xlogy(smoothing[site], own) for site, own in tree.items()}
 
     return _ascent(
         channel, "em", hidden, prepare=prepare, logs_of=logs, update=shares, finish=finish, penalty=penalty,

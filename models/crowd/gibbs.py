@@ -34,6 +34,7 @@ from consilience.models.crowd.simplices import (
     draw,
     flat_logs,
     logs_of_variables,
+    padded_tree,
     prior_tree,
     shares,
     simplices,
@@ -84,7 +85,8 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
                 "the weights of some annotations are no whole numbers; the Gibbs sampler takes a weight as that many "
                 "annotations"
             )
-        prior, votes = prior_tree(resolved), votes_of(resolved)
+        votes = votes_of(resolved)
+        prior = padded_tree(prior_tree(resolved), votes.num_annotators)
         start = np.full((1, votes.num_items), -1, np.int32)
         if signal(resolved.data).fires:
             start = np.concatenate([start, _labels_of_experts(resolved, votes.num_items)])
@@ -123,6 +125,7 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
     def at(values: Mapping[str, Any], resolved: Resolved, problem: Problem) -> Tree:
         """Return the state at true values."""
         found = logs_of_variables(values, used_sites(resolved))
+        found = padded_tree({site: np.asarray(own) for site, own in found.items()}, problem.votes.num_annotators)
         return {site: jnp.asarray(value, problem.votes.dtype) for site, value in found.items()}
 
     def redraw(key: Key, logs: Tree, problem: Problem) -> tuple[Tree, Problem]:
@@ -136,7 +139,7 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
     def begin_at(problem: Problem, posterior: Posterior) -> Problem:
         """Return the problem under the concentrations that coordinate ascent learned."""
         learned = {site: posterior.hidden.get(f"prior.{site}", own) for site, own in problem.prior.items()}
-        return problem._replace(prior={site: jnp.asarray(own) for site, own in learned.items()})
+        return problem._replace(prior=padded_tree(learned, problem.votes.num_annotators))
 
     def begin_from(problem: Problem, ended: Mapping[str, Any]) -> Problem:
         """Return the problem whose chains start at these parameters, and at the prior mean of what is not known."""
@@ -144,12 +147,19 @@ def gibbs_of(channel: Channel, member: str, sites: Sites) -> Gibbs:
         last = {}
         for site, prior in problem.prior.items():
             mean = prior / prior.sum(axis=-1, keepdims=True)
-            known = np.where(np.isnan(found[site]), mean, found[site]).astype(prior.dtype)
+            here = padded_tree(found, problem.votes.num_annotators, axis=1)[site]
+            known = np.where(np.isnan(here), mean, here).astype(prior.dtype)
             last[site] = np.asarray(finite_log(known))
         return problem._replace(last=last)
 
+    def lengths(problem: Problem) -> dict[str, int]:
+        """Return how many annotators of each site are real."""
+        number = int(problem.votes.real_annotator.sum())
+        return dict.fromkeys((site for site in problem.prior if site != PREVALENCE), number)
+
     return Gibbs(
         prepare=prepare, start=start, sweep=sweep, sites=kept, at=at, redraw=redraw, log_likelihood=log_likelihood,
+        lengths=lengths,
         begin_at=None if channel.pooled is None else begin_at, begin_from=begin_from, starts=_starts,
     )  # fmt: skip
 

@@ -133,7 +133,7 @@ def grid_ascent_of(member: str, grids: Grids) -> Ascent:
 
     return Ascent(
         name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard,
-        lengths=lambda problem: dict.fromkeys(("probability", "log_ease"), int(problem.votes.real.sum())),
+        lengths=lengths,
         moved=lambda before, after: jnp.abs(after.probability - before.probability).max(),
         coordinates=coordinates, at=at, begin_from=begin_from,
     )  # fmt: skip
@@ -166,12 +166,14 @@ def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[Stat
     log_normaliser = jax.nn.logsumexp(log_joint, axis=(1, 2))
     found = jnp.exp(log_joint - log_normaliser[:, None, None]) * real[:, None, None]
     to_prior = (jnp.exp(state.ability) * (state.ability - _log_abilities(state.prior, problem))).sum(axis=1)
+    real_annotator = problem.votes.real_annotator
     of_shares = divergences({PREVALENCE: state.prevalence}, {PREVALENCE: problem.prevalence})
     # The log density of learned weights of the ease under Dirichlet(2, …, 2).
     of_weights = jnp.where(problem.learned[1], gammaln(2.0 * len(weights)) + weights.sum(), 0.0)
-    shared = jnp.concatenate([-to_prior, *(-term for term in of_shares), of_weights[None]])
+    shared = jnp.concatenate([-to_prior * real_annotator, -of_shares[PREVALENCE][None], of_weights[None]])
+    number = total(real.sum()) + real_annotator.sum() + 2
     moved, of_ease = _updated(found, problem, state.prior, state.sweep + 1, total)
-    return _pooled(moved, of_ease, problem), Terms(log_normaliser * real, shared)
+    return _pooled(moved, of_ease, problem), Terms(log_normaliser * real, shared, number)
 
 
 def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str, Array]:
@@ -184,6 +186,12 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
         "probability": probability, "prior.ability": jnp.exp(_log_abilities(state.prior, problem)),
         "prior.log_ease": jnp.exp(state.prior[1]),
     }  # fmt: skip
+
+
+def lengths(problem: Problem) -> dict[str, int]:
+    """Return how many rows of each array are real."""
+    items, annotators = (int(real.sum()) for real in (problem.votes.real, problem.votes.real_annotator))
+    return {"probability": items, "log_ease": items, "ability": annotators}
 
 
 def shard(problem: Problem, number: int) -> Shards:
@@ -248,18 +256,21 @@ def _updated(
         own = jnp.concatenate([named[item * num_labels + cell % num_labels], of_item[item]], axis=1)
         return cell // num_labels, weight[:, None] * own
 
-    counts = sum_votes(count, votes, (len(votes.counts), 2 * points), found.dtype)
+    counts = sum_votes(count, votes, (votes.num_annotators, 2 * points), found.dtype)
     counts, of_class, of_ease = total((counts, found.sum(axis=(0, 2)), of_item.sum(axis=0)))
     log_right, log_wrong = log_tables(problem)
     right = counts[:, :points]
     evidence = right @ log_right.T + jnp.maximum(counts[:, points:] - right, 0.0) @ log_wrong.T
     ability = jax.nn.log_softmax(_log_abilities(prior, problem) + evidence, axis=1)
+    # What pads stays where it is, whatever is learned of abilities.
+    ability = jnp.where(votes.real_annotator[:, None] > 0, ability, -np.log(ability.shape[1]))
     return State(ability, problem.prevalence + of_class, prior, found.sum(axis=2), of_item, sweep), of_ease
 
 
 def _pooled(state: State, of_ease: Float[Array, " ease"], problem: Problem) -> State:
     """Learn the weights of the points: moments of all abilities, and half of the way to the best of the ease."""
-    weight, points = jnp.exp(state.ability).mean(axis=0), jnp.asarray(problem.ability)
+    real, points = problem.votes.real_annotator, jnp.asarray(problem.ability)
+    weight = real @ jnp.exp(state.ability) / real.sum()
     loc = weight @ points
     variance = jnp.maximum(weight @ (points - loc) ** 2, _LEAST_VARIANCE)
     best = (of_ease + 1) / (of_ease.sum() + len(of_ease))

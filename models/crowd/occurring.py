@@ -226,7 +226,7 @@ def _step(state: State, problem: Problem, **total: Any) -> tuple[State, Terms]:
     by_outcome = gammaln(prior) - gammaln(prior + count) + count * logs
     by_row = gammaln(whole + of_row) - gammaln(whole)
     of_prevalence = divergences({PREVALENCE: prevalence}, {PREVALENCE: problem.prevalence})
-    shared = jnp.concatenate([-by_outcome, -by_row, *(-own for own in of_prevalence)])
+    shared = jnp.concatenate([-by_outcome, -by_row, -of_prevalence[PREVALENCE][None]])
     return _updated(responsibility, problem), Terms(evidence, shared)
 
 
@@ -403,6 +403,11 @@ class OccurringParameters(Parameters):
     """
 
     has_intervals, is_listed = False, True
+
+    @property
+    def num_annotators(self) -> int:
+        """How many annotators there are: no program is asked, and none pad."""
+        return self.resolved.data.num_annotators
 
     @property
     def rows(self) -> OccurringRows:

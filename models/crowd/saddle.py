@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from consilience.models.crowd.ascent import State
-from consilience.models.crowd.simplices import simplices, used_sites
+from consilience.models.crowd.simplices import padded_tree, simplices, used_sites
 from consilience.models.interface import Ascent
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
@@ -42,11 +42,13 @@ def rise_beside(ascent: Ascent, posterior: Posterior, resolved: Resolved, hidden
     problem = ascent.prepare(resolved)
     dtype = problem.votes.dtype
     values = values if posterior.form == "closed" else simplices(values, used)
-    tree = {site: np.asarray(own, dtype) for site, own in values.items()}
+    size = problem.votes.num_annotators
+    tree = padded_tree({site: np.asarray(own, dtype) for site, own in values.items()}, size)
     label = np.zeros((problem.votes.num_items, problem.votes.num_labels), dtype)
     label[: resolved.data.num_items] = posterior.hidden[hidden]
     learned = {site: posterior.hidden.get(f"prior.{site}", own) for site, own in problem.prior.items()}
-    prior = {site: np.asarray(own, dtype) for site, own in learned.items()} if len(problem.hyper) else {}
+    learned = padded_tree({site: np.asarray(own, dtype) for site, own in learned.items()}, size)
+    prior = learned if len(problem.hyper) else {}
     state = State(tree, label, prior, np.zeros((), np.int32))
     random = np.random.default_rng(0)
     noise = {site: np.exp(_ASIDE * random.uniform(-1, 1, own.shape)).astype(dtype) for site, own in tree.items()}

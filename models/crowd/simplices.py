@@ -18,12 +18,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jax.flatten_util import ravel_pytree
 from jax.scipy.special import digamma
 from scipy import special
 
 from consilience.arrays import Array, Float, Key
+from consilience.models.beta_priors import beta_of
 from consilience.models.random import log_gamma
+from consilience.models.rows import repeated_rows
 from consilience.models.sites import Resolved, Site
 from consilience.models.special import finite_log, log_normaliser
 
@@ -62,6 +63,13 @@ def level_tree(resolved: Resolved, value: float, prevalence: float) -> Tree:
     return {
         site.name: np.full(shape_of(site, resolved), prevalence if site.name == PREVALENCE else value, dtype)
         for site in used_sites(resolved)
+    }
+
+
+def padded_tree(tree: Mapping[str, Any], num_annotators: int, axis: int = 0) -> dict[str, Any]:
+    """Return a tree for so many annotators, whose axis is given: what pads is like the last one; on the host."""
+    return {
+        site: own if site == PREVALENCE else repeated_rows(own, num_annotators, axis) for site, own in tree.items()
     }
 
 
@@ -116,10 +124,19 @@ def shares(counts: Tree, smoothing: Tree) -> Tree:
 
 
 def draw(key: Key, concentrations: Tree) -> Tree:
-    """Draw logarithms of Dirichlet variables, all of them in one call: the program of each takes long to compile."""
-    flat, unflatten = ravel_pytree(concentrations)
-    gammas = unflatten(jnp.asarray(log_gamma(key, flat)))
-    return {site: jax.nn.log_softmax(values, axis=-1) for site, values in gammas.items()}
+    """Draw logarithms of Dirichlet variables, all of them in one call: the program of each takes long to compile.
+
+    The variables of an annotator stand together, after the prevalence, so that draws do not depend on what pads.
+    """
+    ends = {site: own for site, own in concentrations.items() if site != PREVALENCE}
+    first = jnp.ravel(concentrations.get(PREVALENCE, jnp.zeros(0)))
+    rows = jnp.concatenate([own.reshape(len(own), -1) for own in ends.values()], axis=1)
+    gammas = log_gamma(key, jnp.concatenate([first.astype(rows.dtype), rows.ravel()]))
+    places = np.cumsum([own[0].size for own in ends.values()])[:-1]
+    parts = jnp.split(gammas[first.size :].reshape(rows.shape), places, axis=1)
+    drawn: Tree = {site: part.reshape(ends[site].shape) for site, part in zip(ends, parts, strict=True)}
+    drawn |= {PREVALENCE: gammas[: first.size]} if first.size else {}
+    return {site: jax.nn.log_softmax(drawn[site], axis=-1) for site in concentrations}
 
 
 def draw_on_host(random: np.random.Generator, concentrations: Mapping[str, np.ndarray]) -> Tree:
@@ -133,14 +150,13 @@ def draw_on_host(random: np.random.Generator, concentrations: Mapping[str, np.nd
     return found
 
 
-def divergences(tree: Tree, prior: Tree) -> list[Float[Array, " simplex"]]:
-    """Return the Kullback-Leibler divergence of Dir(tree) from the prior, of each simplex, site by site."""
-    found = []
+def divergences(tree: Tree, prior: Tree) -> Tree:
+    """Return the Kullback-Leibler divergence of Dir(tree) from the prior, of each simplex ``(…)``, site by site."""
+    found = {}
     for site, values in tree.items():
         before = jnp.asarray(prior[site])
         expected = digamma(values) - digamma(values.sum(axis=-1, keepdims=True))
-        each = log_normaliser(before) - log_normaliser(values) + ((values - before) * expected).sum(axis=-1)
-        found.append(each.ravel())
+        found[site] = log_normaliser(before) - log_normaliser(values) + ((values - before) * expected).sum(axis=-1)
     return found
 
 
@@ -173,6 +189,6 @@ def factors(tree: Mapping[str, Any], sites: tuple[Site, ...]) -> dict[str, dist.
     """Return the Dirichlet and Beta distributions of these concentrations."""
     pairs = {site.name for site in sites if not site.event}
     return {
-        site: dist.Beta(values[..., 0], values[..., 1]) if site in pairs else dist.Dirichlet(values)
+        site: beta_of(values) if site in pairs else dist.Dirichlet(values)
         for site, values in tree.items()
     }

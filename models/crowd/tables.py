@@ -21,18 +21,19 @@ from scipy.sparse import csr_array
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge
-from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, annotation_shares
+from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, average_of, rows_of
 from consilience.models.crowd.channel import Channel, counted
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
 from consilience.models.crowd.pairs import annotator_pairs
-from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs
+from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs, padded_tree
 from consilience.models.crowd.votes import MOST_NUMBERS, Votes, votes_of
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
 from consilience.models.random import any_key
+from consilience.models.rows import padded_size, repeated_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Ranked
@@ -53,14 +54,6 @@ def _right(evidence: Any, log_prevalence: Any, prevalence: Any) -> Float[Array, 
     """Return how often each annotator is right on an item drawn by the prevalence: that of the draw where there is."""
     share = jnp.asarray(prevalence) if log_prevalence is None else jnp.exp(log_prevalence)
     return evidence.right() @ jnp.asarray(share, evidence.right().dtype)
-
-
-def _rows(evidence: Any, log_prevalence: Any, annotators: Any) -> Float[Array, "chosen class label"]:
-    return evidence.rows(annotators)
-
-
-def _average(evidence: Any, log_prevalence: Any, share: Any) -> Float[Array, "class label"]:
-    return evidence.average(jnp.asarray(share, jnp.result_type(float)))
 
 
 def _prevalence(evidence: Any, log_prevalence: Any) -> Float[Array, " class"]:
@@ -112,11 +105,13 @@ class Asked:
         """Return the probabilities of labels by annotator and class, some annotators at a time."""
         each = self.data.num_labels**2
         size = max(_MOST_NUMBERS // (_IMPUTATIONS * each), 1)
+        padded = padded_size(len(annotators), min(size, self.parameters.num_annotators))
+        chosen = repeated_rows(annotators, padded) if len(annotators) else annotators
         starts = range(0, len(annotators), size)
-        parts = [self.summary(_rows, annotators[start : start + size], numbers=each) for start in starts]
+        parts = [self.summary(rows_of, chosen[start : start + size], numbers=each) for start in starts]
         if not parts:
             return Interval(*(np.zeros((0, self.data.num_labels, self.data.num_labels)) for _ in Interval._fields))
-        return Interval(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return Interval(*(np.concatenate(part)[: len(annotators)] for part in zip(*parts, strict=True)))
 
     def _imputed(self, quantity: Quantity, given: tuple) -> np.ndarray:
         """Return a quantity of imputed parameters, ``(draw, …)``."""
@@ -139,6 +134,7 @@ class Asked:
         with np.errstate(divide="ignore"):
             log_label[:num_items] = np.log(np.asarray(self.truth.untempered))
         tree = {site: np.asarray(own, votes.dtype) for site, own in self.parameters.concentrations.items()}
+        tree = padded_tree(tree, votes.num_annotators)
         # What is counted is drawn where that can be done: of weights that are no whole numbers expected.
         drawn = channel.whole_weights and bool(np.all(votes.counts == np.round(votes.counts)))
         keys = jax.random.split(self.key, _IMPUTATIONS)[start : start + number]
@@ -150,6 +146,7 @@ class Asked:
     @functools.cached_property
     def _votes(self) -> Votes:
         return votes_of(self.resolved)
+
 
 
 # Several tables of a fit are made of the same imputations.
@@ -264,6 +261,7 @@ def annotators_table(
         # Rows that are mostly prior know no accuracy on other items than her own.
         of_own = Interval(share, np.full(len(share), np.nan), share_lower, share_upper)
         found = of_own if asked.parameters.is_listed else asked.summary(_right, asked.prevalence)
+        found = Interval(*(values[: data.num_annotators] for values in found))
         return {
             "annotator": np.arange(data.num_annotators), "annotations": annotation_counts(data),
             "accuracy": found.mean, "lower": found.lower, "upper": found.upper,
@@ -323,10 +321,10 @@ def _crowd_table(parameters_of: ParametersOf) -> Callable:
         asked, data = Asked(parameters_of, posterior, resolved, truth, level), resolved.data
         of_items = np.bincount(np.asarray(data.item), np.asarray(data.weight, float), data.num_items)
         number = of_items @ np.asarray(truth.untempered)
-        if (occurring := asked.parameters.crowd(annotation_shares(data))) is not None:
+        if (occurring := asked.parameters.crowd(asked.parameters.share)) is not None:
             return {**occurring, "annotations": number[occurring["class"]]}
         _require_few(data.num_labels**2)
-        found = asked.summary(_average, annotation_shares(data), numbers=data.num_labels**2)
+        found = asked.summary(average_of, asked.parameters.share, numbers=data.num_labels**2)
         class_, label = np.indices(found.mean.shape).reshape(2, -1)
         columns = {"probability": found.mean, "lower": found.lower, "upper": found.upper}
         codes = {"class": class_, "label": label, "annotations": number[class_]}

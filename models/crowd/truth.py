@@ -35,9 +35,10 @@ from consilience.models.crowd.gate import signal
 from consilience.models.crowd.gibbs import draw_labels
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.simplices import logs_of_variables
-from consilience.models.crowd.votes import listed_votes
+from consilience.models.crowd.votes import Votes, votes_of
 from consilience.models.gold import known_gold, require_gold
 from consilience.models.posterior import Posterior
+from consilience.models.rows import padded_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth import LabelDraws, LabelProbabilities
 from consilience.models.truth.entries import code_dtype
@@ -77,9 +78,11 @@ def truth_of(
         crowd = crowd_of(parameters, num_draws)
         if probability is None:
             keys = jax.random.split(key_label, num_draws)
-            stored, sites = parameters.stored, parameters.sites
-            label = _labels_of_draws(parameters.channel, sites, keys, stored, parameters.resolved, power)
-            drawn: LabelTruth = LabelDraws(np.asarray(label), resolved.data.num_labels, crowd)
+            stored, votes = parameters.padded_stored(), votes_of(parameters.resolved)
+            padded_power = padded_rows(power, votes.num_items)
+            label = _labels_of_draws(parameters.channel, parameters.sites, keys, stored, votes, padded_power)
+            own = np.asarray(label)[:, : resolved.data.num_items]
+            drawn: LabelTruth = LabelDraws(own, resolved.data.num_labels, crowd)
         else:
             shown = temper(probability, power)
             made = LabelProbabilities.possible if parameters.is_listed else LabelProbabilities.dense
@@ -152,14 +155,13 @@ def _held_out(probability: Float[np.ndarray, "item class"], resolved: Resolved) 
 
 def _mean_probability(parameters: Parameters) -> Float[np.ndarray, "item class"]:
     """Return the mean of the probabilities of the labels over draws."""
-    own = parameters
-    return np.asarray(_mean_over_draws(own.channel, own.sites, own.stored, own.resolved), float)
+    own, votes = parameters, votes_of(parameters.resolved)
+    found = _mean_over_draws(own.channel, own.sites, own.padded_stored(), votes)
+    return np.asarray(found, float)[: own.resolved.data.num_items]
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _mean_over_draws(channel: Channel, sites: Any, stored: Any, resolved: Resolved) -> Float[Array, "item class"]:
-    votes = listed_votes(resolved)
-
+def _mean_over_draws(channel: Channel, sites: Any, stored: Any, votes: Votes) -> Float[Array, "item class"]:
     def add(total: Any, values: Any) -> tuple[Any, None]:
         log_joint, _ = joint(channel, logs_of_variables(values, sites), votes)
         return total + jax.nn.softmax(log_joint, axis=-1), None
@@ -170,9 +172,8 @@ def _mean_over_draws(channel: Channel, sites: Any, stored: Any, resolved: Resolv
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _labels_of_draws(
-    channel: Channel, sites: Any, keys: Key, stored: Any, resolved: Resolved, power: Float[Array, " item"]
+    channel: Channel, sites: Any, keys: Key, stored: Any, votes: Votes, power: Float[Array, " item"]
 ) -> Int[Array, "draw item"]:
-    votes = listed_votes(resolved)
     power = jnp.asarray(power, votes.dtype)[:, None]
 
     def of_draw(one: tuple[Key, Any]) -> Array:

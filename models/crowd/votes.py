@@ -4,9 +4,11 @@ What one annotator says is a numbered cell, ``annotator * num_labels + label``, 
 matters of its annotator's errors at one place of a table. A weight w is w annotations: a power of the likelihood.
 
 The first annotations of all items stand in slots ``(slot, item)``, and what is beyond them in a list. A slot adds to
-all items at once, in their order, which takes a fifth of the time of adding one annotation after the other. Items and
-the list are padded to a few sizes, so that data of like size share a compiled program. Slots hold the smallest
-integers that will do, since they are most of what a fit holds: whoever sums over them gets the usual ones.
+all items at once, in their order, which takes a fifth of the time of adding one annotation after the other. Slots hold
+the smallest integers that will do, since they are most of what a fit holds: whoever sums over them gets the usual ones.
+
+Items, annotators, slots and the list are padded to a few sizes, so that data of like size share a compiled program.
+What pads weighs nothing, and counts for nothing in any sum.
 """
 
 from __future__ import annotations
@@ -38,6 +40,11 @@ from consilience.notes import Remedy
 # No more slots than this: few items with very many annotations each are better served by the list.
 _MOST_SLOTS = 64
 
+# The fewest items, annotators and annotations in the list, so that small data share programs too; not of more labels
+# than that, of which every item more is a long row. Lists are of a multiple, as their length varies most.
+_LEAST_ITEMS, _LEAST_ANNOTATORS, _LEAST_OTHERS = 64, 16, 1024
+_FEW_LABELS = 128
+
 # Tables of more numbers than this are refused: 2^28 in float32 are one GiB.
 MOST_NUMBERS = 1 << 28
 
@@ -53,6 +60,7 @@ class Votes(NamedTuple):
         item cannot be.
     real : bool, shape ``(item,)``; whether it is an item and does not pad.
     counts : shape ``(annotator, label)``; how often an annotator gave a label, weights summed.
+    real_annotator : shape ``(annotator,)``; 1 for annotators and 0 for what pads.
     start : shape ``(item, class)``; probabilities at which an ascent starts, rows of zeros of items that start at their
         votes. Without rows it has a start of its own.
     """
@@ -65,6 +73,7 @@ class Votes(NamedTuple):
     log_prior: Float[Array, "row class"]
     real: Bool[Array, " item"]
     counts: Float[Array, "annotator label"]
+    real_annotator: Float[Array, " annotator"]
     start: Float[Array, "item class"] = np.zeros((0, 0), np.float32)  # noqa: RUF012
 
     @property
@@ -81,6 +90,11 @@ class Votes(NamedTuple):
     def num_items(self) -> int:
         """How many items there are, with those that pad."""
         return len(self.real)
+
+    @property
+    def num_annotators(self) -> int:
+        """How many annotators there are, with those that pad."""
+        return len(self.real_annotator)
 
     @property
     def num_labels(self) -> int:
@@ -117,18 +131,29 @@ def require_annotators(data: Annotations, name: str, numbers: int = 0, instead: 
         )
 
 
+def padded_annotators(data: Annotations) -> int:
+    """Return how many annotators there are with those that pad."""
+    return padded_size(data.num_annotators, _LEAST_ANNOTATORS if data.num_labels <= _FEW_LABELS else 0)
+
+
 def votes_of(resolved: Resolved) -> Votes:
-    """Put the annotations into slots: as many as at least half of the items fill; on the host."""
+    """Put the annotations into slots: as many as an item has on average; on the host.
+
+    The average differs less than the median between data of like size. A slot costs a fifth of a list, so that it may
+    well be empty for many items.
+    """
     data = counted_by_group(resolved).data
+    few = data.num_labels <= _FEW_LABELS
     dtype = np.dtype(jnp.result_type(float))
     item, cell, weight = _columns(data)
-    counts = data.total(np.bincount(cell, weight, data.num_annotators * data.num_labels))
-    counts = counts.reshape(data.num_annotators, data.num_labels).astype(dtype)
+    num_annotators, least = padded_annotators(data), few * _LEAST_OTHERS
+    counts = data.total(np.bincount(cell, weight, num_annotators * data.num_labels))
+    counts = counts.reshape(num_annotators, data.num_labels).astype(dtype)
     order = sorted_order(item)
     order = order if (weight > 0).all() else order[weight[order] > 0]
     number = np.bincount(item[order], minlength=data.num_items)
-    first, num_slots = np.cumsum(number) - number, min(int(np.median(number)), _MOST_SLOTS)
-    size = padded_size(data.num_items)
+    first, size = np.cumsum(number) - number, padded_size(data.num_items, few * _LEAST_ITEMS)
+    num_slots = padded_size(min(round(len(order) / max(data.num_items, 1)), _MOST_SLOTS))
     cells = np.zeros((num_slots, size), np.uint16 if counts.size < 1 << 16 else np.int32)
     uncounted = (weight >= 1 << 8) | (weight != weight.round())
     # Processes that share the data must agree on the type.
@@ -138,7 +163,7 @@ def votes_of(resolved: Resolved) -> Votes:
         rows = order[first[items] + slot]
         cells[slot, items], weights[slot, items] = cell[rows], weight[rows]
     beyond = order[np.arange(len(order)) - np.repeat(first, number) >= num_slots]
-    length = padded_size(len(beyond))
+    length = padded_size(len(beyond), least, max(least, 1))
     # What pads the list is of the last item, and weighs nothing: the list stays sorted.
     other_item = padded_rows(item[beyond].astype(np.int32), length, size - 1)
     other_cell = padded_rows(cell[beyond].astype(np.int32), length)
@@ -146,7 +171,8 @@ def votes_of(resolved: Resolved) -> Votes:
     prior = np.asarray(log_prior(resolved), dtype)
     prior = prior if len(prior) == 1 else padded_rows(prior, size)
     real = padded_rows(np.ones(data.num_items, bool), size)
-    return Votes(cells, weights, other_item, other_cell, other_weight, prior, real, counts)
+    real_annotator = padded_rows(np.ones(data.num_annotators, dtype), num_annotators)
+    return Votes(cells, weights, other_item, other_cell, other_weight, prior, real, counts, real_annotator)
 
 
 def listed_votes(resolved: Resolved) -> Votes:
@@ -164,6 +190,7 @@ def listed_votes(resolved: Resolved) -> Votes:
         other_item=jnp.asarray(data.item), other_cell=cell, other_weight=weight,
         log_prior=jnp.asarray(log_prior(resolved), dtype), real=jnp.ones(data.num_items, bool),
         counts=counts.reshape(data.num_annotators, data.num_labels),
+        real_annotator=jnp.ones(data.num_annotators, dtype),
     )  # fmt: skip
 
 
@@ -212,6 +239,7 @@ def shard_votes(votes: Votes, number: int, real_items: int) -> tuple[Votes, Int[
     parts = Votes(
         cell=slots[0].swapaxes(1, 2), weight=slots[1].swapaxes(1, 2), other_item=item, other_cell=cell,
         other_weight=weight, log_prior=prior, real=slots[2], counts=copies(votes.counts, number),
+        real_annotator=copies(votes.real_annotator, number),
         start=divide_rows(votes.start, first, 0.0, length=size) if len(votes.start) else copies(votes.start, number),
     )  # fmt: skip
     return parts, np.diff(first)

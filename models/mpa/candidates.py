@@ -48,7 +48,8 @@ class Tables(NamedTuple):
     chosen_pair, chosen_cell : int32, shape ``(chosen,)``.
     chosen_weight : shape ``(chosen,)``.
     yes, no : shape ``(annotator, class)``; weighted number of decisions.
-    known : shape ``(pair,)``; 1 where the candidate is known to be true, -1 where it is known not to be, else 0.
+    known : shape ``(pair,)``; 1 where the candidate is known to be true, -1 where it is known not to be, -2 of what
+        pads, else 0.
     classes : int32, shape ``(class,)``; codes of the classes that some candidate has.
     """
 

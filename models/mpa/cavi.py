@@ -25,15 +25,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from jax.scipy.special import digamma, polygamma
 
 from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.errors import UnsupportedRequest
+from consilience.models.beta_priors import beta_of
 from consilience.models.interface import Ascent, Shards, Terms, Total, unsharded
 from consilience.models.mpa.candidates import Tables, candidates_of
 from consilience.models.mpa.priors import SITES, BetaParameters, beta_parameters
-from consilience.models.mpa.updates import by_pair, counts, divide_tables, log_odds, typed
+from consilience.models.mpa.updates import by_pair, counts, divide_tables, is_real, log_odds, padded_tables, typed
 from consilience.models.posterior import Closed
 from consilience.models.rows import copies
 from consilience.models.sites import Resolved
@@ -80,6 +80,7 @@ class Problem(NamedTuple):
     other : of all classes.
     stop : gain of the bound below which the run ends, where the author's rule holds; else None.
     first : the sweep from which on hyperparameters are learned; None where they are fixed.
+    num_annotators : how many do not pad.
     """
 
     tables: Tables
@@ -87,6 +88,7 @@ class Problem(NamedTuple):
     other: BetaParameters
     stop: Float[Array, ""] | None
     first: Int[Array, ""] | None
+    num_annotators: Int[Array, ""]
 
 
 class State(NamedTuple):
@@ -137,14 +139,20 @@ def problem_of(
     own = BetaParameters(*(values[tables.classes] for values in parameters))
     stop = np.asarray(_LEAST_GAIN, dtype) if author else None
     first = np.asarray(_FIRST_LEARNING) if learned else None
-    return Problem(typed(by_pair(tables)), typed(own), typed(parameters), stop, first)
+    number = np.asarray(len(tables.yes), np.int32)
+    return Problem(typed(padded_tables(by_pair(tables))), typed(own), typed(parameters), stop, first, number)
 
 
 def shard(problem: Problem, number: int) -> Shards:
     """Divide the candidates among devices; on the host."""
-    tables, lengths = divide_tables(problem.tables, number)
-    prior, other, stop, first = copies((problem.prior, problem.other, problem.stop, problem.first), number)
-    return Shards(Problem(tables, prior, other, stop, first), {"log_odds": lengths})
+    tables, of_pairs = divide_tables(problem.tables, number)
+    return Shards(Problem(tables, *copies(problem[1:], number)), {"log_odds": of_pairs})
+
+
+def lengths(problem: Problem) -> dict[str, int]:
+    """Return how many rows of each array are real."""
+    number = int(problem.num_annotators)
+    return {"log_odds": int(is_real(problem.tables).sum()), "sensitivity": number, "specificity": number}
 
 
 def start(key: Key, problem: Problem, total: Total = unsharded) -> State:
@@ -182,7 +190,7 @@ def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[Stat
         sensitivity_prior=for_sensitivity,
         specificity_prior=for_specificity,
     )
-    terms, sweeps, next_prior = bound(q, problem), state.sweeps + 1, state.next_prior
+    terms, sweeps, next_prior = bound(q, problem, total), state.sweeps + 1, state.next_prior
     if problem.first is not None:
         # The bound of a sweep is that of the hyperparameters with which it began: better ones show in the next.
         decided = tables.yes + tables.no > 0
@@ -251,12 +259,13 @@ def learn(
     return jax.lax.fori_loop(0, _NEWTON_STEPS, newton, prior)
 
 
-def bound(q: Factors, problem: Problem) -> Terms:
+def bound(q: Factors, problem: Problem, total: Total = unsharded) -> Terms:
     """Return the terms of the collapsed bound, which holds right after a sweep."""
     entropy = problem.tables.pair_counts * _entropy(q.log_odds)
     priors = problem.prior.prevalence, q.sensitivity_prior, q.specificity_prior
     gains = (log_beta(posterior) - log_beta(prior) for posterior, prior in zip(q[:3], priors, strict=True))
-    return Terms(entropy, jnp.concatenate([jnp.ravel(gain) for gain in gains]))
+    number = total(is_real(problem.tables).sum()) + len(q.prevalence) * (1 + 2 * jnp.asarray(problem.num_annotators))
+    return Terms(entropy, jnp.concatenate([jnp.ravel(gain) for gain in gains]), number)
 
 
 def _entropy(odds: Float[Array, " pair"]) -> Float[Array, " pair"]:
@@ -298,11 +307,11 @@ def sites(state: State, problem: Problem, total: Total = unsharded) -> dict[str,
 
 def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
     """Return q(π), q(α) and q(β); the log-odds of the candidates and the hyperparameters belong to them."""
-    factors = {site: dist.Beta(values[site][..., 0], values[site][..., 1]) for site in SITES}
+    factors = {site: beta_of(values[site]) for site in SITES}
     return Closed(factors, {name: own for name, own in values.items() if name not in SITES})
 
 
 CAVI = Ascent(
     name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, settled=settled, shard=shard,
-    moved=moved,
+    moved=moved, lengths=lengths,
 )  # fmt: skip

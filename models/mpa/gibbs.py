@@ -16,12 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Array, Float, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.models.interface import Gibbs
 from consilience.models.mpa.candidates import Tables, candidates_of
 from consilience.models.mpa.priors import BetaParameters, beta_parameters, check_fixed
-from consilience.models.mpa.updates import by_pair, counts, log_odds, typed
+from consilience.models.mpa.updates import by_pair, counts, log_odds, padded_tables, typed
 from consilience.models.random import log_gamma
+from consilience.models.rows import padded_rows
 from consilience.models.sites import Resolved
 
 
@@ -33,11 +34,20 @@ class LogBeta(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What a sweep reads: pairs and decisions, prior parameters of all classes, shares of votes of the candidates."""
+    """What a sweep reads.
+
+    Parameters
+    ----------
+    tables : pairs and decisions.
+    prior : parameters of the priors, of all classes.
+    share : of votes of the candidates.
+    num_annotators : how many do not pad.
+    """
 
     tables: Tables
     prior: BetaParameters
     share: Float[Array, " pair"]
+    num_annotators: Int[Array, ""]
 
 
 class State(NamedTuple):
@@ -77,7 +87,9 @@ def prepare(resolved: Resolved) -> Problem:
 
 def problem_of(tables: Tables, parameters: BetaParameters, share: Float[Array, " pair"]) -> Problem:
     """Return the problem in JAX's default float type."""
-    return typed(Problem(by_pair(tables), parameters, share))
+    padded = padded_tables(by_pair(tables))
+    own = padded_rows(np.asarray(share, float), len(padded.pair_class))
+    return typed(Problem(padded, parameters, own, np.asarray(len(tables.yes), np.int32)))
 
 
 def start(key: Key, problem: Problem) -> State:
@@ -122,19 +134,17 @@ def _draw_parameters(key: Key, correct: Float[Array, " pair"], problem: Problem)
 def draw_betas(key: Key, parameters: tuple[Array, Array, Array]) -> tuple[LogBeta, LogBeta, LogBeta]:
     """Draw the Beta variables of the three sites, from parameters ``(..., 2)``, as logarithms.
 
-    All in one call: gammas are slow to compile.
+    All in one call: gammas are slow to compile. The variables of an annotator stand together, after the prevalence, so
+    that draws do not depend on what pads.
     """
-    flat = jnp.concatenate([part.reshape(-1, 2) for part in parameters])
-    log_gammas = log_gamma(key, flat)
+    prevalence, profiles = parameters[0], jnp.stack(parameters[1:], axis=1)
+    log_gammas = log_gamma(key, jnp.concatenate([prevalence.reshape(-1, 2), profiles.reshape(-1, 2)]))
     odds = log_gammas[:, 0] - log_gammas[:, 1]
-    ends = np.cumsum([part[..., 0].size for part in parameters])[:-1]
-    prevalence, sensitivity, specificity = (
-        LogBeta(-jax.nn.softplus(-one), -jax.nn.softplus(one))
-        for one in (
-            part.reshape(shape.shape[:-1]) for part, shape in zip(jnp.split(odds, ends), parameters, strict=True)
-        )
-    )
-    return prevalence, sensitivity, specificity
+    number = prevalence[..., 0].size
+    of_profiles = odds[number:].reshape(profiles.shape[:-1])
+    parts = odds[:number].reshape(prevalence.shape[:-1]), of_profiles[:, 0], of_profiles[:, 1]
+    first, sensitivity, specificity = (LogBeta(-jax.nn.softplus(-one), -jax.nn.softplus(one)) for one in parts)
+    return first, sensitivity, specificity
 
 
 def log_odds_given(
@@ -155,4 +165,9 @@ def sites(state: State, problem: Problem) -> dict[str, Array]:
     }  # fmt: skip
 
 
-GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites)
+def lengths(problem: Problem) -> dict[str, int]:
+    """Return how many annotators are real."""
+    return dict.fromkeys(("sensitivity", "specificity"), int(problem.num_annotators))
+
+
+GIBBS = Gibbs(prepare=prepare, start=start, sweep=sweep, sites=sites, lengths=lengths)

@@ -15,7 +15,7 @@ With ``decisions="joint"`` it is that of `joint` instead, which is as sure as it
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +28,9 @@ from consilience.models.mpa.crowd import CandidateCrowd, Profiles
 from consilience.models.mpa.gibbs import LogBeta, draw_betas, log_odds_given
 from consilience.models.mpa.joint import joint_log_weight, likeliest_concentration, log_errors
 from consilience.models.mpa.priors import SITES, beta_mean
-from consilience.models.mpa.updates import typed
+from consilience.models.mpa.updates import padded_tables, typed
 from consilience.models.posterior import Posterior
+from consilience.models.rows import padded_rows, padded_size, repeated_rows
 from consilience.models.sites import Resolved
 from consilience.models.special import finite_log
 from consilience.models.truth import Entries, LabelDraws, LabelProbabilities
@@ -99,8 +100,10 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
         own = _of_classes(sites, found.tables.classes)
         averaged = min(num_draws, _MOST_DRAWS)
         errors = _errors(found, tables, beta_mean(own[0]), beta_mean(own[1])) if joint else None
-        mean = _mean_probability(key_parameters, own, tables, errors, found.item, found.num_items, averaged)
-        probability = np.asarray(mean, float)
+        pairs = _padded(found, errors)
+        q = own[0], *(repeated_rows(one, len(pairs.tables.yes)) for one in own[1:])
+        mean = _mean_probability(key_parameters, q, *pairs[:3], pairs.num_items, averaged)
+        probability = np.asarray(mean, float)[: len(found.item)]
         labels: _CandidateTruth = ApproximateLabels(entries, probability, key=key_labels, num_draws=num_draws)
         odds = np.asarray(odds, float)
         labels.phi = special.expit(odds)
@@ -111,9 +114,11 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
         if joint:
             prevalence, sensitivity = (site[..., found.tables.classes].mean(axis=0) for site in sites[:2])
             errors = _errors(found, tables, prevalence, sensitivity)
-        label, probability, phi = _drawn(key_labels, sites, tables, errors, found.item, found.label, found.num_items)
-        labels = DrawnLabels(np.asarray(label), found.num_labels)
-        labels.probability, labels.phi = np.asarray(probability, float), np.asarray(phi, float)
+        pairs = _padded(found, errors)
+        drawn = sites[0], *(repeated_rows(one, len(pairs.tables.yes), axis=1) for one in sites[1:])
+        label, *means = _drawn(key_labels, drawn, *pairs)
+        labels = DrawnLabels(np.asarray(label)[:, : found.num_items], found.num_labels)
+        labels.probability, labels.phi = (np.asarray(mean, float)[: len(found.item)] for mean in means)
         labels.score = labels.probability
         sensitivity, specificity = (site[..., found.tables.classes] for site in sites[1:])
         profiles = Profiles(sensitivity, specificity, None)
@@ -122,6 +127,25 @@ def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int)
     # Of mentions these are other ids than the data have.
     labels.ids = {"item": labelled(data).items, "class": found.labels}
     return labels
+
+
+class _Pairs(NamedTuple):
+    """What the programs below read of the candidates, and what pads them: of an item after the last."""
+
+    tables: Tables
+    errors: Float[Array, " pair"] | None
+    item: Int[Array, " pair"]
+    label: Int[Array, " pair"]
+    num_items: int
+
+
+def _padded(found: Candidates, errors: Float[Array, " pair"] | None) -> _Pairs:
+    """Pad the candidates, so that data of like size share the programs; on the host."""
+    tables, num_items = typed(padded_tables(found.tables)), padded_size(found.num_items + 1)
+    size = len(tables.pair_class)
+    errors = None if errors is None else padded_rows(np.asarray(errors), size)
+    item, label = padded_rows(found.item, size, num_items - 1), padded_rows(found.label, size)
+    return _Pairs(tables, errors, item, label, num_items)
 
 
 def _of_classes(sites: tuple[Array, ...], classes: Int[Array, " class"]) -> tuple[Array, Array, Array]:

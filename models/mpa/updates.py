@@ -11,10 +11,13 @@ import numpy as np
 from consilience.arrays import Array, Float, Int
 from consilience.models.interface import Total, unsharded
 from consilience.models.mpa.candidates import Tables
-from consilience.models.rows import copies, divide_rows, sorted_order, sum_rows
+from consilience.models.rows import copies, divide_rows, padded_rows, padded_size, sorted_order, sum_rows
 
 # Log-odds of what is known: finite, and so large that the probability is 0 or 1 in any precision.
 _CERTAIN = 1e4
+
+# Of pairs and groups, of rows that are asked and chosen, and of annotators.
+_LEAST_PAIRS, _LEAST_ROWS, _LEAST_ANNOTATORS = 64, 1024, 16
 
 
 class Counts(NamedTuple):
@@ -49,6 +52,31 @@ def by_pair(tables: Tables) -> Tables:
     )  # fmt: skip
 
 
+def padded_tables(tables: Tables) -> Tables:
+    """Return the tables with pairs, groups, rows and annotators that count for nothing; on the host.
+
+    So data of like size share their programs. What pads is known not to be true, and comes last.
+    """
+    pairs = padded_size(len(tables.pair_class), _LEAST_PAIRS)
+    groups = padded_size(len(tables.group_size), _LEAST_PAIRS)
+    asked, chosen = (padded_size(len(rows), _LEAST_ROWS) for rows in (tables.asked_group, tables.chosen_pair))
+    annotators = padded_size(len(tables.yes), _LEAST_ANNOTATORS)
+    sizes = {"pair": (pairs, 0), "asked": (asked, 0), "chosen": (chosen, 0), "yes": (annotators, 0),
+             "no": (annotators, 0), "group": (groups, 0.0), "known": (pairs, -2.0), "classes": (len(tables.classes), 0),
+             "pair_group": (pairs, groups - 1), "asked_group": (asked, groups - 1),
+             "chosen_pair": (chosen, pairs - 1)}  # fmt: skip
+    found = {}
+    for name, values in tables._asdict().items():
+        size, fill = sizes[name if name in sizes else name.split("_")[0]]
+        found[name] = padded_rows(values, size, fill)
+    return Tables(**found)
+
+
+def is_real(tables: Tables) -> Array:
+    """Return which pairs do not pad, ``(pair,)``."""
+    return tables.known > -2
+
+
 def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, " shard"]]:
     """Divide the pairs among shards, stacked on a new first axis; pairs of one group stay together. On the host.
 
@@ -76,7 +104,7 @@ def divide_tables(tables: Tables, number: int) -> tuple[Tables, Int[np.ndarray, 
         return np.where(group < 0, size - 1, group - begin[:-1, None]).astype(np.int32)
 
     pairs = divide_rows(
-        (tables.pair_class, tables.pair_group, tables.pair_counts, tables.known), first_pair, (0, -1, 0.0, 0.0)
+        (tables.pair_class, tables.pair_group, tables.pair_counts, tables.known), first_pair, (0, -1, 0.0, -2.0)
     )
     asked = divide_rows(_asked(tables), np.searchsorted(tables.asked_group, first_group), (-1, 0, 0.0))
     chosen = divide_rows(_chosen(tables), np.searchsorted(tables.chosen_pair, first_pair), (-1, 0, 0.0))

@@ -90,7 +90,7 @@ def tables_of(answers):
 
 def problem_of(answers):
     prior = BetaParameters(*(jnp.asarray(part, jnp.float32) for part in PARAMETERS))
-    return gibbs.Problem(tables_of(answers), prior, jnp.full(6, 0.5))
+    return gibbs.Problem(tables_of(answers), prior, jnp.full(6, 0.5), jnp.asarray(2))
 
 
 def answer(key, state):
