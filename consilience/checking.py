@@ -39,10 +39,11 @@ from consilience.evaluation.calibration import (
 )
 from consilience.evaluation.kernel_comparison import compare_summaries
 from consilience.inference.fitting import Fit, fit
+from consilience.inference.gibbs import real_sites
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
 from consilience.inference.posterior import summarise
-from consilience.models.interface import Gibbs, Model
+from consilience.models.interface import Model
 from consilience.models.posterior import Draws
 from consilience.models.sites import Resolved
 from consilience.models.truth import Ranked
@@ -383,9 +384,9 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
     def at(values: Mapping[str, Any], data: Any) -> tuple[_Chains, Resolved]:
         resolved = subject.resolve(data)
         problem = gibbs.prepare(resolved)
-        state, plausibility = gibbs.at(values, resolved, problem), _shares(values["weight"])
-        sites = _sites(gibbs, state, problem)
-        return _Chains(plausibility=plausibility, sites=sites, state=state, problem=problem), resolved
+        state, shares = gibbs.at(values, resolved, problem), _shares(values["weight"])
+        sites = real_sites(gibbs, state, problem)
+        return _Chains(plausibility=shares, sites=sites, state=state, problem=problem), resolved
 
     def start(key: Key) -> tuple[_Chains, Resolved]:
         data, values = subject.simulate_with(key, num_chains)
@@ -394,9 +395,9 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
     def sweep(key: Key, chains: _Chains, resolved: Resolved) -> _Chains:
         key_sweep, key_truth = jax.random.split(key)
         state = sweeps(key_sweep, chains.state, chains.problem)
-        sites = _sites(gibbs, state, chains.problem)
+        problem, sites = chains.problem, real_sites(gibbs, state, chains.problem)
         truth = member.truth(_one_draw(sites), resolved, key=key_truth, num_draws=1)
-        return _Chains(plausibility=_plausibilities(truth)[:, 0], sites=sites, state=state, problem=chains.problem)
+        return _Chains(plausibility=_plausibilities(truth)[:, 0], sites=sites, state=state, problem=problem)
 
     def resimulate(key: Key, chains: _Chains, resolved: Resolved) -> tuple[_Chains, Resolved]:
         # The likelihood sees shares alone: any total will do.
@@ -413,12 +414,6 @@ def _joint_callables(subject: _Subject, num_chains: int) -> tuple[Any, ...]:
         return with_second_moments(quantities)
 
     return start, sweep, resimulate, functions
-
-
-def _sites(gibbs: Gibbs, state: Any, problem: Any) -> dict[str, Any]:
-    """Return the sites without what pads them."""
-    real = {} if gibbs.lengths is None else gibbs.lengths(problem)
-    return {site: values[: real.get(site)] for site, values in gibbs.sites(state, problem).items()}
 
 
 def _replications(subject: _Subject) -> Replications:
@@ -535,7 +530,7 @@ def _log_likelihoods(fitted: Fit, values: Mapping[str, Any], every: int) -> tupl
     assert simulation is not None
     assert simulation.log_likelihood is not None
     problem = gibbs.prepare(resolved)
-    true = _sites(gibbs, gibbs.at(values, resolved, problem), problem)
+    true = real_sites(gibbs, gibbs.at(values, resolved, problem), problem)
     draws = {site: fitted.samples()[site][0, ::every] for site in true}
     evaluate = jax.jit(simulation.log_likelihood)
     of_draws = jax.lax.map(lambda sites: evaluate(sites, resolved), draws)

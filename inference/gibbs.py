@@ -84,6 +84,12 @@ def run_gibbs(
     return GenericRun(kept, {}, outcome.result, outcome.steps, outcome.seconds, outcome.message)
 
 
+def real_sites(sampler: Gibbs, state: Any, problem: Any) -> dict[str, Any]:
+    """Return the sites of one chain in a state, without what pads them."""
+    real = {} if sampler.lengths is None else sampler.lengths(problem)
+    return {site: values[: real.get(site)] for site, values in sampler.sites(state, problem).items()}
+
+
 def _steps_per_chunk(shapes: Any, chains: int) -> int:
     numbers = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes)) * chains
     return int(np.clip(_CHUNK_NUMBERS // max(numbers, 1), 1, _MOST_STEPS_PER_CHUNK))

@@ -158,20 +158,14 @@ def run_chunks(
     report, close = _reporter(progress, num_steps, label, steps)
     result, message = Result.converged if had_converged else Result.max_steps, ""
     finite_steps, length = steps, 1 if converged is None else chunk_size
-    limit = np.inf if time_limit is None else time_limit
     # The first chunk of a sampler is one step, most of which is compilation.
     compiled_at = steps if converged is not None else steps + 1
     try:
         while steps < num_steps and result is Result.max_steps:
-            chunk_began = time.perf_counter()
-            stop = min(steps + length, num_steps)
-            ended = Result.max_steps
+            chunk_began, stop = time.perf_counter(), min(steps + length, num_steps)
             with _undisturbed() if donated else contextlib.nullcontext():
                 new_state, output = advance(state, steps, stop)
-                rows = _to_host(output, stop - steps)
-                good = _leading_true(finite(rows))
-                if good < stop - steps:
-                    rows, stop, ended = _first_rows(rows, good), steps + good, Result.nonfinite
+                rows, stop, ended = _finite_rows(_to_host(output, stop - steps), finite, steps, stop)
                 kept = rows if keep is None else keep(rows)
                 if collect is not None:
                     collect(kept, steps)
@@ -191,7 +185,7 @@ def run_chunks(
             result, now = ended, time.perf_counter()
             if checkpoint is not None and _agreed(checkpoint.due, shared):
                 checkpoint.write(state, steps, converged=had_converged, seconds=earlier + now - began)
-            late = now - began >= limit and steps > compiled_at
+            late = time_limit is not None and now - began >= time_limit and steps > compiled_at
             if result is Result.max_steps and steps < num_steps and _agreed(late, shared):
                 result = Result.interrupted
                 message = f"the time limit ended the run at step {steps}"
@@ -209,6 +203,16 @@ def run_chunks(
     if checkpoint is not None:
         checkpoint.write(state, steps, converged=had_converged, seconds=seconds)
     return LoopOutcome(state, finite_steps, result, seconds, message)
+
+
+def _finite_rows(
+    rows: Any, finite: Callable[[Any], np.ndarray], start: int, stop: int
+) -> tuple[Any, int, Result]:
+    """Return the rows before the first that is not finite, where they stop, and whether all are finite."""
+    good = _leading_true(finite(rows))
+    if good < stop - start:
+        return _first_rows(rows, good), start + good, Result.nonfinite
+    return rows, stop, Result.max_steps
 
 
 @contextlib.contextmanager

@@ -149,7 +149,7 @@ class Fit:
         UnsupportedRequest : the run ended before its first draw, or other processes hold more of the data.
         """
         if not self.data.is_whole:
-            text = "this process has items of its own parts alone; save the fit, and load it with load_fit in one process"
+            text = "this process has its own items alone; save the fit, and load it with load_fit in one process"
             raise UnsupportedRequest(text)
         return self._truth
 
