@@ -149,7 +149,7 @@ def padded_rows(values: np.ndarray, size: int, fill: Any = 0) -> np.ndarray:
     return padded
 
 
-def repeated_rows(values: np.ndarray, size: int, axis: int = 0) -> np.ndarray:
+def repeated_rows(values: Array | np.ndarray, size: int, axis: int = 0) -> np.ndarray:
     """Return an array whose last row along an axis is repeated until there are so many."""
     values = np.asarray(values)
     number = values.shape[axis]

@@ -81,8 +81,8 @@ class Parameters:
     def is_dense(self) -> bool:
         """Whether the channel has confusion matrices of its own."""
         # Of shapes alone, for the arrays would compile programs.
-        evidence = functools.partial(self.channel.evidence, num_labels=self.num_labels)
-        return isinstance(jax.eval_shape(evidence, self.mean_logs), Dense)
+        evidence = jax.eval_shape(lambda logs: self.channel.evidence(logs, self.num_labels), self.mean_logs)
+        return isinstance(evidence, Dense)
 
     @property
     def num_annotators(self) -> int:

@@ -134,7 +134,7 @@ def draw(key: Key, concentrations: Tree) -> Tree:
     gammas = log_gamma(key, jnp.concatenate([first.astype(rows.dtype), rows.ravel()]))
     places = np.cumsum([own[0].size for own in ends.values()])[:-1]
     parts = jnp.split(gammas[first.size :].reshape(rows.shape), places, axis=1)
-    drawn = {site: part.reshape(ends[site].shape) for site, part in zip(ends, parts, strict=True)}
+    drawn: Tree = {site: part.reshape(ends[site].shape) for site, part in zip(ends, parts, strict=True)}
     drawn |= {PREVALENCE: gammas[: first.size]} if first.size else {}
     return {site: jax.nn.log_softmax(drawn[site], axis=-1) for site in concentrations}
 
