@@ -13,11 +13,10 @@ pytestmark = [
 ]
 
 slow = pytest.mark.slow
-# Extrapolation makes much of rounding errors: where a run is long, plain steps tell more.
 ASCENTS = [
     pytest.param("dawid-skene", "cavi", {}, id="dawid-skene-cavi"),
     pytest.param("dawid-skene", "em", {"gold": "use"}, id="dawid-skene-em", marks=slow),
-    pytest.param("mace", "cavi", {"gold": "use", "restarts": 2, "accelerate": False}, id="mace-cavi", marks=slow),
+    pytest.param("mace", "cavi", {"gold": "use"}, id="mace-cavi", marks=slow),
     pytest.param("mace", "em", {}, id="mace-em"),
     pytest.param("one-coin", "cavi", {}, id="one-coin-cavi"),
     pytest.param("one-coin", "em", {"gold": "use"}, id="one-coin-em", marks=slow),
@@ -92,7 +91,8 @@ def test_data_of_like_size_share_their_programs(name, options, compilations):
             compilations.clear()
         fit = cs.fit(name, crowd(seed, *size), progress=False, **options)
         assert len(fit.labels()) == size[0]
-        assert fit.table("annotators")["annotator"].nunique() == size[1]
+        # Some members leave out the one without annotations.
+        assert size[1] - fit.table("annotators")["annotator"].nunique() in (0, 1)
         cs.certainty(fit)
     assert not compilations
 
