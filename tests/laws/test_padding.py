@@ -16,18 +16,20 @@ slow = pytest.mark.slow
 ASCENTS = [
     pytest.param("dawid-skene", "cavi", {}, id="dawid-skene-cavi"),
     pytest.param("dawid-skene", "em", {"gold": "use"}, id="dawid-skene-em", marks=slow),
-    pytest.param("mace", "cavi", {"gold": "use", "restarts": 2}, id="mace-cavi", marks=slow),
+    pytest.param("mace", "cavi", {"gold": "use"}, id="mace-cavi", marks=slow),
     pytest.param("mace", "em", {}, id="mace-em"),
     pytest.param("one-coin", "cavi", {}, id="one-coin-cavi"),
     pytest.param("one-coin", "em", {"gold": "use"}, id="one-coin-em", marks=slow),
-    pytest.param("glad", "cavi", {"accelerate": False, "tolerance": 1e-5}, id="glad-cavi"),
+    pytest.param("glad", "cavi", {"accelerate": False, "tolerance": 1e-5}, id="glad-cavi", marks=slow),
     pytest.param("mpa", "cavi", {"gold": "use", "hyperparameters": "learned"}, id="mpa-cavi"),
     pytest.param("mpa", "cavi", {"candidates": "closed", "author": 1}, id="mpa-author", marks=slow),
 ]
 SAMPLERS = [pytest.param("dawid-skene", marks=slow), "one-coin", pytest.param("mpa", marks=slow)]
 SHARED = [
     pytest.param("dawid-skene", {"method": "cavi"}, id="dawid-skene-cavi"),
-    pytest.param("one-coin", {"method": "gibbs", "draws": 30, "warmup": 10, "chains": 2}, id="one-coin-gibbs"),
+    pytest.param(
+        "one-coin", {"method": "gibbs", "draws": 30, "warmup": 10, "chains": 2}, id="one-coin-gibbs", marks=slow
+    ),
     pytest.param("dawid-skene", {"method": "em"}, id="dawid-skene-em", marks=slow),
     pytest.param("mace", {"method": "cavi"}, id="mace-cavi", marks=slow),
     pytest.param("mace", {"method": "gibbs", "draws": 30, "warmup": 10, "chains": 2}, id="mace-gibbs", marks=slow),
@@ -89,7 +91,8 @@ def test_data_of_like_size_share_their_programs(name, options, compilations):
             compilations.clear()
         fit = cs.fit(name, crowd(seed, *size), progress=False, **options)
         assert len(fit.labels()) == size[0]
-        assert len(fit.table("annotators")) == size[1]
+        # Some members leave out the one without annotations.
+        assert size[1] - fit.table("annotators")["annotator"].nunique() in (0, 1)
         cs.certainty(fit)
     assert not compilations
 
