@@ -23,7 +23,7 @@ MANIFEST = "manifest.json"
 
 def holds_coded(source: Any) -> bool:
     """Return whether a source is a folder of parts that `code` wrote."""
-    return isinstance(source, str | os.PathLike) and Path(source, MANIFEST).is_file()
+    return isinstance(source, str | os.PathLike) and os.path.isfile(Path(source, MANIFEST))  # False of a bad name
 
 
 def find_file(source: str | os.PathLike, endings: Sequence[str]) -> tuple[Path, str]:
