@@ -69,10 +69,10 @@ def ascend(name, data, priors, steps, seed=None, **options):
         state = State(jax.tree.map(jnp.asarray, tree), *state[1:])
     for _ in range(steps):
         state, terms = step(state, problem)
-        terms = np.concatenate([np.ravel(part) for part in terms])
+        terms = np.concatenate([np.ravel(terms.items), np.ravel(terms.shared)])
         objective.append(terms.sum())
         size = max(size, np.abs(terms).sum())  # terms of either sign may nearly cancel
-    found = {site: np.asarray(values) for site, values in sites(state, problem).items()}
+    found = {site: np.asarray(own)[: engine.lengths(problem).get(site)] for site, own in sites(state, problem).items()}
     found[CHANNELS[name.split()[0]].hidden] = np.asarray(state.responsibility)[: data.num_items]
     return found, np.array(objective), size
 
