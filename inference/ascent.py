@@ -40,7 +40,6 @@ from consilience.inference.sharding import (
     whole,
 )
 from consilience.models.interface import Ascent, Terms, unsharded
-from consilience.models.rows import padded_size
 
 _CHUNK = 20
 
@@ -68,7 +67,7 @@ def run_ascent(
     tolerance: float = 1e-7,
     accelerate: bool = True,
     devices: int = 1,
-    total: Callable[[Any], Any] | None = None,
+    of_parts: bool = False,
     progress: Progress = None,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
@@ -86,8 +85,7 @@ def run_ascent(
         maximum zero. Where the member has a rule of its own for the problem (`Ascent.settled`), that alone decides.
     accelerate : whether steps are extrapolated where the member allows it; else they are the plain steps as published.
     devices : among how many devices the items are divided.
-    total : where each process has a problem of its own items, what sums over the processes; ``devices`` is then the
-        number of all their devices.
+    of_parts : whether each process has a problem of its own items; ``devices`` is then the number of all their devices.
     progress, time_limit, checkpoint : see `run_chunks`.
 
     Returns
@@ -101,7 +99,7 @@ def run_ascent(
     """
     label = ascent.name.upper()
     real = {} if ascent.lengths is None else ascent.lengths(problem)
-    placed = _placed(ascent, problem, key, devices, label, total)
+    placed = _placed(ascent, problem, key, devices, label, of_parts)
     problem, mesh = placed.problem, placed.mesh
     start, advance, sites = _programs(ascent, mesh, accelerate)
     trace = _Trace(tolerance, placed.number)
@@ -121,7 +119,7 @@ def run_ascent(
         donated=True,
         label=label,
     )
-    found = whole(sites(outcome.state, problem), placed.lengths, mesh, own=total is not None)
+    found = whole(sites(outcome.state, problem), placed.lengths, mesh, own=of_parts)
     found |= {site: found[site][:length] for site, length in real.items()}
     estimate = {site: values[None, None] for site, values in found.items()}
     elbo = trace.objective[: outcome.steps]
@@ -228,7 +226,7 @@ class _Placed(NamedTuple):
 
 
 def _placed(
-    ascent: Ascent, problem: Any, key: Key, devices: int, label: str, total: Callable[[Any], Any] | None
+    ascent: Ascent, problem: Any, key: Key, devices: int, label: str, of_parts: bool
 ) -> _Placed:
     if devices == 1:
         return _Placed(jax.device_put(problem), {}, None, None)
@@ -238,16 +236,8 @@ def _placed(
     # Counted in the whole problem, so that the tolerance is the same on any number of devices.
     terms = jax.eval_shape(functools.partial(_first_terms, ascent), key, problem)
     number = _number(terms) if terms.number is None else None
-    if total is not None:
-        assert ascent.lengths is not None
-        shards = ascent.shard(problem, jax.local_device_count())
-        if terms.number is None:
-            items = max(ascent.lengths(problem).values())
-            each = terms.items.size // padded_size(items)
-            number = each * padded_size(total(items)) + terms.shared.size
-        return _Placed(place_parts(shards.problem, mesh), shards.lengths, mesh, number)
-    shards = ascent.shard(problem, devices)
-    return _Placed(place(shards.problem, mesh), shards.lengths, mesh, number)
+    shards = ascent.shard(problem, jax.local_device_count() if of_parts else devices)
+    return _Placed((place_parts if of_parts else place)(shards.problem, mesh), shards.lengths, mesh, number)
 
 
 def _objective(output: dict[str, Any]) -> np.ndarray:

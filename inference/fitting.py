@@ -345,16 +345,13 @@ def _check_shared(member: Model, engine: Engine, data: Contract, limits: Limits)
     """Refuse data of which each process has a part where all have to be seen at once."""
     if data.is_whole:
         return
-    if not isinstance(engine, Ascent) or engine.shard is None or engine.lengths is None:
+    if not isinstance(engine, Ascent) or not engine.of_parts:
+        others = [one.name for one in member.engines if isinstance(one, Ascent) and one.of_parts]
+        remedies = [Remedy("method", name) for name in others[:1]]
         raise UnsupportedRequest(
-            f"'{member.name}' by {engine.name} needs all data in one process; use {{method}}, or read the folder by "
-            "read_annotations",
-            Remedy("method", "cavi"),
-        )
-    if any(data.unit in axes for axes in member.sites.dims.values()):
-        raise UnsupportedRequest(
-            f"'{member.name}' has parameters of items, which cannot be divided among processes; read the folder by "
-            "read_annotations"
+            f"'{member.name}' by {engine.name} needs all data in one process; "
+            f"{'use {method}, or ' if others else ''}read the folder by read_annotations",
+            *remedies,
         )
     if (limits.devices or 1) == 1:
         number = jax.device_count()
@@ -460,8 +457,7 @@ def _driven(plan: Plan, prepared: Any, start: Any, loop: dict[str, Any]) -> Gene
     if isinstance(plan.engine, Ascent):
         from consilience.inference.ascent import run_ascent
 
-        total = None if plan.resolved.data.is_whole else plan.resolved.data.total
-        return run_ascent(plan.engine, prepared, total=total, **loop, **plan.told)
+        return run_ascent(plan.engine, prepared, of_parts=not plan.resolved.data.is_whole, **loop, **plan.told)
     if isinstance(plan.engine, Gibbs):
         from consilience.inference.gibbs import run_gibbs
 

@@ -15,8 +15,8 @@ import numpy as np
 from consilience.data.coded import over_processes, places_of, read_coded
 from consilience.data.coding import imported_duckdb
 from consilience.data.contract import Contract
-from consilience.errors import InputError, InvalidFit, OutputRefused, UnsupportedRequest
-from consilience.inference.durable import digest
+from consilience.data.files import digest
+from consilience.errors import InputError, InvalidFit, OutputRefused
 from consilience.inference.processes import agreed, is_first
 from consilience.inference.run_folder import labels_file
 
@@ -36,10 +36,7 @@ def save_parts(fit: Any, target: Path, prepare: Callable[[], None], finish: Call
     Raises
     ------
     OutputRefused : the folder cannot be made, or a process cannot write to it.
-    UnsupportedRequest : the model knows more of items than labels.
     """
-    if any(fit.data.unit in axes for axes in fit.member.sites.dims.values()):
-        raise UnsupportedRequest(f"a fit of '{fit.member.name}' to data that processes share cannot be saved")
     _in_first(prepare, f"{target} cannot be made; the first process says why")
     problem, own = None, _FAILED
     try:

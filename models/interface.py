@@ -127,6 +127,8 @@ class Ascent:
         of this problem, NaN of units that the earlier one did not know; None of an ascent that cannot.
     unsuited : ``unsuited(resolved)`` -> why ``method="auto"`` passes the ascent over for these data, in words, empty
         where it does not; None of an ascent that suits all data.
+    of_parts : whether each of several processes may prepare its own items alone: what ``prepare`` counts over items
+        goes through ``data.total``, ``lengths`` and `Terms.number` are given, and no parameter is of an item.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Ascent:
     at: Callable[[Any, Any], Any] | None = None
     begin_from: Callable[[Any, Mapping[str, Any]], Any] | None = None
     unsuited: Callable[[Resolved], str] | None = None
+    of_parts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

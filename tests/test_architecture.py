@@ -16,8 +16,7 @@ ALLOWED = {
     | {"consilience.data", "consilience.inference"}
     | {
         f"consilience.models.{name}"
-        for name in ("diagnostics", "interface", "intervals", "posterior", "rows", "settings", "sites", "squarem",
-                     "truth")
+        for name in ("diagnostics", "interface", "intervals", "posterior", "settings", "sites", "squarem", "truth")
     },
     "evaluation": BASE
     | {"consilience.data", "consilience.evaluation"}

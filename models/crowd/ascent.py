@@ -208,7 +208,7 @@ def _ascent(
 
     return Ascent(
         name=name, prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=_shard(hidden),
-        lengths=lambda problem: _lengths(problem, hidden),
+        lengths=lambda problem: _lengths(problem, hidden), of_parts=True,
         moved=lambda before, after: jnp.abs(after.responsibility - before.responsibility).max(),
         **more,
         begin_from=lambda problem, ended: _begun(problem, ended[hidden], _OF_VOTES if name == "em" else 0.0),

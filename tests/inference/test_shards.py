@@ -41,6 +41,7 @@ refused = {
     "devices": lambda: cs.fit("mace", data, method="em"), "gibbs": lambda: cs.fit("mace", data, method="gibbs"),
     "checkpoint": lambda: cs.fit("mace", data, method="em", devices=4, checkpoint="kept"),
     "ease": lambda: cs.fit("glad", data, method="cavi", devices=4),
+    "candidates": lambda: cs.fit("mpa", data, method="cavi", devices=4),
 }
 for name, ask in refused.items():
     try:
