@@ -32,8 +32,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from consilience._version import __version__
+from consilience.data.files import digest
 from consilience.errors import InvalidCheckpoint
-from consilience.inference.durable import digest, text_digest, write_arrays, write_text
+from consilience.inference.durable import text_digest, write_arrays, write_text
 from consilience.inference.processes import agreed, fetch, is_first, placed
 from consilience.inference.run_folder import CHECKPOINT_TEXT
 from consilience.notes import Remedy

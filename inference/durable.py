@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from consilience.data.files import digest
 from consilience.output import write_output
 
 
@@ -25,12 +26,6 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
 def write_text(path: Path, text: Mapping[str, Any], *, force: bool = True) -> None:
     """Write a record as JSON."""
     write_output(path, lambda file: file.write(json.dumps(text, indent=1).encode()), force=force)
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def text_digest(text: Mapping[str, Any]) -> str:

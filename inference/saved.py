@@ -23,8 +23,9 @@ import consilience.data as contracts
 from consilience._version import __version__
 from consilience.data.codes import object_array
 from consilience.data.contract import Contract
+from consilience.data.files import digest
 from consilience.errors import InvalidFit, UnknownName, UnsupportedRequest
-from consilience.inference.durable import digest, text_digest, write_arrays, write_text
+from consilience.inference.durable import text_digest, write_arrays, write_text
 from consilience.inference.generic import GenericRun
 from consilience.inference.own_model import as_member
 from consilience.inference.results import Result

@@ -15,7 +15,7 @@ import numpy as np
 from consilience.data.annotations import Annotations
 from consilience.data.codes import object_array
 from consilience.data.coding import FORMAT, imported_duckdb
-from consilience.data.files import MANIFEST
+from consilience.data.files import MANIFEST, digest
 from consilience.data.problems import Problems
 from consilience.errors import UnsupportedRequest
 
@@ -151,8 +151,7 @@ def _read(folder: Path, text: dict[str, Any], parts: Iterable[int]) -> dict[str,
     def columns(name: str) -> dict[str, np.ndarray]:
         path, problems = folder / name, Problems(str(folder / name))
         try:
-            with open(path, "rb") as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == text["sha256"][name]
+            same = digest(path) == text["sha256"][name]
         except OSError as error:
             remedy = "copy it here, or code the tables again"
             raise problems.fail(f"the file cannot be read ({error.strerror})", remedy) from None

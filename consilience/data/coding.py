@@ -10,7 +10,6 @@ What counts as what is as `Annotations.read` has it. DuckDB works within a limit
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -23,7 +22,7 @@ from typing import Any
 from consilience.data.annotations import Annotations
 from consilience.data.codes import as_names, sorted_names
 from consilience.data.columns import choose_columns
-from consilience.data.files import MANIFEST, find_file, read_text
+from consilience.data.files import MANIFEST, delimiter_of, digest, find_file, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, check_option, shorten, warn_input
 from consilience.data.tables import column_names
 from consilience.errors import OutputRefused, TooLarge, UnsupportedRequest
@@ -211,7 +210,7 @@ class _Coder:
         if ending == ".parquet":
             read = f"read_parquet({_quoted(path)}, hive_partitioning = false) AS found({', '.join(numbered)})"
         else:
-            mark = _separator(path, ending, problems)
+            mark = delimiter_of(read_text(path, problems, lambda stream: stream.readline()), ending)
             texts = ", ".join(f"{name}: 'VARCHAR'" for name in numbered)
             read = (
                 f"read_csv({_quoted(path)}, auto_detect = false, header = true, delim = {_quoted(mark)}, quote = '\"', "
@@ -383,8 +382,7 @@ class _Coder:
         def write(name: str, query: str) -> int:
             path = folder / name
             done = self._all(f"COPY ({query}) TO {_quoted(path)} (FORMAT parquet, COMPRESSION zstd)")
-            with open(path, "rb") as file:
-                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+            digests[name] = digest(path)
             return int(done[0][0])
 
         # Once in the order of the parts, so that none of them goes through all rows.
@@ -426,12 +424,6 @@ def _cell(role: str, column: str, kind: str, name: str, problems: Problems) -> s
 
 def _named(role: str) -> str:
     return "grp" if role == "group" else role
-
-
-def _separator(path: Path, ending: str, problems: Problems) -> str:
-    """Return what separates the cells of a text file, as its first line has it."""
-    first = read_text(path, problems, lambda stream: stream.readline())
-    return "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
 
 
 def _quoted(text: object) -> str:

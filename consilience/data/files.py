@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -19,6 +20,17 @@ from consilience.standard_input import kept_standard_input
 
 MANIFEST = "manifest.json"
 """Name of the file that tells a folder of coded annotations from others."""
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def delimiter_of(first: str, ending: str) -> str:
+    """Return what separates the cells of a text file of this ending, as its first line has it."""
+    return "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
 
 
 def holds_coded(source: Any) -> bool:

@@ -39,7 +39,7 @@ import numpy as np
 
 from consilience.data.cells import Cells, Encoder, Table, from_series, from_values
 from consilience.data.columns import Choose, check_names
-from consilience.data.files import find_file, open_bytes, parse_json, read_json, read_text
+from consilience.data.files import delimiter_of, find_file, open_bytes, parse_json, read_json, read_text
 from consilience.data.problems import KEPT_PER_KIND, Problems, shorten
 from consilience.errors import InputError
 from consilience.standard_input import kept_standard_input
@@ -128,7 +128,7 @@ def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems)
         first = stream.readline()
         if "\0" in first:
             raise problems.fail("this is not a text file", "export the table as CSV", row="line 1")
-        reader = csv.reader(itertools.chain([first], stream), delimiter=_delimiter(first, ending), strict=True)
+        reader = csv.reader(itertools.chain([first], stream), delimiter=delimiter_of(first, ending), strict=True)
         chunks = _chunks(reader, problems)
         lines, rows = next(chunks, (np.empty(0, np.int64), []))
         if not rows:
@@ -138,10 +138,6 @@ def _read_delimited(path: Path, ending: str, choose: Choose, problems: Problems)
         return _encode_rows(rest, names, choose(names, problems), problems)
 
     return read_text(path, problems, parse)
-
-
-def _delimiter(first: str, ending: str) -> str:
-    return "\t" if ending == ".tsv" else next((mark for mark in ",;\t" if mark in first), ",")
 
 
 def _chunks(reader: Any, problems: Problems) -> Iterator[tuple[np.ndarray, list[list[str]]]]:
@@ -219,7 +215,7 @@ def _read_plain(path: Path, ending: str, choose: Choose, problems: Problems) -> 
     try:
         with open_bytes(path) as raw:
             first = raw.readline().decode("utf-8-sig")
-            delimiter = _delimiter(first, ending)
+            delimiter = delimiter_of(first, ending)
             rows = list(csv.reader([first], delimiter=delimiter, strict=True))
             if "\0" in first or "\r" in first.rstrip("\r\n") or not any(rows):
                 raise _Doubt
