@@ -20,7 +20,6 @@ from scipy.sparse import csr_array
 from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.shares import Shares, blocks
-from consilience.models.rows import padded_rows, padded_size
 from consilience.notes import Level, Note
 
 AgreementGivenClass = Callable[[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]], Float[np.ndarray, "pair class"]]
@@ -94,8 +93,7 @@ def agreement_by(
         parts = []
         for pairs in blocks(np.full(len(one), size), _BLOCK):
             chosen, place = np.unique(np.stack([one[pairs], other[pairs]]), return_inverse=True)
-            # Of a few sizes, since each new one is compiled.
-            place, confusion = place.reshape(2, -1), rows(padded_rows(chosen, padded_size(len(chosen)), chosen[-1]))
+            place, confusion = place.reshape(2, -1), rows(chosen)
             parts.append(np.einsum("ptl,ptl->pt", confusion[place[0]], confusion[place[1]]))
         return np.concatenate(parts)
 
