@@ -16,9 +16,9 @@ from consilience.models import glad
 from consilience.models.crowd import grid_ascent
 from consilience.models.glad import GRIDS
 from consilience.models.grids import LearnedNormal, OnGrid
-from consilience.models.rows import padding
 
 pytestmark = [
+    pytest.mark.usefixtures("exact_sizes"),
     pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning"),
     pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning"),
 ]
@@ -28,13 +28,6 @@ ROWS = 12
 FIXED = glad.Priors(ability=dist.Normal(1.5, 1.0), log_ease=dist.Normal(0.2, 1.3))
 PRODUCT = GRIDS["ability"][:, None] * np.exp(GRIDS["log_ease"])
 RIGHT = expit(PRODUCT)
-
-
-@pytest.fixture(autouse=True)
-def exact_sizes():
-    """Loops know of no padding; that it changes nothing is a law of its own."""
-    with padding(False):
-        yield
 
 
 @st.composite

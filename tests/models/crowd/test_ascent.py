@@ -16,7 +16,6 @@ from consilience.models import dawid_skene, mace, one_coin
 from consilience.models.beta_priors import BetaPrior
 from consilience.models.dawid_skene import Diagonal
 from consilience.models.mace import KnowsGuesses
-from consilience.models.rows import padding
 from tests.models.crowd.channels import (
     CHANNELS,
     divergence,
@@ -26,7 +25,9 @@ from tests.models.crowd.channels import (
     weights_of,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::consilience.errors.ConsilienceWarning"), pytest.mark.usefixtures("exact_sizes"),
+]  # fmt: skip
 
 every_channel = pytest.mark.parametrize("name", CHANNELS)
 RAGGED = np.tile([1.0, 0.5, 2.0, 0.0], 3)
@@ -34,13 +35,6 @@ TINY = Annotations.from_codes(
     [0, 0, 1, 1, 1, 2, 2], [0, 1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 0, 1, 0], gold=[-1, 0, -1, -1], num_items=4,
     num_annotators=2, num_labels=2,
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def exact_sizes():
-    """Loops know of no padding; that it changes nothing is a law of its own."""
-    with padding(False):
-        yield
 
 
 @functools.cache

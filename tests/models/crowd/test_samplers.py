@@ -110,9 +110,9 @@ def test_of_noise_the_sampler_is_as_certain_as_the_exact_posterior(name, seed):
     found = enumerated(CHANNELS[name], data, prior)
     assert found.label.max(axis=1).mean() == pytest.approx(certainty[seed], abs=5e-4)
     assert evidence is None or found.log_evidence == pytest.approx(evidence[seed], abs=5e-4)
-    fit = cs.fit(name, data, method="gibbs", draws=1250, chains=5, dependence=0.0, **options)
+    fit = cs.fit(name, data, method="gibbs", draws=2500, chains=5, dependence=0.0, **options)
     share = (np.asarray(fit.truth.draws)[..., None] == np.arange(2)).mean(axis=0)
-    assert np.abs(share - found.label).max() < 2 * most  # theirs was one seed
+    assert np.abs(share - found.label).max() < 1.5 * most  # theirs was one seed
 
 
 def random_tree(name, how="learned"):

@@ -18,16 +18,10 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.mpa import MODEL, Priors, cavi, gibbs, learned_priors, model
 from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
-from consilience.models.rows import padding
 from consilience.models.truth import leading
 from tests.models.mpa.mentions import TOY, mentions_of, of_decisions
 
-
-@pytest.fixture(autouse=True)
-def exact_sizes():
-    """Loops know of no padding; that it changes nothing is a law of its own."""
-    with padding(False):
-        yield
+pytestmark = pytest.mark.usefixtures("exact_sizes")
 
 
 @pytest.fixture(autouse=True)

@@ -11,21 +11,15 @@ from scipy.special import betaln
 from consilience.models.mpa import MODEL, Priors, gibbs, updates
 from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior, beta_parameters
-from consilience.models.rows import padding
 from consilience.replications import Chain
 from tests.models.mpa.mentions import mentions_of, of_decisions
 from tests.models.mutants import Case, given, joint_tests
 
+pytestmark = pytest.mark.usefixtures("exact_sizes")
+
 # ---- enumeration ----
 
 PRIORS = Priors(prevalence=BetaPrior(1.5, 1.0), sensitivity=BetaPrior(2.0, 1.0), specificity=BetaPrior(2.5, 1.2))
-
-
-@pytest.fixture(autouse=True)
-def exact_sizes():
-    """Loops know of no padding; that it changes nothing is a law of its own."""
-    with padding(False):
-        yield
 
 
 def enumerated(tables, prior):

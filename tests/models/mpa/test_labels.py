@@ -15,15 +15,9 @@ from consilience.errors import DiagnosticWarning
 from consilience.models.mpa import MODEL, Priors, cavi, simulate
 from consilience.models.mpa.candidates import candidates_of
 from consilience.models.mpa.priors import BetaParameters, BetaPrior
-from consilience.models.rows import padding
 from tests.models.mpa.mentions import TOY, mentions_of
 
-
-@pytest.fixture(autouse=True)
-def exact_sizes():
-    """Loops know of no padding; that it changes nothing is a law of its own."""
-    with padding(False):
-        yield
+pytestmark = pytest.mark.usefixtures("exact_sizes")
 
 
 @pytest.fixture(scope="module")
