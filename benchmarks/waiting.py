@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import math
 import os
 import statistics
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.recording import Bar, Kept, Recording, at_most, between, run_parts, tell_bars, tell_commits
-from benchmarks.speed import seconds_of_children
+from benchmarks.speed import last_line, seconds_of_children
 from benchmarks.waiting_rows import LABELS, drawn_columns
 
 PARTS = ("after", "second", "first", "plackett-luce", "csv", "devices", "memory", "growth")
@@ -81,8 +80,8 @@ def _measure_part(part: str, kept: Kept, arguments: argparse.Namespace) -> None:
             _measure_first(kept, Path(folder), against, arguments.peer)
             return
         for key, words in _words(part, Path(folder), arguments).items():
-            measure = _growth if part == "growth" else _beside
-            kept.row(part, key, functools.partial(measure, words, against))
+            measure, more = (_growth, ()) if part == "growth" else (_beside, (against,))
+            kept.row(part, key, functools.partial(measure, words, *more))
 
 
 def _words(part: str, folder: Path, arguments: argparse.Namespace) -> dict[tuple[Any, ...], list[str]]:
@@ -103,7 +102,7 @@ def _words(part: str, folder: Path, arguments: argparse.Namespace) -> dict[tuple
     return {(name, size): [part, name, str(size)] for name, size in GROWTH.items()}
 
 
-def _growth(words: Sequence[str], against: Path | None) -> dict[str, Any]:
+def _growth(words: Sequence[str]) -> dict[str, Any]:
     """Measure a row at its size and at eight times that."""
     part, name, size = words
     small, large = (_once(None, [part, name, str(number)])["CPU s"] for number in (int(size), 8 * int(size)))
@@ -127,9 +126,7 @@ def _once(checkout: Path | None, words: Sequence[str], **more: str) -> dict[str,
     """Measure a row in a fresh process of a checkout; this one by default."""
     root = checkout or Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": str(root), **more}
-    command = [sys.executable, str(_ROWS), *words]
-    done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line([sys.executable, str(_ROWS), *words], environment=environment)
 
 
 def _measure_first(kept: Kept, folder: Path, against: Path | None, peer: str | None) -> None:
