@@ -148,7 +148,6 @@ class Asked:
         return votes_of(self.resolved)
 
 
-
 # Several tables of a fit are made of the same imputations.
 _ALL_IMPUTATIONS: weakref.WeakKeyDictionary[LabelTruth, Tree] = weakref.WeakKeyDictionary()
 
