@@ -82,6 +82,15 @@ def _forget_compiled_programs():
         gc.collect()
 
 
+@pytest.fixture(scope="module")
+def exact_sizes():
+    """Problems of the size of their data, for tests that count; that padding changes nothing is a law of its own."""
+    from consilience.models.rows import padding
+
+    with padding(False):
+        yield
+
+
 @pytest.fixture
 def data_folder():
     """Return the folder of public data that CONSILIENCE_DATA names."""

@@ -140,10 +140,19 @@ def test_an_interrupt_inside_a_chunk_keeps_the_chunks_before_it():
     assert float(outcome.state) == collect["x"][-1]
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C answered as in a terminal: a process that a shell started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_donated_state_outlives_an_interrupt_inside_its_chunk():
     """Ctrl-C waits for the end of the chunk, whose state is then the one that is kept."""
     advance = jax.jit(make_advance(random_walk)[0], donate_argnums=0)
-    before, states = signal.getsignal(signal.SIGINT), []
+    states = []
 
     def interrupted(state, start, stop):
         states.append(advance(state, start, stop))
@@ -158,7 +167,7 @@ def test_a_donated_state_outlives_an_interrupt_inside_its_chunk():
     )  # fmt: skip
     assert (outcome.result, outcome.steps) == (Result.interrupted, 3 * CHUNK)
     assert float(outcome.state) == states[-1][1]["x"][-1]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("bad", [0, 16, 21])

@@ -43,6 +43,7 @@ def test_precisions_agree():
 # The state of this problem: of two annotators two numbers each, of each and the two labels one, of the labels one each;
 # of the three items one a label; and the number of the step.
 @pytest.mark.parametrize(("most", "dtype"), [(17, "float64"), (16, "float32"), (2, "float32")])
+@pytest.mark.usefixtures("exact_sizes")
 def test_a_large_state_is_single(monkeypatch, most, dtype):
     monkeypatch.setattr(precision, "MOST_IN_FLOAT64", most)
     mace = member("mace")

@@ -277,7 +277,7 @@ RECORD_CASES: dict[str, RecordCase] = {
     ),
     "hit-miss": RecordCase(
         options={"chains": 1, "warmup": 100},
-        other_priors=lambda member: member.priors(distortion=dist.Beta(1.0, 200.0)),
+        other_priors=lambda member: member.priors(distortion=dist.Beta(50.0, 50.0)),
         refuses_prior=(lambda member: member.priors(distortion=dist.Uniform(0.0, 1.0)), NotConjugate),
         refuses={"a million values": UnsupportedRequest},
     ),
