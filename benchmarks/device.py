@@ -36,6 +36,7 @@ _LIMIT = 240.0
 _SWEEPS = 20
 _EXACTLY = 1e-4
 _BLOCKS = (1 << 17, 1 << 20, 1 << 24)
+_ASCENTS = (*((name, method) for name in ("dawid-skene", "mace") for method in ("em", "cavi")), ("mpa", "cavi"))
 _BLOCK_NUMBERS = (1 << 18, 1 << 22, 1 << 26)
 
 
@@ -93,8 +94,7 @@ def _tell(kept: Kept, arguments: argparse.Namespace) -> None:
 def lines(part: str, sizes: Sizes) -> Iterator[tuple[Any, ...]]:
     """Yield the keys of the lines of a part."""
     if part == "b":
-        yield from ((name, method, number) for number in sizes.annotations
-                    for name in ("dawid-skene", "mace", "mpa") for method in ("em", "cavi"))  # fmt: skip
+        yield from ((*ascent, number) for number in sizes.annotations for ascent in _ASCENTS)
     elif part == "c":
         yield from ((chains,) for chains in sizes.chains)
     elif part == "d":
