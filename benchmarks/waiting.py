@@ -24,13 +24,18 @@ from benchmarks.recording import Bar, Kept, Recording, at_most, between, run_par
 from benchmarks.speed import last_line, seconds_of_children
 from benchmarks.waiting_rows import LABELS, drawn_columns
 
-PARTS = ("after", "second", "first", "plackett-luce", "csv", "devices", "memory", "growth")
+PARTS = (
+    "after", "second", "padding", "update", "first", "plackett-luce", "reliabilities", "csv", "devices", "memory",
+    "growth",
+)  # fmt: skip
 _REPEATS = 3
 _ROWS = Path(__file__).with_name("waiting_rows.py")
 
 _AFTER = {"certainty": 0.05, "report": 0.5}
 _SECOND = (("dawid-skene", "cavi"), ("mace", "cavi"), ("dawid-skene", "gibbs"), ("glad", "cavi"), ("mpa", "cavi"))
 _RELIABILITIES = {10: 0.4, 3: 1.0, 1: 1.0}  # with the bar beside the commit before this record
+_IN_A_ROW = (1, 2, 3, 5, 10)
+_ABOVE_A_SIZE = 196_700  # items, as padded 212,992
 _OF_FIRST, _OF_CSV = 10_000, (10**6, 200_000, 1000)
 
 # What grows, and the smaller of its two sizes.
@@ -80,7 +85,9 @@ def _measure_part(part: str, kept: Kept, arguments: argparse.Namespace) -> None:
             _measure_first(kept, Path(folder), against, arguments.peer)
             return
         for key, words in _words(part, Path(folder), arguments).items():
-            measure, more = (_growth, ()) if part == "growth" else (_beside, (against,))
+            # Another checkout may lack what these rows ask for.
+            alone = part in ("padding", "update", "reliabilities")
+            measure, more = (_growth, ()) if part == "growth" else (_beside, (None if alone else against,))
             kept.row(part, key, functools.partial(measure, words, *more))
 
 
@@ -92,6 +99,12 @@ def _words(part: str, folder: Path, arguments: argparse.Namespace) -> dict[tuple
         return {key: [part, *key] for key in _SECOND}
     if part == "plackett-luce":
         return {(own,): [part, str(own), str(own + 1)] for own in _RELIABILITIES}
+    if part == "padding":
+        return {("dawid-skene", _ABOVE_A_SIZE): [part, "dawid-skene", str(_ABOVE_A_SIZE)]}
+    if part == "update":
+        return {("dawid-skene", method, 10**6): [part, method, str(10**6)] for method in ("em", "cavi")}
+    if part == "reliabilities":
+        return {_IN_A_ROW: [part, *map(str, _IN_A_ROW)]}
     if part == "csv":
         return {_OF_CSV: [part, str(_csv(folder, *_OF_CSV))]}
     if part == "devices":
@@ -173,7 +186,8 @@ def _parquet(folder: Path, number: int) -> Path:
 _KEYS = {
     "after": ("call", "annotations"), "second": ("member", "method"), "first": ("script",),
     "plackett-luce": ("reliability",), "csv": ("rows", "items", "annotators"), "devices": ("member", "method"),
-    "memory": ("annotations",), "growth": ("what", "n"),
+    "memory": ("annotations",), "growth": ("what", "n"), "padding": ("member", "items"),
+    "update": ("member", "method", "annotations"), "reliabilities": tuple(f"value {n}" for n in range(1, 6)),
 }  # fmt: skip
 
 
@@ -207,6 +221,16 @@ def _bars(kept: Kept) -> list[Bar]:
         found.append(at_most(f"Plackett-Luce, reliability {own}: beside", _RELIABILITIES[own], beside))
         programs = row["another reliability, programs"]
         found.append(at_most(f"Plackett-Luce, from reliability {own} to another: programs", 0, programs, 0))
+    for (name, _), row in rows["padding"].items():
+        found.append(at_most(f"{name}, a step just above a padded size: of the exact", 1.15, row["of the exact"]))
+    for (name, method, _), row in rows["update"].items():
+        found.append(at_most(f"{name} {method}, 1 % more rows: steps of a fresh fit's", 0.3, row["of the fresh"]))
+        # The fresh fit may be the higher one.
+        found.append(at_most(f"{name} {method}, 1 % more rows: objective below the fresh fit's by", 1e-6,
+                             max(-row["objective, above the fresh by"], 0.0), 9))  # fmt: skip
+    for row in rows["reliabilities"].values():
+        found.append(at_most("five reliabilities: programs after the first", 0, row["programs, all others"], 0))
+        found.append(at_most("sweep over five reliabilities: of warm fits", 1.3, row["of the fits"]))
     found += [at_most("CSV, beside", 0.25, row.get("read, CPU s, beside")) for row in rows["csv"].values()]
     for key, row in rows["devices"].items():
         name = f"{' '.join(key)} on four devices"

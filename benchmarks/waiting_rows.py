@@ -155,6 +155,69 @@ def plackett_luce(reliability: str, another: str) -> dict[str, Any]:
     return measured | {"another reliability, programs": len(compiled)}
 
 
+def reliabilities(*values: str) -> dict[str, Any]:
+    """Measure a sweep over reliabilities beside warm fits of each, and the programs of the sweep."""
+    import consilience as cs
+
+    cases, own = cs.load("dermatology-ddx"), [float(value) for value in values]
+    settings: dict[str, Any] = {"method": "gibbs", "chains": 1, "warmup": 500, "draws": 1000, "progress": False}
+    with _programs() as compiled:
+        cs.fit("plackett-luce", cases, reliability=own[0], **settings)
+        first = len(compiled)
+        for value in own[1:]:
+            cs.fit("plackett-luce", cases, reliability=value, **settings)
+    fits = [timed(lambda value=value: cs.fit("plackett-luce", cases, reliability=value, **settings))[1]
+            for value in own]  # fmt: skip
+    _, swept = timed(lambda: cs.sweep("plackett-luce", cases, own, **settings))
+    return {
+        "programs, the first": first, "programs, all others": len(compiled) - first, "fits, CPU s": sum(fits),
+        "sweep, CPU s": swept, "of the fits": swept / sum(fits),
+    }  # fmt: skip
+
+
+def padding(name: str, items: str) -> dict[str, Any]:
+    """Measure a step of data a little larger than a padded size, beside one at the exact size."""
+    import consilience as cs
+    from consilience.models import rows
+
+    data, found = annotations(_PER_ITEM * int(items)), {}
+    for words, padded in (("padded", True), ("exact", False)):
+        with rows.padding(padded):
+            seconds, steps = [], []
+            for most in (_STEPS, 2 * _STEPS):
+                made: dict[str, Any] = {}
+
+                def fit(most: int = most, made: dict[str, Any] = made) -> None:
+                    made["fit"] = cs.fit(name, data, method="cavi", tolerance=0.0, max_steps=most, progress=False)
+
+                seconds.append(min(timed(fit)[1] for _ in range(4)))
+                steps.append(len(made["fit"].elbo))
+        found[f"{words}, CPU ms a step"] = 1e3 * (seconds[1] - seconds[0]) / (steps[1] - steps[0])
+    return found | {"of the exact": found["padded, CPU ms a step"] / found["exact, CPU ms a step"]}
+
+
+def update(method: str, number: str) -> dict[str, Any]:
+    """Measure a fit that goes on with one row in a hundred more, beside a fresh fit of all rows."""
+    import consilience as cs
+
+    items, more = int(number) // _PER_ITEM, int(number) // 100
+    columns = drawn_columns(items, _ANNOTATORS, int(number) + more, LABELS)
+    late = np.zeros(len(columns[0]), bool)
+    late[np.random.default_rng(1).choice(len(late), more, replace=False)] = True
+    earlier, new, everything = (
+        _of_columns(tuple(column[rows] for column in columns), items, _ANNOTATORS, LABELS)
+        for rows in (~late, late, slice(None))
+    )
+    fit = functools.partial(cs.fit, "dawid-skene", method=method, progress=False)
+    fresh, updated = fit(everything), fit(earlier).update(new)
+    steps, others = len(fresh.elbo), len(updated.elbo)
+    ends = float(fresh.elbo[-1]), float(updated.elbo[-1])
+    return {
+        "fresh, steps": steps, "update, steps": others, "of the fresh": others / steps,
+        "objective, above the fresh by": (ends[1] - ends[0]) / abs(ends[0]),
+    }  # fmt: skip
+
+
 def csv(path: str) -> dict[str, Any]:
     """Measure reading a file of annotations."""
     import consilience as cs
@@ -240,7 +303,7 @@ def growth(what: str, number: str) -> dict[str, Any]:
 
 _ROWS: dict[str, Callable[..., dict[str, Any]]] = {
     "after": after, "second": second, "first": first, "plackett-luce": plackett_luce, "csv": csv, "devices": devices,
-    "memory": memory, "growth": growth,
+    "memory": memory, "growth": growth, "reliabilities": reliabilities, "padding": padding, "update": update,
 }  # fmt: skip
 
 if __name__ == "__main__":
