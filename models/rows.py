@@ -76,6 +76,11 @@ def _added(total: Any, place: Any, values: Any) -> Any:
     return total.at[place].add(values, mode="drop")
 
 
+def is_sorted(codes: Int[np.ndarray, " row"]) -> bool:
+    """Return whether no code is less than the one before; on the host."""
+    return bool((codes[1:] >= codes[:-1]).all())
+
+
 def sorted_order(codes: Int[Array, " row"]) -> Int[np.ndarray, " row"]:
     """Return the order that sorts codes from 0, equal ones as they stand; on the host, and twice as fast as argsort."""
     codes = np.asarray(codes)
