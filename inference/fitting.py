@@ -25,6 +25,7 @@ from consilience._version import __version__
 from consilience.arrays import Key
 from consilience.data.accept import as_contract
 from consilience.data.contract import Contract
+from consilience.data.memory import release
 from consilience.errors import (
     ConsilienceWarning,
     DiagnosticWarning,
@@ -421,6 +422,7 @@ def completed(
     if not isinstance(plan.engine, Exact):
         with in_dtype(plan.dtype):
             run, begun = _run(plan, kept, progress, began)
+        release(plan.resolved.data.size_of(plan.resolved.data.rows) or 0)
     return _account(plan, run, {**begun, **told, **_duration(began, kept)})
 
 

@@ -34,6 +34,7 @@ from consilience.data.codes import (
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.files import holds_coded
+from consilience.data.memory import release
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
@@ -336,7 +337,9 @@ class Annotations(Contract):
             return _read_counts(source, columns, closed, unknown)
         if layout == "wide":
             return _read_wide(source, columns, closed, unknown)
-        return _read_long(source, columns, closed, missing, duplicates, unknown)
+        found = _read_long(source, columns, closed, missing, duplicates, unknown)
+        release(found.num_annotations)
+        return found
 
 
 read_annotations = Annotations.read

@@ -388,7 +388,7 @@ def _read_parquet(path: Path, choose: Choose, problems: Problems) -> Table:
 
     def encode(name: str, position: int) -> Cells:
         with _parquet_errors(pyarrow, problems):
-            batches = file.iter_batches(_CHUNK_ROWS, columns=[written[position]])
+            batches = file.iter_batches(_CHUNK_ROWS, columns=[written[position]], use_threads=False)
             # A name with a dot may bring another column along.
             values = (batch.column(batch.schema.names.index(written[position])) for batch in batches)
             cells = _from_batches(pyarrow, name, [_encode_batch(pyarrow, each) for each in values])

@@ -79,7 +79,7 @@ def by_items(shares: Shares) -> Sums:
         annotator, label, other, value = second_moments(part, number)
         moments = moments + csr_array((value, (label * size + annotator, other)), moments.shape)
     agreement, variance, own = np.zeros(size), np.zeros(size), np.zeros(size)
-    for items, part in shares.parts(num_labels):
+    for items, part in shares.parts(-(-num_labels // 8)):
         met, cell = part.met().T.tocsr(), part.item * num_labels + part.label
         votes = np.bincount(cell, part.share, met.shape[0] * num_labels).reshape(-1, num_labels)
         beyond = votes - met @ rates

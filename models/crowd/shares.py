@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.annotations import Annotations
+from consilience.data.codes import ones
 from consilience.models.rows import is_sorted, sorted_order
 
 # Entries that are looked at together: some ten numbers of 8 bytes each.
@@ -39,21 +40,26 @@ class Shares(NamedTuple):
     @classmethod
     def of(cls, data: Annotations) -> Shares:
         """Average the rows; those of weight zero, and those of nobody known, are left out."""
-        item, annotator, weight = (np.asarray(one) for one in (data.item, data.annotator, data.weight))
-        size = data.num_items, data.num_annotators, data.num_labels
+        item, annotator, label, weight = (
+            np.asarray(own) for own in (data.item, data.annotator, data.label, data.weight)
+        )
+        sizes = data.num_items, data.num_annotators, data.num_labels
         number = np.bincount(item, minlength=data.num_items)
         # Where rows stand by item already, no order is held beside them.
         order = None if is_sorted(item) else sorted_order(item)
-        last, parts = np.cumsum(number), [cls(*(np.empty(0, code_type(most)) for most in size), np.empty(0), *size)]
+        last, end, share = np.cumsum(number), 0, np.empty(len(item))
+        codes = [np.empty(len(item), np.min_scalar_type(max(size - 1, 0))) for size in sizes]
         for items in blocks(number, _ENTRIES):
             rows: Any = slice(last[items.start] - number[items.start], last[items.stop - 1])
             rows = rows if order is None else order[rows]
             counts = (weight[rows] > 0) & (annotator[rows] >= 0)
-            columns = (np.asarray(one)[rows][counts] for one in (data.item, data.annotator, data.label, data.weight))
-            parts.append(_averaged(*columns, size))
-        *codes, share = (np.concatenate(own) for own in zip(*(part[:4] for part in parts), strict=True))
-        # That each cell has one label is usual, and takes no memory.
-        return cls(*codes, np.broadcast_to(1.0, share.shape) if (share == 1).all() else share, *size)
+            found = _averaged(*(own[rows][counts] for own in (item, annotator, label, weight)), sizes)
+            begin, end = end, end + len(found[0])
+            for column, own in zip([*codes, share], found, strict=True):
+                column[begin:end] = own
+        # That an annotator gave an item one label is usual, and takes no memory.
+        share = ones(end) if (share[:end] == 1).all() else share[:end]
+        return cls(*(column[:end] for column in codes), share, *sizes)
 
     def wide(self) -> Shares:
         """Return the same with codes of 64 bits: products of small ones would overflow."""
@@ -66,10 +72,11 @@ class Shares(NamedTuple):
         ----------
         least : an item counts as so many entries at least.
         """
-        number = np.bincount(self.item, minlength=self.num_items)
-        last = np.cumsum(number)
-        for items in blocks(np.maximum(number, least), _ENTRIES):
-            rows = slice(last[items.start] - number[items.start], last[items.stop - 1])
+        # Of the type of the items, or all of them would be converted.
+        first = np.searchsorted(self.item, np.arange(self.num_items, dtype=self.item.dtype))
+        first = np.append(first, len(self.item))
+        for items in blocks(np.maximum(np.diff(first), least), _ENTRIES):
+            rows = slice(first[items.start], first[items.stop])
             part = self._replace(**{name: getattr(self, name)[rows] for name in ("item", "annotator", "label", "share")})
             part = part.wide()
             yield items, part._replace(item=part.item - items.start, num_items=items.stop - items.start)
@@ -104,8 +111,8 @@ class Shares(NamedTuple):
 
 def _averaged(
     item: np.ndarray, annotator: np.ndarray, label: np.ndarray, weight: np.ndarray, sizes: tuple[int, int, int]
-) -> Shares:
-    """Return the shares of these rows, which are all annotations of their items."""
+) -> tuple[np.ndarray, ...]:
+    """Return the columns of the entries that these rows make, which are all rows of their items."""
     code = (item.astype(np.int64) * sizes[1] + annotator) * sizes[2] + label
     if (weight == 1).all():  # which takes half the memory
         entry, total = np.unique(code, return_counts=True)
@@ -116,13 +123,7 @@ def _averaged(
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     number = np.diff(first, append=len(cell))
     share = total / np.repeat(np.add.reduceat(total, first) if len(first) else total, number)
-    codes = (*np.divmod(cell, max(sizes[1], 1)), label)
-    return Shares(*(own.astype(code_type(most)) for own, most in zip(codes, sizes, strict=True)), share, *sizes)
-
-
-def code_type(number: int) -> np.dtype:
-    """Return the smallest unsigned integers that hold so many codes."""
-    return np.min_scalar_type(max(number - 1, 0))
+    return *np.divmod(cell, max(sizes[1], 1)), label, share
 
 
 def blocks(work: np.ndarray, most: int) -> Iterator[slice]:
