@@ -53,17 +53,20 @@ class Shares(NamedTuple):
             rows: Any = slice(last[items.start] - number[items.start], last[items.stop - 1])
             rows = rows if order is None else order[rows]
             counts = (weight[rows] > 0) & (annotator[rows] >= 0)
-            found = _averaged(*(own[rows][counts] for own in (item, annotator, label, weight)), sizes)
+            columns = (own[rows][counts] for own in (item, annotator, label, weight))
+            found = _averaged(sizes, *columns)
             begin, end = end, end + len(found[0])
-            for column, own in zip([*codes, share], found, strict=True):
+            for column, own in zip((*codes, share), found, strict=True):
                 column[begin:end] = own
         # That an annotator gave an item one label is usual, and takes no memory.
         share = ones(end) if (share[:end] == 1).all() else share[:end]
-        return cls(*(column[:end] for column in codes), share, *sizes)
+        item, annotator, label = (column[:end] for column in codes)
+        return cls(item, annotator, label, share, *sizes)
 
     def wide(self) -> Shares:
         """Return the same with codes of 64 bits: products of small ones would overflow."""
-        return self._replace(**{name: getattr(self, name).astype(np.int64) for name in ("item", "annotator", "label")})
+        item, annotator, label = (own.astype(np.int64) for own in (self.item, self.annotator, self.label))
+        return self._replace(item=item, annotator=annotator, label=label)
 
     def parts(self, least: int = 1) -> Iterator[tuple[slice, Shares]]:
         """Yield ranges of items with their entries, few at a time, of which items are numbered from 0 and all is wide.
@@ -77,9 +80,9 @@ class Shares(NamedTuple):
         first = np.append(first, len(self.item))
         for items in blocks(np.maximum(np.diff(first), least), _ENTRIES):
             rows = slice(first[items.start], first[items.stop])
-            part = self._replace(**{name: getattr(self, name)[rows] for name in ("item", "annotator", "label", "share")})
-            part = part.wide()
-            yield items, part._replace(item=part.item - items.start, num_items=items.stop - items.start)
+            item, annotator, label = (own[rows].astype(np.int64) for own in (self.item, self.annotator, self.label))
+            sizes = items.stop - items.start, self.num_annotators, self.num_labels
+            yield items, Shares(item - items.start, annotator, label, self.share[rows], *sizes)
 
     @property
     def first(self) -> Int[np.ndarray, " cell"]:
@@ -110,7 +113,7 @@ class Shares(NamedTuple):
 
 
 def _averaged(
-    item: np.ndarray, annotator: np.ndarray, label: np.ndarray, weight: np.ndarray, sizes: tuple[int, int, int]
+    sizes: tuple[int, int, int], item: np.ndarray, annotator: np.ndarray, label: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, ...]:
     """Return the columns of the entries that these rows make, which are all rows of their items."""
     code = (item.astype(np.int64) * sizes[1] + annotator) * sizes[2] + label
