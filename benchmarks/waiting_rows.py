@@ -188,7 +188,7 @@ def memory(path: str, number: str) -> dict[str, Any]:
     cs.fit("dawid-skene", annotations(_SMALL), method="cavi", progress=False)  # imports, and JAX's own
     before, each, peaks = peak_memory_mb(), 1e6 / int(number), dict[str, float]()
 
-    def passed(stage: str, *_: Any) -> None:
+    def passed(stage: str) -> None:
         peaks.setdefault(f"{stage}, B an annotation", (peak_memory_mb() - before) * each)
 
     data = cs.read_annotations(path)
