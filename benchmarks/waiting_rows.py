@@ -246,19 +246,22 @@ def devices(number: str, method: str) -> dict[str, Any]:
 
 
 def memory(path: str, number: str) -> dict[str, Any]:
-    """Measure the peak of a whole process from Parquet to labels, above what its imports take."""
+    """Measure the peak of a whole process from Parquet to labels, above what its imports take, and its way there."""
     import consilience as cs
 
     cs.fit("dawid-skene", annotations(_SMALL), method="cavi", progress=False)  # imports, and JAX's own
-    before = peak_memory_mb()
+    before, each, peaks = peak_memory_mb(), 1e6 / int(number), dict[str, float]()
+
+    def passed(stage: str) -> None:
+        peaks.setdefault(f"{stage}, B an annotation", (peak_memory_mb() - before) * each)
+
     data = cs.read_annotations(path)
-    read = peak_memory_mb()
-    cs.fit("dawid-skene", data, method="cavi", progress=False).labels()
-    each = 1e6 / int(number)
-    return {
-        "imports, MB": before, "read, B an annotation": (read - before) * each,
-        "peak, B an annotation": (peak_memory_mb() - before) * each,
-    }  # fmt: skip
+    passed("read")
+    fit = cs.fit("dawid-skene", data, method="cavi", progress=lambda *_: passed("first chunk"))
+    passed("fit")
+    fit.labels()
+    passed("peak")
+    return {"imports, MB": before, **peaks}
 
 
 def _of_member(name: str, number: int) -> tuple[Any, dict[str, Any]]:

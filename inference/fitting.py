@@ -25,6 +25,7 @@ from consilience._version import __version__
 from consilience.arrays import Key
 from consilience.data.accept import as_contract
 from consilience.data.contract import Contract
+from consilience.data.memory import release
 from consilience.errors import (
     ConsilienceWarning,
     DiagnosticWarning,
@@ -270,6 +271,8 @@ def fit(
             text = "processes that share data keep no checkpoint; leave out {checkpoint}"
             raise UnsupportedRequest(text, Remedy("checkpoint"))
         result = completed(plan, kept, progress, began)
+        del plan  # or what was prepared would be held beside the first look at the labels
+        release(_num_rows(data))
         warn_of(result, stacklevel=3)
     if kept is not None and not kept.keep and result.result.complete:
         kept.remove()
@@ -420,6 +423,7 @@ def completed(
     run, begun = None, dict[str, Any]()
     if not isinstance(plan.engine, Exact):
         with in_dtype(plan.dtype):
+            release(_num_rows(plan.resolved.data))
             run, begun = _run(plan, kept, progress, began)
     return _account(plan, run, {**begun, **told, **_duration(began, kept)})
 
@@ -570,6 +574,10 @@ def _checkpoint(checkpoint: str | os.PathLike | Checkpoint | None, resume: bool)
     if checkpoint is None or isinstance(checkpoint, Checkpoint):
         return checkpoint
     return Checkpoint(checkpoint, resume=resume)
+
+
+def _num_rows(data: Contract) -> int:
+    return data.size_of(data.rows) or 0
 
 
 def _check_items(data: Contract) -> None:

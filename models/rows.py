@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -74,6 +75,11 @@ def sum_rows(
 def _added(total: Any, place: Any, values: Any) -> Any:
     """Add to the places; places beyond the end are left out."""
     return total.at[place].add(values, mode="drop")
+
+
+def is_sorted(codes: Int[np.ndarray, " row"]) -> bool:
+    """Return whether no code is less than the one before; on the host."""
+    return bool((codes[1:] >= codes[:-1]).all())
 
 
 def sorted_order(codes: Int[Array, " row"]) -> Int[np.ndarray, " row"]:
@@ -152,9 +158,17 @@ def padding(wanted: bool) -> Iterator[None]:
 
 def padded_rows(values: np.ndarray, size: int, fill: Any = 0) -> np.ndarray:
     """Return an array with as many more rows of the fill as make it so long."""
-    padded = np.full((size, *values.shape[1:]), fill, values.dtype)
-    padded[: len(values)] = values
+    padded = aligned_zeros((size, *values.shape[1:]), values.dtype)
+    padded[: len(values)], padded[len(values) :] = values, fill
     return padded
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Return zeros that begin at a multiple of 64 bytes, which JAX takes on a CPU as they are: others are copied."""
+    number = math.prod(shape) * np.dtype(dtype).itemsize
+    numbers = np.zeros(number + 64, np.uint8)
+    begin = -numbers.ctypes.data % 64
+    return numbers[begin : begin + number].view(dtype).reshape(shape)
 
 
 def repeated_rows(values: Any, size: int, axis: int = 0) -> Any:

@@ -25,6 +25,7 @@ from consilience.data.codes import (
     compact,
     names_or_codes,
     object_array,
+    ones,
     recode,
     repeated,
     sized,
@@ -33,6 +34,7 @@ from consilience.data.codes import (
 from consilience.data.columns import ANNOTATOR, ITEM, Column, choose_columns
 from consilience.data.contract import Contract, codes, ids, per, size, values
 from consilience.data.files import holds_coded
+from consilience.data.memory import release
 from consilience.data.policies import filled_rows, keep_repeated, known_rows, require_rows, said_first
 from consilience.data.problems import Problems, check_option, warn_input
 from consilience.data.tables import read_table
@@ -98,6 +100,11 @@ class Annotations(Contract):
     labels: Any = ids("label", "class")
     groups: Any = ids("group", later=True)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.weight, np.ndarray) and len(self.weight) and (self.weight == 1.0).all():
+            object.__setattr__(self, "weight", ones(len(self.weight)))
+
     @classmethod
     def from_codes(
         cls, item: ArrayLike, annotator: ArrayLike | None, label: ArrayLike, *,
@@ -126,7 +133,7 @@ class Annotations(Contract):
             annotator, num_annotators = np.full(len(item), -1, np.int32), num_annotators or 0
         else:
             annotator, num_annotators = sized(problems, "annotator", annotator, annotators, num_annotators)
-        weight = np.ones(len(item)) if weight is None else as_numbers(problems, weight, "weight")
+        weight = ones(len(item)) if weight is None else as_numbers(problems, weight, "weight")
         remedy = "give one entry per annotation"
         check_lengths(problems, remedy, item=item, annotator=annotator, label=label, weight=weight)
         refused = ~(np.isfinite(weight) & (weight >= 0))
@@ -330,7 +337,9 @@ class Annotations(Contract):
             return _read_counts(source, columns, closed, unknown)
         if layout == "wide":
             return _read_wide(source, columns, closed, unknown)
-        return _read_long(source, columns, closed, missing, duplicates, unknown)
+        found = _read_long(source, columns, closed, missing, duplicates, unknown)
+        release(found.num_annotations)
+        return found
 
 
 read_annotations = Annotations.read
@@ -436,15 +445,17 @@ def _read_long(
     annotator, annotator_ids = compact(annotator[rows], annotators)
     gold = None if gold is None else gold[recode(np.arange(len(item_ids)), item_ids, items)]
     group = None if group is None else group[recode(np.arange(len(annotator_ids)), annotator_ids, annotators)]
-    return Annotations.from_codes(
-        item, annotator, label[rows], weight=weight[rows], gold=gold, group=group,
-        items=item_ids, annotators=annotator_ids, labels=order, groups=groups,
+    return Annotations(
+        item=item, annotator=annotator, label=label[rows], weight=weight[rows], gold=gold, group=group,
+        num_annotations=len(item), num_items=len(item_ids), num_annotators=len(annotator_ids), num_labels=len(order),
+        items=item_ids, annotators=annotator_ids, labels=object_array(order),
+        groups=None if groups is None else object_array(groups),
     )  # fmt: skip
 
 
 def _read_weights(table: Table) -> np.ndarray:
     if "weight" not in table.columns:
-        return np.ones(table.num_rows)
+        return ones(table.num_rows)
     weight = table.numbers("weight", what="a finite weight, not negative,")
     table.flag(weight < 0, "weight", "a finite weight, not negative, is expected", "correct it or delete the row")
     table.flag(table.empty("weight"), "weight", "the weight is empty", "fill it in; 1 counts the row once")

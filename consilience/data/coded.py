@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from consilience.data.annotations import Annotations
-from consilience.data.codes import object_array
+from consilience.data.codes import object_array, ones
 from consilience.data.coding import FORMAT, imported_duckdb
 from consilience.data.files import MANIFEST, digest
 from consilience.data.problems import Problems
@@ -176,7 +176,7 @@ def _read(folder: Path, text: dict[str, Any], parts: Iterable[int]) -> dict[str,
         code = {name: number for number, name in enumerate(groups)}
         group = np.array([code.get(name, -1) for name in annotators["group"]], np.int32)
     return {
-        **rows, "weight": rows.get("weight", np.ones(len(order))), "gold": gold, "group": group,
+        **rows, "weight": rows.get("weight", ones(len(order))), "gold": gold, "group": group,
         "num_annotations": len(order), "num_items": int(begin[-1]), "num_annotators": len(annotators["id"]),
         "num_labels": len(labels), "items": object_array(np.concatenate([one["id"] for one in items]).tolist()),
         "annotators": object_array(annotators["id"].tolist()), "labels": object_array(labels.tolist()),

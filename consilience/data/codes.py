@@ -87,6 +87,11 @@ def compact(codes: np.ndarray, names: Names) -> tuple[np.ndarray, np.ndarray]:
     return position[codes], object_array(itertools.compress(names, used))
 
 
+def ones(number: int) -> np.ndarray:
+    """Return so many weights of one, as a view of a single number; nobody writes to data."""
+    return np.broadcast_to(1.0, number)
+
+
 def repeated(*codes: np.ndarray) -> np.ndarray:
     """Mark rows whose combination of codes occurred in an earlier row: bool, shape ``(row,)``."""
     combined = codes[0].astype(np.int64) + 1
@@ -113,7 +118,10 @@ def _paired(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     width = int(second.max(initial=-1)) + 2
     if (int(first.max(initial=-1)) + 2) * width > np.iinfo(np.int64).max:
         first = np.unique(first, return_inverse=True)[1]
-    return first * width + second + 1
+    found = first * width
+    found += second
+    found += 1
+    return found
 
 
 def as_array(problems: Problems, values: Any, *, column: str | None = None) -> np.ndarray:

@@ -26,6 +26,7 @@ from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.notes import Remedy
 
 _ROWS = ("",)  # stands for the dimension of the contract's rows
+_BLOCK = 1 << 18  # rows and ids of a fingerprint at a time
 
 
 def array(
@@ -325,11 +326,15 @@ class Contract:
             if value is None:
                 digest.update(b"none")
             elif field.metadata.get("kind") == "array":
-                values = np.ascontiguousarray(np.asarray(value))
+                values = np.atleast_1d(np.asarray(value))
                 digest.update(f"{values.dtype}{values.shape}".encode())
-                digest.update(values.tobytes())
+                for start in range(0, len(values), _BLOCK):
+                    digest.update(np.ascontiguousarray(values[start : start + _BLOCK]).tobytes())
             else:
-                digest.update("\x1f".join(map(str, np.ravel(np.asarray(value, dtype=object)))).encode())
+                texts = np.ravel(np.asarray(value, dtype=object))
+                for start in range(0, len(texts), _BLOCK):
+                    joined = "\x1f".join(map(str, texts[start : start + _BLOCK]))
+                    digest.update(f"\x1f{joined}".encode() if start else joined.encode())
         return digest.hexdigest()
 
     @property

@@ -388,7 +388,7 @@ def _read_parquet(path: Path, choose: Choose, problems: Problems) -> Table:
 
     def encode(name: str, position: int) -> Cells:
         with _parquet_errors(pyarrow, problems):
-            batches = file.iter_batches(_CHUNK_ROWS, columns=[written[position]])
+            batches = file.iter_batches(_CHUNK_ROWS, columns=[written[position]], use_threads=False)
             # A name with a dot may bring another column along.
             values = (batch.column(batch.schema.names.index(written[position])) for batch in batches)
             cells = _from_batches(pyarrow, name, [_encode_batch(pyarrow, each) for each in values])
@@ -429,15 +429,19 @@ def _from_batches(pyarrow: Any, name: str, batches: list[Any]) -> Cells:
     if not batches:
         return Cells(name, np.empty(0, np.int32), [])
     whole = pyarrow.chunked_array(batches)
+    batches.clear()  # or they would be kept beside what is made of them
     if not pyarrow.types.is_dictionary(whole.type):
         return from_series(name, whole.to_pandas(integer_object_nulls=True))
     whole = whole.unify_dictionaries()
     distinct = _from_arrow(name, whole.chunk(0).dictionary)
     recoded = np.append(distinct.codes, np.int32(-1))
     indices = (part.indices.fill_null(-1) if part.null_count else part.indices for part in whole.chunks)
-    # Arrow's own to_numpy imports pandas, which takes longer than to read half a million rows.
-    parts = [recoded[np.from_dlpack(part)] for part in indices]
-    return Cells(name, np.concatenate(parts), distinct.values)
+    codes, start = np.empty(len(whole), np.int32), 0
+    for part in indices:
+        # Arrow's own to_numpy imports pandas, which takes longer than to read half a million rows.
+        codes[start : start + len(part)] = recoded[np.from_dlpack(part)]
+        start += len(part)
+    return Cells(name, codes, distinct.values)
 
 
 def _from_arrow(name: str, distinct: Any) -> Cells:

@@ -27,6 +27,7 @@ from typing import Literal
 import numpy as np
 
 from consilience.arrays import Float, Int
+from consilience.models.rows import row_blocks
 
 DEFAULT = 0.3
 """Rho without gold and without an alert. By gold, nine public crowds have .20 to .63, with median .40; .3 stands below
@@ -43,7 +44,7 @@ FEWEST_GOLD = 20
 _GRID = np.concatenate([[0.0], np.geomspace(0.02, 4.0, 24)])
 _SPREAD, _OFFSET = 0.7, 0.001  # of log(rho + offset) around the default, in the prior of what is learned
 _SMALLEST = 1e-12  # a probability of zero at a gold label would rule out every rho
-_BLOCK = 1 << 20  # numbers (rho, item, class) at a time
+_BLOCK = 1 << 20  # numbers (rho, item, class), or (item, class), at a time
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,13 @@ def tempered(
     changed = np.asarray(exponent) != 1
     if not changed.any():
         return q
-    power = np.array(q, float)
-    # Relative to the largest, so that no row vanishes.
-    rows = power[changed] / power[changed].max(axis=1, keepdims=True)
-    rows **= np.asarray(exponent, float)[changed, None]
-    power[changed] = rows / rows.sum(axis=1, keepdims=True)
+    power, exponent = np.array(q, float), np.asarray(exponent, float)
+    for block in row_blocks(len(power), power.shape[1], _BLOCK):
+        some = block.start + np.flatnonzero(changed[block])
+        # Relative to the largest, so that no row vanishes.
+        rows = power[some] / power[some].max(axis=1, keepdims=True)
+        rows **= exponent[some, None]
+        power[some] = rows / rows.sum(axis=1, keepdims=True)
     return power
 
 

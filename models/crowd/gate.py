@@ -113,13 +113,17 @@ def signal(data: Annotations) -> Signal:
 def _comparable(shares: Shares) -> np.ndarray:
     """Return which annotators vary, and meet another one who does."""
     number, rates = label_rates(shares)
-    squares = np.bincount(shares.annotator, shares.share**2, shares.num_annotators)
+    squares, meets = np.zeros(len(number)), np.zeros(len(number))
+    for _, part in shares.parts():
+        squares += np.bincount(part.annotator, part.share**2, len(number))
     trace = np.divide(squares, number, out=np.zeros(len(number)), where=number > 0) - rates.power(2).sum(axis=1)
     varies = trace > _ROUNDING
-    cells = shares.first
-    cells = cells[varies[shares.annotator[cells]]]
-    met = np.bincount(shares.item[cells], minlength=shares.num_items)[shares.item[cells]] > 1
-    return np.bincount(shares.annotator[cells], met, shares.num_annotators) > 0
+    for _, part in shares.parts():
+        cells = part.first
+        cells = cells[varies[part.annotator[cells]]]
+        met = np.bincount(part.item[cells], minlength=part.num_items)[part.item[cells]] > 1
+        meets += np.bincount(part.annotator[cells], met, len(number))
+    return meets > 0
 
 
 def _without_pair(sums: Sums, total: float, spread: float, some: np.ndarray) -> tuple[float, tuple[int, int]]:

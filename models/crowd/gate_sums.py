@@ -44,10 +44,13 @@ class Sums(NamedTuple):
 
 def label_rates(shares: Shares) -> tuple[Float[np.ndarray, " annotator"], csr_array]:
     """Return how many items each annotator labelled, and P as a sparse table ``(annotator, label)``."""
-    number = np.bincount(shares.annotator[shares.first], minlength=shares.num_annotators).astype(float)
-    shape = (shares.num_annotators, shares.num_labels)
-    rates = csr_array((shares.share, (shares.annotator, shares.label)), shape)
-    rates.sum_duplicates()
+    number, shape = np.zeros(shares.num_annotators), (shares.num_annotators, shares.num_labels)
+    rates = csr_array(shape)
+    for _, part in shares.parts():
+        number += np.bincount(part.annotator[part.first], minlength=shares.num_annotators)
+        own = csr_array((part.share, (part.annotator, part.label)), shape)
+        own.sum_duplicates()
+        rates = rates + own
     rates.data /= np.repeat(number, np.diff(rates.indptr))
     return number, rates
 
@@ -71,17 +74,16 @@ def by_items(shares: Shares) -> Sums:
     """Return the sums over all other annotators of an item."""
     number, sparse_rates = label_rates(shares)
     rates, (size, num_labels) = sparse_rates.toarray(), sparse_rates.shape
-    annotator, label, other, value = second_moments(shares, number)
-    moments = csr_array((value, (label * size + annotator, other)), (num_labels * size, num_labels))
-    present = shares.met().T.tocsr()
+    moments = csr_array((num_labels * size, num_labels))
+    for _, part in shares.parts():
+        annotator, label, other, value = second_moments(part, number)
+        moments = moments + csr_array((value, (label * size + annotator, other)), moments.shape)
     agreement, variance, own = np.zeros(size), np.zeros(size), np.zeros(size)
-    for items in blocks(np.full(shares.num_items, num_labels), _BLOCK):
-        met = present[items]
-        rows = slice(*np.searchsorted(shares.item, [items.start, items.stop]))
-        cell = (shares.item[rows] - items.start) * num_labels + shares.label[rows]
-        votes = np.bincount(cell, shares.share[rows], met.shape[0] * num_labels).reshape(-1, num_labels)
+    for items, part in shares.parts(-(-num_labels // 8)):
+        met, cell = part.met().T.tocsr(), part.item * num_labels + part.label
+        votes = np.bincount(cell, part.share, met.shape[0] * num_labels).reshape(-1, num_labels)
         beyond = votes - met @ rates
-        agreement += np.bincount(shares.annotator[rows], shares.share[rows] * beyond.ravel()[cell], size)
+        agreement += np.bincount(part.annotator, part.share * beyond.ravel()[cell], size)
         agreement -= np.einsum("jl,jl->j", met.T @ beyond, rates)
         for one in range(num_labels):
             # S is symmetric: a label with itself, and with those after it, which count twice.
@@ -96,6 +98,7 @@ def by_items(shares: Shares) -> Sums:
 
 def by_pairs(shares: Shares) -> Sums:
     """Return the sums of each pair."""
+    shares = shares.wide()
     size, num_labels = shares.num_annotators, shares.num_labels
     number, rates = label_rates(shares)
     annotator, label, other, value = second_moments(shares, number)

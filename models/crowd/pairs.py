@@ -20,6 +20,7 @@ from scipy.sparse import csr_array
 from consilience.arrays import Float, Int
 from consilience.data.annotations import Annotations
 from consilience.models.crowd.shares import Shares, blocks
+from consilience.models.rows import equal_pairs, row_blocks
 from consilience.notes import Level, Note
 
 AgreementGivenClass = Callable[[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]], Float[np.ndarray, "pair class"]]
@@ -32,7 +33,7 @@ _ALARM, _FEW_ANNOTATORS = 4.0, 20
 _REMARKABLE = 3.0
 _BY_CHANCE = 0.0027  # of normal variables beyond that
 _CERTAIN = 1e-12
-_BLOCK = 1 << 20  # numbers (common item, class), or (pair, class, label), at a time
+_BLOCK = 1 << 20  # numbers (common item, class), (pair, class) or (pair, class, label) at a time
 
 
 def annotator_pairs(
@@ -53,18 +54,11 @@ def annotator_pairs(
         annotators with most items are looked at.
     """
     shares = Shares.of(data)
-    met, votes = shares.met(), shares.by_label()
-    one, other, number = _pairs_that_met(met)
-    agreement, expected, variance = (np.zeros(len(one)) for _ in range(3))
-    items = np.diff(met.indptr)
-    for pairs in blocks(number * q.shape[1] + items[one] + items[other], _BLOCK):
-        a, b = one[pairs], other[pairs]
-        common = met[a].multiply(met[b]).tocsr()
-        pair = np.repeat(np.arange(len(a)), np.diff(common.indptr))
-        chance = np.einsum("rt,rt->r", q[common.indices], agreement_given_class(a, b)[pair])
-        agreement[pairs] = votes[a].multiply(votes[b]).sum(axis=1)
-        expected[pairs] = np.bincount(pair, chance, len(a))
-        variance[pairs] = np.bincount(pair, chance * (1 - chance), len(a))
+    one, other, number = _pairs_that_met(shares)
+    sums = np.zeros((3, len(one)))
+    for pairs in blocks(np.full(len(one), q.shape[1]), _BLOCK):
+        sums[:, pairs] = _sums(shares, q, one[pairs], other[pairs], agreement_given_class(one[pairs], other[pairs]))
+    agreement, expected, variance = sums
     # A model that is certain of all agreements has no z: its variance is a rounding error.
     defined = variance > _CERTAIN * number
     z = np.divide(agreement - expected, np.sqrt(variance), out=np.full(len(one), np.nan), where=defined)
@@ -118,19 +112,51 @@ def agreement_of_lifts(
     return agreement
 
 
-def _pairs_that_met(met: csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pairs of annotators with enough common items, and how many these are."""
-    items = np.diff(met.indptr)
-    enough = np.flatnonzero(items >= FEWEST_ITEMS)
-    common = (met[enough] @ met[enough].T).tocoo()
+def _pairs_that_met(shares: Shares) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return pairs of annotators with enough common items, and how many these are, sorted by their codes."""
+    items, common = np.zeros(shares.num_annotators, int), csr_array((shares.num_annotators,) * 2)
+    for _, part in shares.parts():
+        items += np.bincount(part.annotator[part.first], minlength=len(items))
+    enough = items >= FEWEST_ITEMS
+    for _, part in shares.by(enough).parts():
+        met = part.met()
+        common = common[: met.shape[0], : met.shape[0]] + met @ met.T
+    common, code = common.tocoo(), np.flatnonzero(enough)
     kept = (common.row < common.col) & (common.data >= FEWEST_ITEMS)
-    one, other, number = enough[common.row[kept]], enough[common.col[kept]], common.data[kept].astype(int)
+    one, other, number = code[common.row[kept]], code[common.col[kept]], common.data[kept].astype(int)
     if len(one) > _MOST_PAIRS:
         rank = np.empty(len(items), int)
         rank[np.argsort(-items, kind="stable")] = np.arange(len(items))
         last = np.argsort(np.maximum(rank[one], rank[other]), kind="stable")[:_MOST_PAIRS]
         one, other, number = one[last], other[last], number[last]
-    return one, other, number
+    order = np.lexsort((other, one))
+    return one[order], other[order], number[order]
+
+
+def _sums(
+    shares: Shares, q: np.ndarray, one: np.ndarray, other: np.ndarray, given: Float[np.ndarray, "pair class"]
+) -> Float[np.ndarray, "3 pair"]:
+    """Return agreement, its expectation and variance, of pairs sorted by their codes, over all common items.
+
+    Item by item, since annotators of thousands of items share but a few with each of the others.
+    """
+    found, known = np.zeros((3, len(one))), one * shares.num_annotators + other
+    for items, part in shares.parts():
+        begins, probability = np.zeros(len(part.item), bool), q[items]
+        begins[part.first] = True
+        for first, second in equal_pairs(part.item):
+            code = part.annotator[first] * shares.num_annotators + part.annotator[second]
+            pair = np.minimum(np.searchsorted(known, code), len(known) - 1)
+            met = np.flatnonzero(known[pair] == code)
+            for rows in row_blocks(len(met), q.shape[1], _BLOCK):
+                a, b, pairs = first[met[rows]], second[met[rows]], pair[met[rows]]
+                agrees = (part.label[a] == part.label[b]) * part.share[a] * part.share[b]
+                chance = np.einsum("rt,rt->r", probability[part.item[a]], given[pairs])
+                # Once for each item, however many labels of it she gave.
+                chance = np.where(begins[a] & begins[b], chance, 0.0)
+                for total, values in zip(found, (agrees, chance, chance * (1 - chance)), strict=True):
+                    total += np.bincount(pairs, values, len(total))
+    return found
 
 
 def pair_notes(

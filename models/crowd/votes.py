@@ -26,6 +26,7 @@ from consilience.errors import TooLarge, UnsupportedRequest
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.gold import uses_gold
 from consilience.models.rows import (
+    aligned_zeros,
     copies,
     divide_items,
     divide_rows,
@@ -154,10 +155,10 @@ def votes_of(resolved: Resolved) -> Votes:
     number = np.bincount(item[order], minlength=data.num_items)
     first, size = np.cumsum(number) - number, padded_size(data.num_items, few * _LEAST_ITEMS)
     num_slots = padded_size(min(round(len(order) / max(data.num_items, 1)), _MOST_SLOTS))
-    cells = np.zeros((num_slots, size), np.uint16 if counts.size < 1 << 16 else np.int32)
+    cells = aligned_zeros((num_slots, size), np.uint16 if counts.size < 1 << 16 else np.int32)
     uncounted = (weight >= 1 << 8) | (weight != weight.round())
     # Processes that share the data must agree on the type.
-    weights = np.zeros((num_slots, size), dtype if data.total(uncounted.sum()) else np.uint8)
+    weights = aligned_zeros((num_slots, size), dtype if data.total(uncounted.sum()) else np.uint8)
     for slot in range(num_slots):
         items = np.flatnonzero(number > slot)
         rows = order[first[items] + slot]
@@ -260,7 +261,8 @@ def sum_votes(
     total = sum_rows(lambda rows: term(*rows), votes.others, shape, dtype)
     if not len(votes.cell):
         return total
-    item, cells, weights = jnp.arange(votes.num_items), jnp.asarray(votes.cell), jnp.asarray(votes.weight)
+    item = jnp.arange(votes.num_items, dtype=votes.other_item.dtype)
+    cells, weights = jnp.asarray(votes.cell), jnp.asarray(votes.weight)
 
     def of_slot(rows: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         return term(rows[0], *_usual(votes, *rows[1:]))

@@ -14,8 +14,11 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import UnsupportedRequest
 from consilience.models.ranking import draw_labels
 from consilience.models.truth.classes import ClassTruth, Crowd, Lead, marginals, most_probable
-from consilience.models.truth.entries import Entries, block_rows, code_dtype, pad, pad_block
+from consilience.models.truth.entries import Entries, block_rows, code_dtype, entry_blocks, pad, pad_block
 from consilience.models.truth.truth import Agreement, Block, Marginals, Mass, Question, Ranked
+
+# For each entry so many numbers are held when probabilities are normalised.
+_NUMBERS = 16
 
 
 class LabelTruth(ClassTruth):
@@ -134,9 +137,11 @@ class LabelProbabilities(LabelTruth):
     def __init__(
         self, entries: Entries, probability: np.ndarray, *, key: Key, num_draws: int, crowd: Crowd | None = None
     ) -> None:
-        item = entries.item
-        total = np.bincount(item, probability, entries.num_items)
-        self.entries, self.probability = entries, np.asarray(probability, float) / total[item]
+        self.entries, self.probability = entries, np.array(probability, float)
+        for items, slots in entry_blocks(entries.first, _NUMBERS):
+            counts = np.diff(entries.first[items.start : items.stop + 1])
+            item = np.repeat(np.arange(len(counts)), counts)
+            self.probability[slots] /= np.bincount(item, self.probability[slots], len(counts))[item]
         self.key, self.num_draws, self.crowd = key, num_draws, crowd
         self.num_units, self.num_classes = entries.num_items, entries.num_classes
 

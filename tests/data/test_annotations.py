@@ -1,5 +1,6 @@
 """Annotations: policies, layouts and constructors."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.data import Annotations, read_annotations
-from consilience.errors import InputError, UnknownName
+from consilience.data import Annotations, contract, read_annotations
+from consilience.data.memory import release
+from consilience.errors import ConsilienceWarning, InputError, UnknownName
 
 FRAME = pd.DataFrame(
     [("b", "w2", "10", "2"), ("a", "w1", "9", ""), ("b", "w1", "2", ""), ("c", "w2", "9", "9")],
@@ -192,3 +194,52 @@ def test_closed_labels_keep_their_order_where_annotations_are_joined():
 def test_counts_are_joined_without_annotators():
     both = Annotations.from_counts([[3, 0]], items=["a"]).joined(Annotations.from_counts([[1, 2]], items=["a"]))
     assert (both.num_annotators, both.weight.tolist(), both.item.tolist()) == (0, [3.0, 1.0, 2.0], [0, 0, 0])
+
+
+# ---- memory ----
+
+
+def same(weight, **more):
+    return Annotations.from_codes([2, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0], weight=weight, items=[*"abc"], **more)
+
+
+@pytest.mark.parametrize("weight", [None, [1, 1, 1, 1], np.ones(4)])
+def test_weights_of_one_take_no_memory(weight):
+    data, more = same(weight), Annotations.from_codes([0], [0], [1], items=["d"])
+    for one in (data, data.joined(more), data.replace(weight=np.ones(4))):
+        assert one.weight.strides == (0,)
+        assert one.weight.tolist() == [1.0] * one.num_annotations
+    assert copy.deepcopy(data).weight.tolist() == [1.0] * 4
+    assert same([1, 2, 1, 1]).weight.tolist() == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 1 << 18])
+def test_fingerprints_are_those_of_earlier_versions(block, monkeypatch):
+    # Of the version that hashed whole arrays: fits that it saved name these data by them.
+    monkeypatch.setattr(contract, "_BLOCK", block)
+    ones, others = same(None, gold=[1, -1, 0]), same([1, 0.5, 1, 2])
+    assert ones.fingerprint() == "281aa9674bcc4c605489859a251f590ef3b5bdabefd2a3871607b70d46d8ca7b"
+    assert others.fingerprint() == "255eaefc47b36ffd585a2c00f6923af5c50903b41832b6e3fe4b27a12d37809d"
+
+
+def test_a_reader_makes_what_codes_make():
+    # The reader has checked all of it, and does not ask `from_codes` to check it again.
+    table = {
+        "item": ["b", "a", "b", "c"], "annotator": ["x", "y", "y", "x"], "label": ["1", "10", "2", ""],
+        "gold": ["2", "", "", ""], "weight": [1, 2, 1, 1], "group": ["g", "", "", "g"],
+    }  # fmt: skip
+    with pytest.warns(ConsilienceWarning, match="without a label"):
+        found = read_annotations(table, missing="drop")
+    expected = Annotations.from_codes(
+        [0, 1, 0], [0, 1, 1], [0, 2, 1], weight=[1, 2, 1], gold=[1, -1], group=[0, -1],
+        items=["b", "a"], annotators=["x", "y"], labels=["1", "2", "10"], groups=["g"],
+    )  # fmt: skip
+    assert found.fingerprint() == expected.fingerprint()
+    assert found.problem() is None
+    for name in (*Annotations.names("array"), *Annotations.names("ids")):
+        assert getattr(found, name).dtype == getattr(expected, name).dtype
+
+
+def test_freed_memory_is_given_back_where_the_system_can():
+    assert release(0) is None
+    assert release(1 << 30) is None

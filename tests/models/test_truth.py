@@ -23,6 +23,7 @@ from consilience.models.truth import (
     PlausibilityDraws,
     PointTruth,
     Ranked,
+    labels,
     leading,
 )
 from consilience.models.truth import entries as truth_entries
@@ -643,3 +644,13 @@ def test_stored_labels_take_as_few_bytes_as_their_codes_need(num_classes, dtype)
     np.testing.assert_array_equal(truth.draws, label)
     (block,) = truth.labels()
     assert block.values.dtype == np.int32
+
+
+@pytest.mark.parametrize("numbers", [1, 1 << 21, 1 << 22])
+def test_probabilities_are_normalised_over_the_candidates_of_an_item(numbers, monkeypatch):
+    monkeypatch.setattr(labels, "_NUMBERS", numbers)  # of the largest of these an entry at a time
+    entries = Entries.of(np.array([0, 0, 1, 3, 3, 3]), np.array([0, 2, 1, 0, 1, 2]), 4, 3)
+    weight = np.array([1.0, 3.0, 5.0, 2.0, 2.0, 4.0])
+    truth = LabelProbabilities(entries, weight, key=jax.random.key(0), num_draws=2)
+    np.testing.assert_allclose(truth.probability, [0.25, 0.75, 1.0, 0.25, 0.25, 0.5])
+    assert weight[0] == 1.0  # a copy was normalised

@@ -66,6 +66,15 @@ def test_tempering_keeps_the_order_and_composes(q, rho, then):
     np.testing.assert_allclose(tempered(after, 1 / first), q, atol=1e-9)
 
 
+def test_tempering_by_some_rows_at_a_time_is_the_same(monkeypatch):
+    random = np.random.default_rng(3)
+    q, exponent = random.dirichlet([0.5] * 4, 50), np.where(random.random(50) < 0.5, 0.4, 1.0)
+    expected = q ** exponent[:, None] / (q ** exponent[:, None]).sum(axis=1, keepdims=True)
+    monkeypatch.setattr(dependence, "_BLOCK", 12)
+    np.testing.assert_allclose(tempered(q, exponent), expected)
+    np.testing.assert_array_equal(tempered(q, exponent)[exponent == 1], q[exponent == 1])
+
+
 def test_what_is_certain_stays_certain_and_what_is_equal_stays_equal():
     q = np.array([[0, 1, 0], [0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3], [0.9, 0.1, 0]])
     after = tempered(q, np.full(4, 0.4))

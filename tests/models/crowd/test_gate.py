@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.data import Annotations
-from consilience.models.crowd import gate_sums
+from consilience.models.crowd import gate_sums, shares
 from consilience.models.crowd.gate import LEAST, Signal, signal, signal_notes
 from consilience.models.crowd.shares import Shares
 from consilience.notes import Level
@@ -133,6 +133,7 @@ def test_blocks_change_nothing(monkeypatch):
     data = crowd(3, 7, 50, 3, 0.5)
     whole = [by(Shares.of(data)) for by in (gate_sums.by_items, gate_sums.by_pairs)]
     monkeypatch.setattr(gate_sums, "_BLOCK", 40)
+    monkeypatch.setattr(shares, "_ENTRIES", 40)
     for by, before in zip((gate_sums.by_items, gate_sums.by_pairs), whole, strict=True):
         after = by(Shares.of(data))
         np.testing.assert_allclose(after.agreement.sum(axis=0), before.agreement.sum(axis=0), atol=1e-10)
