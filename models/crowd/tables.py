@@ -21,13 +21,13 @@ from scipy.sparse import csr_array
 from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge
-from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, average_of, rows_of
+from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, average_of, of_logs, rows_of
 from consilience.models.crowd.channel import Channel
 from consilience.models.crowd.gate import signal
 from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.imputation import Imputation
 from consilience.models.crowd.pairs import annotator_pairs
-from consilience.models.crowd.simplices import PREVALENCE, Tree
+from consilience.models.crowd.simplices import Tree
 from consilience.models.crowd.votes import MOST_NUMBERS
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
@@ -53,12 +53,12 @@ _MOST_ROWS = 1 << 25
 
 def _right(evidence: Any, log_prevalence: Any, prevalence: Any) -> Float[Array, " annotator"]:
     """Return how often each annotator is right on an item drawn by the prevalence: that of the draw where there is."""
-    share = jnp.asarray(prevalence) if log_prevalence is None else jnp.exp(log_prevalence)
-    return evidence.right() @ jnp.asarray(share, evidence.right().dtype)
+    right, exp = evidence.right(), np.exp if isinstance(log_prevalence, np.ndarray) else jnp.exp
+    return right @ (prevalence if log_prevalence is None else exp(log_prevalence)).astype(right.dtype)
 
 
 def _prevalence(evidence: Any, log_prevalence: Any) -> Float[Array, " class"]:
-    return jnp.exp(log_prevalence)
+    return (np.exp if isinstance(log_prevalence, np.ndarray) else jnp.exp)(log_prevalence)
 
 
 class Asked:
@@ -120,7 +120,8 @@ class Asked:
         numbers = sum(np.size(own) for own in self.parameters.concentrations.values())
         block = max(min(_MOST_NUMBERS // max(numbers, 1), _IMPUTATIONS), 1)
         trees = (self._imputations(start, block) for start in range(0, _IMPUTATIONS, block))
-        return np.concatenate([np.asarray(_of_trees(*fixed, tree, given)) for tree in trees])
+        of_trees = _of_trees_on_host if self.parameters.is_dense else _of_trees
+        return np.concatenate([np.asarray(of_trees(*fixed, tree, given)) for tree in trees])
 
     def _imputations(self, start: int, number: int) -> Tree:
         """Return parameters drawn given labels that were drawn, ``(draw, …)``; all of them are kept with the truth."""
@@ -145,11 +146,13 @@ _ALL_IMPUTATIONS: weakref.WeakKeyDictionary[LabelTruth, Tree] = weakref.WeakKeyD
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _of_trees(channel: Channel, quantity: Quantity, num_labels: int, tree: Tree, given: tuple) -> Any:
-    def of_draw(logs: Tree) -> Any:
-        return quantity(channel.evidence(logs, num_labels), logs.get(PREVALENCE), *given)
+def _of_trees(channel: Channel, quantity: Quantity, num_labels: int, trees: Tree, given: tuple) -> Any:
+    return jax.vmap(lambda logs: of_logs(channel, quantity, num_labels, logs, given))(trees)
 
-    return jax.vmap(of_draw)(tree)
+
+def _of_trees_on_host(channel: Channel, quantity: Quantity, num_labels: int, trees: Tree, given: tuple) -> Any:
+    each = (dict(zip(trees, own, strict=True)) for own in zip(*trees.values(), strict=True))
+    return np.stack([of_logs(channel, quantity, num_labels, logs, given) for logs in each])
 
 
 # ---- realised accuracy
