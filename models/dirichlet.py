@@ -41,6 +41,7 @@ from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.label_tables import leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.rows import places
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log
@@ -166,7 +167,7 @@ def votes_of(data: Annotations, *, dense: bool) -> tuple[Entries, Float[np.ndarr
     """Return the labels that each item got, or all labels of all items, and the sums of their weights."""
     cell = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
     weight = np.asarray(data.weight, float)
-    named, position = np.unique(cell[weight > 0], return_inverse=True)
+    named, position = places(cell[weight > 0])
     votes = np.bincount(position, weight[weight > 0], len(named)).astype(float)  # whole numbers when empty
     if dense:
         votes = np.bincount(named, votes, data.num_items * data.num_labels)

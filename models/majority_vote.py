@@ -40,6 +40,7 @@ from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
 from consilience.models.interface import Column, Exact, Model, Table
 from consilience.models.intervals import LEVEL
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.rows import places
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, LabelProbabilities, PointTruth, leading
@@ -143,7 +144,7 @@ def _votes(data: Annotations) -> tuple[Entries, Float[np.ndarray, " entry"]]:
     voted = np.zeros(data.num_items, bool)
     voted[np.asarray(data.item)[weight > 0]] = True
     silent = np.flatnonzero(~voted)[:, None] * data.num_labels + np.arange(data.num_labels)
-    named, position = np.unique(np.concatenate([cell[weight > 0], silent.ravel()]), return_inverse=True)
+    named, position = places(np.concatenate([cell[weight > 0], silent.ravel()]))
     votes = np.bincount(position[: np.count_nonzero(weight)], weight[weight > 0], len(named)).astype(float)
     item, label = np.divmod(named, data.num_labels)
     return Entries.of(item, label, data.num_items, data.num_labels), votes

@@ -34,8 +34,9 @@ from consilience.evaluation.agreement.chance import (
     beyond_chance,
     with_jackknife,
 )
-from consilience.evaluation.agreement.counts import LabelCounts, count_entries, places
+from consilience.evaluation.agreement.counts import LabelCounts, count_entries
 from consilience.evaluation.agreement.jackknife import ratio
+from consilience.models.rows import places
 
 
 def present_annotators(annotations: Annotations) -> Int[np.ndarray, " present"]:

@@ -248,12 +248,6 @@ def _sum_table(table: np.ndarray, size: np.ndarray, pairs: np.ndarray, triples: 
         totals += count.sum(1)
 
 
-def places(codes: Int[np.ndarray, " row"]) -> tuple[Int[np.ndarray, " used"], Int[np.ndarray, " row"]]:
-    """Return which codes from 0 occur, and the place of each row's code among these, without sorting."""
-    occurs = np.bincount(codes) > 0
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
-
-
 def count_entries(item: np.ndarray, label: np.ndarray, count: np.ndarray | None, num_labels: int) -> Entries:
     """Count how often each label was given to each item, where rows count as often as ``count`` says or once."""
     cell = item.astype(np.int64) * num_labels + label

@@ -119,7 +119,7 @@ class Imputation:
         old, new, beyond = label[changed], np.zeros(len(changed), np.int64), (uniform - highest)[changed]
         for step in steps:
             new += beyond >= step[changed]
-        rows, change = self.rows[changed], 0.0
+        rows, change = self.rows[changed], np.zeros(statistics.size)
         said, lengths = self._said[rows.indices], np.diff(rows.indptr)
         for labels, sign in ((new, 1.0), (old, -1.0)):
             of_row = np.repeat(labels, lengths)
@@ -127,7 +127,7 @@ class Imputation:
                 counted = np.bincount(said + of_row * number, rows.data, statistics.size)
             else:
                 counted = np.bincount(rows.indices, rows.data * (said == of_row), statistics.size)
-            change = change + sign * counted
+            change += sign * counted
         classes = np.bincount(new, minlength=number) - np.bincount(old, minlength=number)
         return statistics + np.reshape(change, statistics.shape), of_class + classes
 
