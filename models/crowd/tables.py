@@ -106,7 +106,9 @@ class Asked:
         """Return the probabilities of labels by annotator and class, some annotators at a time."""
         each = self.data.num_labels**2
         size = max(_MOST_NUMBERS // (_IMPUTATIONS * each), 1)
-        padded = padded_size(len(annotators), min(size, self.parameters.num_annotators))
+        padded = len(annotators)
+        if not self.parameters.is_dense:  # programs are of a size
+            padded = padded_size(padded, min(size, self.parameters.num_annotators))
         chosen = repeated_rows(annotators, padded) if len(annotators) else annotators
         starts = range(0, len(annotators), size)
         parts = [self.summary(rows_of, chosen[start : start + size], numbers=each) for start in starts]
