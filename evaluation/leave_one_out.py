@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
 from consilience.evaluation.scores import Score
-from consilience.models.rows import places
 
 # Equal sums of reciprocals differ in their last digits by the order of the terms; real differences are far larger.
 _TIE = 1e-9

@@ -35,13 +35,13 @@ from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.errors import NotConjugate
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.label_tables import leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
-from consilience.models.rows import places
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log

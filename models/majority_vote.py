@@ -34,13 +34,13 @@ from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.data.mentions import Mentions
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
 from consilience.models.interface import Column, Exact, Model, Table
 from consilience.models.intervals import LEVEL
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
-from consilience.models.rows import places
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, LabelProbabilities, PointTruth, leading

@@ -26,9 +26,6 @@ def block_rows(backend: str | None = None) -> int:
     """
     return 1 << 17 if (backend or jax.default_backend()) == "cpu" else 1 << 24
 
-# A table of all codes is faster than sorting, up to this size.
-_CODES_PER_ROW, _FEW_CODES = 8, 1 << 19
-
 _pads = contextvars.ContextVar("pads", default=True)
 
 
@@ -90,19 +87,6 @@ def sorted_order(codes: Int[Array, " row"]) -> Int[np.ndarray, " row"]:
     keys.sort()
     keys &= 0xFFFFFFFF
     return keys.astype(np.int32)
-
-
-def places(codes: Int[np.ndarray, " row"]) -> tuple[Int[np.ndarray, " used"], Int[np.ndarray, " row"]]:
-    """Return which codes from 0 occur, and the place of each row's code among these; on the host.
-
-    That is `np.unique`, without sorting as long as codes are not much larger than the number of rows.
-    """
-    size = int(codes.max(initial=-1)) + 1
-    if size > _CODES_PER_ROW * len(codes) + _FEW_CODES:
-        return np.unique(codes, return_inverse=True)
-    occurs = np.zeros(size, bool)
-    occurs[codes] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
 def copies(tree: Any, number: int) -> Any:

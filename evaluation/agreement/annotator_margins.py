@@ -24,6 +24,7 @@ from scipy import sparse
 
 from consilience.arrays import Int
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.annotators import count_cells
 from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
@@ -36,7 +37,6 @@ from consilience.evaluation.agreement.chance import (
 )
 from consilience.evaluation.agreement.counts import LabelCounts, count_entries
 from consilience.evaluation.agreement.jackknife import ratio
-from consilience.models.rows import places
 
 
 def present_annotators(annotations: Annotations) -> Int[np.ndarray, " present"]:

@@ -36,13 +36,13 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.arrays import Array, Bool, Float
+from consilience.data.codes import places
 from consilience.errors import UnknownName
 from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
 from consilience.evaluation.agreement.jackknife import jackknife_sd, jackknife_value, ratio
 from consilience.evaluation.agreement.sparse_probability import left_out, sparse_agreement, terms
 from consilience.evaluation.agreement.weighting import WeightFunction, weight_function
-from consilience.models.rows import places
 
 FLEISS_CONVENTIONS = ("pooled", "item-mean", "pairable")
 """Whose class shares Fleiss' kappa takes; see the module."""

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.models.rows import places
+from consilience.data.codes import places
 
 
 @given(st.lists(st.integers(0, 30), max_size=40), st.sampled_from([0, 1 << 23]))
