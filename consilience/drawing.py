@@ -14,6 +14,7 @@ INK, GRID = "#262626", "#d9d9d9"
 
 STYLE: dict[Any, Any] = {
     "font.size": 9, "axes.titlesize": 9.5, "axes.titlelocation": "left", "axes.titlepad": 8, "axes.labelsize": 9,
+    "axes.titley": 1.0,  # none has anything above it, and to look for that would measure all texts again
     "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK, "ytick.color": INK,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.axisbelow": True,
     "grid.color": GRID, "grid.linewidth": 0.6, "xtick.major.width": 0.7, "ytick.major.width": 0.7,

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.data.rankings import Rankings
 from consilience.errors import UnknownName
 from consilience.evaluation.scores import Score
@@ -104,7 +105,7 @@ def _of_annotations(annotations: Annotations, weights: str) -> _Votes:
     order = np.argsort(item, kind="stable")
     copies = np.asarray(annotations.weight)[counted][order]
     pair = item[order].astype(np.int64) * annotations.num_labels + label[order]
-    distinct, entry = np.unique(pair, return_inverse=True)
+    distinct, entry = places(pair)
     return _Votes(
         report_item=item[order],
         copies=copies,

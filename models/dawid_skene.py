@@ -98,7 +98,7 @@ class Settings(CrowdSettings):
 
 CHANNEL = Channel(
     evidence=lambda logs, num_labels: Dense(logs["confusion"]),
-    counts=lambda statistics, logs, votes, key: {"confusion": statistics},
+    counts=lambda statistics, logs, given, key: {"confusion": statistics},
     occurring=True,
 )
 

@@ -35,6 +35,7 @@ from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.errors import NotConjugate
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES
@@ -166,7 +167,7 @@ def votes_of(data: Annotations, *, dense: bool) -> tuple[Entries, Float[np.ndarr
     """Return the labels that each item got, or all labels of all items, and the sums of their weights."""
     cell = np.asarray(data.item, np.int64) * data.num_labels + np.asarray(data.label)
     weight = np.asarray(data.weight, float)
-    named, position = np.unique(cell[weight > 0], return_inverse=True)
+    named, position = places(cell[weight > 0])
     votes = np.bincount(position, weight[weight > 0], len(named)).astype(float)  # whole numbers when empty
     if dense:
         votes = np.bincount(named, votes, data.num_items * data.num_labels)

@@ -49,7 +49,6 @@ from consilience.models.crowd.evidence import Lifted
 from consilience.models.crowd.member import crowd_member
 from consilience.models.crowd.simplices import Tree
 from consilience.models.crowd.tables import Asked
-from consilience.models.crowd.votes import Votes
 from consilience.models.dirichlet import Symmetric
 from consilience.models.interface import Column, Table
 from consilience.models.intervals import LEVEL
@@ -141,13 +140,15 @@ def evidence(logs: Tree, num_labels: int) -> Lifted:
     return Lifted(guesses, jax.nn.softplus(knows - guesses))
 
 
-def counts(right: Float[Array, "annotator label"], logs: Tree, votes: Votes, key: Key | None) -> Tree:
+def counts(
+    right: Float[Array, "annotator label"], logs: Tree, given: Float[Array, "annotator label"], key: Key | None
+) -> Tree:
     """Return how many annotations were known and how many guessed: expected, or drawn with a key."""
     knows, guesses = _log_weights(logs)
     share = jax.nn.sigmoid(knows - guesses)
     known = share * right if key is None else jax.random.binomial(key, right, share)
-    known = jnp.minimum(known, votes.counts)
-    guessed = votes.counts - known
+    known = jnp.minimum(known, given)
+    guessed = given - known
     return {"competence": jnp.stack([known.sum(axis=1), guessed.sum(axis=1)], axis=1), "guess": guessed}
 
 

@@ -34,6 +34,7 @@ from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.data.mentions import Mentions
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
@@ -143,7 +144,7 @@ def _votes(data: Annotations) -> tuple[Entries, Float[np.ndarray, " entry"]]:
     voted = np.zeros(data.num_items, bool)
     voted[np.asarray(data.item)[weight > 0]] = True
     silent = np.flatnonzero(~voted)[:, None] * data.num_labels + np.arange(data.num_labels)
-    named, position = np.unique(np.concatenate([cell[weight > 0], silent.ravel()]), return_inverse=True)
+    named, position = places(np.concatenate([cell[weight > 0], silent.ravel()]))
     votes = np.bincount(position[: np.count_nonzero(weight)], weight[weight > 0], len(named)).astype(float)
     item, label = np.divmod(named, data.num_labels)
     return Entries.of(item, label, data.num_items, data.num_labels), votes

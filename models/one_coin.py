@@ -46,9 +46,9 @@ def _evidence(logs: Any, num_labels: int) -> Lifted:
     return Lifted(base, own[:, :1] - base)
 
 
-def _counts(right: Any, logs: Any, votes: Any, key: Any) -> dict[str, Any]:
-    own = jnp.minimum(right, votes.counts).sum(axis=1)
-    return {"accuracy": jnp.stack([own, votes.counts.sum(axis=1) - own], axis=1)}
+def _counts(right: Any, logs: Any, given: Any, key: Any) -> dict[str, Any]:
+    own = jnp.minimum(right, given).sum(axis=1)
+    return {"accuracy": jnp.stack([own, given.sum(axis=1) - own], axis=1)}
 
 
 def _pooled(prior: Any, counts: Any, hyper: Any) -> dict[str, Any]:

@@ -19,6 +19,9 @@ Names = Sequence[Any] | np.ndarray
 
 _DIGITS = (1 << 20) - 1
 
+# A table of all codes is faster than sorting, up to this size.
+_CODES_PER_ROW, _FEW_CODES = 8, 1 << 19
+
 
 def sorted_names(names: Iterable[str]) -> list[str]:
     """Sort names: by value where all are whole numbers, else as text."""
@@ -90,6 +93,19 @@ def compact(codes: np.ndarray, names: Names) -> tuple[np.ndarray, np.ndarray]:
 def ones(number: int) -> np.ndarray:
     """Return so many weights of one, as a view of a single number; nobody writes to data."""
     return np.broadcast_to(1.0, number)
+
+
+def places(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which codes from 0 occur, and the place of each row's code among these.
+
+    That is `np.unique`, without sorting as long as codes are not much larger than the number of rows.
+    """
+    size = int(codes.max(initial=-1)) + 1
+    if size > _CODES_PER_ROW * len(codes) + _FEW_CODES:
+        return np.unique(codes, return_inverse=True)
+    occurs = np.zeros(size, bool)
+    occurs[codes] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
 def repeated(*codes: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from consilience.arrays import Int
 from consilience.data.annotations import Annotations
+from consilience.data.codes import places
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.agreement.annotators import count_cells
 from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
@@ -34,7 +35,7 @@ from consilience.evaluation.agreement.chance import (
     beyond_chance,
     with_jackknife,
 )
-from consilience.evaluation.agreement.counts import LabelCounts
+from consilience.evaluation.agreement.counts import LabelCounts, count_entries
 from consilience.evaluation.agreement.jackknife import ratio
 
 
@@ -147,10 +148,9 @@ def _interval(
         return float("nan"), float("nan")
     item, annotator, label, weight = _columns(annotations)
     kept, num_labels = taking_part[item], annotations.num_labels
-    present, who = np.unique(annotator[kept], return_inverse=True)
-    codes, code = np.unique(who * num_labels + label[kept], return_inverse=True)
-    weight = None if weight is None else weight[kept]
-    entries = LabelCounts.of_codes(item[kept], code, weight, num_items=len(own), num_labels=len(codes)).entries
+    present, who = places(annotator[kept])
+    codes, code = places(who * num_labels + label[kept])
+    entries = count_entries(item[kept], code, None if weight is None else weight[kept], len(codes))
     who, label, amount = codes // num_labels, codes % num_labels, entries.number
     if shares:
         cell = entries.item * len(present) + who[entries.label]

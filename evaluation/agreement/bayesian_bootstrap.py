@@ -33,8 +33,8 @@ from consilience.models.intervals import ends
 NUM_DRAWS = 2000
 _SEED, _MOST_UNITS = 0, 4096
 
-# Sums that are looked at together: 32 MB.
-_CELLS = 1 << 22
+# Sums that are looked at together: 2 MB, which stay in the cache of a core.
+_CELLS = 1 << 18
 
 
 class Draws(NamedTuple):

@@ -36,6 +36,7 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.arrays import Array, Bool, Float
+from consilience.data.codes import places
 from consilience.errors import UnknownName
 from consilience.evaluation.agreement.bayesian_bootstrap import Draws, bootstrap_interval
 from consilience.evaluation.agreement.counts import Entries, LabelCounts
@@ -183,7 +184,7 @@ def pooled_interval(
     """Return the interval of a coefficient whose P_e follows from Σ (share of c)², entries counting by an amount."""
     kept = taking_part[counts.entries.item]
     item, label, number = (column[kept] for column in counts.entries)
-    labels, column = np.unique(label, return_inverse=True)
+    labels, column = places(label)
     own = np.column_stack(terms(counts.size, counts.pairs, weight))
     # A pseudo-item has the mean weight of items.
     own, mean = own / ratio(own[:, 0].sum(), (own[:, 0] > 0).sum()), float(ratio(amount[kept].sum(), taking_part.sum()))

@@ -129,7 +129,7 @@ class LabelCounts:
         if num_items * num_labels <= _CELLS_PER_ROW * len(item) + _CELLS:
             _sum_table(_count_table(item, label, whole, num_items, num_labels), size, pairs, triples, totals)
         else:
-            _sum_entries(_count_entries(item, label, whole, num_labels), size, pairs, triples, totals)
+            _sum_entries(count_entries(item, label, whole, num_labels), size, pairs, triples, totals)
         return cls(size, pairs, triples, totals, num_items, num_labels, items, labels, (item, label, whole))
 
     @classmethod
@@ -175,7 +175,7 @@ class LabelCounts:
     @cached_property
     def entries(self) -> Entries:
         """The counts that are not zero."""
-        return _count_entries(*self.columns, self.num_labels)
+        return count_entries(*self.columns, self.num_labels)
 
     def at(self, item: Int[np.ndarray, " cell"], label: Int[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
         """Return the counts of cells that are not empty."""
@@ -189,7 +189,7 @@ class LabelCounts:
         starts = range(0, len(item), _ROWS)
         kept = [start + np.flatnonzero(chosen[item[start : start + _ROWS]]) for start in starts]
         rows = np.concatenate([np.zeros(0, np.int64), *kept])
-        return _count_entries(item[rows], label[rows], None if count is None else count[rows], self.num_labels)
+        return count_entries(item[rows], label[rows], None if count is None else count[rows], self.num_labels)
 
 
 def rows_of(annotations: Annotations, kept: Int[np.ndarray, " row"]) -> Annotations:
@@ -248,7 +248,8 @@ def _sum_table(table: np.ndarray, size: np.ndarray, pairs: np.ndarray, triples: 
         totals += count.sum(1)
 
 
-def _count_entries(item: np.ndarray, label: np.ndarray, count: np.ndarray | None, num_labels: int) -> Entries:
+def count_entries(item: np.ndarray, label: np.ndarray, count: np.ndarray | None, num_labels: int) -> Entries:
+    """Count how often each label was given to each item, where rows count as often as ``count`` says or once."""
     cell = item.astype(np.int64) * num_labels + label
     if count is not None:
         cell, count = cell[count > 0], count[count > 0]

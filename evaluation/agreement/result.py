@@ -200,7 +200,7 @@ class Agreement:
         """What to know of the coefficients: that fewer than five items show another class than the most frequent."""
         item, label, _ = self.counts.entries
         rare = label != np.argmax(self.counts.label_totals) if len(label) else label > 0
-        number, classes = len(np.unique(item[rare])), len(np.unique(label[rare]))
+        number, classes = (np.count_nonzero(np.bincount(codes[rare])) for codes in (item, label))
         if number >= _FEW_ITEMS or not self.num_usable or self.counts.num_labels < 2:
             return ()
         what = "a class" if classes < 2 else "classes"

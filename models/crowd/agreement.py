@@ -28,7 +28,7 @@ from consilience.models.crowd.simplices import (
 )
 from consilience.models.crowd.votes import MOST_NUMBERS, padded_annotators
 from consilience.models.posterior import Posterior
-from consilience.models.rows import padded_rows, padded_size, repeated_rows
+from consilience.models.rows import padded_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth import Crowd
 from consilience.models.truth.classes import Rows
@@ -138,8 +138,11 @@ class Parameters:
         if self.posterior.form == "draws":
             return np.asarray(self.over(quantity, *given)).mean(axis=0, dtype=float)
         logs = padded_tree(self.mean_logs, self.num_annotators)
-        with jax.enable_x64(True):
-            found = np.asarray(_of_logs(self.channel, quantity, self.num_labels, logs, given), float)
+        if self.is_dense:
+            found = np.asarray(of_logs(self.channel, quantity, self.num_labels, logs, given), float)
+        else:
+            with jax.enable_x64(True):
+                found = np.asarray(_of_logs(self.channel, quantity, self.num_labels, logs, given), float)
         # Zeros of an estimate, which have the logarithm of the least number, are zeros again.
         return np.where(np.abs(found) < _ZERO, 0.0, found)
 
@@ -151,8 +154,7 @@ class Parameters:
         def rows(annotators: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen class label"]:
             if not len(annotators):
                 return np.zeros((0, self.num_labels, self.num_labels))
-            padded = repeated_rows(annotators, padded_size(len(annotators), self.num_annotators))
-            return np.asarray(self.mean(rows_of, padded), float)[: len(annotators)]
+            return np.asarray(self.mean(rows_of, annotators), float)
 
         return agreement_by(rows)
 
@@ -178,9 +180,12 @@ ParametersOf = Callable[[Posterior, Resolved, Key, int], Parameters]
 """``parameters_of(posterior, resolved, key, num_draws)``: the parameters of a fitted crowd."""
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _of_logs(channel: Channel, quantity: Quantity, num_labels: int, logs: Tree, given: tuple) -> Any:
+def of_logs(channel: Channel, quantity: Quantity, num_labels: int, logs: Tree, given: tuple) -> Any:
+    """Return a quantity of one tree of logarithms; of a dense channel in NumPy, where there is nothing to compile."""
     return quantity(channel.evidence(logs, num_labels), logs.get(PREVALENCE), *given)
+
+
+_of_logs = jax.jit(of_logs, static_argnums=(0, 1, 2))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -218,7 +223,7 @@ def lifts_of(evidence: Evidence, log_prevalence: Any) -> Float[Array, "2 annotat
 
 def average_of(evidence: Any, log_prevalence: Any, share: Any) -> Float[Array, "class label"]:
     """Return the confusion matrix of an annotator who is taken by these shares."""
-    return evidence.average(jnp.asarray(share, jnp.result_type(float)))
+    return evidence.average(share.astype(jnp.result_type(float)))
 
 
 def _agreement(evidence: Evidence, log_prevalence: Any, share: Any) -> Any:

@@ -68,9 +68,9 @@ class Channel:
     Parameters
     ----------
     evidence : ``evidence(logs, num_labels)`` -> `Dense` or `Lifted`, of logarithms of the tree, or expected ones.
-    counts : ``counts(statistics, logs, votes, key)`` -> tree of the outcomes of each simplex: expected ones, or drawn
+    counts : ``counts(statistics, logs, given, key)`` -> tree of the outcomes of each simplex: expected ones, or drawn
         with a key. ``statistics`` are those of the evidence: of a `Dense` one ``(annotator, class, label)``, of a
-        `Lifted` one how many labels were right, ``(annotator, label)``.
+        `Lifted` one how many labels were right, ``(annotator, label)``; ``given`` is how many were given.
     flat_start : whether an ascent starts from equal shares in all simplices, and not from vote shares.
     fewest_labels : for which the channel is defined.
     earlier : ``earlier(values)`` -> arrays by site of what coordinate ascent ended with in fits that were saved under
@@ -84,7 +84,7 @@ class Channel:
     """
 
     evidence: Callable[[Tree, int], Evidence]
-    counts: Callable[[Any, Tree, Votes, Key | None], Tree]
+    counts: Callable[[Any, Tree, Array, Key | None], Tree]
     flat_start: bool = False
     fewest_labels: int = 1
     earlier: Callable[[dict[str, Any]], dict[str, Any]] | None = None
@@ -141,7 +141,7 @@ def counted(
 ) -> Tree:  # fmt: skip
     """Return the outcomes of all simplices, expected or drawn, given probabilities of the labels or labels."""
     statistics, of_class = total((evidence.statistics(votes, responsibility), responsibility.sum(axis=0)))
-    found = channel.counts(statistics, logs, votes, key)
+    found = channel.counts(statistics, logs, votes.counts, key)
     return {PREVALENCE: of_class, **found} if PREVALENCE in logs else found
 
 

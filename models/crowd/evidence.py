@@ -73,11 +73,12 @@ class Dense(NamedTuple):
 
     def right(self) -> Float[Array, "annotator class"]:
         """Return how probably each annotator is right about each class."""
-        return jnp.einsum("jtt->jt", self.rows())
+        return self.rows().diagonal(axis1=1, axis2=2)
 
     def average(self, share: Float[Array, " annotator"]) -> Float[Array, "class label"]:
         """Return the probabilities of labels of an annotator who is taken by these shares."""
-        return jnp.tensordot(share, self.rows(), 1)
+        rows = self.rows()
+        return (share @ rows.reshape(len(rows), -1)).reshape(rows.shape[1:])
 
     def agreement(self, share: Float[Array, " annotator"]) -> Float[Array, " class"]:
         r"""Return how probably two different annotators give an item of each class the same label.

@@ -18,16 +18,17 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_array
 
-from consilience.arrays import Array, Float, Int, Key
+from consilience.arrays import Array, Float, Int
 from consilience.data.annotations import Annotations
 from consilience.errors import TooLarge
-from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, average_of, rows_of
-from consilience.models.crowd.channel import Channel, counted
+from consilience.models.crowd.agreement import ParametersOf, Quantity, annotation_counts, average_of, of_logs, rows_of
+from consilience.models.crowd.channel import Channel
 from consilience.models.crowd.gate import signal
-from consilience.models.crowd.gibbs import draw_labels
+from consilience.models.crowd.groups import counted_by_group
+from consilience.models.crowd.imputation import Imputation
 from consilience.models.crowd.pairs import annotator_pairs
-from consilience.models.crowd.simplices import PREVALENCE, Tree, draw, expected_logs, padded_tree
-from consilience.models.crowd.votes import MOST_NUMBERS, Votes, votes_of
+from consilience.models.crowd.simplices import Tree
+from consilience.models.crowd.votes import MOST_NUMBERS
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
@@ -52,12 +53,12 @@ _MOST_ROWS = 1 << 25
 
 def _right(evidence: Any, log_prevalence: Any, prevalence: Any) -> Float[Array, " annotator"]:
     """Return how often each annotator is right on an item drawn by the prevalence: that of the draw where there is."""
-    share = jnp.asarray(prevalence) if log_prevalence is None else jnp.exp(log_prevalence)
-    return evidence.right() @ jnp.asarray(share, evidence.right().dtype)
+    right, exp = evidence.right(), np.exp if isinstance(log_prevalence, np.ndarray) else jnp.exp
+    return right @ (prevalence if log_prevalence is None else exp(log_prevalence)).astype(right.dtype)
 
 
 def _prevalence(evidence: Any, log_prevalence: Any) -> Float[Array, " class"]:
-    return jnp.exp(log_prevalence)
+    return (np.exp if isinstance(log_prevalence, np.ndarray) else jnp.exp)(log_prevalence)
 
 
 class Asked:
@@ -105,7 +106,9 @@ class Asked:
         """Return the probabilities of labels by annotator and class, some annotators at a time."""
         each = self.data.num_labels**2
         size = max(_MOST_NUMBERS // (_IMPUTATIONS * each), 1)
-        padded = padded_size(len(annotators), min(size, self.parameters.num_annotators))
+        padded = len(annotators)
+        if not self.parameters.is_dense:  # programs are of a size
+            padded = padded_size(padded, min(size, self.parameters.num_annotators))
         chosen = repeated_rows(annotators, padded) if len(annotators) else annotators
         starts = range(0, len(annotators), size)
         parts = [self.summary(rows_of, chosen[start : start + size], numbers=each) for start in starts]
@@ -115,62 +118,43 @@ class Asked:
 
     def _imputed(self, quantity: Quantity, given: tuple) -> np.ndarray:
         """Return a quantity of imputed parameters, ``(draw, …)``."""
-        channel, num_labels = self.parameters.channel, self.data.num_labels
-
-        def of_draw(tree: Tree) -> Any:
-            return quantity(channel.evidence(tree, num_labels), tree.get(PREVALENCE), *given)
-
+        fixed = self.parameters.channel, quantity, self.data.num_labels
         numbers = sum(np.size(own) for own in self.parameters.concentrations.values())
         block = max(min(_MOST_NUMBERS // max(numbers, 1), _IMPUTATIONS), 1)
         trees = (self._imputations(start, block) for start in range(0, _IMPUTATIONS, block))
-        return np.concatenate([np.asarray(jax.vmap(of_draw)(tree)) for tree in trees])
+        of_trees = _of_trees_on_host if self.parameters.is_dense else _of_trees
+        return np.concatenate([np.asarray(of_trees(*fixed, tree, given)) for tree in trees])
 
     def _imputations(self, start: int, number: int) -> Tree:
         """Return parameters drawn given labels that were drawn, ``(draw, …)``; all of them are kept with the truth."""
         if self.truth in _ALL_IMPUTATIONS:
             return _ALL_IMPUTATIONS[self.truth]
-        votes, channel, num_items = self._votes, self.parameters.channel, self.data.num_items
-        log_label = np.zeros((votes.num_items, votes.num_labels), votes.dtype)
-        with np.errstate(divide="ignore"):
-            log_label[:num_items] = np.log(np.asarray(self.truth.untempered))
-        tree = {site: np.asarray(own, votes.dtype) for site, own in self.parameters.concentrations.items()}
-        tree = padded_tree(tree, votes.num_annotators)
-        # What is counted is drawn where that can be done: of weights that are no whole numbers expected.
-        drawn = channel.whole_weights and bool(np.all(votes.counts == np.round(votes.counts)))
-        keys = jax.random.split(self.key, _IMPUTATIONS)[start : start + number]
-        found = _drawn(channel, drawn, keys, log_label, tree, votes)
+        found = self._imputation.trees(start, number)
         if number == _IMPUTATIONS:
             _ALL_IMPUTATIONS[self.truth] = found
         return found
 
     @functools.cached_property
-    def _votes(self) -> Votes:
-        return votes_of(self.resolved)
+    def _imputation(self) -> Imputation:
+        parameters, data = self.parameters, counted_by_group(self.resolved).data
+        probability = np.asarray(self.truth.untempered)
+        return Imputation(
+            parameters.channel, parameters.concentrations, data, probability, parameters.is_dense, self.key
+        )  # fmt: skip
 
 
 # Several tables of a fit are made of the same imputations.
 _ALL_IMPUTATIONS: weakref.WeakKeyDictionary[LabelTruth, Tree] = weakref.WeakKeyDictionary()
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _drawn(
-    channel: Channel, drawn_counts: bool, keys: Key, log_label: Float[Array, "item class"], tree: Tree, votes: Votes
-) -> Tree:
-    logs = expected_logs(tree)
-    evidence = channel.evidence(logs, votes.num_labels)
-    label_probability = jnp.exp(log_label) * votes.real[:, None]
-    expected = counted(channel, evidence, label_probability, logs, votes)
-    # An ascent ends with prior plus expected counts; of a loaded fit the prior may be known in words only.
-    prior = {site: jnp.maximum(own - expected[site], 1e-6) for site, own in tree.items()}
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _of_trees(channel: Channel, quantity: Quantity, num_labels: int, trees: Tree, given: tuple) -> Any:
+    return jax.vmap(lambda logs: of_logs(channel, quantity, num_labels, logs, given))(trees)
 
-    def of_key(key: Key) -> Tree:
-        key_label, key_counts, key_tree = jax.random.split(key, 3)
-        label = draw_labels(key_label, log_label)
-        certain = jax.nn.one_hot(label, votes.num_labels, dtype=votes.dtype) * votes.real[:, None]
-        counts = counted(channel, evidence, certain, logs, votes, key=key_counts if drawn_counts else None)
-        return draw(key_tree, {site: prior[site] + own for site, own in counts.items()})
 
-    return jax.lax.map(of_key, keys)
+def _of_trees_on_host(channel: Channel, quantity: Quantity, num_labels: int, trees: Tree, given: tuple) -> Any:
+    each = (dict(zip(trees, own, strict=True)) for own in zip(*trees.values(), strict=True))
+    return np.stack([of_logs(channel, quantity, num_labels, logs, given) for logs in each])
 
 
 # ---- realised accuracy
