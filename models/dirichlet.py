@@ -31,7 +31,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
@@ -40,7 +39,7 @@ from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.label_tables import leading_labels
-from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log
@@ -147,8 +146,7 @@ class RaggedDirichlet(Factor):
         item = self.entries.item
         total = np.bincount(item, self.concentration, self.entries.num_items)
         total = (total + self.unnamed * self.entries.num_unnamed)[item]
-        known = stats.beta(self.concentration, total - self.concentration)
-        return Interval(known.mean(), known.std(), *known.interval(level))
+        return beta_interval(self.concentration, total - self.concentration, level)
 
 
 def _draw_entries(

@@ -30,7 +30,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
@@ -38,8 +37,7 @@ from consilience.data.mentions import Mentions
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
 from consilience.models.interface import Column, Exact, Model, Table
-from consilience.models.intervals import LEVEL
-from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, LabelProbabilities, PointTruth, leading
@@ -246,10 +244,10 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: LabelProbabiliti
     named = annotator >= 0
     count, right = (np.bincount(annotator[named], values[named], data.num_annotators) for values in (weight, won))
     known = np.where(count > 0, count, np.nan)
-    lower, upper = stats.beta(right + 0.5, known - right + 0.5).interval(LEVEL)
+    found = beta_interval(right + 0.5, known - right + 0.5)
     return {
         "annotator": np.arange(data.num_annotators), "annotations": count, "accuracy": right / known,
-        "lower": lower, "upper": upper,
+        "lower": found.lower, "upper": found.upper,
     }  # fmt: skip
 
 

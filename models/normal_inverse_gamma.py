@@ -37,7 +37,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from scipy import stats
 
 from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
@@ -170,6 +169,8 @@ class NormalInverseGamma(Factor):
 
     def summary(self, level: float) -> dict[str, Interval]:
         """Return those of ``mean``, a Student t variable, and ``variance``; moments of very wide ones are infinite."""
+        from scipy import stats  # as long to import as JAX
+
         marginals = {"mean": _student(self), "variance": stats.invgamma(self.shape, scale=self.scale)}
         return {site: Interval(known.mean(), known.std(), *known.interval(level)) for site, known in marginals.items()}
 
@@ -355,6 +356,8 @@ def _same_side(
 
 def _student(posterior: NormalInverseGamma) -> Any:
     """Marginal posterior of μ."""
+    from scipy import stats
+
     scale = np.sqrt(posterior.scale / (posterior.shape * posterior.strength))
     return stats.t(2 * posterior.shape, posterior.location, scale)
 
