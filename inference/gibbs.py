@@ -21,6 +21,8 @@ from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Gibbs
+from consilience.models.keys import split_key
+from consilience.models.random import any_key
 
 # Numbers that the draws of one chunk may hold on the device: 2^24 in float32 are 64 MiB.
 _CHUNK_NUMBERS = 1 << 24
@@ -107,10 +109,10 @@ def _compiled(sampler: Gibbs, problem: Any, key: Key, chains: int, devices: int)
     """Begin chains that run as one compiled program."""
     mesh = chain_mesh(devices, chains)
     problem = put(problem, mesh, ALL)
-    shapes = jax.eval_shape(lambda problem: sampler.sites(sampler.start(jax.random.key(0), problem), problem), problem)
+    shapes = jax.eval_shape(lambda problem: sampler.sites(sampler.start(any_key(), problem), problem), problem)
     length = _steps_per_chunk(shapes, chains)
     start, advance = _programs(sampler, length, mesh)
-    keys, numbers = put((jax.random.split(key, chains), jnp.arange(chains)), mesh, CHAINS)
+    keys, numbers = put((split_key(key, chains), np.arange(chains)), mesh, CHAINS)
     state = start(keys, numbers, problem)
     return state, lambda state, start, stop: advance(state, keys, problem, start, stop), length, shapes
 

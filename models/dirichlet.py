@@ -36,6 +36,7 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.errors import NotConjugate
 from consilience.models import settings
+from consilience.models.beta_priors import check_positive
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.label_tables import leading_labels
@@ -56,13 +57,24 @@ class Symmetric:
     Parameters
     ----------
     concentration : positive.
+
+    Raises
+    ------
+    InvalidPrior : it is not.
     """
 
     concentration: float
 
+    def __post_init__(self) -> None:
+        check_positive("concentration of Symmetric(concentration)", self.concentration)
+
     def __call__(self, data: Any) -> dist.Dirichlet:
         """Return Dirichlet(α, …, α) over the labels of the data."""
         return dist.Dirichlet(jnp.full(data.num_labels, self.concentration))
+
+    def numbers(self, data: Any) -> Float[np.ndarray, " label"]:
+        """Return the concentrations without making the distribution."""
+        return np.full(data.num_labels, self.concentration, float)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ from consilience.data.mentions import Mentions
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
 from consilience.models.interface import Column, Exact, Model, Table
+from consilience.models.keys import folded_key
 from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
@@ -256,7 +257,7 @@ def accuracy(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities
     data = as_annotations(resolved.data)
     if data.gold is None or not np.any(np.asarray(data.gold) >= 0):
         return {name: np.zeros(0) for name in RoundAccuracy._fields}
-    found = round_accuracy(posterior, data.gold, jax.random.fold_in(truth.key, 1))
+    found = round_accuracy(posterior, data.gold, folded_key(truth.key, 1))
     return {name: np.array([value]) for name, value in found._asdict().items()}
 
 

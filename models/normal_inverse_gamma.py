@@ -44,6 +44,7 @@ from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.keys import folded_key
 from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
@@ -254,7 +255,7 @@ class SideOfThreshold(ClassTruth):
         rows = block_rows(self.num_units, self.num_draws)
         for start in range(0, self.num_units, rows):
             items = slice(start, min(start + rows, self.num_units))
-            key = jax.random.fold_in(self.key, start)
+            key = folded_key(self.key, start)
             yield items, *_draw_normals(key, pad(parameters[items], rows, 1.0), self.num_draws)
 
     def _sides(self) -> Iterator[Block]:
