@@ -18,6 +18,7 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.inference.chain_devices import ALL, CHAINS, STEPS, chain_mesh, on_chains, put
 from consilience.inference.checkpoints import Checkpoint
+from consilience.inference.compilation import RUN_ONCE
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Gibbs
@@ -134,12 +135,13 @@ def _programs(sampler: Gibbs, length: int, mesh: Any) -> tuple[Callable, Callabl
     def start(keys: Key, numbers: Any, problem: Any) -> Any:
         return strongly_typed(jax.vmap(start_chain, (0, 0, None))(keys, numbers, problem))
 
+    step = jax.jit(jax.vmap(step_chain, (0, 0, None, None)))  # so that it is traced once
+
     def advance(state: Any, keys: Key, problem: Any, start: Any, stop: Any) -> tuple[Any, dict]:
-        step = jax.vmap(step_chain, (0, 0, None, None))
         return scan_steps(lambda state, index: step(state, keys, problem, index), state, start, stop, length=length)
 
     return (
-        on_chains(start, mesh, (CHAINS, CHAINS, ALL), CHAINS),
+        on_chains(start, mesh, (CHAINS, CHAINS, ALL), CHAINS, RUN_ONCE),
         on_chains(advance, mesh, (CHAINS, CHAINS, ALL, ALL, ALL), (CHAINS, STEPS)),
     )
 

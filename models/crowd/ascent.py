@@ -210,6 +210,7 @@ def _ascent(
         name=name, prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=_shard(hidden),
         lengths=lambda problem: _lengths(problem, hidden), of_parts=True,
         moved=lambda before, after: jnp.abs(after.responsibility - before.responsibility).max(),
+        climbs=lambda problem: len(getattr(problem, "restart", ())) > 0,
         **more,
         begin_from=lambda problem, ended: _begun(problem, ended[hidden], _OF_VOTES if name == "em" else 0.0),
     )  # fmt: skip
