@@ -18,7 +18,7 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.inference.chain_devices import ALL, CHAINS, STEPS, chain_mesh, on_chains, put
 from consilience.inference.checkpoints import Checkpoint
-from consilience.inference.compilation import RUN_ONCE
+from consilience.inference.compilation import RUN_ONCE, quick_options
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Gibbs
@@ -141,7 +141,7 @@ def _programs(sampler: Gibbs, length: int, mesh: Any) -> tuple[Callable, Callabl
         return scan_steps(lambda state, index: step(state, keys, problem, index), state, start, stop, length=length)
 
     return (
-        on_chains(start, mesh, (CHAINS, CHAINS, ALL), CHAINS, RUN_ONCE),
+        on_chains(start, mesh, (CHAINS, CHAINS, ALL), CHAINS, quick_options() | RUN_ONCE),
         on_chains(advance, mesh, (CHAINS, CHAINS, ALL, ALL, ALL), (CHAINS, STEPS)),
     )
 
