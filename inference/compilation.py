@@ -19,7 +19,7 @@ RUN_ONCE: dict[str, Any] = {"xla_backend_optimization_level": 0}
 
 # The newer emitters of XLA (jax 0.10) take 1.3 to 1.9 times as long to make programs that compute the same bits in 5 to
 # 25 % less time, which a small run never gets back.
-_QUICK = {"xla_cpu_use_fusion_emitters": False}
+_QUICK: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
 
 _VARIABLE = "CONSILIENCE_COMPILATION_CACHE"
 _OWN_FOLDER, _OWN_LEAST = "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"

@@ -7,7 +7,6 @@ only, in float64 too.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -65,7 +64,7 @@ def at_once(function: Callable[[Array], Array], tree: Any) -> Any:
     found = jax.lax.map(function, flat.reshape(2, -1)).ravel()
     ends = np.cumsum([leaf.size for leaf in leaves]).tolist()
     parts = [found[end - leaf.size : end].reshape(leaf.shape) for leaf, end in zip(leaves, ends, strict=True)]
-    return structure.unflatten(parts)
+    return jax.tree.unflatten(structure, parts)
 
 
 def _beyond_stirling(x: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
@@ -73,5 +72,7 @@ def _beyond_stirling(x: Float[Array, "*cells"]) -> Float[Array, "*cells"]:
     small, large = jnp.minimum(x, 10.0), jnp.maximum(x, 10.0)
     exact = gammaln(small) - (small - 0.5) * jnp.log(small) + small - np.log(2 * np.pi) / 2
     square = 1 / large**2
-    series = functools.reduce(lambda found, factor: found * square + factor, STIRLING_SERIES) / large
-    return jnp.where(x < 10, exact, series)
+    series = jnp.zeros_like(x)
+    for factor in STIRLING_SERIES:
+        series = series * square + factor
+    return jnp.where(x < 10, exact, series / large)
