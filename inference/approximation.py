@@ -22,6 +22,7 @@ from scipy import special
 from consilience.arrays import Key
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.inference.ascent import run_ascent
+from consilience.inference.compilation import quick_options
 from consilience.inference.posterior import k_hat
 from consilience.models.interface import Model
 from consilience.models.posterior import parameters
@@ -166,7 +167,6 @@ def _inside(share: np.ndarray) -> np.ndarray:
 def _joint_densities(density: Any) -> Callable[[Mapping[str, np.ndarray], Any], jax.Array]:
     """Return the compiled log joint density of each draw ``(draw, …)`` of the sites, and what was resolved."""
 
-    @jax.jit
     def densities(sites: Any, resolved: Any) -> Any:
         def one(sites: Any) -> Any:
             fixed = handlers.substitute(handlers.seed(density, 0), data=sites)
@@ -174,4 +174,4 @@ def _joint_densities(density: Any) -> Callable[[Mapping[str, np.ndarray], Any], 
 
         return jax.lax.map(one, sites)
 
-    return densities
+    return jax.jit(densities, compiler_options=quick_options())

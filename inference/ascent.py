@@ -25,6 +25,7 @@ from consilience.arrays import Array, Key
 from consilience.errors import UnsupportedRequest
 from consilience.inference.accelerated import Journey, journey_from, leap, may_leap
 from consilience.inference.checkpoints import Checkpoint
+from consilience.inference.compilation import RUN_ONCE, quick_options
 from consilience.inference.generic import GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.inference.sharding import (
@@ -40,12 +41,16 @@ from consilience.inference.sharding import (
     whole,
 )
 from consilience.models.interface import Ascent, Terms, unsharded
+from consilience.models.random import any_key
 
 _CHUNK = 20
 
 # So many terms of the objective are summed on the device: few enough for float32, and enough that what goes to the host
 # is small.
 _SUMMED = 64
+
+# A problem of no more numbers than this is small: its run takes less time than its compilation.
+_SMALL = 1 << 18
 
 # How far the last two steps may have moved what users look at, such as a probability.
 _AT_REST = 1e-4
@@ -101,7 +106,7 @@ def run_ascent(
     real = {} if ascent.lengths is None else ascent.lengths(problem)
     placed = _placed(ascent, problem, key, devices, label, of_parts)
     problem, mesh = placed.problem, placed.mesh
-    start, advance, sites = _programs(ascent, mesh, accelerate)
+    start, advance, sites = _programs(ascent, mesh, accelerate, *_looks(ascent, problem))
     trace = _Trace(tolerance, placed.number)
     outcome = run_chunks(
         lambda state, start, stop: advance(state, problem, start, stop),
@@ -131,9 +136,9 @@ def run_ascent(
 
 def state_shapes(ascent: Ascent, problem: Any) -> Any:
     """Return shapes and types of the state of an ascent as `jax.ShapeDtypeStruct`, without computing it."""
-    start, _, _ = _programs(ascent, None, True)
+    start, _, _ = _programs(ascent, None, True, *_looks(ascent, problem))
     # Of the compiled program, so that what is traced here is not traced again.
-    state = start.eval_shape(jax.random.key(0), problem)
+    state = start.eval_shape(any_key(), problem)
     return state.state if isinstance(state, Journey) else state
 
 
@@ -255,13 +260,22 @@ def _is_finite(output: dict[str, Any]) -> Any:
     return jnp.isfinite(output["terms"]).all() | output.get("idle", False) | output.get("refused", False)
 
 
+def _looks(ascent: Ascent, problem: Any) -> tuple[bool, bool]:
+    """Tell what decides how programs are compiled: whether the start climbs, and whether the problem is small."""
+    climbs = ascent.climbs is not None and ascent.climbs(problem)
+    return climbs, sum(np.size(leaf) for leaf in jax.tree.leaves(problem)) <= _SMALL
+
+
 @functools.lru_cache(maxsize=32)
-def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tuple[Any, Any, Any]:
+def _programs(
+    ascent: Ascent, mesh: Mesh | None, accelerate: bool = True, climbs: bool = False, small: bool = False
+) -> tuple[Any, Any, Any]:
     """Return the compiled ``start(key, problem)``, ``advance(state, problem, start, stop)`` and ``sites``."""
     each = (unsharded,) * 3 if mesh is None else (total_over(AXIS), gathered_over(AXIS), largest_over(AXIS))
     over_shards = _OverShards(*each)
     total = {} if ascent.shard is None else {"total": over_shards.total}
 
+    @jax.jit  # so that it is traced once, and not at each of the three places where it stands
     def step(state: Any, problem: Any) -> tuple[Any, dict[str, Any]]:
         return _step(ascent, state, problem, total, over_shards)
 
@@ -283,7 +297,9 @@ def _programs(ascent: Ascent, mesh: Mesh | None, accelerate: bool = True) -> tup
         return ascent.sites(state.state if isinstance(state, Journey) else state, problem, **total)
 
     if mesh is None:
-        return jax.jit(start), jax.jit(advance, donate_argnums=0), jax.jit(sites)
+        options = quick_options() if small else {}
+        started = jax.jit(start, compiler_options=options if climbs else options | RUN_ONCE)
+        return started, jax.jit(advance, donate_argnums=0, compiler_options=options), jax.jit(sites)
     over_all = on_each(advance, mesh, divided=(True, True, False, False), results=(True, False))
     return (
         on_each(start, mesh, divided=(False, True), results=True),

@@ -38,14 +38,19 @@ def put(tree: Any, mesh: Mesh | None, where: PartitionSpec) -> Any:
     return jax.device_put(tree, None if mesh is None else NamedSharding(mesh, where))
 
 
-def on_chains(function: Callable[..., Any], mesh: Mesh | None, given: tuple[Any, ...], results: Any) -> Callable:
+def on_chains(
+    function: Callable[..., Any], mesh: Mesh | None, given: tuple[Any, ...], results: Any,
+    options: dict[str, Any] | None = None,
+) -> Callable:  # fmt: skip
     """Compile a function of the arrays of all chains, which each device runs with its own.
 
     Parameters
     ----------
     function : of chains that know nothing of each other.
     given, results : `CHAINS`, `STEPS` or `ALL`, of each argument and of each of the results.
+    options : of the compiler.
     """
     if mesh is None:
-        return jax.jit(function)
-    return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=given, out_specs=results, check_vma=False))
+        return jax.jit(function, compiler_options=options)
+    divided = jax.shard_map(function, mesh=mesh, in_specs=given, out_specs=results, check_vma=False)
+    return jax.jit(divided, compiler_options=options)

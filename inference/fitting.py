@@ -39,7 +39,6 @@ from consilience.inference.checkpoints import Checkpoint
 from consilience.inference.compilation import telling_of_compilation
 from consilience.inference.generic import GenericRun
 from consilience.inference.identity import program_identity
-from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.own_model import as_member
 from consilience.inference.precision import DTYPES, in_dtype, prepared_ascent
@@ -47,6 +46,7 @@ from consilience.inference.result import STREAMS, Fit
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors
 from consilience.models.interface import Ascent, Engine, Exact, Generic, Gibbs, Model, Starts
+from consilience.models.keys import stream_key
 from consilience.models.posterior import Draws, Posterior
 from consilience.models.sites import Resolved
 from consilience.notes import Level, Remedy

@@ -18,9 +18,12 @@ import numpy as np
 from consilience.arrays import Key
 from consilience.inference.chain_devices import ALL, CHAINS, STEPS, chain_mesh, on_chains, put
 from consilience.inference.checkpoints import Checkpoint
+from consilience.inference.compilation import RUN_ONCE, quick_options
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Gibbs
+from consilience.models.keys import split_key
+from consilience.models.random import any_key
 
 # Numbers that the draws of one chunk may hold on the device: 2^24 in float32 are 64 MiB.
 _CHUNK_NUMBERS = 1 << 24
@@ -107,10 +110,10 @@ def _compiled(sampler: Gibbs, problem: Any, key: Key, chains: int, devices: int)
     """Begin chains that run as one compiled program."""
     mesh = chain_mesh(devices, chains)
     problem = put(problem, mesh, ALL)
-    shapes = jax.eval_shape(lambda problem: sampler.sites(sampler.start(jax.random.key(0), problem), problem), problem)
+    shapes = jax.eval_shape(lambda problem: sampler.sites(sampler.start(any_key(), problem), problem), problem)
     length = _steps_per_chunk(shapes, chains)
     start, advance = _programs(sampler, length, mesh)
-    keys, numbers = put((jax.random.split(key, chains), jnp.arange(chains)), mesh, CHAINS)
+    keys, numbers = put((split_key(key, chains), np.arange(chains)), mesh, CHAINS)
     state = start(keys, numbers, problem)
     return state, lambda state, start, stop: advance(state, keys, problem, start, stop), length, shapes
 
@@ -132,12 +135,13 @@ def _programs(sampler: Gibbs, length: int, mesh: Any) -> tuple[Callable, Callabl
     def start(keys: Key, numbers: Any, problem: Any) -> Any:
         return strongly_typed(jax.vmap(start_chain, (0, 0, None))(keys, numbers, problem))
 
+    step = jax.jit(jax.vmap(step_chain, (0, 0, None, None)))  # so that it is traced once
+
     def advance(state: Any, keys: Key, problem: Any, start: Any, stop: Any) -> tuple[Any, dict]:
-        step = jax.vmap(step_chain, (0, 0, None, None))
         return scan_steps(lambda state, index: step(state, keys, problem, index), state, start, stop, length=length)
 
     return (
-        on_chains(start, mesh, (CHAINS, CHAINS, ALL), CHAINS),
+        on_chains(start, mesh, (CHAINS, CHAINS, ALL), CHAINS, quick_options() | RUN_ONCE),
         on_chains(advance, mesh, (CHAINS, CHAINS, ALL, ALL, ALL), (CHAINS, STEPS)),
     )
 

@@ -18,12 +18,12 @@ import numpy as np
 from consilience.data.contract import Contract
 from consilience.errors import TooLarge, UnknownName, UnsupportedRequest
 from consilience.inference.generic import GenericRun
-from consilience.inference.keys import stream_key
 from consilience.inference.loop import Progress
 from consilience.inference.results import Result
 from consilience.inference.stored_priors import describe_priors, unknown_priors
 from consilience.models.interface import Account, Measure, Model, Table
 from consilience.models.intervals import LEVEL
+from consilience.models.keys import stream_key
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth import Truth

@@ -31,17 +31,17 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
 from consilience.data.codes import places
 from consilience.errors import NotConjugate
 from consilience.models import settings
+from consilience.models.beta_priors import check_positive
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
 from consilience.models.label_tables import leading_labels
-from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.special import finite_log
@@ -58,13 +58,24 @@ class Symmetric:
     Parameters
     ----------
     concentration : positive.
+
+    Raises
+    ------
+    InvalidPrior : it is not.
     """
 
     concentration: float
 
+    def __post_init__(self) -> None:
+        check_positive("concentration of Symmetric(concentration)", self.concentration)
+
     def __call__(self, data: Any) -> dist.Dirichlet:
         """Return Dirichlet(α, …, α) over the labels of the data."""
         return dist.Dirichlet(jnp.full(data.num_labels, self.concentration))
+
+    def numbers(self, data: Any) -> Float[np.ndarray, " label"]:
+        """Return the concentrations without making the distribution."""
+        return np.full(data.num_labels, self.concentration, float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,8 +159,7 @@ class RaggedDirichlet(Factor):
         item = self.entries.item
         total = np.bincount(item, self.concentration, self.entries.num_items)
         total = (total + self.unnamed * self.entries.num_unnamed)[item]
-        known = stats.beta(self.concentration, total - self.concentration)
-        return Interval(known.mean(), known.std(), *known.interval(level))
+        return beta_interval(self.concentration, total - self.concentration, level)
 
 
 def _draw_entries(

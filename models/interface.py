@@ -125,6 +125,8 @@ class Ascent:
     begin_from : ``begin_from(problem, ended)`` -> problem whose ascent starts where an earlier one ended, on the host:
         with ``ended`` what the posterior of that one holds beside the sites and `Sites` declares, in codes of the data
         of this problem, NaN of units that the earlier one did not know; None of an ascent that cannot.
+    climbs : ``climbs(problem)`` -> whether ``start`` takes many steps of its own, such as from random starts, so that
+        its program has to be fast; None of an ascent that never does.
     unsuited : ``unsuited(resolved)`` -> why ``method="auto"`` passes the ascent over for these data, in words, empty
         where it does not; None of an ascent that suits all data.
     of_parts : whether each of several processes may prepare its own items alone: what ``prepare`` counts over items
@@ -144,6 +146,7 @@ class Ascent:
     coordinates: Callable[[Any], Any] | None = None
     at: Callable[[Any, Any], Any] | None = None
     begin_from: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    climbs: Callable[[Any], bool] | None = None
     unsuited: Callable[[Resolved], str] | None = None
     of_parts: bool = False
 

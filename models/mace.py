@@ -44,6 +44,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.models.beta_priors import check_positive
 from consilience.models.crowd.channel import Channel, CrowdSettings
 from consilience.models.crowd.evidence import Lifted
 from consilience.models.crowd.member import crowd_member
@@ -71,10 +72,18 @@ class KnowsGuesses:
     Parameters
     ----------
     knows, guesses : positive.
+
+    Raises
+    ------
+    InvalidPrior : they are not.
     """
 
     knows: float
     guesses: float
+
+    def __post_init__(self) -> None:
+        check_positive("knows of KnowsGuesses(knows, guesses)", self.knows)
+        check_positive("guesses of KnowsGuesses(knows, guesses)", self.guesses)
 
     def __str__(self) -> str:
         return f"Beta({self.knows:g} known, {self.guesses:g} guessed)"
@@ -82,6 +91,10 @@ class KnowsGuesses:
     def __call__(self, data: Any) -> dist.Beta:
         """Return the distribution of one competence."""
         return dist.Beta(self.knows, self.guesses)
+
+    def numbers(self, data: Any) -> Float[np.ndarray, " 2"]:
+        """Return both without making the distribution."""
+        return np.array([self.knows, self.guesses], float)
 
 
 @dataclass(frozen=True, kw_only=True)

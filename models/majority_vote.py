@@ -30,7 +30,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
@@ -39,8 +38,8 @@ from consilience.data.mentions import Mentions
 from consilience.models import settings
 from consilience.models.gold import GOLD_MEASURES, gold_setting, uses_gold
 from consilience.models.interface import Column, Exact, Model, Table
-from consilience.models.intervals import LEVEL
-from consilience.models.posterior import Closed, Factor, Interval, Posterior
+from consilience.models.keys import folded_key
+from consilience.models.posterior import Closed, Factor, Interval, Posterior, beta_interval
 from consilience.models.settings import setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, LabelProbabilities, PointTruth, leading
@@ -247,10 +246,10 @@ def annotators(posterior: Posterior, resolved: Resolved, truth: LabelProbabiliti
     named = annotator >= 0
     count, right = (np.bincount(annotator[named], values[named], data.num_annotators) for values in (weight, won))
     known = np.where(count > 0, count, np.nan)
-    lower, upper = stats.beta(right + 0.5, known - right + 0.5).interval(LEVEL)
+    found = beta_interval(right + 0.5, known - right + 0.5)
     return {
         "annotator": np.arange(data.num_annotators), "annotations": count, "accuracy": right / known,
-        "lower": lower, "upper": upper,
+        "lower": found.lower, "upper": found.upper,
     }  # fmt: skip
 
 
@@ -259,7 +258,7 @@ def accuracy(posterior: Posterior, resolved: Resolved, truth: LabelProbabilities
     data = as_annotations(resolved.data)
     if data.gold is None or not np.any(np.asarray(data.gold) >= 0):
         return {name: np.zeros(0) for name in RoundAccuracy._fields}
-    found = round_accuracy(posterior, data.gold, jax.random.fold_in(truth.key, 1))
+    found = round_accuracy(posterior, data.gold, folded_key(truth.key, 1))
     return {name: np.array([value]) for name, value in found._asdict().items()}
 
 

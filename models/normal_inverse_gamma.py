@@ -37,7 +37,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from scipy import stats
 
 from consilience.arrays import Array, Bool, Float, Key
 from consilience.data.ratings import Ratings
@@ -45,6 +44,7 @@ from consilience.errors import InvalidPrior, NotConjugate
 from consilience.models import settings
 from consilience.models.dirichlet import MODEL as DIRICHLET
 from consilience.models.interface import Column, Exact, Generic, Model, Simulation, Table
+from consilience.models.keys import folded_key
 from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
@@ -170,6 +170,8 @@ class NormalInverseGamma(Factor):
 
     def summary(self, level: float) -> dict[str, Interval]:
         """Return those of ``mean``, a Student t variable, and ``variance``; moments of very wide ones are infinite."""
+        from scipy import stats  # as long to import as JAX
+
         marginals = {"mean": _student(self), "variance": stats.invgamma(self.shape, scale=self.scale)}
         return {site: Interval(known.mean(), known.std(), *known.interval(level)) for site, known in marginals.items()}
 
@@ -253,7 +255,7 @@ class SideOfThreshold(ClassTruth):
         rows = block_rows(self.num_units, self.num_draws)
         for start in range(0, self.num_units, rows):
             items = slice(start, min(start + rows, self.num_units))
-            key = jax.random.fold_in(self.key, start)
+            key = folded_key(self.key, start)
             yield items, *_draw_normals(key, pad(parameters[items], rows, 1.0), self.num_draws)
 
     def _sides(self) -> Iterator[Block]:
@@ -355,6 +357,8 @@ def _same_side(
 
 def _student(posterior: NormalInverseGamma) -> Any:
     """Marginal posterior of μ."""
+    from scipy import stats
+
     scale = np.sqrt(posterior.scale / (posterior.shape * posterior.strength))
     return stats.t(2 * posterior.shape, posterior.location, scale)
 

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import jax
 import numpy as np
 import numpyro.distributions as dist
-from scipy import special, stats
+from scipy import special
 
 from consilience.arrays import Array, Float, Key
 from consilience.errors import UnsupportedRequest
@@ -404,23 +404,25 @@ def beta_of_moments(
 ) -> Interval:
     """Return the summary of the Beta distribution with this mean and variance; a point where there is no variance."""
     size = np.divide(mean * (1 - mean), variance, out=np.ones(mean.shape), where=variance > 0) - 1
-    return _of_beta(mean * size, (1 - mean) * size, level, mean)
+    return beta_interval(mean * size, (1 - mean) * size, level, mean)
 
 
 def _of_factor(factor: Any, level: float, where: Any) -> Interval:
     """Return the summary of NumPyro's distributions by SciPy's; the shares of a Dirichlet vector are Beta variables."""
     own = parameters(factor)[where].astype(float)
     if isinstance(factor, dist.Dirichlet):
-        return _of_beta(own, own.sum(axis=-1, keepdims=True) - own, level)
+        return beta_interval(own, own.sum(axis=-1, keepdims=True) - own, level)
     if isinstance(factor, dist.Beta):
-        return _of_beta(own[..., 0], own[..., 1], level)
+        return beta_interval(own[..., 0], own[..., 1], level)
+    from scipy import stats  # as long to import as JAX
+
     known: Any = stats.norm(own[..., 0], own[..., 1])
     if isinstance(factor, dist.Gamma):
         known = stats.gamma(own[..., 0], scale=1 / own[..., 1])
     return Interval(known.mean(), known.std(), *known.interval(level))
 
 
-def _of_beta(a: np.ndarray, b: np.ndarray, level: float, mean: np.ndarray | None = None) -> Interval:
+def beta_interval(a: np.ndarray, b: np.ndarray, level: float = LEVEL, mean: np.ndarray | None = None) -> Interval:
     """Return the summary of Beta distributions; of one that is a point the point."""
     mean = a / (a + b) if mean is None else mean
     spread = (a > 0) & (b > 0)

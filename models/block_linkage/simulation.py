@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from consilience.arrays import Bool, Float, Int, Key
 from consilience.data.codes import object_array
@@ -268,6 +267,8 @@ def _entities(
 
 def _at_least_one(generator: np.random.Generator, intensity: float) -> int:
     """Draw from a Poisson distribution what is not zero."""
+    from scipy import stats  # as long to import as JAX
+
     none = np.exp(-intensity)
     return int(max(stats.poisson.ppf(none + (1 - none) * generator.random(), intensity), 1))
 

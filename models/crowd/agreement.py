@@ -27,6 +27,7 @@ from consilience.models.crowd.simplices import (
     used_sites,
 )
 from consilience.models.crowd.votes import MOST_NUMBERS, padded_annotators
+from consilience.models.keys import split_key
 from consilience.models.posterior import Posterior
 from consilience.models.rows import padded_rows
 from consilience.models.sites import Resolved
@@ -128,7 +129,7 @@ class Parameters:
         given : arrays.
         """
         if self.is_closed:
-            keys = jax.random.split(self.key, self.num_draws)
+            keys = split_key(self.key, self.num_draws)
             tree = padded_tree(self.concentrations, self.num_annotators)
             return _of_closed(self.channel, quantity, self.num_labels, keys, tree, given)
         return _of_stored(self.channel, quantity, self.num_labels, self.sites, self.padded_stored(), given)

@@ -157,7 +157,7 @@ def _started(channel: Channel, start_logs: Tree | None, problem: Problem, total:
 def _ascent(
     channel: Channel, name: str, hidden: str, *, prepare: Callable[[Resolved], Problem],
     logs_of: Callable[[Tree], Tree], update: Callable[[Tree, Tree], Tree],
-    penalty: Callable[[Tree, Tree], Tree], finish: Callable[[dict[str, Any], Resolved], Any],
+    penalty: Callable[[Tree, Tree, Tree], Tree], finish: Callable[[dict[str, Any], Resolved], Any],
     **more: Callable[..., Any],
 ) -> Ascent:  # fmt: skip
     """Return the ascent of these logarithms, this update and this penalty of a tree; ``more`` as in `Ascent`."""
@@ -172,7 +172,7 @@ def _ascent(
         log_tree, prior = logs_of(state.tree), state.prior or problem.prior
         found = e_step(channel, log_tree, problem.votes)
         counts = counted(channel, found.evidence, found.responsibility, log_tree, problem.votes, total)
-        terms = _terms(found, penalty(state.tree, prior), problem.votes, total)
+        terms = _terms(found, penalty(state.tree, prior, log_tree), problem.votes, total)
         following = prior
         if len(problem.hyper):
             assert channel.pooled is not None
@@ -210,6 +210,7 @@ def _ascent(
         name=name, prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=_shard(hidden),
         lengths=lambda problem: _lengths(problem, hidden), of_parts=True,
         moved=lambda before, after: jnp.abs(after.responsibility - before.responsibility).max(),
+        climbs=lambda problem: len(getattr(problem, "restart", ())) > 0,
         **more,
         begin_from=lambda problem, ended: _begun(problem, ended[hidden], _OF_VOTES if name == "em" else 0.0),
     )  # fmt: skip
@@ -319,7 +320,7 @@ def em_of(channel: Channel, member: str, hidden: str, priors: type) -> Ascent:
             variables({site.name: values[site.name] for site in used}, used), {hidden: values[hidden]}
         )
 
-    def penalty(tree: Tree, smoothing: Tree) -> Tree:
+    def penalty(tree: Tree, smoothing: Tree, log_tree: Tree) -> Tree:
         return {site: -xlogy(smoothing[site], own) for site, own in tree.items()}
 
     return _ascent(

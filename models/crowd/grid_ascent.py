@@ -162,12 +162,13 @@ def begin_from(problem: Problem, ended: Mapping[str, Any]) -> Problem:
 def step(state: State, problem: Problem, total: Total = unsharded) -> tuple[State, Terms]:
     """Update labels and ease given the parameters, and these given labels and ease."""
     real, weights = problem.votes.real, state.prior[1]
-    log_joint = _log_joint(state, problem)
+    log_shares = expected_logs({PREVALENCE: state.prevalence})
+    log_joint = _log_joint(state, log_shares[PREVALENCE], problem)
     log_normaliser = jax.nn.logsumexp(log_joint, axis=(1, 2))
     found = jnp.exp(log_joint - log_normaliser[:, None, None]) * real[:, None, None]
     to_prior = (jnp.exp(state.ability) * (state.ability - _log_abilities(state.prior, problem))).sum(axis=1)
     real_annotator = problem.votes.real_annotator
-    of_shares = divergences({PREVALENCE: state.prevalence}, {PREVALENCE: problem.prevalence})
+    of_shares = divergences({PREVALENCE: state.prevalence}, {PREVALENCE: problem.prevalence}, log_shares)
     # The log density of learned weights of the ease under Dirichlet(2, …, 2).
     of_weights = jnp.where(problem.learned[1], gammaln(2.0 * len(weights)) + weights.sum(), 0.0)
     shared = jnp.concatenate([-to_prior * real_annotator, -of_shares[PREVALENCE][None], of_weights[None]])
@@ -221,7 +222,9 @@ def log_tables(problem: Problem) -> tuple[Float[Array, "ability ease"], Float[Ar
     return log_sigmoid(product), log_sigmoid(-product) - np.log(problem.votes.num_labels - 1.0)
 
 
-def _log_joint(state: State, problem: Problem) -> Float[Array, "item class ease"]:
+def _log_joint(
+    state: State, log_prevalence: Float[Array, " class"], problem: Problem
+) -> Float[Array, "item class ease"]:
     """Return the log probabilities of label and ease with an item's annotations, up to their normaliser."""
     votes, able = problem.votes, jnp.exp(state.ability)
     right, wrong = (able @ table for table in log_tables(problem))
@@ -236,7 +239,7 @@ def _log_joint(state: State, problem: Problem) -> Float[Array, "item class ease"
         return weight[:, None] * wrong[cell // votes.num_labels]
 
     evidence = sum_votes(named, votes, (shape[0] * shape[1], shape[2]), dtype).reshape(shape)
-    log_shares = expected_logs({PREVALENCE: state.prevalence})[PREVALENCE] + votes.log_prior
+    log_shares = log_prevalence + votes.log_prior
     return evidence + sum_by_item(of_any, votes, shape[2], dtype)[:, None] + log_shares[:, :, None] + state.prior[1]
 
 

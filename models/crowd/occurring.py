@@ -225,7 +225,7 @@ def _step(state: State, problem: Problem, **total: Any) -> tuple[State, Terms]:
     # The divergences of the rows from their prior, to which labels that do not occur add nothing.
     by_outcome = gammaln(prior) - gammaln(prior + count) + count * logs
     by_row = gammaln(whole + of_row) - gammaln(whole)
-    of_prevalence = divergences({PREVALENCE: prevalence}, {PREVALENCE: problem.prevalence})
+    of_prevalence = divergences(*({PREVALENCE: own} for own in (prevalence, problem.prevalence, log_prevalence)))
     shared = jnp.concatenate([-by_outcome, -by_row, -of_prevalence[PREVALENCE][None]])
     return _updated(responsibility, problem), Terms(evidence, shared)
 

@@ -37,6 +37,7 @@ from consilience.models.crowd.groups import counted_by_group
 from consilience.models.crowd.simplices import logs_of_variables
 from consilience.models.crowd.votes import Votes, votes_of
 from consilience.models.gold import known_gold, require_gold
+from consilience.models.keys import key_pair, split_key
 from consilience.models.posterior import Posterior
 from consilience.models.rows import padded_rows
 from consilience.models.sites import Resolved
@@ -64,7 +65,7 @@ def truth_of(
 
     def truth(posterior: Posterior, resolved: Resolved, *, key: Key, num_draws: int) -> LabelTruth:
         """Return the labels of a fit: with their probabilities, or drawn given each draw's parameters."""
-        key_label, key_crowd = jax.random.split(key)
+        key_label, key_crowd = key_pair(key)
         probability = posterior.hidden.get(hidden)
         if probability is not None:
             probability = np.asarray(probability, float)
@@ -77,7 +78,7 @@ def truth_of(
         power = exponents(weight, found.rho)
         crowd = crowd_of(parameters, num_draws)
         if probability is None:
-            keys = jax.random.split(key_label, num_draws)
+            keys = split_key(key_label, num_draws)
             stored, votes = parameters.padded_stored(), votes_of(parameters.resolved)
             padded_power = padded_rows(power, votes.num_items)
             label = _labels_of_draws(parameters.channel, parameters.sites, keys, stored, votes, padded_power)

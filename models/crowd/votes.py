@@ -209,7 +209,9 @@ def log_prior(resolved: Resolved) -> Float[Array, "row class"]:
     """
     data, settings = resolved.data, resolved.settings
     use_gold, observed = uses_gold(data, settings.gold), settings.candidates == "observed"
-    allowed = jnp.ones((data.num_items if use_gold or observed else 1, data.num_labels), bool)
+    if not use_gold and not observed:  # nothing of the data, and nothing to compile
+        return np.full((1, data.num_labels), 0.0 if settings.learns_prevalence else -np.log(data.num_labels))
+    allowed = jnp.ones((data.num_items, data.num_labels), bool)
     if observed:
         given = jnp.zeros_like(allowed).at[data.item, data.label].max(jnp.asarray(data.weight) > 0)
         allowed = given | ~given.any(axis=1, keepdims=True)

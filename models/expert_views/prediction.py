@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import special
-from scipy.stats import qmc
 
 from consilience.arrays import Float, Int
 from consilience.data.constraints import Constraints, read_features
@@ -184,4 +183,6 @@ def _over_difference(middle: np.ndarray, spread: np.ndarray) -> Float[np.ndarray
 @functools.lru_cache(maxsize=8)
 def _sobol(num_clusters: int) -> np.ndarray:
     """Return points that fill the standard normal distribution evenly, ``(point, cluster)``."""
+    from scipy.stats import qmc  # as long to import as JAX
+
     return special.ndtri(qmc.Sobol(num_clusters, scramble=True, seed=0).random_base2(_LOG2_POINTS))

@@ -25,7 +25,6 @@ import numpy as np
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.rankings import Rankings
-from consilience.models.plackett_luce.priors import num_unnamed
 from consilience.models.rows import padded_rows, padded_size, ranges
 
 # One bit of a 32-bit word stays clear, so that a word of ones is within no set.
@@ -113,7 +112,7 @@ def layout(data: Rankings) -> Layout:
     sets = np.column_stack([np.concatenate(item), np.concatenate(missing)])
     first, race_of = _distinct(sets)
     _, of_tie, of_stage, *of_pair, below_tie = np.split(race_of, np.cumsum([len(part) for part in item])[:-1])
-    has_other = np.asarray(num_unnamed(data)) > 0
+    has_other = data.num_classes > np.bincount(entry_item, minlength=data.num_items)
     race_item = sets[first, 0]
     race, runner = _runners(race_item, sets[first, 1:], entry_item, bits, has_other)
 

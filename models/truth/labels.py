@@ -12,6 +12,7 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.errors import UnsupportedRequest
+from consilience.models.keys import folded_key
 from consilience.models.ranking import draw_labels
 from consilience.models.truth.classes import ClassTruth, Crowd, Lead, marginals, most_probable
 from consilience.models.truth.entries import Entries, block_rows, code_dtype, entry_blocks, pad, pad_block
@@ -164,7 +165,7 @@ class LabelProbabilities(LabelTruth):
         for number, (items, slots, num_items, num_entries) in enumerate(self.entries.blocks(self.num_draws)):
             padded = pad_block(self.entries, items, slots, num_items, num_entries)
             lowest = pad(before[slots] - np.repeat(start[items], counts[items]), num_entries, 2.0)
-            key = jax.random.fold_in(self.key, number)
+            key = folded_key(self.key, number)
             values = draw_labels(key, jnp.asarray(lowest, jnp.result_type(float)), padded, self.num_draws)
             yield self._block(items, values)
 

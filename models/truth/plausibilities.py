@@ -7,13 +7,13 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
 from consilience.arrays import Array, Float, Int, Key
 from consilience.models.dirichlet_quadrature import top_probabilities
+from consilience.models.keys import folded_key
 from consilience.models.random import GammaQuantiles, log_largest_shares
 from consilience.models.ranking import (
     LargestShares,
@@ -152,7 +152,7 @@ class DirichletTruth(ClassTruth):
         for number, (items, slots, num_items, num_entries) in enumerate(blocks):
             padded = pad_block(self.entries, items, slots, num_items, num_entries)
             concentration = pad(self.concentration[slots], num_entries, 1.0)
-            key = jax.random.fold_in(self.key, number)
+            key = folded_key(self.key, number)
             yield self._block(items, rank_dirichlet(key, concentration, quantiles, padded, self.num_draws, depth))
 
     def _masses(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
@@ -161,7 +161,7 @@ class DirichletTruth(ClassTruth):
         num_rows = block_rows(self.num_units, num_groups * self.num_draws)
         for start in range(0, self.num_units, num_rows):
             items = slice(start, min(start + num_rows, self.num_units))
-            key = jax.random.fold_in(jax.random.fold_in(self.key, 1 << 30), start)
+            key = folded_key(folded_key(self.key, 1 << 30), start)
             yield self._block(items, draw_dirichlet(key, pad(concentration[items], num_rows, 1.0), self.num_draws))
 
     def _shares(self) -> Iterator[Block]:
@@ -170,7 +170,7 @@ class DirichletTruth(ClassTruth):
             padded = pad_block(self.entries, items, slots, num_items, num_entries)
             concentration = pad(self.concentration[slots], num_entries, 1.0)
             other = self.unnamed * pad(np.asarray(padded.num_unnamed, float), num_items, 0.0)
-            key = jax.random.fold_in(jax.random.fold_in(self.key, 1 << 29), number)
+            key = folded_key(folded_key(self.key, 1 << 29), number)
             log_weight, log_other = draw_log_weights(key, concentration, other, self.num_draws)
             yield self._block(items, _plausibilities(items, slots, padded, log_weight, log_other, self.unnamed))
 
@@ -274,7 +274,7 @@ class PlausibilityDraws(ClassTruth):
             return
         for number, (items, padded, log_weight) in enumerate(self._padded(self.num_draws)):
             log_other, largest = self._padded_other(items, padded), self._largest_shares(padded, depth)
-            key = jax.random.fold_in(jax.random.fold_in(self.other.key, _RANKED), number)
+            key = folded_key(folded_key(self.other.key, _RANKED), number)
             yield self._block(items, rank_weights_and_other(key, log_weight, log_other, largest, padded, depth))
 
     def _masses(self, group: Int[np.ndarray, " class"], num_groups: int) -> Iterator[Block]:
@@ -363,7 +363,7 @@ class PlausibilityDraws(ClassTruth):
         sizes = np.unique(self.entries.num_unnamed)
         if self._pool is None or self._pool.shape[1] < depth:
             num_draws = max(self.num_draws, min(_POOL_DRAWS, _POOL_GAMMAS // max(1, sizes[-1])))
-            key = jax.random.fold_in(self.other.key, _SHARES)
+            key = folded_key(self.other.key, _SHARES)
             drawn = log_largest_shares(key, float(self.other.concentration), sizes, num_draws, max(depth, _POOL_DEPTH))
             self._pool = pad(drawn, round_up(len(sizes)), 0.0)
         return LargestShares(self._pool, np.searchsorted(sizes, padded.num_unnamed))
@@ -377,7 +377,7 @@ class PlausibilityDraws(ClassTruth):
         unnamed = np.bincount(group, minlength=num_groups) - named
         # Where every class is named there is nothing to divide.
         concentration = np.where(unnamed.any(1, keepdims=True), self.other.concentration * unnamed, 1.0)
-        key = jax.random.fold_in(jax.random.fold_in(self.other.key, _GROUPED), number)
+        key = folded_key(folded_key(self.other.key, _GROUPED), number)
         return draw_dirichlet(key, pad(concentration, len(concentration), 1.0), self.num_draws)
 
 
