@@ -412,14 +412,21 @@ def draw_data(key: Key, resolved: Resolved, sizes: Mapping[str, Any]) -> tuple[R
     data : all annotators rate all items.
     values : ``mean`` and ``variance``, each ``(item,)``.
     """
-    num_items, num_annotators = shape = sizes["num_items"], sizes["num_annotators"]
+    variance, mean, rating = _drawn(key, resolved)
+    item, annotator = np.indices(rating.shape).reshape(2, -1)
+    data = Ratings.from_codes(item, annotator, np.asarray(rating, float).ravel(), **sizes)
+    return data, {"mean": np.asarray(mean), "variance": np.asarray(variance)}
+
+
+@jax.jit
+def _drawn(
+    key: Key, resolved: Resolved
+) -> tuple[Float[Array, " item"], Float[Array, " item"], Float[Array, "item annotator"]]:
+    num_items, _ = shape = resolved.data.num_items, resolved.data.num_annotators
     key_variance, key_mean, key_rating = jax.random.split(key, 3)
     variance = resolved.prior("variance").expand((num_items,)).sample(key_variance)
     mean = resolved.prior("mean", variance).expand((num_items,)).sample(key_mean)
-    rating = mean[:, None] + jnp.sqrt(variance)[:, None] * jax.random.normal(key_rating, shape)
-    item, annotator = np.indices(shape).reshape(2, -1)
-    data = Ratings.from_codes(item, annotator, np.asarray(rating, float).ravel(), **sizes)
-    return data, {"mean": np.asarray(mean), "variance": np.asarray(variance)}
+    return variance, mean, mean[:, None] + jnp.sqrt(variance)[:, None] * jax.random.normal(key_rating, shape)
 
 
 MODEL = Model(
