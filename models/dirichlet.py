@@ -65,6 +65,10 @@ class Symmetric:
         """Return Dirichlet(α, …, α) over the labels of the data."""
         return dist.Dirichlet(jnp.full(data.num_labels, self.concentration))
 
+    def numbers(self, data: Any) -> np.ndarray:
+        """Return the concentrations without making the distribution."""
+        return np.full(data.num_labels, float(self.concentration))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Priors:

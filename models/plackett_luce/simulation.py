@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Float, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.models.plackett_luce.priors import OneClass, PerUnnamedClass, Priors
@@ -63,7 +63,7 @@ def draw_data(
 
 @jax.jit(static_argnums=0)
 def _drawn(
-    shape: tuple[int, int, int], key: Key, alpha: float, weight: Float[Array, "item class"] | None
+    shape: tuple[int, int, int], key: Key, alpha: float | Array, weight: Float[Array, "item class"] | None
 ) -> tuple[Float[Array, "item class"], Float[Array, "item annotator class"]]:
     """Draw the weights unless they are known, and when each class arrives for every annotator."""
     key_weight, key_race = jax.random.split(key)
