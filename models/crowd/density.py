@@ -173,7 +173,7 @@ def choose_annotators(key: Key, num_items: int, num_annotators: int, size: int) 
         return jnp.tile(jnp.arange(num_annotators), (num_items, 1))
     lowest, places = num_annotators - size, jnp.arange(size)
 
-    def settle(place: Any, chosen: Array) -> Array:
+    def settle(place: Any, chosen: Any) -> Any:
         own = chosen[:, place]
         again = ((chosen == own[:, None]) & (places < place)).any(axis=1)
         return chosen.at[:, place].set(jnp.where(again, lowest + place, own))
