@@ -40,7 +40,6 @@ from consilience.inference.sharding import (
     whole,
 )
 from consilience.models.interface import Ascent, Terms, unsharded
-from consilience.models.random import any_key
 
 _CHUNK = 20
 
@@ -134,7 +133,7 @@ def state_shapes(ascent: Ascent, problem: Any) -> Any:
     """Return shapes and types of the state of an ascent as `jax.ShapeDtypeStruct`, without computing it."""
     start, _, _ = _programs(ascent, None, True)
     # Of the compiled program, so that what is traced here is not traced again.
-    state = start.eval_shape(any_key(), problem)
+    state = start.eval_shape(jax.eval_shape(lambda: jax.random.key(0)), problem)
     return state.state if isinstance(state, Journey) else state
 
 
