@@ -24,9 +24,6 @@ from consilience.models.sites import Resolved
 DESIGN = ((1,), (2, 1), (1, 1), (3,), (1, 2))
 """Sizes of the blocks of a report, in turn; a block of two, a tie of three, blocks above and below others."""
 
-_LEAST_ITEMS = 64  # simulations of like size share a program
-
-
 def draw_data(
     key: Key, resolved: Resolved, sizes: Mapping[str, int], values: Mapping[str, Any] | None = None
 ) -> tuple[Rankings, dict[str, np.ndarray]]:
@@ -53,10 +50,12 @@ def draw_data(
     UnsupportedRequest : the priors are not exchangeable.
     """
     alpha = _exchangeable_shape(resolved.given)
-    size = padded_size(sizes["num_items"], _LEAST_ITEMS)
-    known = None if values is None else repeated_rows(values["weight"], size)
-    drawn = _drawn((size, sizes["num_annotators"], sizes["num_classes"]), key, alpha, known)
-    weight, arrival = (np.asarray(part)[: sizes["num_items"]] for part in drawn)
+    known = None if values is None else np.asarray(values["weight"])
+    num_items, num_classes = (sizes["num_items"], sizes["num_classes"]) if known is None else known.shape
+    size = padded_size(num_items)  # simulations of like size share a program
+    known = None if known is None else repeated_rows(known, size)
+    drawn = _drawn((size, sizes["num_annotators"], num_classes), key, alpha, known)
+    weight, arrival = (np.asarray(part)[:num_items] for part in drawn)
     data, time = _race(arrival)
     return data, {"weight": weight, "plausibility": weight / weight.sum(axis=1, keepdims=True), "time": time}
 
