@@ -248,13 +248,18 @@ def draw_data(
     data : all annotators label all items.
     values : ``plausibility``, shape ``(item, label)``.
     """
-    key_plausibility, key_label = jax.random.split(key)
-    shape = sizes["num_items"], sizes["num_annotators"]
-    plausibility = resolved.prior("plausibility").expand(shape[:1]).sample(key_plausibility)
-    label = jax.random.categorical(key_label, finite_log(plausibility)[:, None, :], shape=shape)
-    item, annotator = np.indices(shape).reshape(2, -1)
+    plausibility, label = _drawn(key, resolved)
+    item, annotator = np.indices(label.shape).reshape(2, -1)
     data = Annotations.from_codes(item, annotator, np.asarray(label).ravel(), **sizes)
     return data, {"plausibility": np.asarray(plausibility)}
+
+
+@jax.jit
+def _drawn(key: Key, resolved: Resolved) -> tuple[Float[Array, "item label"], Int[Array, "item annotator"]]:
+    key_plausibility, key_label = jax.random.split(key)
+    shape = resolved.data.num_items, resolved.data.num_annotators
+    plausibility = resolved.prior("plausibility").expand(shape[:1]).sample(key_plausibility)
+    return plausibility, jax.random.categorical(key_label, finite_log(plausibility)[:, None, :], shape=shape)
 
 
 MODEL = Model(

@@ -39,7 +39,7 @@ from consilience.data.annotations import Annotations
 from consilience.models import one_coin
 from consilience.models.crowd.agreement import Parameters
 from consilience.models.crowd.channel import CrowdSettings, dependence_setting
-from consilience.models.crowd.density import SIZES, who_labels_what
+from consilience.models.crowd.density import LEAST_ITEMS, SIZES, of_size, who_labels_what
 from consilience.models.crowd.grid_ascent import HIDDEN, grid_ascent_of, log_weights
 from consilience.models.crowd.member import says_of
 from consilience.models.crowd.pairs import AgreementGivenClass
@@ -50,6 +50,7 @@ from consilience.models.gold import GOLD_MEASURES
 from consilience.models.grids import LearnedNormal
 from consilience.models.interface import Column, Model, Simulation, Table
 from consilience.models.posterior import Posterior
+from consilience.models.rows import padded_size
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth.labels import LabelTruth
 
@@ -139,7 +140,9 @@ def draw_data(key: Key, resolved: Resolved, sizes: Mapping[str, Any]) -> tuple[A
     ability, log_ease = (random.choice(points, size, p=softmax(own)) for points, own, size in numbers)
     prevalence = random.dirichlet(resolved.concentration("prevalence"))
     true = random.choice(num_labels, num_items, p=prevalence)
-    item, annotator = who_labels_what(key_who, sizes)
+    many = of_size(resolved, padded_size(num_items, LEAST_ITEMS)).data
+    who = np.asarray(who_labels_what(key_who, many, sizes["annotations_per_item"]))[:num_items]
+    item, annotator = np.indices(who.shape)[0].ravel(), who.ravel()
     wrong = random.random(len(item)) >= expit(ability[annotator] * np.exp(log_ease[item]))
     label = (true[item] + wrong * random.integers(1, max(num_labels, 2), len(item))) % num_labels
     gold = np.where(np.arange(num_items) % 2, true, -1) if resolved.settings.gold == "use" else None

@@ -476,7 +476,9 @@ class Model:
         if priors is None and self.simulation.priors is not None and not _has_shorthands(self.settings, given):
             priors = self.simulation.priors()
         given = {**self.simulation.unread, **given}
-        return self.simulation.draw(key, self.resolve(self.simulation.empty(**sizes), priors, given), sizes, **known)
+        resolved = self.resolve(self.simulation.empty(**sizes), priors, given)
+        resolved.settle()
+        return self.simulation.draw(key, resolved, sizes, **known)
 
 
 def _has_shorthands(settings: type[Settings], given: Mapping[str, Any]) -> bool:

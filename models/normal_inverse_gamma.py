@@ -48,6 +48,7 @@ from consilience.models.keys import folded_key
 from consilience.models.label_tables import INTERVAL, leading_labels
 from consilience.models.posterior import Closed, Factor, Interval, Posterior
 from consilience.models.random import log_gamma
+from consilience.models.rows import numpy_of
 from consilience.models.settings import REQUIRED, setting
 from consilience.models.sites import Resolved, Site, Sites
 from consilience.models.truth import Entries, LabelDraws, PointTruth, Ranked
@@ -79,30 +80,34 @@ def moments(data: Ratings) -> Moments:
     variance of the item means is E σ² (1/κ₀ + mean of 1/n). Where no item has two ratings, half of the total
     variance counts as within items.
     """
-    count = _sum(jnp.ones_like(data.rating), data)
+    xp = numpy_of(data.rating)
+    count = _sum(xp.ones_like(data.rating), data)
     rated = count > 0
-    mean = _sum(data.rating, data) / jnp.maximum(count, 1)
+    mean = _sum(data.rating, data) / xp.maximum(count, 1)
     squares = _sum((data.rating - mean[data.item]) ** 2, data)
     several = count > 1
-    variance = jnp.where(several, squares / jnp.maximum(count - 1, 1), 0.0)
+    variance = xp.where(several, squares / xp.maximum(count - 1, 1), 0.0)
     location = _average(mean, rated)
-    total = jnp.mean((data.rating - location) ** 2)
-    within = jnp.where(jnp.any(several), _average(variance, several), total / 2)
+    total = xp.mean((data.rating - location) ** 2)
+    within = xp.where(several.any(), _average(variance, several), total / 2)
     # Where all ratings of every item agree the variance is only known to be small.
-    within = jnp.maximum(within, 1e-6 * jnp.where(total > 0, total, 1.0))
+    within = xp.maximum(within, 1e-6 * xp.where(total > 0, total, 1.0))
     fourth = _average(variance**2 * (count - 1) / (count + 1), several)
-    ratio = jnp.where(jnp.any(several), fourth / within**2, 2.0)
-    shape = 2 + 1 / jnp.maximum(ratio - 1, 1 / _MOST_CONFIDENT)
-    between = _average((mean - location) ** 2, rated) - within * _average(1 / jnp.maximum(count, 1), rated)
-    return Moments(location, within / jnp.maximum(between, within / _MOST_CONFIDENT), shape, (shape - 1) * within)
+    ratio = xp.where(several.any(), fourth / within**2, 2.0)
+    shape = 2 + 1 / xp.maximum(ratio - 1, 1 / _MOST_CONFIDENT)
+    between = _average((mean - location) ** 2, rated) - within * _average(1 / xp.maximum(count, 1), rated)
+    return Moments(location, within / xp.maximum(between, within / _MOST_CONFIDENT), shape, (shape - 1) * within)
 
 
 def _sum(values: Float[Array, " rating"], data: Ratings) -> Float[Array, " item"]:
+    if numpy_of(values) is np:
+        return np.bincount(data.item, values, data.num_items)
     return jax.ops.segment_sum(values, data.item, data.num_items)
 
 
 def _average(values: Float[Array, " item"], where: Bool[Array, " item"]) -> Float[Array, ""]:
-    return jnp.sum(jnp.where(where, values, 0.0)) / jnp.maximum(jnp.sum(where), 1)
+    xp = numpy_of(values)
+    return xp.where(where, values, 0.0).sum() / xp.maximum(where.sum(), 1)
 
 
 def moment_variance(data: Ratings) -> dist.InverseGamma:
@@ -416,14 +421,21 @@ def draw_data(key: Key, resolved: Resolved, sizes: Mapping[str, Any]) -> tuple[R
     data : all annotators rate all items.
     values : ``mean`` and ``variance``, each ``(item,)``.
     """
-    num_items, num_annotators = shape = sizes["num_items"], sizes["num_annotators"]
+    variance, mean, rating = _drawn(key, resolved)
+    item, annotator = np.indices(rating.shape).reshape(2, -1)
+    data = Ratings.from_codes(item, annotator, np.asarray(rating, float).ravel(), **sizes)
+    return data, {"mean": np.asarray(mean), "variance": np.asarray(variance)}
+
+
+@jax.jit
+def _drawn(
+    key: Key, resolved: Resolved
+) -> tuple[Float[Array, " item"], Float[Array, " item"], Float[Array, "item annotator"]]:
+    num_items, _ = shape = resolved.data.num_items, resolved.data.num_annotators
     key_variance, key_mean, key_rating = jax.random.split(key, 3)
     variance = resolved.prior("variance").expand((num_items,)).sample(key_variance)
     mean = resolved.prior("mean", variance).expand((num_items,)).sample(key_mean)
-    rating = mean[:, None] + jnp.sqrt(variance)[:, None] * jax.random.normal(key_rating, shape)
-    item, annotator = np.indices(shape).reshape(2, -1)
-    data = Ratings.from_codes(item, annotator, np.asarray(rating, float).ravel(), **sizes)
-    return data, {"mean": np.asarray(mean), "variance": np.asarray(variance)}
+    return variance, mean, mean[:, None] + jnp.sqrt(variance)[:, None] * jax.random.normal(key_rating, shape)
 
 
 MODEL = Model(

@@ -82,6 +82,11 @@ def is_sorted(codes: Int[np.ndarray, " row"]) -> bool:
     return bool((codes[1:] >= codes[:-1]).all())
 
 
+def numpy_of(values: Any) -> Any:
+    """Return NumPy for arrays on the host, where JAX would compile a program an operation, else JAX's."""
+    return np if isinstance(values, np.ndarray) else jnp
+
+
 def sorted_order(codes: Int[Array, " row"]) -> Int[np.ndarray, " row"]:
     """Return the order that sorts codes from 0, equal ones as they stand; on the host, and twice as fast as argsort."""
     codes = np.asarray(codes)

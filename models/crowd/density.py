@@ -17,10 +17,14 @@ from consilience.models.crowd.channel import Channel, log_evidence, require_labe
 from consilience.models.crowd.simplices import PREVALENCE, logs_of_variables, used_sites
 from consilience.models.crowd.votes import listed_votes, require_annotators
 from consilience.models.interface import Simulation
+from consilience.models.rows import padded_size
 from consilience.models.sites import Resolved, Sites
 
 SIZES: dict[str, Any] = {"num_items": 100, "num_annotators": 10, "num_labels": 3, "annotations_per_item": None}
 """What a simulation asks for; ``annotations_per_item`` None lets everybody label every item."""
+
+LEAST_ITEMS = 64
+"""The fewest items for which a program that simulates is made."""
 
 
 def log_likelihood_of(channel: Channel) -> Callable[[Mapping[str, Array], Resolved], Float[Array, " item"]]:
@@ -91,37 +95,56 @@ def simulation_of(channel: Channel, member_sites: Sites, **more: Any) -> Simulat
         UnsupportedRequest : more annotations an item than annotators.
         """
         counts = {name: sizes[name] for name in ("num_items", "num_annotators", "num_labels")}
-        num_items, num_labels = sizes["num_items"], sizes["num_labels"]
-        key_sites, key_who, key_label = jax.random.split(key, 3)
-        used = used_sites(resolved)
-        if values is None:
-            keys = jax.random.split(key_sites, len(used))
-            values = {site.name: _drawn(own, site, resolved) for own, site in zip(keys, used, strict=True)}
-        else:
-            values = {site.name: jnp.asarray(values[site.name]) for site in used}
-        item, annotator = who_labels_what(key_who, sizes)
-        logs = logs_of_variables(values, used)
-        log_prevalence = logs.get(PREVALENCE, jnp.zeros(num_labels))
-        evidence = channel.evidence(logs, num_labels)
-        true, label = draw_annotations(key_label, log_prevalence, evidence, item, annotator, num_items)
-        gold = np.where(np.arange(num_items) % 2, true, -1) if resolved.settings.gold == "use" else None
-        data = Annotations.from_codes(item, annotator, np.asarray(label), gold=gold, **counts)
-        return data, {name: np.asarray(value) for name, value in (values | {"label": true}).items()}
+        used = [site.name for site in used_sites(resolved)]
+        few, many = (of_size(resolved, size) for size in (1, padded_size(sizes["num_items"], LEAST_ITEMS)))
+        known = drawn_sites(key, few) if values is None else {site: np.asarray(values[site]) for site in used}
+        annotator, true, label = simulated(key, many, known, sizes["annotations_per_item"])
+        ids, true = np.indices((sizes["num_items"], annotator.shape[1]))[0], np.asarray(true)[: sizes["num_items"]]
+        who, what = (np.asarray(rows)[: len(ids)].ravel() for rows in (annotator, label))
+        gold = np.where(np.arange(len(true)) % 2, true, -1) if resolved.settings.gold == "use" else None
+        data = Annotations.from_codes(ids.ravel(), who, what, gold=gold, **counts)
+        return data, {**{site: np.asarray(known[site]) for site in used}, "label": true}
+
+    @jax.jit(static_argnums=3)
+    def simulated(
+        key: Key, resolved: Resolved, values: Mapping[str, Array], annotations_per_item: int | None
+    ) -> tuple[Array, Array, Array]:
+        """Return the annotators of each item, true labels, and the labels that the annotators give."""
+        data, (_, key_who, key_label) = resolved.data, jax.random.split(key, 3)
+        annotator = who_labels_what(key_who, data, annotations_per_item)
+        item = jnp.repeat(jnp.arange(data.num_items), annotator.shape[1])
+        logs = logs_of_variables(values, used_sites(resolved))
+        log_prevalence = logs.get(PREVALENCE, jnp.zeros(data.num_labels))
+        evidence = channel.evidence(logs, data.num_labels)
+        true, label = draw_annotations(key_label, log_prevalence, evidence, item, annotator.ravel(), data.num_items)
+        return annotator, true, label.reshape(annotator.shape)
 
     return Simulation(
         draw=draw_data, empty=Annotations.empty, sizes=SIZES, log_likelihood=log_likelihood_of(channel), **more
     )
 
 
-def _drawn(key: Key, site: Any, resolved: Resolved) -> Array:
-    """Draw a site from its prior."""
-    prior = resolved.prior(site.name)
-    return prior.expand(tuple(resolved.size(plate) for plate in site.plates)).sample(key)
+def of_size(resolved: Resolved, num_items: int) -> Resolved:
+    """Return the same for so many items: programs that draw are then shared by simulations of like size."""
+    data = resolved.data
+    sizes = {"num_annotators": data.num_annotators, "num_labels": data.num_labels}
+    return resolved.replace(data=Annotations.empty(num_items=num_items, **sizes), _found=resolved._found)
+
+
+@jax.jit
+def drawn_sites(key: Key, resolved: Resolved) -> dict[str, Array]:
+    """Draw the parameters from their priors, which do not depend on the items."""
+    used = used_sites(resolved)
+    keys = jax.random.split(jax.random.split(key, 3)[0], len(used))
+    return {
+        site.name: resolved.prior(site.name).expand(tuple(resolved.size(plate) for plate in site.plates)).sample(own)
+        for own, site in zip(keys, used, strict=True)
+    }
 
 
 def draw_annotations(
-    key: Key, log_prevalence: Float[Array, " class"], evidence: Any, item: Int[np.ndarray, " annotation"],
-    annotator: Int[np.ndarray, " annotation"], num_items: int,
+    key: Key, log_prevalence: Float[Array, " class"], evidence: Any, item: Int[Array, " annotation"],
+    annotator: Int[Array, " annotation"], num_items: int,
 ) -> tuple[Int[Array, " item"], Int[Array, " annotation"]]:  # fmt: skip
     """Draw the true label of every item, and what each annotation says."""
     key_true, key_label = jax.random.split(key)
@@ -129,30 +152,31 @@ def draw_annotations(
     return true, jax.random.categorical(key_label, evidence.said(annotator, true[item]))
 
 
-def who_labels_what(
-    key: Key, sizes: Mapping[str, Any]
-) -> tuple[Int[np.ndarray, " annotation"], Int[np.ndarray, " annotation"]]:
-    """Return item and annotator of each annotation, sorted by item, of the sizes that are asked of a simulation.
+def who_labels_what(key: Key, data: Annotations, annotations_per_item: int | None) -> Int[Array, "item annotation"]:
+    """Return who annotates each item, for data of the size of those that are given.
 
     Raises
     ------
     UnsupportedRequest : more annotations an item than annotators.
     """
-    num_items, num_annotators = sizes["num_items"], sizes["num_annotators"]
-    size = sizes["annotations_per_item"] or num_annotators
+    num_items, num_annotators = data.num_items, data.num_annotators
+    size = annotations_per_item or num_annotators
     if size > num_annotators:
         raise UnsupportedRequest(f"{size} annotations of one item need as many annotators, not {num_annotators}")
-    annotator = np.asarray(choose_annotators(key, num_items, num_annotators, size)).ravel()
-    return np.repeat(np.arange(num_items), size), annotator
+    return choose_annotators(key, num_items, num_annotators, size)
 
 
-def choose_annotators(key: Key, num_items: int, num_annotators: int, size: int) -> Int[np.ndarray, "item annotation"]:
+@jax.jit(static_argnums=(1, 2, 3))
+def choose_annotators(key: Key, num_items: int, num_annotators: int, size: int) -> Int[Array, "item annotation"]:
     """Choose different annotators for each item, all sets being as likely (Floyd's algorithm, all items at once)."""
     if size == num_annotators:
-        return np.broadcast_to(np.arange(num_annotators), (num_items, size))
-    highest = np.arange(num_annotators - size, num_annotators)
-    chosen = np.array(jax.random.randint(key, (num_items, size), 0, highest + 1))
-    for place, last in enumerate(highest):
-        again = (chosen[:, :place] == chosen[:, place, None]).any(axis=1)
-        chosen[again, place] = last
-    return np.sort(chosen, axis=1)
+        return jnp.tile(jnp.arange(num_annotators), (num_items, 1))
+    lowest, places = num_annotators - size, jnp.arange(size)
+
+    def settle(place: Any, chosen: Any) -> Any:
+        own = chosen[:, place]
+        again = ((chosen == own[:, None]) & (places < place)).any(axis=1)
+        return chosen.at[:, place].set(jnp.where(again, lowest + place, own))
+
+    drawn = jax.random.randint(key, (num_items, size), 0, lowest + 1 + places)
+    return jnp.sort(jax.lax.fori_loop(0, size, settle, drawn), axis=1)

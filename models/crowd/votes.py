@@ -30,6 +30,7 @@ from consilience.models.rows import (
     copies,
     divide_items,
     divide_rows,
+    numpy_of,
     padded_rows,
     padded_size,
     sorted_order,
@@ -207,19 +208,21 @@ def log_prior(resolved: Resolved) -> Float[Array, "row class"]:
     "use" leaves an item whose gold label is known that label alone; ``candidates`` "observed" rules out labels that
     nobody gave the item, unless it has no annotations.
     """
-    data, settings = resolved.data, resolved.settings
+    data, settings, xp = resolved.data, resolved.settings, numpy_of(resolved.data.label)
     use_gold, observed = uses_gold(data, settings.gold), settings.candidates == "observed"
-    if not use_gold and not observed:  # nothing of the data, and nothing to compile
-        return np.full((1, data.num_labels), 0.0 if settings.learns_prevalence else -np.log(data.num_labels))
-    allowed = jnp.ones((data.num_items, data.num_labels), bool)
+    allowed = xp.ones((data.num_items if use_gold or observed else 1, data.num_labels), bool)
     if observed:
-        given = jnp.zeros_like(allowed).at[data.item, data.label].max(jnp.asarray(data.weight) > 0)
+        given = xp.zeros_like(allowed)
+        if xp is np:
+            given[data.item[data.weight > 0], data.label[data.weight > 0]] = True
+        else:
+            given = given.at[data.item, data.label].max(jnp.asarray(data.weight) > 0)
         allowed = given | ~given.any(axis=1, keepdims=True)
     if use_gold:
-        gold = jnp.asarray(data.gold)[:, None]
-        allowed = jnp.where(gold >= 0, gold == jnp.arange(data.num_labels), allowed)
+        gold = xp.asarray(data.gold)[:, None]
+        allowed = xp.where(gold >= 0, gold == xp.arange(data.num_labels), allowed)
     number = 1 if settings.learns_prevalence else allowed.sum(axis=1, keepdims=True)
-    return jnp.where(allowed, -jnp.log(jnp.asarray(number, jnp.result_type(float))), -jnp.inf)
+    return xp.where(allowed, -xp.log(xp.asarray(number, jnp.result_type(float))), -xp.inf)
 
 
 def shard_votes(votes: Votes, number: int, real_items: int) -> tuple[Votes, Int[np.ndarray, " shard"]]:

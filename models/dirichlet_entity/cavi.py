@@ -31,9 +31,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import digamma, gammaln, xlogy
 
-from consilience.arrays import Array, Float, Int, Key
+from consilience.arrays import Array, Bool, Float, Int, Key
 from consilience.models.dirichlet_entity.problem import Anchored, Dense, prepare
 from consilience.models.dirichlet_entity.shards import shard
 from consilience.models.interface import Ascent, Terms, Total, unsharded
@@ -66,20 +67,21 @@ def start(key: Key, problem: Dense | Anchored, total: Total = unsharded) -> Stat
 def step(state: State, problem: Dense | Anchored, total: Total = unsharded) -> tuple[State, Terms]:
     """Return the state after one sweep, and the terms of the bound at the state that came in.
 
-    Nothing is summed over shards: each has all the records of its entities.
+    Nothing else is summed over shards: each has all the records of its entities.
     """
     count, sizes = _counts(state.responsibility, problem)
     terms = jnp.concatenate([_evidence(count, sizes, problem), _entropy(state.responsibility, problem)])
     expected = _expected_logs(count, sizes, problem)
     if isinstance(problem, Dense):
-        responsibility = jax.nn.softmax(expected[problem.code].sum(axis=0), axis=1)
+        responsibility, number = jax.nn.softmax(expected[problem.code].sum(axis=0), axis=1), None
     else:
         weight = expected[problem.slot].sum(axis=0)
         record, num_records = problem.support.record, len(problem.support.first) - 1
         highest = jax.ops.segment_max(weight, record, num_records, indices_are_sorted=True)
         weight = jnp.exp(weight - highest[record])
         responsibility = weight / _of_records(weight, problem)
-    return state._replace(responsibility=responsibility), Terms(terms, jnp.zeros(0, terms.dtype))
+        number = 2 * total(_is_real(problem).sum())
+    return state._replace(responsibility=responsibility), Terms(terms, jnp.zeros(0, terms.dtype), number)
 
 
 def sites(state: State, problem: Dense | Anchored, total: Total = unsharded) -> dict[str, Array]:
@@ -142,8 +144,12 @@ def _entropy(responsibility: Array, problem: Dense | Anchored) -> Float[Array, "
     summed = _of_records(xlogy(responsibility, responsibility), problem, spread=False)
     if isinstance(problem, Dense):
         return -summed - jnp.log(len(problem.entity))
-    real = problem.whole.record < len(problem.whole.first) - 1
-    return jnp.where(real, -summed - problem.log_entities, 0)
+    return jnp.where(_is_real(problem), -summed - problem.log_entities, 0)
+
+
+def _is_real(problem: Anchored) -> Bool[Array, " record"]:
+    """Return which records do not pad."""
+    return jnp.asarray(problem.whole.record) < len(problem.whole.first) - 1
 
 
 def _expected_logs(count: Array, sizes: Array, problem: Dense | Anchored) -> Array:
@@ -178,8 +184,13 @@ def _leading(responsibility: Array, problem: Dense | Anchored) -> Int[Array, " r
 
 
 def finish(values: dict[str, Any], resolved: Resolved) -> Closed:
-    """Return what the ascent ended with: the entities of the records, from which the factors of their values follow."""
-    return Closed({}, values)
+    """Return what the ascent ended with: the entities of the records, from which the factors of their values follow.
+
+    What pads is cut off.
+    """
+    first = np.asarray(values["first"])[: resolved.data.num_records + 1]
+    of_edges = {name: np.asarray(values[name])[: first[-1]] for name in ("entity", "probability")}
+    return Closed({}, {"first": first, **of_edges, "moved": np.asarray(values["moved"])[: len(first) - 1]})
 
 
 CAVI = Ascent(name="cavi", prepare=prepare, start=start, step=step, sites=sites, finish=finish, shard=shard)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from consilience.arrays import Array, Float, Int
 from consilience.data.records import Records
 from consilience.errors import InvalidPrior
+from consilience.models.rows import numpy_of
 from consilience.models.sites import Resolved
 
 
@@ -37,7 +38,8 @@ def concentrations(resolved: Resolved) -> Float[Array, " value"]:
     InvalidPrior : it has another shape.
     """
     data, given = resolved.data, resolved.given.concentration
-    values = jnp.asarray(given(data) if callable(given) else given, jnp.result_type(float))
+    xp = numpy_of(data.value)
+    values = xp.asarray(given(data) if callable(given) else given, jnp.result_type(float))
     if values.shape == (data.num_fields,):
         values = values[field_of_value(data)]
     if values.shape not in ((), (data.num_values,)):
@@ -45,15 +47,15 @@ def concentrations(resolved: Resolved) -> Float[Array, " value"]:
             f"the concentration of site 'value_share' has shape {values.shape}; give a number, one for each of the "
             f"{data.num_fields} fields, or one for each of the {data.num_values} values"
         )
-    return jnp.broadcast_to(values, (data.num_values,))
+    return xp.broadcast_to(values, (data.num_values,))
 
 
 def field_of_value(data: Records) -> Int[Array, " value"]:
     """Return the field to which each value belongs; a field in which all is missing has none."""
-    return jnp.searchsorted(jnp.asarray(data.first_value), jnp.arange(data.num_values), side="right") - 1
+    xp = numpy_of(data.first_value)
+    return xp.searchsorted(data.first_value, xp.arange(data.num_values), side="right") - 1
 
 
 def value_codes(data: Records) -> Int[Array, "field record"]:
     """Return the records' values as codes over all fields end to end, and the number of values where missing."""
-    value = jnp.asarray(data.value)
-    return jnp.where(value < 0, data.num_values, value + jnp.asarray(data.first_value)[:-1, None])
+    return numpy_of(data.value).where(data.value < 0, data.num_values, data.value + data.first_value[:-1, None])

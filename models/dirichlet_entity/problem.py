@@ -11,8 +11,12 @@ from consilience.data.records import Records
 from consilience.errors import InvalidPrior, TooLarge, UnsupportedRequest
 from consilience.models.dirichlet_entity.priors import concentrations, field_of_value, value_codes
 from consilience.models.dirichlet_entity.support import Support, anchored, least_agreement
+from consilience.models.rows import padded_rows, padded_size
 from consilience.models.sites import Resolved
 from consilience.notes import Remedy
+
+# The fewest records, edges and slots for which programs are made.
+_LEAST_RECORDS, _LEAST_EDGES = 64, 256
 
 # Responsibilities of one GiB in float32.
 _MOST_CELLS = 1 << 28
@@ -125,27 +129,38 @@ def prepare(resolved: Resolved) -> Dense | Anchored:
 def anchored_problem(
     data: Records, concentration: Float[np.ndarray, " value"], support: Support, num_entities: int, start: str
 ) -> Anchored:
-    """Give each value that an entity may have a slot: each that some record on an edge to it has."""
+    """Give each value that an entity may have a slot: each that some record on an edge to it has.
+
+    Records, edges and slots are padded, so that data of like size share their programs. Edges that pad belong to the
+    last record, which is then none, and have no value.
+    """
     code = np.asarray(value_codes(data), np.int64)[:, support.record]
     observed = code < data.num_values
     cells = (support.entity.astype(np.int64) * max(data.num_values, 1) + code)[observed]
     slots, place = np.unique(cells, return_inverse=True)
-    slot = np.full(code.shape, len(slots), np.int32)
-    slot[observed] = place
+    num_edges, num_slots = (padded_size(len(rows), _LEAST_EDGES) for rows in (support.record, slots))
+    num_records = padded_size(data.num_records + (num_edges > len(support.record)), _LEAST_RECORDS)
+    slot = np.full((data.num_fields, num_edges), num_slots, np.int32)
+    slot[:, : len(support.record)][observed] = place
     entity, value = np.divmod(slots, max(data.num_values, 1))
+    entity_field = (entity * data.num_fields + np.asarray(field_of_value(data))[value]).astype(np.int32)
+    edges = np.arange(len(support.record), dtype=np.int32)
+    first = padded_rows(support.first, num_records + 1, len(edges))
+    first[-1] = num_edges
+    padded = Support(first, *(padded_rows(rows, num_edges, num_records - 1) for rows in support[1:]))
     return Anchored(
-        support=support,
+        support=padded,
         slot=slot,
-        concentration=concentration[value],
-        entity_field=(entity * data.num_fields + np.asarray(field_of_value(data))[value]).astype(np.int32),
+        concentration=padded_rows(concentration[value], num_slots, 1),
+        entity_field=padded_rows(entity_field, num_slots, num_records * data.num_fields - 1),
         total=_total(data, concentration),
         log_entities=np.asarray(np.log(num_entities), concentration.dtype),
         random=np.asarray(start == "random"),
         whole=Whole(
-            record=np.arange(data.num_records, dtype=np.int32),
-            edge=np.arange(len(support.record), dtype=np.int32),
-            first=support.first,
-            entity=support.entity,
+            record=padded_rows(np.arange(data.num_records, dtype=np.int32), num_records, num_records),
+            edge=padded_rows(edges, num_edges, num_edges),
+            first=padded.first,
+            entity=padded.entity,
         ),
     )
 

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro import handlers
 
-from consilience.arrays import Float, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.codes import names_or_codes
 from consilience.data.constraints import Constraints
 from consilience.errors import UnsupportedRequest
@@ -266,22 +266,29 @@ def _generator(key: Key) -> np.random.Generator:
 
 def _from_the_prior(random: np.random.Generator, key: Key, resolved: Resolved) -> dict[str, np.ndarray]:
     """Draw the sites of the model; the data say how many experts there are, and have the features."""
-    data, given, kind, views = resolved.data, resolved.given, resolved.settings.experts, resolved.size("view")
+    data, given, views = resolved.data, resolved.given, resolved.size("view")
     stick = random.beta(1.0, given.concentration, views - 1)
     view = random.choice(views, data.num_experts, p=view_weights(stick))
+    drawn, logits = jax.tree.map(np.asarray, _experts_and_weights(key, resolved))
+    cluster = (logits + random.gumbel(size=logits.shape)).argmax(axis=-1)
+    return {"stick": stick, "view_of_expert": view, **drawn, "cluster": cluster}
+
+
+@jax.jit
+def _experts_and_weights(key: Key, resolved: Resolved) -> tuple[dict[str, Array], Float[Array, "view item cluster"]]:
+    """Draw what is true of experts, and the weights; return them, and the logits of the clusters."""
+    data, kind, views = resolved.data, resolved.settings.experts, resolved.size("view")
     key_weight, *keys = jax.random.split(key, 3)
     shape = (views, data.num_experts) if kind == "per-view" else (data.num_experts,)
-    of_experts = {}
+    drawn = {}
     for site, key_site in zip(EXPERTS[kind], keys, strict=False):
         key_prior, key_draw = jax.random.split(key_site)
         with handlers.seed(rng_seed=key_prior):  # priors may draw parameters of their own
             prior = resolved.prior(site)
-        of_experts[site] = np.asarray(prior.expand(shape).sample(key_draw)).T
-    inputs = np.concatenate([data.feature, np.ones((data.num_items, 1))], axis=1)
-    weight = weight_prior(resolved, inputs.shape[1]).sample(key_weight, (views,))
-    logits = np.asarray(jax.vmap(link_of(given), (0, None))(weight, jnp.asarray(inputs)))
-    cluster = (logits + random.gumbel(size=logits.shape)).argmax(axis=-1)
-    return {"stick": stick, "view_of_expert": view, **of_experts, "weight": np.asarray(weight), "cluster": cluster}
+        drawn[site] = prior.expand(shape).sample(key_draw).T
+    inputs = jnp.concatenate([jnp.asarray(data.feature), jnp.ones((data.num_items, 1))], axis=1)
+    drawn["weight"] = weight_prior(resolved, inputs.shape[1]).sample(key_weight, (views,))
+    return drawn, jax.vmap(link_of(resolved.given), (0, None))(drawn["weight"], inputs)
 
 
 def _accuracies(values: Mapping[str, np.ndarray]) -> tuple[Float[np.ndarray, " expert"], Float[np.ndarray, " expert"]]:

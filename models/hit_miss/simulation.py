@@ -76,10 +76,9 @@ def draw_data(
         found = {name: np.asarray(value) for name, value in values.items()}
     num_sources, shape = sizes["num_sources"], (len(widths), number)
     lost = generator.random(shape) < sizes["missing"]
-    value = draw_values(
-        jax.random.fold_in(key, 1), jnp.asarray(found["cluster"]), jnp.asarray(np.where(lost, -1, 0)),
-        jnp.asarray(found["value_share"]), jnp.asarray(found["distortion"]), jnp.asarray(field),
-    )  # fmt: skip
+    value = _drawn(
+        key, found["cluster"], np.where(lost, -1, 0), found["value_share"], found["distortion"], field
+    )
     first_value = np.concatenate([[0], np.cumsum(widths)]).astype(np.int32)
     code = np.where(lost, -1, np.asarray(value) - first_value[:-1, None])
     _, entity = np.unique(found["cluster"], return_inverse=True)
@@ -92,6 +91,12 @@ def draw_data(
         entities=numbered("e", int(entity.max()) + 1),
     )  # fmt: skip
     return records, found
+
+
+@jax.jit
+def _drawn(key: Key, *given: Array) -> Int[Array, "field record"]:
+    """Draw the values of records in one program."""
+    return draw_values(jax.random.fold_in(key, 1), *given)
 
 
 def _records_and_values(

@@ -14,8 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.annotations import Annotations
+from consilience.models.crowd.density import LEAST_ITEMS, of_size
+from consilience.models.rows import padded_size
 from consilience.models.sites import Resolved
 
 
@@ -38,21 +40,36 @@ def draw_data(
     values : ``sensitivity``, shape ``(annotator, class)``, and ``label``, shape ``(item,)``.
     """
     counts = {name: sizes[name] for name in ("num_items", "num_annotators", "num_labels")}
-    num_items, num_annotators, num_labels = counts.values()
+    number = min(sizes["annotations_per_item"] or sizes["num_annotators"], sizes["num_annotators"])
+    common, sensitivity = _parameters(key, of_size(resolved, 1))
+    size = padded_size(sizes["num_items"], LEAST_ITEMS)
+    drawn = _annotations((size, number), key, common, sensitivity)
+    label, annotator, given = (np.asarray(part)[: sizes["num_items"]] for part in drawn)
+    data = Annotations.from_codes(
+        np.indices(given.shape)[0].ravel(), annotator.ravel(), given.ravel(), gold=label, **counts
+    )
+    return data, {"sensitivity": np.asarray(sensitivity), "label": label}
+
+
+@jax.jit
+def _parameters(key: Key, resolved: Resolved) -> tuple[Float[Array, " class"], Float[Array, "annotator class"]]:
+    keys, data = jax.random.split(key, 5), resolved.data
+    common = resolved.prior("prevalence").expand((data.num_labels,)).sample(keys[0])
+    return common, resolved.prior("sensitivity").expand((data.num_annotators, data.num_labels)).sample(keys[1])
+
+
+@jax.jit(static_argnums=0)
+def _annotations(
+    shape: tuple[int, int], key: Key, common: Float[Array, " class"], sensitivity: Float[Array, "annotator class"]
+) -> tuple[Int[Array, " item"], Int[Array, "item annotation"], Int[Array, "item annotation"]]:
+    """Draw true labels, and of each item who annotates it and with which labels."""
     keys = jax.random.split(key, 5)
-    common = resolved.prior("prevalence").expand((num_labels,)).sample(keys[0])
-    sensitivity = resolved.prior("sensitivity").expand((num_annotators, num_labels)).sample(keys[1])
+    (num_items, number), (num_annotators, num_labels) = shape, sensitivity.shape
     label = jax.random.choice(keys[2], num_labels, (num_items,), p=common / common.sum())
-    number = min(sizes["annotations_per_item"] or num_annotators, num_annotators)
     order = jax.random.uniform(keys[3], (num_items, num_annotators)).argsort(axis=1)
     annotator = jnp.sort(order[:, :number], axis=1)
     key_right, key_other = jax.random.split(keys[4])
     right = jax.random.bernoulli(key_right, sensitivity[annotator, label[:, None]])
     right = right | (num_labels == 1)
     away = jax.random.randint(key_other, annotator.shape, 1, max(num_labels, 2))
-    given = jnp.where(right, label[:, None], (label[:, None] + away) % num_labels)
-    data = Annotations.from_codes(
-        np.repeat(np.arange(num_items), number), np.asarray(annotator).ravel(), np.asarray(given).ravel(),
-        gold=np.asarray(label), **counts,
-    )  # fmt: skip
-    return data, {"sensitivity": np.asarray(sensitivity), "label": np.asarray(label)}
+    return label, annotator, jnp.where(right, label[:, None], (label[:, None] + away) % num_labels)

@@ -22,6 +22,7 @@ import numpyro.distributions as dist
 from consilience.arrays import Array, Float, Int
 from consilience.data.rankings import Rankings
 from consilience.errors import NotConjugate
+from consilience.models.rows import numpy_of
 from consilience.models.sites import Resolved
 
 
@@ -43,6 +44,10 @@ class OneClass:
         """Return the distribution of one weight."""
         return dist.Gamma(self.shape, 1.0)
 
+    def numbers(self, data: Any) -> Float[np.ndarray, " 2"]:
+        """Return shape and rate without making the distribution."""
+        return np.array([self.shape, 1.0])
+
 
 @dataclass(frozen=True)
 class PerUnnamedClass:
@@ -62,6 +67,11 @@ class PerUnnamedClass:
         """Return the distributions of the sums, batch shape ``(item,)``; Gamma(1, 1) where there is no such class."""
         unnamed = num_unnamed(data)
         return dist.Gamma(jnp.where(unnamed > 0, self.shape * unnamed, 1.0), 1.0)
+
+    def numbers(self, data: Rankings) -> Float[np.ndarray, "item 2"]:
+        """Return shapes and rates without making the distributions."""
+        unnamed = np.asarray(num_unnamed(data))
+        return np.stack([np.where(unnamed > 0, self.shape * unnamed, 1.0), np.ones(len(unnamed))], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +96,8 @@ class Priors:
 
 def num_unnamed(data: Rankings) -> Int[Array, " item"]:
     """Count the classes of each item that nobody named."""
+    if numpy_of(data.entry_item) is np:
+        return data.num_classes - np.bincount(data.entry_item, minlength=data.num_items)
     named = jax.ops.segment_sum(jnp.ones_like(data.entry_item), data.entry_item, data.num_items)
     return data.num_classes - named
 

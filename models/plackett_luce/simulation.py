@@ -13,16 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from consilience.arrays import Float, Int, Key
+from consilience.arrays import Array, Float, Int, Key
 from consilience.data.rankings import Rankings
 from consilience.errors import UnsupportedRequest
 from consilience.models.plackett_luce.priors import OneClass, PerUnnamedClass, Priors
 from consilience.models.random import log_gamma
+from consilience.models.rows import padded_size, repeated_rows
 from consilience.models.sites import Resolved
 
 DESIGN = ((1,), (2, 1), (1, 1), (3,), (1, 2))
 """Sizes of the blocks of a report, in turn; a block of two, a tie of three, blocks above and below others."""
-
 
 def draw_data(
     key: Key, resolved: Resolved, sizes: Mapping[str, int], values: Mapping[str, Any] | None = None
@@ -50,15 +50,26 @@ def draw_data(
     UnsupportedRequest : the priors are not exchangeable.
     """
     alpha = _exchangeable_shape(resolved.given)
+    known = None if values is None else np.asarray(values["weight"])
+    num_items, num_classes = (sizes["num_items"], sizes["num_classes"]) if known is None else known.shape
+    size = padded_size(num_items)  # simulations of like size share a program
+    known = None if known is None else repeated_rows(known, size)
+    drawn = _drawn((size, sizes["num_annotators"], num_classes), key, alpha, known)
+    weight, arrival = (np.asarray(part)[:num_items] for part in drawn)
+    data, time = _race(arrival)
+    return data, {"weight": weight, "plausibility": weight / weight.sum(axis=1, keepdims=True), "time": time}
+
+
+@jax.jit(static_argnums=0)
+def _drawn(
+    shape: tuple[int, int, int], key: Key, alpha: float | Array, weight: Float[Array, "item class"] | None
+) -> tuple[Float[Array, "item class"], Float[Array, "item annotator class"]]:
+    """Draw the weights unless they are known, and when each class arrives for every annotator."""
     key_weight, key_race = jax.random.split(key)
-    if values is None:
-        log_weight = log_gamma(key_weight, jnp.full((sizes["num_items"], sizes["num_classes"]), alpha))
+    if weight is None:
+        log_weight = log_gamma(key_weight, jnp.full((shape[0], shape[2]), alpha))
         weight = jnp.maximum(jnp.exp(log_weight), jnp.finfo(log_weight.dtype).tiny)
-    else:
-        weight = jnp.asarray(values["weight"])
-    data, time = _race(key_race, weight, sizes["num_annotators"])
-    plausibility = weight / weight.sum(axis=1, keepdims=True)
-    return data, {"weight": np.asarray(weight), "plausibility": np.asarray(plausibility), "time": time}
+    return weight, jax.random.exponential(key_race, shape, weight.dtype) / weight[:, None, :]
 
 
 def _exchangeable_shape(priors: Priors) -> float:
@@ -71,13 +82,9 @@ def _exchangeable_shape(priors: Priors) -> float:
     )
 
 
-def _race(
-    key: Key, weight: Float[jax.Array, "item class"], num_annotators: int
-) -> tuple[Rankings, Float[np.ndarray, " row"]]:
-    """Draw arrival times for every annotator; report the first classes, and when they arrived."""
-    num_items, num_classes = weight.shape
-    shape = (num_items, num_annotators, num_classes)
-    arrival = np.asarray(jax.random.exponential(key, shape, weight.dtype) / weight[:, None, :])
+def _race(arrival: Float[np.ndarray, "item annotator class"]) -> tuple[Rankings, Float[np.ndarray, " row"]]:
+    """Report the classes that arrive first, and when they arrived."""
+    num_items, num_annotators, num_classes = arrival.shape
     block_at = _blocks(num_classes)
     width = block_at.shape[1]
     class_ = np.argsort(arrival, axis=-1)[..., :width]

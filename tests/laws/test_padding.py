@@ -99,6 +99,19 @@ def test_data_of_like_size_share_their_programs(name, options, compilations):
     assert not compilations
 
 
+@pytest.mark.parametrize("options", [{}, {"start": "random", "agree": 2, "concentration": 0.4}])
+def test_padded_entities_are_the_exact_ones(options):
+    data = cs.simulate_records(97, num_values=(20, 15, 10, 5), missing=0.1, size_share=(0.6, 0.3, 0.1), seed=4)
+    exact, padded = twice("dirichlet-entity", data, dtype="float64", **options)
+    assert len(exact.elbo) > 2
+    np.testing.assert_allclose(exact.elbo, padded.elbo, rtol=1e-12)
+    own, other = dict(exact.posterior.hidden), dict(padded.posterior.hidden)
+    assert own.keys() == other.keys()
+    for name, values in own.items():
+        np.testing.assert_allclose(values, other[name], rtol=1e-12, atol=1e-12, err_msg=name)
+    np.testing.assert_array_equal(exact.truth.estimate(), padded.truth.estimate())
+
+
 def test_sizes_of_padded_arrays():
     assert [padded_size(number, 16) for number in (3, 16, 17, 39, 40, 2003)] == [16, 16, 18, 40, 40, 2048]
     assert [padded_size(number, 1024, 1024) for number in (0, 1024, 1025, 20_000)] == [1024, 1024, 2048, 20_480]

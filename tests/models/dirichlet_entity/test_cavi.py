@@ -16,7 +16,9 @@ from consilience.models.dirichlet_entity.problem import Dense, anchored_problem
 from consilience.models.dirichlet_entity.support import Support, agreeing_pairs
 from tests.models.records import assignments, records_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning"), pytest.mark.usefixtures("exact_sizes"),
+]
 
 HALF = Priors(concentration=0.5)
 

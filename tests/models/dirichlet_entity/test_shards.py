@@ -17,6 +17,8 @@ from consilience.models.dirichlet_entity.shards import shard, shard_of_record
 from consilience.models.dirichlet_entity.support import Support, anchored
 from tests.models.records import records_of
 
+pytestmark = pytest.mark.usefixtures("exact_sizes")
+
 
 def simulated(num_entities, num_records, seed=0):
     """Return records in no order, copies of entities with errors and missing values."""
