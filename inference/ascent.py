@@ -41,7 +41,7 @@ from consilience.inference.sharding import (
     whole,
 )
 from consilience.models.interface import Ascent, Terms, unsharded
-from consilience.models.random import any_key
+from consilience.models.keys import any_key
 
 _CHUNK = 20
 

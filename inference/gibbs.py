@@ -22,8 +22,7 @@ from consilience.inference.compilation import RUN_ONCE, quick_options
 from consilience.inference.generic import DrawStore, GenericRun
 from consilience.inference.loop import Progress, run_chunks, scan_steps, strongly_typed
 from consilience.models.interface import Gibbs
-from consilience.models.keys import split_key
-from consilience.models.random import any_key
+from consilience.models.keys import any_key, split_key
 
 # Numbers that the draws of one chunk may hold on the device: 2^24 in float32 are 64 MiB.
 _CHUNK_NUMBERS = 1 << 24

@@ -32,6 +32,11 @@ def stream_key(seed: int | np.integer, stream: int) -> Key:
     return _wrapped(_hashed(np.array([0, seed], np.uint32), np.array([stream]))[0])
 
 
+def any_key() -> Key:
+    """Return ``jax.random.key(0)`` of Threefry, where a key is asked for and does not matter."""
+    return _wrapped(np.zeros(2, np.uint32))
+
+
 def folded_key(key: Key, number: int) -> Key:
     """Return ``jax.random.fold_in(key, number)``."""
     if not _is_threefry(key):

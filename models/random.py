@@ -44,11 +44,6 @@ _CHUNK_NUMBERS = 1 << 18
 _GROUP_ROWS = 32
 
 
-def any_key() -> Key:
-    """Return ``jax.random.key(0)`` of Threefry without compiling, where a key is asked for and does not matter."""
-    return jax.random.wrap_key_data(jax.device_put(np.zeros(2, np.uint32)), impl="threefry2x32")
-
-
 class HashKey(NamedTuple):
     """Two keys of two words each, for the hash: made once of a random key, and then as good as it."""
 

@@ -21,8 +21,8 @@ from numpyro import handlers
 
 from consilience.arrays import Float
 from consilience.errors import InvalidPrior, NotConjugate, UnsupportedRequest
+from consilience.models.keys import any_key
 from consilience.models.posterior import parameters
-from consilience.models.random import any_key
 from consilience.models.settings import Settings
 
 

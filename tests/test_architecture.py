@@ -16,7 +16,9 @@ ALLOWED = {
     | {"consilience.data", "consilience.inference"}
     | {
         f"consilience.models.{name}"
-        for name in ("diagnostics", "interface", "intervals", "posterior", "settings", "sites", "squarem", "truth")
+        for name in (
+            "diagnostics", "interface", "intervals", "keys", "posterior", "settings", "sites", "squarem", "truth",
+        )
     },
     "evaluation": BASE
     | {"consilience.data", "consilience.evaluation"}

@@ -24,7 +24,7 @@ from consilience.models.crowd.tables import pairs_table, tables_of
 from consilience.models.crowd.truth import truth_of
 from consilience.models.gold import GOLD_MEASURES
 from consilience.models.interface import Account, Column, Generic, Model, Table
-from consilience.models.random import any_key
+from consilience.models.keys import any_key
 from consilience.models.sites import Site, Sites
 from consilience.notes import Level, Note
 

@@ -31,9 +31,9 @@ from consilience.models.crowd.simplices import Tree
 from consilience.models.crowd.votes import MOST_NUMBERS
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.intervals import LEVEL, ends
+from consilience.models.keys import any_key
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
-from consilience.models.random import any_key
 from consilience.models.rows import padded_size, repeated_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth.labels import LabelTruth

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import consilience as cs
 from consilience.inference import accelerated
-from consilience.inference.ascent import _left, run_ascent
+from consilience.inference.ascent import _left, _looks, run_ascent
 from consilience.inference.results import Result
+from consilience.models import member
 from consilience.models.interface import Ascent, unsharded
 from consilience.models.posterior import Estimate
 from tests.inference import mixtures
@@ -267,3 +269,11 @@ def test_a_rule_of_the_member_has_plain_steps():
     assert abs(one.samples["share"][0, 0, 0] - 0.5) < 1e-3
     plain = ends(accelerate=False, max_steps=len(one.elbo), tolerance=-1.0)
     np.testing.assert_allclose(one.elbo, plain.elbo, rtol=1e-14)
+
+
+def test_only_a_start_that_climbs_is_compiled_to_run_long():
+    data = cs.Annotations.from_codes([0, 0, 1], [0, 1, 0], [0, 1, 1], num_items=2, num_annotators=2, num_labels=2)
+    for restarts in (0, 3):
+        mace = member("mace")
+        problem = mace.engine("em").prepare(mace.resolve(data, None, {"restarts": restarts}))
+        assert _looks(mace.engine("em"), problem) == (restarts > 0, True)

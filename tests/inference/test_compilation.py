@@ -139,3 +139,12 @@ def test_long_compilation_is_told_once_on_a_terminal(tmp_path, monkeypatch, caps
             jax.monitoring.record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", 100.0)
     words = "6 of 0 s were compilation; cs.keep_compiled() keeps it for the next run\n"
     assert capsys.readouterr().err == (words if said else "")
+
+
+def test_an_option_that_xla_does_not_know_is_left_out(monkeypatch):
+    compilation.quick_options.cache_clear()
+    monkeypatch.setattr(compilation, "_QUICK", {"xla_cpu_no_such_option": False})
+    try:
+        assert compilation.quick_options() == {}
+    finally:
+        compilation.quick_options.cache_clear()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from consilience.models.special import log_beta, log_normaliser
+from consilience.models.special import at_once, log_beta, log_normaliser
 
 VALUES = [1e-3, 0.3, 1.0, 2.5, 9.9, 10.0, 10.1, 1e3, 1e7]
 PAIRS = np.array([(a, b) for a in VALUES for b in VALUES])
@@ -32,3 +32,20 @@ def test_several_classes():
         concentration = np.random.default_rng(0).gamma(2.0, 30.0, (5, 4))
         expected = special.gammaln(concentration).sum(1) - special.gammaln(concentration.sum(1))
         np.testing.assert_allclose(log_normaliser(jnp.asarray(concentration)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shapes", [[(3,)], [(2, 3), (5,)], [(1,), (4, 2), ()], [(0,), (7,)]])
+def test_a_function_of_all_arrays_at_once_is_that_of_each(shapes):
+    random = np.random.default_rng(0)
+    tree = {str(place): jnp.asarray(random.gamma(2.0, size=shape)) for place, shape in enumerate(shapes)}
+    found = at_once(jax.scipy.special.digamma, tree)
+    for name, values in tree.items():
+        np.testing.assert_allclose(found[name], special.digamma(values), rtol=1e-5, atol=1e-6)
+
+
+def test_normalisers_of_a_tree_are_those_of_its_arrays():
+    with jax.enable_x64(True):
+        tree = {"one": jnp.asarray(PAIRS), "other": jnp.asarray([0.5, 1.5, 20.0])}
+        found = log_normaliser(tree)
+        for name, own in tree.items():
+            np.testing.assert_allclose(found[name], log_normaliser(own), rtol=1e-13)
