@@ -298,7 +298,8 @@ def _programs(
 
     if mesh is None:
         options = quick_options() if small else {}
-        started = jax.jit(start, compiler_options=options if climbs else options | RUN_ONCE)
+        # At level 0 nothing is fused: of a large problem each step between would stand in memory.
+        started = jax.jit(start, compiler_options=options | RUN_ONCE if small and not climbs else options)
         return started, jax.jit(advance, donate_argnums=0, compiler_options=options), jax.jit(sites)
     over_all = on_each(advance, mesh, divided=(True, True, False, False), results=(True, False))
     return (

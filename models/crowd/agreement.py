@@ -29,7 +29,7 @@ from consilience.models.crowd.simplices import (
 from consilience.models.crowd.votes import MOST_NUMBERS, padded_annotators
 from consilience.models.keys import split_key
 from consilience.models.posterior import Posterior
-from consilience.models.rows import padded_rows
+from consilience.models.rows import padded_rows, padded_size, repeated_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth import Crowd
 from consilience.models.truth.classes import Rows
@@ -155,7 +155,10 @@ class Parameters:
         def rows(annotators: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, "chosen class label"]:
             if not len(annotators):
                 return np.zeros((0, self.num_labels, self.num_labels))
-            return np.asarray(self.mean(rows_of, annotators), float)
+            number = len(annotators)
+            if self.posterior.form == "draws":  # by a program
+                annotators = repeated_rows(annotators, padded_size(number, self.num_annotators))
+            return np.asarray(self.mean(rows_of, annotators), float)[:number]
 
         return agreement_by(rows)
 

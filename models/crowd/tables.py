@@ -107,7 +107,7 @@ class Asked:
         each = self.data.num_labels**2
         size = max(_MOST_NUMBERS // (_IMPUTATIONS * each), 1)
         padded = len(annotators)
-        if not self.parameters.is_dense:  # programs are of a size
+        if not (self.parameters.is_dense and self.parameters.is_closed):  # programs are of a size
             padded = padded_size(padded, min(size, self.parameters.num_annotators))
         chosen = repeated_rows(annotators, padded) if len(annotators) else annotators
         starts = range(0, len(annotators), size)
