@@ -18,12 +18,13 @@ SIZES = (2003, 1995)
 
 
 def annotations(seed, num_items):
-    """Return ten annotations an item of three labels."""
-    random = np.random.default_rng(seed)
+    """Return ten annotations an item of three labels, by twelve annotators or eleven."""
+    random, number = np.random.default_rng(seed), 12 - seed
     truth = random.integers(0, 3, num_items)
     item, annotator = np.indices((num_items, 10)).reshape(2, -1)
+    annotator = (annotator + item) % number
     label = np.where(random.random(len(item)) < 0.7, truth[item], random.integers(0, 3, len(item)))
-    return cs.Annotations.from_codes(item, annotator, label, num_items=num_items, num_annotators=10, num_labels=3)
+    return cs.Annotations.from_codes(item, annotator, label, num_items=num_items, num_annotators=number, num_labels=3)
 
 
 def ratings(seed, num_items):
@@ -44,12 +45,13 @@ def records(seed, num_records):
 
 SECOND_FITS = {
     "dirichlet": (annotations, {}), "normal-inverse-gamma": (ratings, {"threshold": 0.0}),
-    "majority-vote": (annotations, {}), "dawid-skene": (annotations, {}), "mace": (annotations, {"method": "em"}),
-    "one-coin": (annotations, {}), "glad": (annotations, {}),
+    "majority-vote": (annotations, {}),
+    "dawid-skene": (annotations, {"method": "gibbs", "chains": 2, "warmup": 5, "draws": 10}),
+    "mace": (annotations, {"method": "em"}), "one-coin": (annotations, {}), "glad": (annotations, {}),
     "irn": (rankings, {}), "prirn": (rankings, {}),
     "block-linkage": (records, {"method": "em"}), "dirichlet-entity": (records, {}),
 }  # fmt: skip
-"""Data and options of each member, by the cheapest of its methods."""
+"""Data and options of each member; `test_padding` has other methods of crowds."""
 
 BOUND_TO_SIZES = {
     "mpa": "its law is in test_padding, with labels that all items share",
