@@ -247,9 +247,12 @@ def devices(number: str, method: str) -> dict[str, Any]:
 
 def memory(path: str, number: str) -> dict[str, Any]:
     """Measure the peak of a whole process from Parquet to labels, above what its imports take, and its way there."""
+    import pandas  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+
     import consilience as cs
 
-    cs.fit("dawid-skene", annotations(_SMALL), method="cavi", progress=False)  # imports, and JAX's own
+    cs.fit("dawid-skene", annotations(_SMALL), method="cavi", progress=False)  # JAX's own
     before, each, peaks = peak_memory_mb(), 1e6 / int(number), dict[str, float]()
 
     def passed(stage: str) -> None:
