@@ -20,6 +20,7 @@ from consilience.data.annotations import Annotations
 from consilience.models.crowd.channel import Channel
 from consilience.models.crowd.simplices import PREVALENCE, Tree, draw_on_host, expected_logs, padded_tree
 from consilience.models.crowd.votes import padded_annotators
+from consilience.models.keys import split_key
 from consilience.models.rows import repeated_rows
 
 
@@ -58,7 +59,7 @@ class Imputation:
         randoms = [np.random.default_rng([*words, place]) for place in numbers]
         # What is counted is drawn where that can be done: of weights that are no whole numbers expected.
         whole = self.channel.whole_weights and np.array_equal(self.given, np.round(self.given))
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(self.key, numbers) if whole else None
+        keys = split_key(self.key, start + number)[start:] if whole else None
         statistics, of_class = (np.stack(part) for part in zip(*map(self._drawn, randoms), strict=True))
         counts = self._counts(statistics, of_class, keys)
         trees = []

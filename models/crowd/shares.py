@@ -78,7 +78,8 @@ class Shares(NamedTuple):
         # Of the type of the items, or all of them would be converted.
         first = np.searchsorted(self.item, np.arange(self.num_items, dtype=self.item.dtype))
         first = np.append(first, len(self.item))
-        for items in blocks(np.maximum(np.diff(first), least), _ENTRIES):
+        # What is summed over parts has a number for each annotator: of no more of them than entries.
+        for items in blocks(np.maximum(np.diff(first), least), max(_ENTRIES, self.num_annotators)):
             rows = slice(first[items.start], first[items.stop])
             item, annotator, label = (own[rows].astype(np.int64) for own in (self.item, self.annotator, self.label))
             sizes = items.stop - items.start, self.num_annotators, self.num_labels

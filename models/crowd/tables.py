@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -34,7 +33,7 @@ from consilience.models.intervals import LEVEL, ends
 from consilience.models.keys import any_key
 from consilience.models.label_tables import INTERVAL, LABELS, PROBABILITIES
 from consilience.models.posterior import Interval, Posterior, beta_of_moments
-from consilience.models.rows import padded_size, repeated_rows
+from consilience.models.rows import numpy_of, padded_size, repeated_rows
 from consilience.models.sites import Resolved
 from consilience.models.truth.labels import LabelTruth
 from consilience.models.truth.truth import Ranked
@@ -53,12 +52,12 @@ _MOST_ROWS = 1 << 25
 
 def _right(evidence: Any, log_prevalence: Any, prevalence: Any) -> Float[Array, " annotator"]:
     """Return how often each annotator is right on an item drawn by the prevalence: that of the draw where there is."""
-    right, exp = evidence.right(), np.exp if isinstance(log_prevalence, np.ndarray) else jnp.exp
-    return right @ (prevalence if log_prevalence is None else exp(log_prevalence)).astype(right.dtype)
+    right, share = evidence.right(), prevalence if log_prevalence is None else _prevalence(evidence, log_prevalence)
+    return right @ share.astype(right.dtype)
 
 
 def _prevalence(evidence: Any, log_prevalence: Any) -> Float[Array, " class"]:
-    return (np.exp if isinstance(log_prevalence, np.ndarray) else jnp.exp)(log_prevalence)
+    return numpy_of(log_prevalence).exp(log_prevalence)
 
 
 class Asked:
