@@ -39,6 +39,14 @@ from consilience.models.block_linkage.join import (
 )
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
+from consilience.models.block_linkage.misfit import (
+    LEAST_LINKS,
+    MOST_DISAGREEMENT,
+    Misfit,
+    log_odds_of,
+    misfit,
+    nearest_values,
+)
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
@@ -54,8 +62,6 @@ SLACK = 2.0
 _TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
 _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
-_MOST_DISAGREEMENT = 0.1  # beyond it, pairs are not as predicted, and completion would run away
-_LEAST_WEIGHT = 50.0  # of the pairs from which that is judged
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
@@ -103,7 +109,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
     generator = np.random.default_rng(0)
     counts = _value_counts(records)
-    trace = _Trace([], 0)
+    check, trace = Misfit(*np.zeros((2, records.num_fields + 1))), _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
@@ -141,7 +147,8 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         threshold=np.array(threshold),
         found_share=np.array(share),
         disagreement=np.array(check.disagreement),
-        completed=np.array(check.passed),
+        differing=np.stack(check),
+        completed=np.array(len(trace.evidence) > trace.first_phase),
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
         class_share=parameters.class_share,
@@ -266,6 +273,7 @@ class _Rule(NamedTuple):
 
     parameters: Parameters
     threshold: float
+    likelihood: Likelihood
     join: JoinRule | None
 
     @classmethod
@@ -274,7 +282,7 @@ class _Rule(NamedTuple):
     ) -> _Rule:
         """Return the rule of a join with slack, or of pairs that were given."""
         rule = join_rule(records, parameters, likelihood, threshold=threshold + SLACK) if joined else None
-        return cls(parameters, threshold, rule)
+        return cls(parameters, threshold, likelihood, rule)
 
     def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
         """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
@@ -289,6 +297,20 @@ class _Rule(NamedTuple):
             in_force=self.parameters,
             rule=self.join,
         )
+
+    def passes(
+        self, pairs: Int[np.ndarray, "two field pair"], first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> Bool[np.ndarray, " pair"]:
+        """Return whether it finds pairs that are given by codes into the values of all fields."""
+        log_odds = log_odds_of(pairs, self.parameters, self.likelihood, first_value).log_odds
+        passes = log_odds > -self.threshold
+        # What is compared by similarity has a search of its own.
+        if self.join is not None and type(self.likelihood).find_pairs is Likelihood.find_pairs:
+            observed: Any = (pairs >= 0).all(axis=0)
+            agree = observed & (pairs[0] == pairs[1])
+            start = self.join.start - self.join.differ[self.join.fields] @ ~observed[self.join.fields]
+            passes &= start + sum(agree[field] * self.join.gain[pairs[0, field]] for field in self.join.fields) > 0
+        return passes
 
 
 class _Block(NamedTuple):
@@ -351,8 +373,7 @@ class _Statistics(NamedTuple):
     agree, observed : shape ``(field,)``; pairs of one entity that agree, and that both have the field.
     sizes : shape ``(size,)``; entities by their number of records.
     evidence : of the linkage, relative to all records apart.
-    agreeing : shape ``(field + 1,)``; pairs that lack no field, by the number of fields in which they agree; those of
-        the sample, not scaled.
+    linked : of each block, shape ``(pair, component)``; how probably pairs are of one entity.
     errors : as the likelihood counts them.
     """
 
@@ -360,15 +381,8 @@ class _Statistics(NamedTuple):
     observed: Float[np.ndarray, " field"]
     sizes: Float[np.ndarray, " size"]
     evidence: float
-    agreeing: Float[np.ndarray, " fields_and_one"]
+    linked: list[Any]
     errors: Float[np.ndarray, " statistic"]
-
-
-class _Check(NamedTuple):
-    """Whether the pairs found look as the model predicts."""
-
-    disagreement: float
-    passed: bool
 
 
 class _Trace(NamedTuple):
@@ -389,11 +403,12 @@ class _Em(NamedTuple):
     rule: _Rule
     mesh: Mesh | None
 
-    def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
-        """Maximise; complete the statistics in a second phase if the check is passed."""
+    def run(self, parameters: Parameters) -> tuple[Parameters, Misfit, _Trace]:
+        """Maximise; complete the statistics in a second phase if the pairs found differ as the model predicts."""
         parameters, evidence = self.phase(parameters, complete=False)
         check = self.check(parameters)
-        if not check.passed:
+        known = self.rule.join is not None and self.likelihood.additive
+        if not (known and check.seen.sum() >= LEAST_LINKS and check.disagreement <= MOST_DISAGREEMENT):
             return parameters, check, _Trace(evidence, len(evidence))
         parameters, more = self.phase(parameters, complete=True)
         return parameters, check, _Trace(evidence + more, len(evidence))
@@ -429,7 +444,7 @@ class _Em(NamedTuple):
         """Enumerate the sample; what it says stands for all components."""
         largest, num_fields = len(parameters.size_share), self.records.num_fields
         terms = size_terms(parameters.intensity, parameters.size_share, largest, np)
-        agree, observed, agreeing = np.zeros(num_fields), np.zeros(num_fields), np.zeros(num_fields + 1)
+        agree, observed, linked = np.zeros(num_fields), np.zeros(num_fields), []
         sizes, evidence, likelihood = np.zeros(largest), 0.0, self.likelihood.at(parameters)
         errors = likelihood.error_statistics(np.full((2, num_fields, 0), -1), parameters, np.zeros((2, 0)))
         for block in self.sample.blocks:
@@ -440,16 +455,14 @@ class _Em(NamedTuple):
             pair = found.pair.astype(float)
             agree += np.einsum("pc,pfc->f", pair, block.agree)
             observed += np.einsum("pc,pfc->f", pair, block.observed)
-            whole = block.observed.all(axis=1)
-            number = block.agree.sum(axis=1).astype(int)
-            agreeing += np.bincount(number[whole], pair[whole], num_fields + 1)
+            linked.append(pair)
             sizes[: len(found.sizes)] += found.sizes.sum(axis=1, dtype=float)
             evidence += float(found.log_evidence.sum(dtype=float))
             errors += likelihood.error_statistics(block.values, parameters, np.asarray(found.partition))
         scale = self.sample.scale
         sizes *= scale
         sizes[0] += self.sample.num_alone
-        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, agreeing, errors * scale)
+        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, linked, errors * scale)
 
     def maximise(self, statistics: _Statistics, parameters: Parameters) -> Parameters:
         """Return the hyperparameters that the statistics and the priors suggest.
@@ -475,14 +488,18 @@ class _Em(NamedTuple):
         )
         return self.likelihood.learned(found, statistics.errors, self.prior.distortion)
 
-    def check(self, parameters: Parameters) -> _Check:
-        """Compare the pairs that were found with those predicted."""
-        agreeing = self.statistics(parameters).agreeing
-        seen = self.rule.found(self.records, parameters, self.likelihood)
-        if seen is None or agreeing.sum() == 0:
-            return _Check(np.nan, False)
-        disagreement = float(np.abs(agreeing / agreeing.sum() - seen.agreeing).sum() / 2)
-        return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
+    def check(self, parameters: Parameters) -> Misfit:
+        """Compare the pairs that were found with those that are predicted."""
+        pairs, linked = [np.zeros((2, self.records.num_fields, 0), int)], [np.zeros(0)]
+        for block, probability in zip(self.sample.blocks, self.statistics(parameters).linked, strict=True):
+            ends = block.values[np.array(pairs_within(len(block.values)))].transpose(0, 2, 1, 3)
+            pairs.append(ends.reshape(*ends.shape[:2], -1))
+            linked.append(probability.ravel())
+        first_value = self.records.first_value
+        return misfit(
+            np.concatenate(pairs, axis=2), np.concatenate(linked), parameters, self.likelihood, first_value,
+            lambda drawn: self.rule.passes(drawn, first_value), nearest_values(self.records),
+        )  # fmt: skip
 
 
 def _watched(parameters: Parameters) -> Float[np.ndarray, " number"]:

@@ -48,6 +48,8 @@ class BlockPartition(PartitionTruth):
         self.ids = {} if records is None else {"record": records}
         self.num_units = int(posterior.num_records)
         self.found_share = float(posterior.found_share)
+        misfit = posterior.misfit()
+        self.doubt = misfit.words if misfit.fails else ""
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Draw the partition of each component, by the inverse of the distribution function."""

@@ -160,7 +160,7 @@ def test_no_corrected_number_where_the_model_does_not_fit(simulated, records):
     given = fitted_quietly(records.with_candidates(pair))
     for one, words in (
         (together, "but the linked pairs do not look as it expects: the number of entities is not corrected"),
-        (fitted_quietly(simulated(100)), "but too few linked pairs have all fields to tell"),
+        (fitted_quietly(simulated(100)), "but too few pairs are linked to tell whether it fits"),
         (given, "the candidates were given: how many links are not among them is not known"),
     ):
         table = loss_of(one)
