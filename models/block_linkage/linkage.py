@@ -55,6 +55,8 @@ class Linkage(NamedTuple):
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
     class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
+    tried : float64, shape ``(likelihood, 3)``; log evidence, disagreement and expected number of entities of hit-miss
+        and of error classes, as in `choice`; nothing where no more than one likelihood was tried.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
     """
 
@@ -77,6 +79,7 @@ class Linkage(NamedTuple):
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:
@@ -93,6 +96,11 @@ class Linkage(NamedTuple):
     def misfit(self) -> Misfit:
         """Return how linked pairs differ, and how the model predicts it."""
         return Misfit(*self.differing)
+
+    def tells_hidden(self) -> bool:
+        """Return whether the links that the threshold hides can be counted: the model holds, and says how many."""
+        of_classes = len(self.class_share) and not np.isnan(self.found_share)
+        return bool(self.completed or (of_classes and self.misfit().holds))
 
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""

@@ -50,6 +50,8 @@ class BlockPartition(PartitionTruth):
         self.found_share = float(posterior.found_share)
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
+        if len(posterior.tried) and len(posterior.class_share):
+            self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Draw the partition of each component, by the inverse of the distribution function."""
@@ -143,7 +145,7 @@ class BlockPartition(PartitionTruth):
 
         Not a number where the model does not fit well enough to tell how many are hidden, or candidates were given.
         """
-        if not self.posterior.completed:
+        if not self.posterior.tells_hidden():
             return np.nan
         share = float(self.posterior.found_share)
         counts = self.size_counts()
