@@ -242,6 +242,15 @@ def _typed_fields(text: str) -> list[str] | dict[str, str]:
     return {name: type_ or "string" for name, _, type_ in parts}
 
 
+def _column_of_source(text: str) -> tuple[str, str, str]:
+    """Read right:surname=last_name as a source, its column and the name of that."""
+    source, _, names = text.rpartition(":")
+    column, _, name = names.partition("=")
+    if not (source.strip() and column.strip() and name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r}: give SOURCE:COLUMN=NAME, such as right:surname=last_name")
+    return source.strip(), column.strip(), name.strip()
+
+
 def _build_link(sub: argparse.ArgumentParser) -> None:
     reading = sub.add_argument_group("what is read")
     line = "tables of records, one or several; - is standard input"
@@ -252,7 +261,17 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     line = "columns whose values may be nearly equal: by string (typing errors), typo (no others), number or date"
     reading.add_argument("--similar", type=_renamed, metavar="A=string,…", help=line)
     reading.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
-    reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help="texts that stand for a missing value")
+    line = "another name of a column of a source, which is called as its file; as often as needed"
+    reading.add_argument(
+        "--column", "--columns", dest="columns", action="append", type=_column_of_source, default=[],
+        metavar="SOURCE:COLUMN=NAME", help=line,
+    )  # fmt: skip
+    line = "texts that stand for a missing value, in place of NA, unknown, - and others; empty for the empty cell alone"
+    reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help=line)
+    line = "columns to compare as they are written: with case, accents and punctuation"
+    reading.add_argument("--exact", type=_listed, default=[], metavar="A,B,…", help=line)
+    line = "say what cleaning makes of each column, and stop there"
+    reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
     reading.add_argument("--pairs", metavar="FILE", help=line)
 
@@ -281,7 +300,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
 
     written = sub.add_argument_group("what is written")
     line = "new folder for tables, report and fit"
-    written.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
+    written.add_argument("-o", "--output", metavar="FOLDER", help=line)
     written.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
     line = "go on with the run in that folder, of gibbs or nuts, that was interrupted or killed"
     written.add_argument("--resume", action="store_true", help=line)
