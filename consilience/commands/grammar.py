@@ -238,8 +238,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     line = "texts that stand for a missing value, in place of NA, unknown, - and others; empty for the empty cell alone"
     reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help=line)
-    line = "columns to compare as they are written: with case, accents and punctuation"
-    reading.add_argument("--exact", type=_listed, default=[], metavar="A,B,…", help=line)
+    line = "columns to compare as they are written, with case, accents and punctuation"
+    reading.add_argument("--clean", type=_renamed, default={}, metavar="A=exact,…", help=line)
     line = "say what cleaning makes of each column, and stop there"
     reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"

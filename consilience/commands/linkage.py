@@ -46,8 +46,8 @@ def link(arguments: Arguments) -> int:
     KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
     """
     if not (arguments.output or arguments.dry_run):
-        text = "name the folder to write to, as in -o linked; or {dry_run} says what cleaning makes of each column"
-        raise UnsupportedRequest(text, Remedy("dry_run", True))
+        text = "name the folder to write to, as in -o linked; or --dry-run says what cleaning makes of each column"
+        raise UnsupportedRequest(text)
     target = None if arguments.dry_run else _link_folder(arguments)
     for source in [*arguments.files, *filter(None, [arguments.pairs])]:
         if source != STANDARD_INPUT and not Path(source).exists():
@@ -90,7 +90,7 @@ def _reading(arguments: Arguments) -> dict[str, Any]:
     return {
         "sources": arguments.files if len(arguments.files) > 1 else arguments.files[0], "id": arguments.id,
         "fields": arguments.fields, "similar": arguments.similar, "entity": arguments.entity, "columns": columns,
-        "clean": dict.fromkeys(arguments.exact, "exact"), "missing_values": missing,
+        "clean": arguments.clean, "missing_values": missing,
     }  # fmt: skip
 
 

@@ -242,14 +242,14 @@ def _warn_of_names(
 ) -> None:
     """Name the tokens that may be names: None and Null are surnames."""
     letters = [code for code, lacking in enumerate(lacks) if lacking and texts[code].isalpha()]
-    if not letters or type_ != "string" or len(texts) - sum(lacks) <= _NAMED_BESIDE:
+    if not letters or type_ not in ("string", "category") or len(texts) - sum(lacks) <= _NAMED_BESIDE:
         return
     number = dict.fromkeys(letters, 0)
     for codes, of_codes in counts:
         for code, count in zip(codes, of_codes[:-1].tolist(), strict=True):
             if code in number:
                 number[code] += count
-    named = first_of(f"{texts[code]!r} in {count:,} records" for code, count in number.items())
+    named = first_of(f"{texts[code]!r} ({count:,})" for code, count in number.items())
     warn_input(
         f"of {field!r} the values {named} are taken for missing; where they are names, give the texts that stand for a "
         "missing value, or 'empty', in {missing_values}",

@@ -17,7 +17,7 @@ _COLUMNS = Remedy("columns")
 
 def folded(name: str) -> str:
     """Return a name without case, blanks, - and _."""
-    return re.sub(r"[\s_-]", "", name.casefold())
+    return re.sub(r"[\s_-]", "", name.casefold()) or name
 
 
 def known_as(name: str, known: Iterable[str]) -> str:
