@@ -220,6 +220,11 @@ LOSS = Table(
     columns=(Column("quantity"), Column("value"), Column("meaning")),
     make=loss,
 )
+CLEANING = Measure(
+    name="cleaning", help="What cleaning did to each column of each source, of fits by `link`.",
+    place="consilience.linking:cleaning",
+    columns=tuple(map(Column, ("column", "source", "type", "order", "values", "forms", "missing", "examples"))),
+)  # fmt: skip
 MEASURES: tuple[Measure, ...] = tuple(
     Measure(name=name, help=help, place=f"consilience.evaluation.partition_scores:{name}")
     for name, help in (
@@ -229,6 +234,6 @@ MEASURES: tuple[Measure, ...] = tuple(
     )
 )
 TABLES: tuple[Table | Measure, ...] = (
-    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS, *MEASURES
+    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS, CLEANING, *MEASURES
 )  # fmt: skip
 """What fits of linkage answer."""
