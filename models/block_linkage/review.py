@@ -61,7 +61,8 @@ def review(
         "record_a": first, "record_b": second, "probability": found.probability[chosen],
         **_values(resolved.data, first, second),
         "answer": object_array([""] * len(chosen)),
-        "sampled": np.arange(len(chosen)) >= len(uncertain),
+        # All candidates are as good as a draw.
+        "sampled": (np.arange(len(chosen)) >= len(uncertain)) | (len(chosen) == len(order)),
         "weight": np.concatenate([np.ones(len(uncertain)), weight]),
     }  # fmt: skip
 
