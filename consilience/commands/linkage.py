@@ -169,7 +169,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import expected_scores, num_entities
-    from consilience.pages.linkage import among
+    from consilience.pages.linkage import among, doubtful_records
 
     _print_read(fitted.attributes, fitted.data.counts, files)
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
@@ -183,9 +183,11 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
             f"which are {expected.recall:.1%} of all {among(fitted)}, by the model's own account"
         )
     print_notes(fitted.findings())
-    review = fitted.table_columns("review")
-    if len(review["record"]):
-        print(f"\nthe most uncertain records\n{table_text(review, _LEAST_CERTAIN, hint='see the report')}")
+    doubtful = doubtful_records(fitted)
+    if len(doubtful):
+        entities = fitted.table_columns("entities")
+        shown = {name: entities[name][doubtful] for name in ("record", "entity", "certainty")}
+        print(f"\nthe most uncertain records\n{table_text(shown, _LEAST_CERTAIN, hint='see the report')}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")

@@ -20,6 +20,7 @@ from consilience.data.column_names import known_as, meant, name_columns
 from consilience.data.columns import Column, all_columns
 from consilience.data.contract import Contract, array, ids, per, size
 from consilience.data.files import name_of
+from consilience.data.pair_labels import named_columns, pair_codes
 from consilience.data.problems import Problems, warn_input
 from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
@@ -135,19 +136,8 @@ class Records(Contract):
         ------
         InputError : naming the rows whose ids are no records, or twice the same one.
         """
-        table = read_table(pairs, _columns_of_pairs)
-        sides = []
-        for role in ("record_a", "record_b"):
-            codes, names = table.texts(role, required=True)
-            known = np.append(recode(np.arange(len(names)), names, self.records), -1)
-            unknown = [name for name, place in zip(names, known[:-1].tolist(), strict=True) if place < 0]
-            remedy = "correct the id"
-            if shared := self._of_several_sources(unknown):
-                remedy = f"sources share ids: write {shared!r}, as the table of entities has it, or correct the id"
-            table.flag((known[codes] < 0) & (codes >= 0), role, "there is no such record", remedy)
-            sides.append(known[codes])
-        same = (sides[0] == sides[1]) & (sides[0] >= 0)
-        table.flag(same, "record_b", "a record cannot be linked to itself", "delete the row")
+        table = read_table(pairs, named_columns(("record_a", "record_b")))
+        sides = pair_codes(table, self.records, self.sources)
         table.problems.raise_any()
         ordered = np.sort(np.stack(sides, axis=1).reshape(-1, 2).astype(np.int64), axis=1)
         code = np.sort(ordered[:, 0] * self.num_records + ordered[:, 1])
@@ -195,12 +185,6 @@ class Records(Contract):
     def _check_values_are_free(self) -> None:
         if self.near is not None:
             raise UnsupportedRequest("choose fields and equal values before saying which values are similar")
-
-    def _of_several_sources(self, unknown: Sequence[str]) -> str:
-        """Return how the first of these ids is written that several sources have; empty where there is none."""
-        known = set(self.records) if unknown else set()
-        written = (f"{source}:{name}" for name in unknown for source in self.sources)
-        return next((name for name in written if name in known), "")
 
     def _position(self, field: str) -> int:
         found = np.flatnonzero(self.fields == field)
@@ -301,18 +285,6 @@ def _joined_vocabularies(vocabularies: Sequence[Any]) -> dict[str, Any]:
         "num_values": sum(map(len, vocabularies)),
         "values": object_array(itertools.chain.from_iterable(vocabularies)),
     }
-
-
-def _columns_of_pairs(names: list[str], problems: Problems) -> dict[str, int]:
-    """Find the columns of pairs, which have these names and no others."""
-    folded = [name.casefold() for name in names]
-    for role in ("record_a", "record_b"):
-        if folded.count(role) != 1:
-            listed = ", ".join(map(repr, names)) or "none"
-            remedy = "rename the two columns with ids of records to record_a and record_b"
-            problems.add(f"there is no column '{role}'; there are {listed}", remedy, column=role)
-    problems.raise_any()
-    return {role: folded.index(role) for role in ("record_a", "record_b")}
 
 
 def _named_sources(sources: Any) -> dict[str, Any]:
