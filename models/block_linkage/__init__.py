@@ -295,8 +295,9 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
         )
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
     if not posterior.completed:
-        few = posterior.differing[0].sum() < LEAST_LINKS
-        why = "too few pairs are linked to tell whether it fits" if few else "the linked pairs do not look as it expects"
+        why = "the linked pairs do not look as it expects"
+        if posterior.differing[0].sum() < LEAST_LINKS:
+            why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
     return f"{expected}; with the others there would be {corrected:,.1f} entities on average, and not {mean:,.1f}"
