@@ -223,9 +223,14 @@ def cleaning(fit: Fit) -> Any:
     Examples
     --------
     >>> import consilience as cs
-    >>> people = {"id": list("abcd"), "name": ["Łukasz", "LUKASZ", "Ann", "n/a"], "town": ["Ulm", "Ulm", "Ulm", "Bonn"]}
-    >>> cs.link(people, fields=["name", "town"]).cleaning()[["column", "values", "forms", "missing"]].values.tolist()
-    [['name', 3, 2, 1], ['town', 2, 2, 0]]
+    >>> people = {
+    ...     "id": list("abcdefgh"),
+    ...     "name": ["Zoë", "ZOE", "Bob", "Bob", "Cid", "Dan", "Eve", "n/a"],
+    ...     "born": ["1980-05-01", "1980-05-01", "1975-02-03", "1975-02-03", "1990-11-12", "1991-01-01", "1960-07-08", ""],
+    ...     "town": ["Ulm", "Ulm", "Bonn", "Bonn", "Ulm", "Bonn", "Ulm", "Bonn"],
+    ... }
+    >>> cs.link(people).cleaning()[["column", "type", "values", "forms", "missing"]].values.tolist()[:2]
+    [['name', 'category', 6, 5, 1], ['born', 'date', 5, 5, 1]]
     """
     import pandas
 
