@@ -225,12 +225,12 @@ def cleaning(fit: Fit) -> Any:
     >>> import consilience as cs
     >>> people = {
     ...     "id": list("abcdefgh"),
-    ...     "name": ["Zoë", "ZOE", "Bob", "Bob", "Cid", "Dan", "Eve", "n/a"],
-    ...     "born": ["1980-05-01", "1980-05-01", "1975-02-03", "1975-02-03", "1990-11-12", "1991-01-01", "1960-07-08", ""],
+    ...     "name": ["Zoë", "ZOE", "Bob", "Bob", "Cid", "Dan", "Eve", "Fay"],
+    ...     "born": [1980, 1980, 1975, 1975, 1990, 1991, 1960, 1944],
     ...     "town": ["Ulm", "Ulm", "Bonn", "Bonn", "Ulm", "Bonn", "Ulm", "Bonn"],
     ... }
-    >>> cs.link(people).cleaning()[["column", "type", "values", "forms", "missing"]].values.tolist()[:2]
-    [['name', 'category', 6, 5, 1], ['born', 'date', 5, 5, 1]]
+    >>> cs.link(people).cleaning()[["column", "values", "forms", "examples"]].values.tolist()
+    [['name', 7, 6, 'Zoë → zoe'], ['born', 6, 6, ''], ['town', 2, 2, '']]
     """
     import pandas
 
