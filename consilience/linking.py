@@ -223,9 +223,14 @@ def cleaning(fit: Fit) -> Any:
     Examples
     --------
     >>> import consilience as cs
-    >>> people = {"id": list("abcd"), "name": ["Łukasz", "LUKASZ", "Ann", "n/a"], "town": ["Ulm", "Ulm", "Ulm", "Bonn"]}
-    >>> cs.link(people, fields=["name", "town"]).cleaning()[["column", "values", "forms", "missing"]].values.tolist()
-    [['name', 3, 2, 1], ['town', 2, 2, 0]]
+    >>> people = {
+    ...     "id": list("abcdefgh"),
+    ...     "name": ["Zoë", "ZOE", "Bob", "Bob", "Cid", "Dan", "Eve", "Fay"],
+    ...     "born": [1980, 1980, 1975, 1975, 1990, 1991, 1960, 1944],
+    ...     "town": ["Ulm", "Ulm", "Bonn", "Bonn", "Ulm", "Bonn", "Ulm", "Bonn"],
+    ... }
+    >>> cs.link(people).cleaning()[["column", "values", "forms", "examples"]].values.tolist()
+    [['name', 7, 6, 'Zoë → zoe'], ['born', 6, 6, ''], ['town', 2, 2, '']]
     """
     import pandas
 
