@@ -971,6 +971,7 @@ def link(
     entity: 'str | None' = None,
     missing_values: 'Sequence[str]' = (),
     pairs: 'Any' = None,
+    labels: 'Any' = None,
     priors: 'Any' = None,
     method: 'str' = 'auto',
     draws: 'int' = 1000,

@@ -51,6 +51,7 @@ def link(
     entity: str | None = None,
     missing_values: Sequence[str] = (),
     pairs: Any = None,
+    labels: Any = None,
     priors: Any = None,
     method: str = "auto",
     draws: int = 1000,
@@ -76,6 +77,9 @@ def link(
     missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
     pairs : a table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the
         place of those that the model itself can care about; of splink's or any other blocking.
+    labels : a table of answers to pairs of records, with the columns ``record_a``, ``record_b`` and ``answer`` (same,
+        together or 1; different, apart or 0; empty for none), as ``fit.review()`` is where it is filled in. A column
+        ``error`` says how probably an answer is wrong; without it all are sure, and no partition goes against them.
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
@@ -146,9 +150,13 @@ def link(
     _warn_of_copies(records)
     if pairs is not None:
         records = records.with_candidates(pairs)
+    if labels is not None:
+        records = records.with_labels(labels)
     found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
     found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values())) or "id"
     found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
+    if labels is not None:
+        found.attributes["labels"] = 0 if records.labelled is None else len(records.labelled)
     if similar:
         found.attributes["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
     left = [f"{one.field}: {one.left_out}" for one in chosen if one.field not in compared]

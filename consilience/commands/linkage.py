@@ -43,7 +43,7 @@ def link(arguments: Arguments) -> int:
     KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
     """
     target = _link_folder(arguments)
-    for source in [*arguments.files, *filter(None, [arguments.pairs])]:
+    for source in [*arguments.files, *filter(None, [arguments.pairs, arguments.labels])]:
         if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
     keep_compiled_as_asked("on")
@@ -58,8 +58,8 @@ def link(arguments: Arguments) -> int:
             fitted = link_records(
                 arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id,
                 fields=arguments.fields, similar=arguments.similar, entity=arguments.entity,
-                missing_values=arguments.missing_values or (), pairs=arguments.pairs, method=arguments.method,
-                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
+                missing_values=arguments.missing_values or (), pairs=arguments.pairs, labels=arguments.labels,
+                method=arguments.method, draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
                 progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
