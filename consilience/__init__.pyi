@@ -979,6 +979,7 @@ def link(
     clean: 'Mapping[str, str | Callable[[str], str | None]] | None' = None,
     missing_values: 'str | Sequence[str] | None' = None,
     pairs: 'Any' = None,
+    labels: 'Any' = None,
     priors: 'Any' = None,
     method: 'str' = 'auto',
     draws: 'int' = 1000,

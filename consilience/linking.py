@@ -55,6 +55,7 @@ def link(
     clean: Mapping[str, str | Callable[[str], str | None]] | None = None,
     missing_values: str | Sequence[str] | None = None,
     pairs: Any = None,
+    labels: Any = None,
     priors: Any = None,
     method: str = "auto",
     draws: int = 1000,
@@ -86,6 +87,9 @@ def link(
         ("NA", "unknown", "-" and others); "empty" for the empty cell alone.
     pairs : a table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the
         place of those that the model itself can care about; of splink's or any other blocking.
+    labels : a table of answers to pairs of records, with the columns ``record_a``, ``record_b`` and ``answer`` (same,
+        together or 1; different, apart or 0; empty for none), as ``fit.review()`` is where it is filled in. A column
+        ``error`` says how probably an answer is wrong; without it all are sure, and no partition goes against them.
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
@@ -128,8 +132,11 @@ def link(
         missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
     )  # fmt: skip
     records = table.records if pairs is None else table.records.with_candidates(pairs)
+    records = records if labels is None else records.with_labels(labels)
     found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
     found.attributes.update(table.described)
+    if labels is not None:
+        found.attributes["labels"] = 0 if records.labelled is None else len(records.labelled)
     if "left_out" in table.described:
         warn_input(f"columns that are not compared: {table.described['left_out']}")
     return found

@@ -154,7 +154,7 @@ def calibration_of_labels(fit: Any, labels: Any) -> pandas.DataFrame:
     import pandas
 
     answers = read_pair_labels(labels, fit.data.records, fit.data.sources)
-    answers.refuse_uncertain_alone()
+    answers.check_as_test(fit.data.labelled)
     stated, weight = cast(Any, truth_of(fit)).pairs().of(answers.first, answers.second), answers.weight
     tenth = np.minimum((stated * 10).astype(int), 9)
     number, whole, squares, expected, observed = (

@@ -244,6 +244,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
     reading.add_argument("--pairs", metavar="FILE", help=line)
+    line = "answers to pairs of records, as `consilience review` asks for them (none)"
+    reading.add_argument("--labels", metavar="FILE", help=line)
 
     model = sub.add_argument_group("how it is linked")
     line = (

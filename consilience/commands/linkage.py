@@ -49,7 +49,7 @@ def link(arguments: Arguments) -> int:
         text = "name the folder to write to, as in -o linked; or --dry-run says what cleaning makes of each column"
         raise UnsupportedRequest(text)
     target = None if arguments.dry_run else _link_folder(arguments)
-    for source in [*arguments.files, *filter(None, [arguments.pairs])]:
+    for source in [*arguments.files, *filter(None, [arguments.pairs, arguments.labels])]:
         if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
     if target is None:
@@ -64,8 +64,8 @@ def link(arguments: Arguments) -> int:
     try:
         with stoppable(run, arguments.words):
             fitted = link_records(
-                **_reading(arguments), pairs=arguments.pairs, method=arguments.method, draws=arguments.draws,
-                seed=arguments.seed, checkpoint=checkpoint, progress=False if arguments.quiet else None, **options,
+                **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
+                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint, progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
         with contextlib.suppress(OSError):

@@ -47,12 +47,16 @@ class PairLabels(NamedTuple):
         with np.errstate(divide="ignore"):
             return np.where(self.together, 1, -1) * np.log((1 - self.error) / self.error)
 
-    def refuse_uncertain_alone(self) -> None:
-        """Refuse labels that were all chosen because a fit was uncertain of them: they say nothing of other pairs.
+    def check_as_test(self, used: np.ndarray | None) -> None:
+        """Refuse labels that say nothing of how right a fit is: used by it, or all chosen because it was uncertain.
+
+        Parameters
+        ----------
+        used : shape ``(pair, 2)``; the pairs whose labels the fit used, the lower code first; ``None`` for none.
 
         Raises
         ------
-        UnsupportedRequest : they were; or there is no label.
+        UnsupportedRequest : they are such; or there is no label.
         """
         if not len(self.first):
             raise UnsupportedRequest("no pair has an answer yet; fill in the column answer")
@@ -60,6 +64,12 @@ class PairLabels(NamedTuple):
             raise UnsupportedRequest(
                 "all of these labels are of pairs that were chosen because they were uncertain, which say nothing of "
                 "the others; answer the rows of review() that are sampled, too"
+            )
+        known = set() if used is None else set(map(tuple, used.tolist()))
+        if number := sum(pair in known for pair in zip(self.first.tolist(), self.second.tolist(), strict=True)):
+            raise UnsupportedRequest(
+                f"the fit used {number} of these labels, and cannot be tested with them; ask a fit without labels, or "
+                "give other ones"
             )
 
 

@@ -20,7 +20,7 @@ from consilience.data.column_names import known_as, meant, name_columns
 from consilience.data.columns import Column, all_columns
 from consilience.data.contract import Contract, array, ids, per, size
 from consilience.data.files import name_of
-from consilience.data.pair_labels import named_columns, pair_codes
+from consilience.data.pair_labels import named_columns, pair_codes, read_pair_labels
 from consilience.data.problems import Problems, warn_input
 from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
@@ -44,6 +44,9 @@ class Records(Contract):
         column.
     candidate : int32, shape ``(pair, 2)``; the pairs of records that may be linked, the lower code first, sorted; where
         the user gave them (`with_candidates`), else ``None``.
+    labelled, label_log_odds : int32, shape ``(label, 2)``, and float64, shape ``(label,)``; pairs of records to which
+        there are answers (`with_labels`), the lower code first, sorted, each once; and by how much the answers raise
+        the log odds that the pair is one entity, ±∞ if sure; else ``None``.
     similar : bool, shape ``(field,)``; fields that are compared by similarity, else ``None``; see
         `consilience.similarity`.
     near, distance : int32, shape ``(near, 2)``, and float64, shape ``(near,)``; the pairs of values of these fields
@@ -74,6 +77,8 @@ class Records(Contract):
     first_value: Any = array(shape=(-1,))
     entity: Any = per("record", codes="known_entity", missing=True, default=None)
     candidate: Any = per(-1, 2, codes="record", default=None)
+    labelled: Any = per(-1, 2, codes="record", default=None, later=True)
+    label_log_odds: Any = array(shape=(-1,), default=None, later=True)
     similar: Any = per("field", default=None, later=True)
     near: Any = array(shape=(-1, 2), codes="num_values", default=None, later=True)
     distance: Any = array(shape=(-1,), default=None, later=True)
@@ -144,6 +149,27 @@ class Records(Contract):
         code = code[np.diff(code, prepend=-1) > 0]
         return self.replace(candidate=np.stack(np.divmod(code, self.num_records), axis=1).astype(np.int32))
 
+    def with_labels(self, labels: Any) -> Self:
+        """Return the records with what a person says of pairs of them; it takes the place of earlier labels.
+
+        Parameters
+        ----------
+        labels : a table with the columns ``record_a``, ``record_b`` and ``answer``, perhaps ``error``; see
+            `consilience.data.pair_labels.read_pair_labels`. Several unsure answers to a pair add up.
+
+        Raises
+        ------
+        InputError : with every problem of the table; among them sure answers that contradict each other.
+        """
+        found = read_pair_labels(labels, self.records, self.sources)
+        code = found.first.astype(np.int64) * self.num_records + found.second
+        pair, place = np.unique(code, return_inverse=True)
+        if not len(pair):
+            return self.replace(labelled=None, label_log_odds=None)
+        log_odds = np.bincount(place, found.log_odds)
+        pairs = np.stack(np.divmod(pair, self.num_records), axis=1).astype(np.int32)
+        return self.replace(labelled=pairs, label_log_odds=log_odds)
+
     def with_values(self, codes: Sequence[np.ndarray], vocabularies: Sequence[Sequence[str]]) -> Self:
         """Return the records with other values of all fields.
 
@@ -164,6 +190,10 @@ class Records(Contract):
         """Return the records in the order of their files, and the pairs in theirs."""
         order = np.argsort(self.source, kind="stable")
         records = self if (np.diff(order) > 0).all() else super()._moved("record", np.argsort(order))
+        if records.labelled is not None:
+            pairs = np.sort(records.labelled, axis=1)
+            order = np.lexsort(pairs.T[::-1])
+            records = records.replace(labelled=pairs[order], label_log_odds=records.label_log_odds[order])
         if records.candidate is None:
             return records
         pairs = np.unique(np.sort(records.candidate, axis=1), axis=0)
@@ -174,10 +204,10 @@ class Records(Contract):
 
         Raises
         ------
-        UnsupportedRequest : where the pairs that may be linked are given, which say nothing of copies.
+        UnsupportedRequest : where pairs that may be linked, or labels, are given, which say nothing of copies.
         """
-        if self.candidate is not None:
-            raise UnsupportedRequest("give the pairs that may be linked after repeating the records")
+        if self.candidate is not None or self.labelled is not None:
+            raise UnsupportedRequest("give the pairs that may be linked, and labels, after repeating the records")
         copies = super().repeated(number)
         names = (f"{name} ({copy + 1})" if copy else name for copy in range(number) for name in self.records)
         return copies.replace(records=object_array(names))._settled()

@@ -21,7 +21,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
-from consilience.models.truth.partitions import PartitionTruth
+from consilience.models.truth.partitions import Pairs, PartitionTruth
 
 if TYPE_CHECKING:
     import pandas
@@ -52,6 +52,9 @@ def review(
     if not isinstance(number, int | np.integer) or number < 1:
         raise UnsupportedRequest(f"number={number!r} pairs cannot be reviewed; give a whole number above 0")
     found = truth.pairs()
+    if resolved.data.labelled is not None:
+        asked = Pairs(*np.asarray(resolved.data.labelled).T, np.ones(len(resolved.data.labelled)))
+        found = Pairs(*(column[asked.of(found.first, found.second) == 0] for column in found))
     order = np.argsort(np.abs(found.probability - 0.5), kind="stable")
     uncertain, others = np.split(order, [-(-min(number, len(order)) // 2)])
     drawn, weight = _stratified(others, found.probability, number - len(uncertain), np.random.default_rng(seed))
@@ -117,7 +120,7 @@ def thresholds(fit: Any, labels: Any = None) -> pandas.DataFrame:
     Raises
     ------
     InputError : the labels cannot be read.
-    UnsupportedRequest : all labels were chosen because they were uncertain; no other pair is like these.
+    UnsupportedRequest : all labels were chosen because they were uncertain, or the fit used them.
 
     Examples
     --------
@@ -133,7 +136,7 @@ def thresholds(fit: Any, labels: Any = None) -> pandas.DataFrame:
     probability, weight, right = found.probability, np.ones(len(found.first)), found.probability
     if labels is not None:
         answers = read_pair_labels(labels, fit.data.records, fit.data.sources)
-        answers.refuse_uncertain_alone()
+        answers.check_as_test(fit.data.labelled)
         probability = found.of(answers.first, answers.second)
         weight, right = answers.weight, answers.together.astype(float)
     rows = []
