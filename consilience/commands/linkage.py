@@ -65,7 +65,8 @@ def link(arguments: Arguments) -> int:
         with stoppable(run, arguments.words):
             fitted = link_records(
                 **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
-                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint, progress=False if arguments.quiet else None, **options,
+                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
+                progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
         with contextlib.suppress(OSError):

@@ -53,7 +53,8 @@ def review(
         raise UnsupportedRequest(f"number={number!r} pairs cannot be reviewed; give a whole number above 0")
     found = truth.pairs()
     if resolved.data.labelled is not None:
-        asked = Pairs(*np.asarray(resolved.data.labelled).T, np.ones(len(resolved.data.labelled)))
+        first, second = np.asarray(resolved.data.labelled).T
+        asked = Pairs(first, second, np.ones(len(first)))
         found = Pairs(*(column[asked.of(found.first, found.second) == 0] for column in found))
     order = np.argsort(np.abs(found.probability - 0.5), kind="stable")
     uncertain, others = np.split(order, [-(-min(number, len(order)) // 2)])
