@@ -22,7 +22,6 @@ from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.choice import better_of
 from consilience.models.block_linkage.enumeration import (
-    conflicts,
     enumerate_blocks,
     gather_values,
     pairs_within,
@@ -35,6 +34,7 @@ from consilience.models.block_linkage.join import (
     pair_log_odds,
     prior_log_odds,
 )
+from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import Misfit, misfit, nearest_values
@@ -83,6 +83,7 @@ def fit_em(
     ------
     UnsupportedRequest : for less than one process, and for several ones besides devices.
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
+    InputError : labels put records together that the restriction keeps apart.
     """
     if processes != 1 and mesh is not None:
         raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
@@ -96,6 +97,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
+    check_labels(records, restriction, settings.largest)
     parameters = starting_parameters(records, settings.largest)
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
@@ -267,7 +269,7 @@ def candidates(
         first, second = records.candidate.T
         found = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
         found = found.where(found.log_odds > -threshold)
-    return found.allowed(records.source, restriction)
+    return with_labels(found.allowed(records.source, restriction), records, parameters, likelihood)
 
 
 class _Block(NamedTuple):
@@ -318,7 +320,7 @@ def _block(records: Records, members: np.ndarray, restriction: str, likelihood: 
     first, second = pairs_within(members.shape[1])
     observed = (values[first] >= 0) & (values[second] >= 0)
     agree = observed & (values[first] == values[second])
-    conflict = conflicts(records.source, members, restriction)
+    conflict = pair_terms_of(records, members, restriction)
     return _Block(values, conflict, agree.astype(float), observed.astype(float), likelihood.candidates(values))
 
 
@@ -500,7 +502,8 @@ def _at(
     """Return candidates with their log odds under other hyperparameters."""
     parts = ((found.first[rows], found.second[rows]) for rows in row_blocks(len(found.first), 1, _PIECE))
     log_odds = workers.map(_log_odds_of, parts, parameters, likelihood, records.first_value)
-    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]))
+    labels = label_log_odds(records, found.first, found.second)
+    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]) + labels)
 
 
 def _log_odds_of(
@@ -524,7 +527,8 @@ def _enumerate_all(
 ) -> tuple[list[Group], float]:
     """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
     pieces = [members[rows] for members in parts.members for rows in row_blocks(len(members), 1, _PIECE)]
-    found = workers.map(_enumerate_piece, pieces, parameters, likelihood, restriction, records.first_value, mesh)
+    with_terms = ((members, pair_terms_of(records, members, restriction)) for members in pieces)
+    found = workers.map(_enumerate_piece, with_terms, parameters, likelihood, records.first_value, mesh)
     of_size: dict[int, list[Group]] = {}
     evidence = 0.0
     for members, (partition, own) in zip(pieces, found, strict=True):
@@ -535,17 +539,22 @@ def _enumerate_all(
 
 def _enumerate_piece(
     arrays: Mapping[str, np.ndarray],
-    members: Int[np.ndarray, "component member"],
+    piece: tuple[Int[np.ndarray, "component member"], Any],
     parameters: Parameters,
     likelihood: Likelihood,
-    restriction: str,
     first_value: Int[np.ndarray, " fields_and_one"],
     mesh: Mesh | None,
 ) -> tuple[Float[np.ndarray, "component partition"], float]:
-    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence."""
+    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence.
+
+    Parameters
+    ----------
+    piece : the records of each component, and what is added for pairs of them, as `pair_terms_of` returns it.
+    """
+    members, pair_terms = piece
     terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
     found = enumerate_blocks(
         gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
-        likelihood, conflicts(arrays["source"], members, restriction), mesh=mesh,
+        likelihood, pair_terms, mesh=mesh,
     )  # fmt: skip
     return np.ascontiguousarray(found.partition.T), float(found.log_evidence.sum(dtype=float))

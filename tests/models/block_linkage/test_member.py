@@ -31,14 +31,11 @@ def simulated(request):
 
 
 def test_tables_agree_with_each_other(fitted, records):
-    entities, pairs, review = fitted.entities(), fitted.pairs(), fitted.review()
+    entities, pairs = fitted.entities(), fitted.pairs()
     assert entities["record"].tolist() == records.records.tolist()
     assert pairs["probability"].is_monotonic_decreasing
-    assert review["entropy"].is_monotonic_decreasing
     together = entities.groupby("entity").size()
     assert len(together) == int(fitted.num_entities().point)
-    doubt = entities.set_index("record")["certainty"][review["record"]]
-    np.testing.assert_allclose(doubt, review["certainty"])
     scores = cs.score_partition(fitted, records)
     assert scores["pairwise-f1"] > 0.7
 
