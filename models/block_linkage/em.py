@@ -35,6 +35,7 @@ from consilience.models.block_linkage.join import (
     prior_log_odds,
 )
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
+from consilience.models.block_linkage.laplace import hyperparameter_variance
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import Misfit, misfit, nearest_values
@@ -133,6 +134,10 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     alike = Alike(0, 0, 0.0)
     if joined:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
+    completed, of_classes = len(trace.evidence) > trace.first_phase, len(parameters.class_share)
+    variance = np.nan
+    if joined and (completed or (of_classes and check.holds)):
+        variance = hyperparameter_variance(em, parameters)
     return Linkage(
         num_records=np.array(records.num_records),
         **flatten(groups),
@@ -148,11 +153,12 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         found_share=np.array(share),
         disagreement=np.array(check.disagreement),
         differing=np.stack(check),
-        completed=np.array(len(trace.evidence) > trace.first_phase),
+        completed=np.array(completed),
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
         class_share=parameters.class_share,
         tried=tried,
+        variance=np.array(variance),
     )
 
 

@@ -57,6 +57,8 @@ class Linkage(NamedTuple):
     class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
     tried : float64, shape ``(likelihood, 3)``; log evidence, disagreement and expected number of entities of hit-miss
         and of error classes, as in `choice`; nothing where no more than one likelihood was tried.
+    variance : float64; of the number of entities, by that of the hyperparameters, as in `laplace`; nan where nobody
+        knows how many links the threshold hides.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
     """
 
@@ -80,6 +82,7 @@ class Linkage(NamedTuple):
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
     tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
+    variance: Float[np.ndarray, ""] = np.array(np.nan)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:

@@ -48,6 +48,9 @@ class BlockPartition(PartitionTruth):
         self.ids = {} if records is None else {"record": records}
         self.num_units = int(posterior.num_records)
         self.found_share = float(posterior.found_share)
+        hidden = self.num_clusters_moments()[0] - self.corrected_num_clusters()
+        if not np.isnan(hidden + float(posterior.variance)):
+            self.links_alone, self.beyond_links = False, (-hidden, np.sqrt(hidden + float(posterior.variance)))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
         if len(posterior.tried) and len(posterior.class_share):
