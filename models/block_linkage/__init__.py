@@ -23,7 +23,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 |---|---|
 | `join`, `hash_ranges` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
 | `workers` | pieces of large data: in memory or files, in one process or several |
-| `components` | what they connect, cut where it is too large |
+| `parts` | what they connect, cut where it is too large |
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |

@@ -1,11 +1,11 @@
 """Block-exact linkage with hyperparameters by EM: candidates, components, EM on a sample, then all components once.
 
 1. Candidates are the pairs with log odds above ``-threshold`` under rough starting values, joined with some slack.
-2. Their connected components are enumerated: all partitions of each, exactly.
+2. The parts that they connect, none too large, are enumerated: all partitions of each, exactly.
 3. EM runs on a sample of components; records alone are counted exactly. First as it is; then, if the pairs that were
    found look as the model predicts, with its statistics completed by the pairs that the threshold hides.
 4. If some log odds may have risen by more than the slack, the join is repeated.
-5. Components are made anew under the learned values, and all are enumerated.
+5. Parts are made anew under the learned values, and all are enumerated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from scipy.special import gammaln
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.components import Components, components
 from consilience.models.block_linkage.enumeration import (
     conflicts,
     enumerate_blocks,
@@ -40,6 +39,7 @@ from consilience.models.block_linkage.join import (
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.parts import Parts, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
 from consilience.models.block_linkage.similar import for_data
@@ -108,9 +108,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         wide = _for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
-        parts = components(
-            found.where(found.log_odds > -threshold), records.num_records, largest=settings.largest
-        )
+        parts = _parts(found, records, threshold, settings.largest)
         sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
         em = _Em(records, counts, sample, prior, chosen, rule, mesh)
         parameters, check, trace = em.run(parameters)
@@ -118,7 +116,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
             break
     found = _at(found, records, wide, chosen, workers)
-    parts = components(found.where(found.log_odds > -threshold), records.num_records, largest=settings.largest)
+    parts = _parts(found, records, threshold, settings.largest)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
@@ -146,6 +144,12 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         alike=np.array(alike, float),
         class_share=parameters.class_share,
     )
+
+
+def _parts(found: CandidatePairs, records: Records, threshold: float, largest: int) -> Parts:
+    """Return the parts of the pairs above the threshold, none of them larger than can be enumerated."""
+    above = found.where(found.log_odds > -threshold)
+    return parts_of(above, records.num_records, largest=largest, size_limit=largest)
 
 
 def _for_candidates(parameters: Parameters) -> Parameters:
@@ -317,7 +321,7 @@ class _Sample(NamedTuple):
 
 
 def _sample(
-    records: Records, parts: Components, restriction: str, likelihood: Likelihood, number: int,
+    records: Records, parts: Parts, restriction: str, likelihood: Likelihood, number: int,
     generator: np.random.Generator,
 ) -> _Sample:  # fmt: skip
     """Take some of the components at random, or all where they are few."""
@@ -537,7 +541,7 @@ def _log_odds_of(
 
 def _enumerate_all(
     records: Records,
-    parts: Components,
+    parts: Parts,
     parameters: Parameters,
     likelihood: Likelihood,
     restriction: str,

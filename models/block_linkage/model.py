@@ -21,7 +21,6 @@ from consilience.arrays import Array, Float, Int
 from consilience.data.contract import Contract, array, size
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.components import Cut, components
 from consilience.models.block_linkage.em import candidates, record_shares
 from consilience.models.block_linkage.enumeration import Enumerated, conflicts, enumerate_blocks_jax, size_terms
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
@@ -29,6 +28,7 @@ from consilience.models.block_linkage.hidden_links import found_share
 from consilience.models.block_linkage.join import join_rule, prior_log_odds
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
+from consilience.models.block_linkage.parts import Cut, parts_of
 from consilience.models.block_linkage.repeats import Alike, alike_apart
 from consilience.models.block_linkage.similar import for_data
 from consilience.models.sites import Resolved, Site
@@ -125,7 +125,7 @@ def linkable(
     else:
         wide = chosen.started(wide_parameters(records))
         found = candidates(records, wide, chosen, threshold, restriction)
-        parts = components(found, number, largest=largest)
+        parts = parts_of(found, number, largest=largest, size_limit=largest)
         members, cut = list(parts.members), parts.cut
         if records.candidate is None:
             alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
