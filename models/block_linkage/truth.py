@@ -128,6 +128,10 @@ class BlockPartition(PartitionTruth):
 
     def num_clusters_moments(self) -> tuple[float, float]:
         """Return mean and variance of the number of clusters, exactly, given the hyperparameters."""
+        return self._moments
+
+    @functools.cached_property
+    def _moments(self) -> tuple[float, float]:
         mean, variance = float(self.num_units), 0.0
         for group, _ in self._groups:
             fewer, probability = links_of_partitions(group.members.shape[1]), _normal(group)
@@ -150,6 +154,10 @@ class BlockPartition(PartitionTruth):
 
     def size_counts(self) -> Float[np.ndarray, " size"]:
         """Return the expected number of clusters of 1, 2, … records, exactly."""
+        return self._size_counts
+
+    @functools.cached_property
+    def _size_counts(self) -> Float[np.ndarray, " size"]:
         groups = self._groups
         largest = max((group.members.shape[1] for group, _ in groups), default=1)
         counts = np.zeros(largest + 1)
