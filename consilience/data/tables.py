@@ -205,7 +205,8 @@ class _Doubt(Exception):
 def _read_plain(path: Path, ending: str, choose: Choose, problems: Problems) -> Table | None:
     """Read by Arrow what it surely reads as `_read_delimited` would; None for all else, and where there is no Arrow.
 
-    Sure is what has neither quotes nor blank lines. That something is wrong, and where, is for the other one to find.
+    Sure is what has no blank lines, and quotes around whole cells alone. That something is wrong, and where, is for the
+    other one to find.
     """
     try:
         import pyarrow.csv
@@ -243,18 +244,22 @@ def _arrow_batches(
         raise _Doubt
     # Columns go by their positions: there may be several without a name.
     kinds = {str(position): pyarrow.dictionary(pyarrow.int32(), pyarrow.large_string()) for position in positions}
-    options = (
-        pyarrow.csv.ReadOptions(
-            use_threads=False, column_names=list(map(str, range(width))), block_size=2 * _BLOCK_BYTES
-        ),
-        pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char=False),
-        pyarrow.csv.ConvertOptions(check_utf8=False, column_types=kinds, include_columns=list(kinds)),
-    )
+    names = list(map(str, range(width)))
+    reading = pyarrow.csv.ReadOptions(use_threads=False, column_names=names, block_size=2 * _BLOCK_BYTES)
+    parsing = {
+        quotes: pyarrow.csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False, double_quote=False)
+        for quotes in (False, True)
+    }
+    converting = pyarrow.csv.ConvertOptions(check_utf8=False, column_types=kinds, include_columns=list(kinds))
+    mark = re.escape(delimiter).encode()
+    quoted = re.compile(rb'(?:\A|(?<=[%s\n]))"[^"\r\n]*"(?=[%s\r\n]|\Z)' % (mark, mark))
     batches: list[list[Any]] = [[] for _ in kinds]
     longest = csv.field_size_limit()
     while block := raw.read(_BLOCK_BYTES) + raw.readline(longest):
         _check_plain(block, longest)
-        table = pyarrow.csv.read_csv(pyarrow.BufferReader(block), *options)
+        if (quotes := block.count(b'"')) != 2 * (len(quoted.findall(block)) if quotes else 0):
+            raise _Doubt
+        table = pyarrow.csv.read_csv(pyarrow.BufferReader(block), reading, parsing[quotes > 0], converting)
         if len(table) != block.count(b"\n") + (not block.endswith(b"\n")):
             raise _Doubt  # Arrow leaves out blank lines, which count where lines are named.
         for parts, column in zip(batches, table.columns, strict=True):
@@ -263,12 +268,12 @@ def _arrow_batches(
 
 
 def _check_plain(block: bytes, longest: int) -> None:
-    """Raise where lines have quotes, end in more than one way, are too long for the module csv, or are no text.
+    """Raise where lines end in more than one way, are too long for the module csv, or are no text.
 
     A byte order mark at the beginning would be left out by Arrow, which takes each block for a file.
     """
     mixed = b"\r" in block and block.count(b"\r") != block.count(b"\r\n")
-    if mixed or b'"' in block or b"\0" in block or block.startswith(codecs.BOM_UTF8):
+    if mixed or b"\0" in block or block.startswith(codecs.BOM_UTF8):
         raise _Doubt
     begin = 0
     while len(block) - begin >= longest:
