@@ -251,15 +251,14 @@ def _arrow_batches(
         for quotes in (False, True)
     }
     converting = pyarrow.csv.ConvertOptions(check_utf8=False, column_types=kinds, include_columns=list(kinds))
-    mark = re.escape(delimiter).encode()
-    quoted = re.compile(rb'(?:\A|(?<=[%s\n]))"[^"\r\n]*"(?=[%s\r\n]|\Z)' % (mark, mark))
     batches: list[list[Any]] = [[] for _ in kinds]
     longest = csv.field_size_limit()
     while block := raw.read(_BLOCK_BYTES) + raw.readline(longest):
         _check_plain(block, longest)
-        if (quotes := block.count(b'"')) != 2 * (len(quoted.findall(block)) if quotes else 0):
-            raise _Doubt
-        table = pyarrow.csv.read_csv(pyarrow.BufferReader(block), reading, parsing[quotes > 0], converting)
+        quotes = b'"' in block
+        if quotes:
+            _check_quotes(np.frombuffer(block, np.uint8), ord(delimiter))
+        table = pyarrow.csv.read_csv(pyarrow.BufferReader(block), reading, parsing[quotes], converting)
         if len(table) != block.count(b"\n") + (not block.endswith(b"\n")):
             raise _Doubt  # Arrow leaves out blank lines, which count where lines are named.
         for parts, column in zip(batches, table.columns, strict=True):
@@ -282,6 +281,21 @@ def _check_plain(block: bytes, longest: int) -> None:
             raise _Doubt
     if not block.isascii():
         block.decode()
+
+
+def _check_quotes(block: np.ndarray, delimiter: int) -> None:
+    """Raise where quotes are anything else than the first and the last character of a cell."""
+    at = np.flatnonzero(block == ord('"'))
+    if len(at) % 2:
+        raise _Doubt
+    opening, closing = at[::2], at[1::2]
+    ends = np.array([delimiter, ord("\n"), ord("\r")], np.uint8)
+    around = np.append(block, ends[1])  # before the first character, and after the last one
+    if not (np.isin(around[opening - 1], ends).all() and np.isin(around[closing + 1], ends).all()):
+        raise _Doubt
+    lines = np.flatnonzero(block == ends[1])
+    if (np.searchsorted(lines, opening) != np.searchsorted(lines, closing)).any():
+        raise _Doubt
 
 
 def _read_records(path: Path, ending: str, choose: Choose, problems: Problems) -> Table:
