@@ -352,6 +352,9 @@ class BlockLinkageFit(Fit):
     def loss(self) -> pandas.DataFrame:
         """What the candidates leave out, as far as the model can tell; NaN where nobody knows."""
 
+    def cleaning(self, *arguments: Any, **choice: Any) -> Any:
+        """What cleaning did to each column of each source, of fits by `link`."""
+
     def thresholds(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """What links above a threshold would give: pairs, clusters, precision and recall."""
 
@@ -432,6 +435,9 @@ class HitMissFit(Fit):
 
     def loss(self) -> pandas.DataFrame:
         """What the candidates leave out, as far as the model can tell; NaN where nobody knows."""
+
+    def cleaning(self, *arguments: Any, **choice: Any) -> Any:
+        """What cleaning did to each column of each source, of fits by `link`."""
 
     def thresholds(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """What links above a threshold would give: pairs, clusters, precision and recall."""
@@ -969,7 +975,9 @@ def link(
     fields: 'Sequence[str] | Mapping[str, str] | None' = None,
     similar: 'Mapping[str, str] | None' = None,
     entity: 'str | None' = None,
-    missing_values: 'Sequence[str]' = (),
+    columns: 'Mapping[str, Mapping[str, str]] | None' = None,
+    clean: 'Mapping[str, str | Callable[[str], str | None]] | None' = None,
+    missing_values: 'str | Sequence[str] | None' = None,
     pairs: 'Any' = None,
     labels: 'Any' = None,
     priors: 'Any' = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
-import difflib
 import functools
 import itertools
 import os
@@ -17,6 +16,7 @@ import numpy as np
 
 from consilience.data.cells import Table
 from consilience.data.codes import object_array, recode, repeated
+from consilience.data.column_names import known_as, meant, name_columns
 from consilience.data.columns import Column, all_columns
 from consilience.data.contract import Contract, array, ids, per, size
 from consilience.data.files import name_of
@@ -170,31 +170,16 @@ class Records(Contract):
         pairs = np.stack(np.divmod(pair, self.num_records), axis=1).astype(np.int32)
         return self.replace(labelled=pairs, label_log_odds=log_odds)
 
-    def with_equal(self, field: str, forms: Sequence[Any]) -> Self:
-        """Return the records with texts of a field taken for one where their forms are equal; the first one stays.
+    def with_values(self, codes: Sequence[np.ndarray], vocabularies: Sequence[Sequence[str]]) -> Self:
+        """Return the records with other values of all fields.
 
         Parameters
         ----------
-        forms : of each text of `vocabulary`, something hashable.
+        codes : of each field, shape ``(record,)``, into its vocabulary; -1 where missing.
+        vocabularies : of each field its distinct texts, in code order.
         """
         self._check_values_are_free()
-        lookup: dict[Any, int] = {}
-        merged = np.array([*(lookup.setdefault(form, len(lookup)) for form in forms), -1], np.int32)
-        if len(lookup) == len(forms):
-            return self
-        position, vocabulary = self._position(field), self.vocabulary(field)
-        first, last = self.first_value[position], self.first_value[position + 1]
-        fewer = len(forms) - len(lookup)
-        value = np.array(self.value)
-        value[position] = merged[value[position]]
-        kept = vocabulary[np.unique(merged[:-1], return_index=True)[1]]
-        moved = np.where(np.arange(len(self.first_value)) > position, fewer, 0)
-        return self.replace(
-            value=value,
-            first_value=(self.first_value - moved).astype(np.int32),
-            num_values=self.num_values - fewer,
-            values=np.concatenate([self.values[:first], kept, self.values[last:]]),
-        )
+        return self.replace(value=np.stack(codes).astype(np.int32), **_joined_vocabularies(vocabularies))
 
     def _moved(self, dimension: str, permutation: np.ndarray) -> Self:
         if dimension == "field":  # the vocabularies move too
@@ -241,7 +226,7 @@ class Records(Contract):
     @classmethod
     def read(
         cls, sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
-        missing_values: Sequence[str] = (),
+        missing_values: Sequence[str] = (), columns: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Records:  # fmt: skip
         """Read records that are to be linked.
 
@@ -254,6 +239,8 @@ class Records(Contract):
         entity : a column with the known entity, for evaluation; it is no field.
         fields : the columns to compare, in order; by default all others. A source that lacks one has it missing.
         missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
+        columns : other names of columns, ``{source: {column: name}}``. Names that differ in case, blanks, - and _ alone
+            are one in any case.
 
         Returns
         -------
@@ -261,7 +248,8 @@ class Records(Contract):
 
         Warns
         -----
-        InputWarning : of fields that are empty, or have one value alone; they are kept, and carry nothing.
+        InputWarning : of fields that are empty, or have one value alone, which are kept and carry nothing; and of
+            columns of several names that are taken for one.
 
         Raises
         ------
@@ -279,7 +267,9 @@ class Records(Contract):
         >>> records.records.tolist()
         ['c1', 'c2', 'r1']
         """
-        return records_and_ids(sources, id=id, entity=entity, fields=fields, missing_values=missing_values)[0]
+        return records_and_ids(
+            sources, id=id, entity=entity, fields=fields, missing_values=missing_values, columns=columns
+        )[0]
 
 
 read_records = Records.read
@@ -287,31 +277,33 @@ read_records = Records.read
 
 def records_and_ids(
     sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
-    missing_values: Sequence[str] = (),
+    missing_values: Sequence[str] = (), columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Records, dict[str, str]]:  # fmt: skip
     """Read records as `read_records` does; return also the column of each source that named them."""
     named = _named_sources(sources)
     tables = {name: read_table(source, all_columns) for name, source in named.items()}
+    every = name_columns(tables, columns)
     id_columns = {name: _id_column(table, id) for name, table in tables.items()}
+    entity = entity if entity is None else known_as(entity, every)
     if fields is None:
-        every = dict.fromkeys(column for table in tables.values() for column in table.columns)
         fields = [column for column in every if column not in {*id_columns.values(), entity}]
+    fields = [known_as(field, every) for field in fields]
     _check_fields(tables, fields, entity)
     records = [_record_ids(table, id_columns[name]) for name, table in tables.items()]
-    columns = [_join(tables, field, missing_values) for field in fields]
+    joined = [_join(tables, field, missing_values) for field in fields]
     entities = None if entity is None else _join(tables, entity, ())
     _raise_any(tables)
-    _check_values(tables, fields, columns)
+    _check_values(tables, fields, joined)
     lengths = [table.num_rows for table in tables.values()]
     read = Records(
-        value=np.stack([codes for codes, _ in columns]),
+        value=np.stack([codes for codes, _ in joined]),
         source=np.repeat(np.arange(len(tables), dtype=np.int32), lengths),
         entity=None if entities is None else entities[0],
-        num_records=sum(lengths), num_fields=len(columns), num_sources=len(tables),
+        num_records=sum(lengths), num_fields=len(joined), num_sources=len(tables),
         records=object_array(_across_sources(records, list(tables))),
         fields=object_array(fields), sources=object_array(tables),
         entities=None if entities is None else object_array(entities[1]),
-        **_joined_vocabularies([names for _, names in columns]),
+        **_joined_vocabularies([names for _, names in joined]),
     )  # fmt: skip
     return read, id_columns
 
@@ -343,17 +335,16 @@ def _named_sources(sources: Any) -> dict[str, Any]:
 
 
 def _id_column(table: Table, given: str | None) -> str:
-    names = {column.casefold(): column for column in table.columns}
-    wanted = ("id", *Records.columns[0].aliases) if given is None else (given.strip().casefold(),)
+    wanted = ("id", *Records.columns[0].aliases) if given is None else (given.strip(),)
     for name in wanted:
-        if name in names:
-            return names[name]
-    if wanted == (_ROW,):
+        if (column := known_as(name, table.columns)) in table.columns:
+            return column
+    if given is not None and given.strip().casefold() == _ROW:
         return _ROW
     listed = ", ".join(map(repr, table.columns))
     message = f"there is no column {' or '.join(map(repr, wanted))}; the table has {listed}"
     remedy = "say which column names the records, as in {id}, or number the rows with {id}"
-    remedy = _meant(given or "id", table.columns) or remedy
+    remedy = meant(given or "id", table.columns) or remedy
     raise table.problems.fail(message, remedy, Remedy("id", "person"), Remedy("id", _ROW), column=given or "id")
 
 
@@ -363,19 +354,13 @@ def _check_fields(tables: dict[str, Table], fields: Sequence[str], entity: str |
     for field in (*fields, *([] if entity is None else [entity])):
         if field not in known:
             listed = ", ".join(map(repr, known))
-            remedy = _meant(field, known) or "correct the name"
+            remedy = meant(field, known) or "correct the name"
             problems.add(f"no source has this column; there are {listed}", remedy, column=field)
     if entity in fields:
         problems.add("the known entity would tell the answer", "leave it out of {fields}", _FIELDS, column=entity)
     if len(set(fields)) != len(fields) or not fields:
         problems.add("at least one field is expected, each once", "name the columns to compare in {fields}", _FIELDS)
     problems.raise_any()
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    """Ask whether the nearest of the known names was meant; empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def _files(tables: dict[str, Table]) -> str:

@@ -51,7 +51,8 @@ def linkage_lead(fit: Any) -> list[Any]:
     similar = fit.attributes.get("similar")
     words = (
         f"Which records are of the same entity, inferred by the model “{fit.member.name}” ({fit.member.title}), and "
-        f"how sure that is. Fields are compared for equality{f', but by similarity {similar}' if similar else ''}."
+        f"how sure that is. Fields are compared for equality of their cleaned forms"
+        f"{f', but by similarity {similar}' if similar else ''}."
     )
     facts = {
         "records": data.num_records, "files": data.num_sources, "fields": data.num_fields,
@@ -80,7 +81,7 @@ def among(fit: Any) -> str:
 
 def linkage_sections(fit: Any) -> list[Section]:
     """Return the sections of a fit of records."""
-    parts = [_number(fit), _lost(fit), _uncertain(fit), _fields(fit), _patterns(fit), _known(fit)]
+    parts = [_number(fit), _lost(fit), _uncertain(fit), _fields(fit), _cleaning(fit), _patterns(fit), _known(fit)]
     return [part for part in parts if part is not None]
 
 
@@ -264,6 +265,16 @@ def _weights(fit: Any) -> list[Any]:
             words, [linkage_figures.weights_of_fields(weights), linkage_figures.unlinkable_records(unlinkable)],
         ]  # fmt: skip
     return []
+
+
+def _cleaning(fit: Any) -> Section | None:
+    if "cleaning" not in fit.attributes:
+        return None
+    words = (
+        "How the columns of each file were read: of what type, how many different values they have in how many forms, "
+        "and in how many records they are missing. Forms are compared; the tables show the values as they were written."
+    )
+    return Section("Cleaning", [words, fit.cleaning()])
 
 
 def _patterns(fit: Any) -> Section | None:

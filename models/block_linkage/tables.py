@@ -204,6 +204,11 @@ LOSS = Table(
     columns=(Column("quantity"), Column("value"), Column("meaning")),
     make=loss,
 )
+CLEANING = Measure(
+    name="cleaning", help="What cleaning did to each column of each source, of fits by `link`.",
+    place="consilience.linking:cleaning",
+    columns=tuple(map(Column, ("column", "source", "type", "order", "values", "forms", "missing", "examples"))),
+)  # fmt: skip
 MEASURES: tuple[Measure, ...] = tuple(
     Measure(name=name, help=help, place=f"consilience.evaluation.partition_scores:{name}")
     for name, help in (
@@ -218,6 +223,6 @@ CALIBRATION = Measure(
 )
 TABLES: tuple[Table | Measure, ...] = (
     ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, WEIGHTS, UNLINKABLE, PATTERNS, CLUSTERS, LOSS,
-    THRESHOLDS, EXPLAIN, CALIBRATION, *MEASURES,
+    CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, *MEASURES,
 )  # fmt: skip
 """What fits of linkage answer."""
