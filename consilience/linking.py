@@ -132,7 +132,8 @@ def link(
         missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
     )  # fmt: skip
     records = table.records if pairs is None else table.records.with_candidates(pairs)
-    records = records if labels is None else records.with_labels(labels)
+    if labels is not None:
+        records = records.with_labels(labels)
     found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
     found.attributes.update(table.described)
     if labels is not None:
