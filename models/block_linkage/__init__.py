@@ -28,7 +28,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
-| `em`, `hidden_links` | hyperparameters; what the threshold hides |
+| `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
@@ -62,6 +62,7 @@ from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.misfit import LEAST_LINKS
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
@@ -77,9 +78,7 @@ from consilience.notes import Level, Note, Remedy
 
 __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 
-_MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
-_OFTEN_MISSING = 0.2
 _OFTEN_DISTORTED = 0.5
 _OTHER_ERRORS = {
     False: (
@@ -183,13 +182,13 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
     # In records with many errors they are often distorted by definition.
     if not len(posterior.class_share):
         yield from often_distorted(posterior.distortion, data)
-    if _disagrees(posterior, data):
+    if (check := posterior.misfit()).fails:
         remedy, remedies = _OTHER_ERRORS[bool(len(posterior.class_share))]
+        given = ", or the pairs given leave out what differs more" if data.candidate is not None else ""
         yield Note(
             Level.error,
-            "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
-            f"those expected by {float(posterior.disagreement):.2f}): do not trust small probabilities of pairs, nor "
-            f"the mean number of entities; {remedy}",
+            f"{check.words}: linked records differ in other numbers of fields than it expects ({check}){given}; do not "
+            f"trust small probabilities of pairs either; {remedy}",
             remedies,
         )
     yield from _unsettled(posterior)
@@ -301,27 +300,12 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
         )
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
     if not posterior.completed:
-        why = "too few linked pairs have all fields to tell whether it fits"
-        if np.mean(np.asarray(data.value) < 0, axis=1).max() > _OFTEN_MISSING:
-            why += " (leave out fields that are often missing)"
-        why = "the linked pairs do not look as it expects" if _disagrees(posterior, data) else why
+        why = "the linked pairs do not look as it expects"
+        if posterior.differing[0].sum() < LEAST_LINKS:
+            why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
     return f"{expected}; with the others there would be {corrected:,.1f} entities on average, and not {mean:,.1f}"
-
-
-def _disagrees(posterior: Linkage, data: Records) -> bool:
-    """Return whether linked pairs agree in other numbers of fields than expected, by more than chance would have it.
-
-    Shares of n pairs in k + 1 classes are on average at most √(k / n) / 2 away from their probabilities.
-    """
-    if not posterior.disagreement > _MOST_DISAGREEMENT:
-        return False
-    first, second, probability = BlockPartition(posterior, key=jax.random.key(0), num_draws=1).pairs()
-    whole = np.all(np.asarray(data.value) >= 0, axis=0)
-    number = probability[whole[first] & whole[second]].sum()
-    by_chance = np.sqrt(data.num_fields / number) / 2 if number > 0 else 1.0
-    return bool(posterior.disagreement > _MOST_DISAGREEMENT + by_chance)
 
 
 MODEL = Model(
@@ -342,7 +326,11 @@ MODEL = Model(
         hidden={
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
+<<<<<<< HEAD
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
+=======
+            "differing": ("2", "field_plus_one"),
+>>>>>>> main
         },
     ),
     density=density,

@@ -21,7 +21,6 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.enumeration import (
-    conflicts,
     enumerate_blocks,
     gather_values,
     pairs_within,
@@ -36,9 +35,21 @@ from consilience.models.block_linkage.join import (
     pair_log_odds,
     prior_log_odds,
 )
+<<<<<<< HEAD
 from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts, Rows, collapsed
+=======
+from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
+>>>>>>> main
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
+from consilience.models.block_linkage.misfit import (
+    LEAST_LINKS,
+    MOST_DISAGREEMENT,
+    Misfit,
+    log_odds_of,
+    misfit,
+    nearest_values,
+)
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.parts import Parts, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
@@ -56,8 +67,6 @@ _TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
 _TOLERANCE_OF_DRAWS = 1e-2  # the same, where statistics are those of draws
 _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
-_MOST_DISAGREEMENT = 0.1  # beyond it, pairs are not as predicted, and completion would run away
-_LEAST_WEIGHT = 50.0  # of the pairs from which that is judged
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
 _FREE_SIZES = 4
@@ -89,6 +98,7 @@ def fit_em(
     ------
     UnsupportedRequest : for less than one process, and for several ones besides devices.
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
+    InputError : labels put records together that the restriction keeps apart.
     """
     if processes != 1 and mesh is not None:
         raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
@@ -101,11 +111,17 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
+<<<<<<< HEAD
     parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
+=======
+    check_labels(records, restriction, settings.largest)
+    parameters = starting_parameters(records, settings.largest)
+>>>>>>> main
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
     generator = np.random.default_rng(0)
+<<<<<<< HEAD
     original, counts, size_limit = records, _value_counts(records), settings.largest
     if chosen.urn(parameters) is not None:
         size_limit = max(settings.size_limit, settings.largest)
@@ -114,6 +130,10 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     records = rows.records
     workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
     trace = _Trace([], 0)
+=======
+    counts = _value_counts(records)
+    check, trace = Misfit(*np.zeros((2, records.num_fields + 1))), _Trace([], 0)
+>>>>>>> main
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
@@ -152,7 +172,8 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         threshold=np.array(threshold),
         found_share=np.array(share),
         disagreement=np.array(check.disagreement),
-        completed=np.array(check.passed),
+        differing=np.stack(check),
+        completed=np.array(len(trace.evidence) > trace.first_phase),
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
         class_share=parameters.class_share,
@@ -324,7 +345,7 @@ def candidates(
         first, second = records.candidate.T
         found = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
         found = found.where(found.log_odds > -threshold)
-    return found.allowed(records.source, restriction)
+    return with_labels(found.allowed(records.source, restriction), records, parameters, likelihood)
 
 
 class _Rule(NamedTuple):
@@ -335,6 +356,7 @@ class _Rule(NamedTuple):
 
     parameters: Parameters
     threshold: float
+    likelihood: Likelihood
     join: JoinRule | None
 
     @classmethod
@@ -343,7 +365,7 @@ class _Rule(NamedTuple):
     ) -> _Rule:
         """Return the rule of a join with slack, or of pairs that were given."""
         rule = join_rule(records, parameters, likelihood, threshold=threshold + SLACK) if joined else None
-        return cls(parameters, threshold, rule)
+        return cls(parameters, threshold, likelihood, rule)
 
     def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
         """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
@@ -358,6 +380,20 @@ class _Rule(NamedTuple):
             in_force=self.parameters,
             rule=self.join,
         )
+
+    def passes(
+        self, pairs: Int[np.ndarray, "two field pair"], first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> Bool[np.ndarray, " pair"]:
+        """Return whether it finds pairs that are given by codes into the values of all fields."""
+        log_odds = log_odds_of(pairs, self.parameters, self.likelihood, first_value).log_odds
+        passes = log_odds > -self.threshold
+        # What is compared by similarity has a search of its own.
+        if self.join is not None and type(self.likelihood).find_pairs is Likelihood.find_pairs:
+            observed: Any = (pairs >= 0).all(axis=0)
+            agree = observed & (pairs[0] == pairs[1])
+            start = self.join.start - self.join.differ[self.join.fields] @ ~observed[self.join.fields]
+            passes &= start + sum(agree[field] * self.join.gain[pairs[0, field]] for field in self.join.fields) > 0
+        return passes
 
 
 class _Block(NamedTuple):
@@ -408,7 +444,7 @@ def _block(records: Records, members: np.ndarray, restriction: str, likelihood: 
     first, second = pairs_within(members.shape[1])
     observed = (values[first] >= 0) & (values[second] >= 0)
     agree = observed & (values[first] == values[second])
-    conflict = conflicts(records.source, members, restriction)
+    conflict = pair_terms_of(records, members, restriction)
     return _Block(values, conflict, agree.astype(float), observed.astype(float), likelihood.candidates(values))
 
 
@@ -420,8 +456,7 @@ class _Statistics(NamedTuple):
     agree, observed : shape ``(field,)``; pairs of one entity that agree, and that both have the field.
     sizes : shape ``(size,)``; entities by their number of records.
     evidence : of the linkage, relative to all records apart.
-    agreeing : shape ``(field + 1,)``; pairs that lack no field, by the number of fields in which they agree; those of
-        the sample, not scaled.
+    linked : of each block, shape ``(pair, component)``; how probably pairs are of one entity.
     errors : as the likelihood counts them.
     large : of the parts that are drawn; their evidence counts above, too.
     """
@@ -430,16 +465,9 @@ class _Statistics(NamedTuple):
     observed: Float[np.ndarray, " field"]
     sizes: Float[np.ndarray, " size"]
     evidence: float
-    agreeing: Float[np.ndarray, " fields_and_one"]
+    linked: list[Any]
     errors: Float[np.ndarray, " statistic"]
     large: DrawnStatistics
-
-
-class _Check(NamedTuple):
-    """Whether the pairs found look as the model predicts."""
-
-    disagreement: float
-    passed: bool
 
 
 class _Trace(NamedTuple):
@@ -462,11 +490,12 @@ class _Em(NamedTuple):
     large: LargeParts
     largest: int
 
-    def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
-        """Maximise; complete the statistics in a second phase if the check is passed."""
+    def run(self, parameters: Parameters) -> tuple[Parameters, Misfit, _Trace]:
+        """Maximise; complete the statistics in a second phase if the pairs found differ as the model predicts."""
         parameters, evidence = self.phase(parameters, complete=False)
         check = self.check(parameters)
-        if not check.passed:
+        known = self.rule.join is not None and self.likelihood.additive
+        if not (known and check.seen.sum() >= LEAST_LINKS and check.disagreement <= MOST_DISAGREEMENT):
             return parameters, check, _Trace(evidence, len(evidence))
         parameters, more = self.phase(parameters, complete=True)
         return parameters, check, _Trace(evidence + more, len(evidence))
@@ -504,7 +533,7 @@ class _Em(NamedTuple):
         """Enumerate the sample; what it says stands for all components."""
         largest, num_fields = self.largest, self.records.num_fields
         terms = size_terms(parameters.intensity, parameters.size_share, largest, np)
-        agree, observed, agreeing = np.zeros(num_fields), np.zeros(num_fields), np.zeros(num_fields + 1)
+        agree, observed, linked = np.zeros(num_fields), np.zeros(num_fields), []
         sizes, evidence, likelihood = np.zeros(largest), 0.0, self.likelihood.at(parameters)
         errors = likelihood.error_statistics(np.full((2, num_fields, 0), -1), parameters, np.zeros((2, 0)))
         for block in self.sample.blocks:
@@ -515,18 +544,20 @@ class _Em(NamedTuple):
             pair = found.pair.astype(float)
             agree += np.einsum("pc,pfc->f", pair, block.agree)
             observed += np.einsum("pc,pfc->f", pair, block.observed)
-            whole = block.observed.all(axis=1)
-            number = block.agree.sum(axis=1).astype(int)
-            agreeing += np.bincount(number[whole], pair[whole], num_fields + 1)
+            linked.append(pair)
             sizes[: len(found.sizes)] += found.sizes.sum(axis=1, dtype=float)
             evidence += float(found.log_evidence.sum(dtype=float))
             errors += likelihood.error_statistics(block.values, parameters, np.asarray(found.partition))
         scale = self.sample.scale
         sizes *= scale
         sizes[0] += self.sample.num_alone
+<<<<<<< HEAD
         large = self.large.statistics(parameters)
         evidence = evidence * scale + float(large.evidence)
         return _Statistics(agree * scale, observed * scale, sizes, evidence, agreeing, errors * scale, large)
+=======
+        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, linked, errors * scale)
+>>>>>>> main
 
     def maximise(self, statistics: _Statistics, parameters: Parameters) -> Parameters:
         """Return the hyperparameters that the statistics and the priors suggest.
@@ -559,6 +590,7 @@ class _Em(NamedTuple):
             found = found._replace(value_share=self.entity_shares(statistics.large))
         return self.likelihood.learned(found, statistics.errors, self.prior.distortion)
 
+<<<<<<< HEAD
     def entity_shares(self, large: DrawnStatistics) -> Float[np.ndarray, " value"]:
         """Return how common values are where those of large parts count for entities and errors, not for records."""
         codes = self.large.codes[:, self.large.drawn_rows]
@@ -574,6 +606,20 @@ class _Em(NamedTuple):
             return _Check(np.nan, False)
         disagreement = float(np.abs(agreeing / agreeing.sum() - seen.agreeing).sum() / 2)
         return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
+=======
+    def check(self, parameters: Parameters) -> Misfit:
+        """Compare the pairs that were found with those that are predicted."""
+        pairs, linked = [np.zeros((2, self.records.num_fields, 0), int)], [np.zeros(0)]
+        for block, probability in zip(self.sample.blocks, self.statistics(parameters).linked, strict=True):
+            ends = block.values[np.array(pairs_within(len(block.values)))].transpose(0, 2, 1, 3)
+            pairs.append(ends.reshape(*ends.shape[:2], -1))
+            linked.append(probability.ravel())
+        first_value = self.records.first_value
+        return misfit(
+            np.concatenate(pairs, axis=2), np.concatenate(linked), parameters, self.likelihood, first_value,
+            lambda drawn: self.rule.passes(drawn, first_value), nearest_values(self.records),
+        )  # fmt: skip
+>>>>>>> main
 
 
 def _watched(parameters: Parameters) -> Float[np.ndarray, " number"]:
@@ -615,7 +661,8 @@ def _at(
     """Return candidates with their log odds under other hyperparameters."""
     parts = ((found.first[rows], found.second[rows]) for rows in row_blocks(len(found.first), 1, _PIECE))
     log_odds = workers.map(_log_odds_of, parts, parameters, likelihood, records.first_value)
-    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]))
+    labels = label_log_odds(records, found.first, found.second)
+    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]) + labels)
 
 
 def _log_odds_of(
@@ -639,7 +686,8 @@ def _enumerate_all(
 ) -> tuple[list[Group], float]:
     """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
     pieces = [members[rows] for members in parts.members for rows in row_blocks(len(members), 1, _PIECE)]
-    found = workers.map(_enumerate_piece, pieces, parameters, likelihood, restriction, records.first_value, mesh)
+    with_terms = ((members, pair_terms_of(records, members, restriction)) for members in pieces)
+    found = workers.map(_enumerate_piece, with_terms, parameters, likelihood, records.first_value, mesh)
     of_size: dict[int, list[Group]] = {}
     evidence = 0.0
     for members, (partition, own) in zip(pieces, found, strict=True):
@@ -650,17 +698,27 @@ def _enumerate_all(
 
 def _enumerate_piece(
     arrays: Mapping[str, np.ndarray],
-    members: Int[np.ndarray, "component member"],
+    piece: tuple[Int[np.ndarray, "component member"], Any],
     parameters: Parameters,
     likelihood: Likelihood,
-    restriction: str,
     first_value: Int[np.ndarray, " fields_and_one"],
     mesh: Mesh | None,
 ) -> tuple[Float[np.ndarray, "component partition"], float]:
+<<<<<<< HEAD
     """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence."""
     terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
+=======
+    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence.
+
+    Parameters
+    ----------
+    piece : the records of each component, and what is added for pairs of them, as `pair_terms_of` returns it.
+    """
+    members, pair_terms = piece
+    terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+>>>>>>> main
     found = enumerate_blocks(
         gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
-        likelihood, conflicts(arrays["source"], members, restriction), mesh=mesh,
+        likelihood, pair_terms, mesh=mesh,
     )  # fmt: skip
     return np.ascontiguousarray(found.partition.T), float(found.log_evidence.sum(dtype=float))

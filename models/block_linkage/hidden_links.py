@@ -36,15 +36,12 @@ class FoundShare(NamedTuple):
     agree, observed : shape ``(field,)``; of the links not found, the share that agrees in a field, and the share in
         which both records have it. Zero where all are found.
     both_observed : shape ``(field,)``; the share of all links in which both records have the field.
-    agreeing : shape ``(field + 1,)``; of the links found in which no field is missing, the share that agrees in 0, 1,
-        2, ... fields. Zero where there are none.
     """
 
     share: float
     agree: Float[np.ndarray, " field"]
     observed: Float[np.ndarray, " field"]
     both_observed: Float[np.ndarray, " field"]
-    agreeing: Float[np.ndarray, " fields_and_one"]
 
 
 def found_share(
@@ -78,17 +75,12 @@ def found_share(
     if rule is not None:
         start = rule.start - rule.differ[rule.fields] @ ~observed[rule.fields]
         passes &= start + sum(agree[field] * rule.gain[code[field]] for field in rule.fields) > 0
-    lost, complete = weight * ~passes, weight * (passes & observed.all(0))
-    number = agree.sum(0)
-    if number.shape[1] == 1:
-        complete = complete.sum(1, keepdims=True)
-    agreeing = np.bincount(number.ravel(), complete.ravel(), minlength=len(value) + 1)
+    lost = weight * ~passes
     return FoundShare(
         share=float(1 - lost.sum() / len(record)),
         agree=np.array([(agrees * lost).sum() for agrees in agree]) / (lost.sum() or 1),
         observed=observed @ lost.sum(0) / (lost.sum() or 1),
         both_observed=observed.mean(1),
-        agreeing=agreeing / (agreeing.sum() or 1),
     )
 
 

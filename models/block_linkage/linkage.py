@@ -8,6 +8,7 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 from consilience.models.block_linkage.enumeration import set_partitions
+from consilience.models.block_linkage.misfit import Misfit
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.posterior import Estimate, Posterior
 
@@ -46,8 +47,10 @@ class Linkage(NamedTuple):
     threshold : float; the candidates were pairs with log odds above minus this.
     found_share : float; the share of true pairs that pass the threshold, as the model predicts it; nan where the
         candidates were given.
-    disagreement : float; total variation between the numbers of fields in which matches were found to agree and those
-        predicted if fields err independently of each other; nan where it cannot be told.
+    disagreement : float; total variation between the numbers of fields in which linked pairs differ and those that the
+        model predicts, as in `Misfit`; nan where nothing is linked.
+    differing : float64, shape ``(2, field + 1)``; these numbers among the components that EM looked at, and the shares
+        that the model predicts.
     completed : bool; whether the statistics were completed by the pairs that the threshold hides. Only where the
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
@@ -72,6 +75,7 @@ class Linkage(NamedTuple):
     threshold: Float[np.ndarray, ""]
     found_share: Float[np.ndarray, ""]
     disagreement: Float[np.ndarray, ""]
+    differing: Float[np.ndarray, "2 fields_and_one"]
     completed: Bool[np.ndarray, ""]
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
@@ -92,6 +96,10 @@ class Linkage(NamedTuple):
         sites = [name for name in _SITES if np.size(getattr(self, name))]
         rest = {name: values for name, values in self._asdict().items() if name not in sites}
         return Estimate({name: getattr(self, name) for name in sites}, rest)
+
+    def misfit(self) -> Misfit:
+        """Return how linked pairs differ, and how the model predicts it."""
+        return Misfit(*self.differing)
 
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""

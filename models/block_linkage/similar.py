@@ -34,6 +34,7 @@ from scipy.special import expit
 from consilience.arrays import Array, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.join import prior_log_odds
+from consilience.models.block_linkage.likelihood import draw_values
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
@@ -316,6 +317,40 @@ class SimilarHitMiss(HitMiss):
 
     def _excess_matrix(self) -> csr_array:
         return self.neighbours.matrix(self.of_neighbour)
+
+    # ---- pairs that are drawn ----
+
+    def draw_pairs(
+        self, generator: np.random.Generator, number: int, parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
+        """Draw true values and two records of each, all of as much weight."""
+        true = draw_values(generator, number, parameters, first_value)
+        pairs = np.stack([true, true])
+        for record in pairs:
+            other = self._distortions(generator, true, parameters, first_value)
+            distorted = generator.random(true.shape) < parameters.distortion[:, None]
+            record[distorted] = other[distorted]
+        return pairs, np.ones(number)
+
+    def _distortions(
+        self, generator: np.random.Generator, true: Int[np.ndarray, "field record"], parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> Int[np.ndarray, "field record"]:  # fmt: skip
+        """Draw distorted values: near the true one with the weight of all that are, or else any other."""
+        value = draw_values(generator, true.shape[1], parameters, first_value)
+        another = draw_values(generator, true.shape[1], parameters, first_value, but=true)
+        weight = np.concatenate([[0.0], np.cumsum(self.of_neighbour * self.value_share[self.neighbours.value])])
+        last = weight[self.neighbours.begin]
+        for field in self.fields:
+            own = true[field]
+            begin, end = last[own], last[own + 1]
+            near = generator.random(len(own)) * self.normaliser[own] < end - begin
+            place = np.searchsorted(weight, begin + generator.random(len(own)) * (end - begin), side="right") - 1
+            place = np.clip(place, self.neighbours.begin[own], self.neighbours.begin[own + 1] - 1)
+            value[field] = another[field]
+            value[field, near] = self.neighbours.value[place[near]]
+        return value
 
     # ---- records alone ----
 

@@ -51,7 +51,7 @@ def test_it_recovers_distortion_and_sizes(simulate, likelihood, fit_em):
 def test_completion_is_what_brings_distortion_up(simulate, monkeypatch, fit_em):
     records = simulate(10_000, distortion=0.08)
     completed = fit_em(records)
-    monkeypatch.setattr(em, "_MOST_DISAGREEMENT", -1.0)
+    monkeypatch.setattr(em, "MOST_DISAGREEMENT", -1.0)
     restricted = fit_em(records)
     assert completed.completed
     assert not restricted.completed

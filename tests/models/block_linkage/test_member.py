@@ -31,14 +31,11 @@ def simulated(request):
 
 
 def test_tables_agree_with_each_other(fitted, records):
-    entities, pairs, review = fitted.entities(), fitted.pairs(), fitted.review()
+    entities, pairs = fitted.entities(), fitted.pairs()
     assert entities["record"].tolist() == records.records.tolist()
     assert pairs["probability"].is_monotonic_decreasing
-    assert review["entropy"].is_monotonic_decreasing
     together = entities.groupby("entity").size()
     assert len(together) == int(fitted.num_entities().point)
-    doubt = entities.set_index("record")["certainty"][review["record"]]
-    np.testing.assert_allclose(doubt, review["certainty"])
     scores = cs.score_partition(fitted, records)
     assert scores["pairwise-f1"] > 0.7
 
@@ -160,7 +157,7 @@ def test_no_corrected_number_where_the_model_does_not_fit(simulated, records):
     given = fitted_quietly(records.with_candidates(pair))
     for one, words in (
         (together, "but the linked pairs do not look as it expects: the number of entities is not corrected"),
-        (fitted_quietly(simulated(100)), "but too few linked pairs have all fields to tell"),
+        (fitted_quietly(simulated(100)), "but too few pairs are linked to tell whether it fits"),
         (given, "the candidates were given: how many links are not among them is not known"),
     ):
         table = loss_of(one)
