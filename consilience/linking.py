@@ -203,17 +203,8 @@ def prepare(
         _check_files(records)
     if names is None:
         _warn_of_entities(compared)
-<<<<<<< HEAD
-    if pairs is not None:
-        records = records.with_candidates(pairs)
-    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
-    found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values())) or "id"
-    found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
-=======
-    _warn_of_copies(records)
     described: dict[str, Any] = {"id": ", ".join(dict.fromkeys(id_columns.values())) or "id"}
     described["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
->>>>>>> main
     if similar:
         described["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
     if left := [f"{one.field}: {one.left_out}" for one in chosen if one.field not in compared]:

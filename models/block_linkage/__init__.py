@@ -326,11 +326,8 @@ MODEL = Model(
         hidden={
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
-<<<<<<< HEAD
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
-=======
             "differing": ("2", "field_plus_one"),
->>>>>>> main
         },
     ),
     density=density,

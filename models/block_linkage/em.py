@@ -35,11 +35,8 @@ from consilience.models.block_linkage.join import (
     pair_log_odds,
     prior_log_odds,
 )
-<<<<<<< HEAD
-from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts, Rows, collapsed
-=======
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
->>>>>>> main
+from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import (
@@ -111,29 +108,20 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
-<<<<<<< HEAD
-    parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
-=======
     check_labels(records, restriction, settings.largest)
-    parameters = starting_parameters(records, settings.largest)
->>>>>>> main
+    parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
     generator = np.random.default_rng(0)
-<<<<<<< HEAD
     original, counts, size_limit = records, _value_counts(records), settings.largest
-    if chosen.urn(parameters) is not None:
+    if chosen.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
         size_limit = max(settings.size_limit, settings.largest)
     least = settings.largest if size_limit > settings.largest else records.num_records
     rows = collapsed(records, _for_candidates(parameters), chosen, least=least, restriction=restriction)
     records = rows.records
     workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-    trace = _Trace([], 0)
-=======
-    counts = _value_counts(records)
     check, trace = Misfit(*np.zeros((2, records.num_fields + 1))), _Trace([], 0)
->>>>>>> main
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
@@ -551,13 +539,9 @@ class _Em(NamedTuple):
         scale = self.sample.scale
         sizes *= scale
         sizes[0] += self.sample.num_alone
-<<<<<<< HEAD
         large = self.large.statistics(parameters)
         evidence = evidence * scale + float(large.evidence)
-        return _Statistics(agree * scale, observed * scale, sizes, evidence, agreeing, errors * scale, large)
-=======
-        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, linked, errors * scale)
->>>>>>> main
+        return _Statistics(agree * scale, observed * scale, sizes, evidence, linked, errors * scale, large)
 
     def maximise(self, statistics: _Statistics, parameters: Parameters) -> Parameters:
         """Return the hyperparameters that the statistics and the priors suggest.
@@ -590,7 +574,6 @@ class _Em(NamedTuple):
             found = found._replace(value_share=self.entity_shares(statistics.large))
         return self.likelihood.learned(found, statistics.errors, self.prior.distortion)
 
-<<<<<<< HEAD
     def entity_shares(self, large: DrawnStatistics) -> Float[np.ndarray, " value"]:
         """Return how common values are where those of large parts count for entities and errors, not for records."""
         codes = self.large.codes[:, self.large.drawn_rows]
@@ -598,15 +581,6 @@ class _Em(NamedTuple):
         inside = np.bincount(codes[codes >= 0], weight[codes >= 0], len(self.value_counts))
         return _shares(self.records, self.value_counts - inside + large.values)
 
-    def check(self, parameters: Parameters) -> _Check:
-        """Compare the pairs that were found with those predicted."""
-        agreeing = self.statistics(parameters).agreeing
-        seen = self.rule.found(self.records, parameters, self.likelihood)
-        if seen is None or agreeing.sum() == 0:
-            return _Check(np.nan, False)
-        disagreement = float(np.abs(agreeing / agreeing.sum() - seen.agreeing).sum() / 2)
-        return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
-=======
     def check(self, parameters: Parameters) -> Misfit:
         """Compare the pairs that were found with those that are predicted."""
         pairs, linked = [np.zeros((2, self.records.num_fields, 0), int)], [np.zeros(0)]
@@ -619,7 +593,6 @@ class _Em(NamedTuple):
             np.concatenate(pairs, axis=2), np.concatenate(linked), parameters, self.likelihood, first_value,
             lambda drawn: self.rule.passes(drawn, first_value), nearest_values(self.records),
         )  # fmt: skip
->>>>>>> main
 
 
 def _watched(parameters: Parameters) -> Float[np.ndarray, " number"]:
@@ -704,10 +677,6 @@ def _enumerate_piece(
     first_value: Int[np.ndarray, " fields_and_one"],
     mesh: Mesh | None,
 ) -> tuple[Float[np.ndarray, "component partition"], float]:
-<<<<<<< HEAD
-    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence."""
-    terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
-=======
     """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence.
 
     Parameters
@@ -715,8 +684,7 @@ def _enumerate_piece(
     piece : the records of each component, and what is added for pairs of them, as `pair_terms_of` returns it.
     """
     members, pair_terms = piece
-    terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
->>>>>>> main
+    terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
     found = enumerate_blocks(
         gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
         likelihood, pair_terms, mesh=mesh,

@@ -74,17 +74,14 @@ class BlockPartition(PartitionTruth):
         self.ids = {} if records is None else {"record": records}
         self.num_units = int(posterior.num_records)
         self.found_share = float(posterior.found_share)
-<<<<<<< HEAD
         self.large = np.asarray(posterior.large)
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
+        misfit = posterior.misfit()
+        self.doubt = misfit.words if misfit.fails else ""
 
     def _of_large(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, " draw"]:
         """Return which of the kept draws of large parts belongs to each draw."""
         return draws % self.drawn.num_draws
-=======
-        misfit = posterior.misfit()
-        self.doubt = misfit.words if misfit.fails else ""
->>>>>>> main
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Draw the partition of each component, by the inverse of the distribution function."""
