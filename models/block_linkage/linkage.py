@@ -56,6 +56,9 @@ class Linkage(NamedTuple):
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
     class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
+    large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
+    drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
+    unsettled : parts of these whose two chains did not agree.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -77,6 +80,10 @@ class Linkage(NamedTuple):
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    large: Int[np.ndarray, " large_member"] = np.zeros(0, int)
+    large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
+    drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
+    unsettled: Int[np.ndarray, ""] = np.zeros((), int)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:
@@ -104,7 +111,7 @@ class Linkage(NamedTuple):
             apart = set_partitions(group.members.shape[1]).max(axis=1) == group.members.shape[1] - 1
             if not apart[group.partition.argmax(axis=1)].all():
                 return False
-        return True
+        return not any(len(np.unique(draw)) < len(draw) for draw in np.asarray(self.drawn))
 
     def groups(self) -> list[Group]:
         """Return the components by their number of records; views."""
