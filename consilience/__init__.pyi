@@ -325,8 +325,8 @@ class BlockLinkageFit(Fit):
     def pairs(self) -> pandas.DataFrame:
         """The pairs of records that may be of one entity, the most probable first."""
 
-    def review(self) -> pandas.DataFrame:
-        """The records whose entity is in doubt, the most doubtful first."""
+    def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
+        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -336,6 +336,12 @@ class BlockLinkageFit(Fit):
 
     def fields(self) -> pandas.DataFrame:
         """The fields: how many values, how many missing, and how often they are distorted."""
+
+    def weights(self) -> pandas.DataFrame:
+        """What it says that a field is equal, near, different or missing in two records."""
+
+    def unlinkable(self) -> pandas.DataFrame:
+        """Which share of the records would not even be linked with a copy of themselves."""
 
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
@@ -348,6 +354,15 @@ class BlockLinkageFit(Fit):
 
     def cleaning(self, *arguments: Any, **choice: Any) -> Any:
         """What cleaning did to each column of each source, of fits by `link`."""
+
+    def thresholds(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """What links above a threshold would give: pairs, clusters, precision and recall."""
+
+    def explain(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Why two records are one entity or not: the prior, each field, and the posterior."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often pairs are the same entity, by their probability, as labels say."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -367,8 +382,8 @@ class DirichletEntityFit(Fit):
     def pairs(self) -> pandas.DataFrame:
         """Pairs of records that may belong together; all others have next to no probability."""
 
-    def review(self) -> pandas.DataFrame:
-        """Records whose entity is in doubt, the least certain first."""
+    def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
+        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -394,8 +409,8 @@ class HitMissFit(Fit):
     def pairs(self) -> pandas.DataFrame:
         """The pairs of records that may be of one entity, the most probable first."""
 
-    def review(self) -> pandas.DataFrame:
-        """The records whose entity is in doubt, the most doubtful first."""
+    def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
+        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -405,6 +420,12 @@ class HitMissFit(Fit):
 
     def fields(self) -> pandas.DataFrame:
         """The fields: how many values, how many missing, and how often they are distorted."""
+
+    def weights(self) -> pandas.DataFrame:
+        """What it says that a field is equal, near, different or missing in two records."""
+
+    def unlinkable(self) -> pandas.DataFrame:
+        """Which share of the records would not even be linked with a copy of themselves."""
 
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
@@ -417,6 +438,15 @@ class HitMissFit(Fit):
 
     def cleaning(self, *arguments: Any, **choice: Any) -> Any:
         """What cleaning did to each column of each source, of fits by `link`."""
+
+    def thresholds(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """What links above a threshold would give: pairs, clusters, precision and recall."""
+
+    def explain(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Why two records are one entity or not: the prior, each field, and the posterior."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often pairs are the same entity, by their probability, as labels say."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -789,10 +819,11 @@ def fit(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -949,6 +980,7 @@ def link(
     clean: 'Mapping[str, str | Callable[[str], str | None]] | None' = None,
     missing_values: 'str | Sequence[str] | None' = None,
     pairs: 'Any' = None,
+    labels: 'Any' = None,
     priors: 'Any' = None,
     method: 'str' = 'auto',
     draws: 'int' = 1000,
@@ -966,10 +998,11 @@ def link(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1185,10 +1218,11 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> Check: ...
 

@@ -244,6 +244,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
     reading.add_argument("--pairs", metavar="FILE", help=line)
+    line = "answers to pairs of records, as `consilience review` asks for them (none)"
+    reading.add_argument("--labels", metavar="FILE", help=line)
 
     model = sub.add_argument_group("how it is linked")
     line = (
@@ -252,8 +254,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--method", choices=("auto", "em", "nuts", "gibbs"), default="auto", help=line)
     line = (
-        "errors in each field by themselves (the default), or by record (error-classes), or values by a distribution "
-        "of the entity's own (dirichlet-multinomial)"
+        "errors in each field by themselves (hit-miss), or by record (error-classes), or values by a distribution of "
+        "the entity's own (dirichlet-multinomial); auto takes the better of the first two (auto)"
     )
     model.add_argument("--likelihood", metavar="NAME", help=line)
     restrictions = ("none", "across", "within")

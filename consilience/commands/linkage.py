@@ -49,7 +49,7 @@ def link(arguments: Arguments) -> int:
         text = "name the folder to write to, as in -o linked; or --dry-run says what cleaning makes of each column"
         raise UnsupportedRequest(text)
     target = None if arguments.dry_run else _link_folder(arguments)
-    for source in [*arguments.files, *filter(None, [arguments.pairs])]:
+    for source in [*arguments.files, *filter(None, [arguments.pairs, arguments.labels])]:
         if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
     if target is None:
@@ -64,8 +64,9 @@ def link(arguments: Arguments) -> int:
     try:
         with stoppable(run, arguments.words):
             fitted = link_records(
-                **_reading(arguments), pairs=arguments.pairs, method=arguments.method, draws=arguments.draws,
-                seed=arguments.seed, checkpoint=checkpoint, progress=False if arguments.quiet else None, **options,
+                **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
+                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
+                progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
         with contextlib.suppress(OSError):
@@ -160,7 +161,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     return {
         "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd,
         "interval": None if number.most_links_unseen else [low, high], "interval_of_links_alone": number.links_alone,
-        "basis": number.basis,
+        "basis": number.basis, "doubt": number.doubt,
         "expected_precision": expected.precision, "expected_recall": expected.recall,
         **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
         "cleaning": rows_of(fitted.attributes["cleaning"]), **fitted.describe(),
@@ -169,7 +170,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
 
 def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import expected_scores, num_entities
-    from consilience.pages.linkage import among
+    from consilience.pages.linkage import among, doubtful_records
 
     _print_read(fitted.attributes, fitted.data.counts, files)
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
@@ -183,9 +184,11 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
             f"which are {expected.recall:.1%} of all {among(fitted)}, by the model's own account"
         )
     print_notes(fitted.findings())
-    review = fitted.table_columns("review")
-    if len(review["record"]):
-        print(f"\nthe most uncertain records\n{table_text(review, _LEAST_CERTAIN, hint='see the report')}")
+    doubtful = doubtful_records(fitted)
+    if len(doubtful):
+        entities = fitted.table_columns("entities")
+        shown = {name: entities[name][doubtful] for name in ("record", "entity", "certainty")}
+        print(f"\nthe most uncertain records\n{table_text(shown, _LEAST_CERTAIN, hint='see the report')}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")

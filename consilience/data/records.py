@@ -20,6 +20,7 @@ from consilience.data.column_names import known_as, meant, name_columns
 from consilience.data.columns import Column, all_columns
 from consilience.data.contract import Contract, array, ids, per, size
 from consilience.data.files import name_of
+from consilience.data.pair_labels import named_columns, pair_codes, read_pair_labels
 from consilience.data.problems import Problems, warn_input
 from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
@@ -43,6 +44,9 @@ class Records(Contract):
         column.
     candidate : int32, shape ``(pair, 2)``; the pairs of records that may be linked, the lower code first, sorted; where
         the user gave them (`with_candidates`), else ``None``.
+    labelled, label_log_odds : int32, shape ``(label, 2)``, and float64, shape ``(label,)``; pairs of records to which
+        there are answers (`with_labels`), the lower code first, sorted, each once; and by how much the answers raise
+        the log odds that the pair is one entity, ±∞ if sure; else ``None``.
     similar : bool, shape ``(field,)``; fields that are compared by similarity, else ``None``; see
         `consilience.similarity`.
     near, distance : int32, shape ``(near, 2)``, and float64, shape ``(near,)``; the pairs of values of these fields
@@ -73,6 +77,8 @@ class Records(Contract):
     first_value: Any = array(shape=(-1,))
     entity: Any = per("record", codes="known_entity", missing=True, default=None)
     candidate: Any = per(-1, 2, codes="record", default=None)
+    labelled: Any = per(-1, 2, codes="record", default=None, later=True)
+    label_log_odds: Any = array(shape=(-1,), default=None, later=True)
     similar: Any = per("field", default=None, later=True)
     near: Any = array(shape=(-1, 2), codes="num_values", default=None, later=True)
     distance: Any = array(shape=(-1,), default=None, later=True)
@@ -135,24 +141,34 @@ class Records(Contract):
         ------
         InputError : naming the rows whose ids are no records, or twice the same one.
         """
-        table = read_table(pairs, _columns_of_pairs)
-        sides = []
-        for role in ("record_a", "record_b"):
-            codes, names = table.texts(role, required=True)
-            known = np.append(recode(np.arange(len(names)), names, self.records), -1)
-            unknown = [name for name, place in zip(names, known[:-1].tolist(), strict=True) if place < 0]
-            remedy = "correct the id"
-            if shared := self._of_several_sources(unknown):
-                remedy = f"sources share ids: write {shared!r}, as the table of entities has it, or correct the id"
-            table.flag((known[codes] < 0) & (codes >= 0), role, "there is no such record", remedy)
-            sides.append(known[codes])
-        same = (sides[0] == sides[1]) & (sides[0] >= 0)
-        table.flag(same, "record_b", "a record cannot be linked to itself", "delete the row")
+        table = read_table(pairs, named_columns(("record_a", "record_b")))
+        sides = pair_codes(table, self.records, self.sources)
         table.problems.raise_any()
         ordered = np.sort(np.stack(sides, axis=1).reshape(-1, 2).astype(np.int64), axis=1)
         code = np.sort(ordered[:, 0] * self.num_records + ordered[:, 1])
         code = code[np.diff(code, prepend=-1) > 0]
         return self.replace(candidate=np.stack(np.divmod(code, self.num_records), axis=1).astype(np.int32))
+
+    def with_labels(self, labels: Any) -> Self:
+        """Return the records with what a person says of pairs of them; it takes the place of earlier labels.
+
+        Parameters
+        ----------
+        labels : a table with the columns ``record_a``, ``record_b`` and ``answer``, perhaps ``error``; see
+            `consilience.data.pair_labels.read_pair_labels`. Several unsure answers to a pair add up.
+
+        Raises
+        ------
+        InputError : with every problem of the table; among them sure answers that contradict each other.
+        """
+        found = read_pair_labels(labels, self.records, self.sources)
+        code = found.first.astype(np.int64) * self.num_records + found.second
+        pair, place = np.unique(code, return_inverse=True)
+        if not len(pair):
+            return self.replace(labelled=None, label_log_odds=None)
+        log_odds = np.bincount(place, found.log_odds)
+        pairs = np.stack(np.divmod(pair, self.num_records), axis=1).astype(np.int32)
+        return self.replace(labelled=pairs, label_log_odds=log_odds)
 
     def with_values(self, codes: Sequence[np.ndarray], vocabularies: Sequence[Sequence[str]]) -> Self:
         """Return the records with other values of all fields.
@@ -174,6 +190,10 @@ class Records(Contract):
         """Return the records in the order of their files, and the pairs in theirs."""
         order = np.argsort(self.source, kind="stable")
         records = self if (np.diff(order) > 0).all() else super()._moved("record", np.argsort(order))
+        if records.labelled is not None:
+            pairs = np.sort(records.labelled, axis=1)
+            order = np.lexsort(pairs.T[::-1])
+            records = records.replace(labelled=pairs[order], label_log_odds=records.label_log_odds[order])
         if records.candidate is None:
             return records
         pairs = np.unique(np.sort(records.candidate, axis=1), axis=0)
@@ -184,10 +204,10 @@ class Records(Contract):
 
         Raises
         ------
-        UnsupportedRequest : where the pairs that may be linked are given, which say nothing of copies.
+        UnsupportedRequest : where pairs that may be linked, or labels, are given, which say nothing of copies.
         """
-        if self.candidate is not None:
-            raise UnsupportedRequest("give the pairs that may be linked after repeating the records")
+        if self.candidate is not None or self.labelled is not None:
+            raise UnsupportedRequest("give the pairs that may be linked, and labels, after repeating the records")
         copies = super().repeated(number)
         names = (f"{name} ({copy + 1})" if copy else name for copy in range(number) for name in self.records)
         return copies.replace(records=object_array(names))._settled()
@@ -195,12 +215,6 @@ class Records(Contract):
     def _check_values_are_free(self) -> None:
         if self.near is not None:
             raise UnsupportedRequest("choose fields and equal values before saying which values are similar")
-
-    def _of_several_sources(self, unknown: Sequence[str]) -> str:
-        """Return how the first of these ids is written that several sources have; empty where there is none."""
-        known = set(self.records) if unknown else set()
-        written = (f"{source}:{name}" for name in unknown for source in self.sources)
-        return next((name for name in written if name in known), "")
 
     def _position(self, field: str) -> int:
         found = np.flatnonzero(self.fields == field)
@@ -301,18 +315,6 @@ def _joined_vocabularies(vocabularies: Sequence[Any]) -> dict[str, Any]:
         "num_values": sum(map(len, vocabularies)),
         "values": object_array(itertools.chain.from_iterable(vocabularies)),
     }
-
-
-def _columns_of_pairs(names: list[str], problems: Problems) -> dict[str, int]:
-    """Find the columns of pairs, which have these names and no others."""
-    folded = [name.casefold() for name in names]
-    for role in ("record_a", "record_b"):
-        if folded.count(role) != 1:
-            listed = ", ".join(map(repr, names)) or "none"
-            remedy = "rename the two columns with ids of records to record_a and record_b"
-            problems.add(f"there is no column '{role}'; there are {listed}", remedy, column=role)
-    problems.raise_any()
-    return {role: folded.index(role) for role in ("record_a", "record_b")}
 
 
 def _named_sources(sources: Any) -> dict[str, Any]:
