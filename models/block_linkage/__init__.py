@@ -49,7 +49,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from consilience.arrays import Key
@@ -102,7 +101,10 @@ class Settings(settings.Settings):
     )  # fmt: skip
     restriction: str = restriction_setting()
     threshold: float = setting(4.0, "candidates are pairs of records with log odds above minus this")
-    largest: int = setting(6, "most records of an entity; above 7 it takes long", at_least=2.0)
+    largest: int = setting(
+        6, "most records of a part whose partitions are all gone through; above 7 it takes long", at_least=2.0
+    )
+    size_limit: int = setting(1000, "most records of a part; one of more than `largest` is drawn by em", at_least=2.0)
     wide: float = setting(
         0.0, "the threshold of gibbs, whose candidates are many; 0 stands for 10, or 12 where values are missing",
         at_least=0.0,
@@ -193,9 +195,7 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
             f"trust small probabilities of pairs either; {remedy}",
             remedies,
         )
-    largest = len(posterior.size_share)
-    if posterior.size_share[-1] > _LARGE_SHARE and _expected_of_size(posterior, largest) >= 1:
-        yield _too_large(largest)
+    yield from _unsettled(posterior)
     yield from _given_up(posterior, Level.error)
 
 
@@ -224,6 +224,16 @@ def linkage_notes(found: Linkable | DrawnLinkage, data: Records) -> Iterator[Not
     by = "were found once, with a distortion of .05 in every field" if data.candidate is None else "were given"
     yield from _given_up(found, Level.note)
     yield Note(Level.note, f"the candidates {by}; what they leave out is in the table loss")
+
+
+def _unsettled(posterior: Linkage) -> Iterator[Note]:
+    """Say how many large parts were drawn until the end without agreement of their chains."""
+    if number := int(posterior.unsettled):
+        text = (
+            f"in {number:,.0f} of the parts with more records than {{largest}} the draws from two starts did not agree "
+            "on the number of entities: do not trust it; compare more fields"
+        )
+        yield Note(Level.error, text, (Remedy("largest"),))
 
 
 def _given_up(posterior: Linkage | Linkable | DrawnLinkage, level: Level) -> Iterator[Note]:
@@ -259,12 +269,6 @@ def often_distorted(distortion: np.ndarray, data: Records) -> Iterator[Note]:
             f"linked records almost never agree in {', '.join(often)}: is it written differently in the files? if it "
             "does not describe the entity, leave it out of the fields",
         )
-
-
-def _expected_of_size(posterior: Linkage, size: int) -> float:
-    """Return how many entities of a size to expect: of few records the prior alone says that there is a share."""
-    counts = BlockPartition(posterior, key=jax.random.key(0), num_draws=1).size_counts()
-    return float(counts[size - 1]) if len(counts) >= size else 0.0
 
 
 def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
@@ -347,6 +351,7 @@ MODEL = Model(
         hidden={
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
+            "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
             "differing": ("2", "field_plus_one"), "tried": ("likelihood", "3"),
         },
     ),

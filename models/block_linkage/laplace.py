@@ -51,7 +51,7 @@ def hyperparameter_variance(em: Any, parameters: Parameters) -> float:
     parameters : what it learned.
     """
     em = thinned(em, _NUM_COMPONENTS)
-    sizes, num_fields = len(parameters.size_share), len(parameters.distortion)
+    sizes, num_fields = em.largest, len(parameters.distortion)
     num_classes = len(parameters.class_share)
     size = sizes + num_fields + max(num_classes - 1, 0)
     now = _Step.of(em, parameters)
@@ -97,7 +97,7 @@ class _Step(NamedTuple):
     @classmethod
     def of(cls, em: Any, parameters: Parameters) -> _Step:
         """Enumerate the sample."""
-        terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+        terms = size_terms(parameters.intensity, parameters.size_share, em.largest, np)
         found = [
             enumerate_blocks(
                 block.values, parameters.value_share, parameters.distortion, terms, em.likelihood.at(parameters),
@@ -140,7 +140,7 @@ def _moved(parameters: Parameters, place: int, step: float) -> Parameters:
 def _curvature(em: Any, parameters: Parameters) -> Float[np.ndarray, "coordinate coordinate"]:
     """Return what the priors add to the information: as so many entities, distorted fields and records of classes."""
     miss, share = parameters.distortion, parameters.class_share[:-1]
-    of_each = [em.prior.size_share, em.prior.distortion.sum(axis=1) * miss * (1 - miss)]
+    of_each = [em.prior.size_share[: em.largest], em.prior.distortion.sum(axis=1) * miss * (1 - miss)]
     curvature = np.diag(np.concatenate([*of_each, CLASS_PRIOR.sum() * share]))
     if len(share):
         curvature[-len(share) :, -len(share) :] -= CLASS_PRIOR.sum() * np.outer(share, share)

@@ -60,6 +60,9 @@ class Linkage(NamedTuple):
     variance : float64; of the number of entities, by that of the hyperparameters, as in `laplace`; nan where nobody
         knows how many links the threshold hides.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
+    large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
+    drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
+    unsettled : parts of these whose two chains did not agree.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -81,6 +84,10 @@ class Linkage(NamedTuple):
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    large: Int[np.ndarray, " large_member"] = np.zeros(0, int)
+    large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
+    drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
+    unsettled: Int[np.ndarray, ""] = np.zeros((), int)
     tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
     variance: Float[np.ndarray, ""] = np.array(np.nan)
 
@@ -115,7 +122,7 @@ class Linkage(NamedTuple):
             apart = set_partitions(group.members.shape[1]).max(axis=1) == group.members.shape[1] - 1
             if not apart[group.partition.argmax(axis=1)].all():
                 return False
-        return True
+        return not any(len(np.unique(draw)) < len(draw) for draw in np.asarray(self.drawn))
 
     def groups(self) -> list[Group]:
         """Return the components by their number of records; views."""

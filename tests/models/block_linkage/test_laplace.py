@@ -39,9 +39,9 @@ def learned(monkeypatch):
 
 def test_derivatives_by_numbers_of_entities_are_covariances(learned):
     own, parameters, _ = learned(cs.simulate_records(1000, seed=3001, **SIX_FIELDS))
-    sizes = len(parameters.size_share)
+    sizes = own.largest
     of_all, of_pairs = _Step.of(own, parameters).covariances(own, sizes)
-    rate, step = parameters.intensity * parameters.size_share, 0.05
+    rate, step = parameters.intensity * parameters.size_share[:sizes], 0.05
     for size in range(3):
         up, down = (
             _Step.of(own, parameters._replace(intensity=moved.sum(), size_share=moved / moved.sum()))
