@@ -228,7 +228,7 @@ class BlockPartition(PartitionTruth):
         return counts[1:]
 
     def counted(self) -> CountedClusters:
-        """Return the number of clusters with the links that the threshold hides, and with the doubt about what is fixed.
+        """Return the number of clusters with the links that the threshold hides, and the doubt about what is fixed.
 
         To each draw of the links a normal number is added, of the variance that `laplace` has besides. Where nobody
         knows what is hidden, the number is that of the links alone.
