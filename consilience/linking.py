@@ -55,6 +55,7 @@ def link(
     method: str = "auto",
     draws: int = 1000,
     seed: int = 0,
+    engine: Any = "auto",
     **settings: Any,
 ) -> Fit:
     """Find the records that describe the same entity, in one table or between several.
@@ -82,8 +83,12 @@ def link(
     method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
         alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
+    engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
+        on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
+        ``cs.engines.spark(session)``. "auto" is DuckDB where there are more than 2·10⁸ values and it is installed, and
+        local else. The answer is the same.
     settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide; and what bounds a run:
-        ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
+        ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------
@@ -115,6 +120,9 @@ def link(
     for name, type_ in types.items():
         if type_ not in FIELD_TYPES:
             raise UnknownName(f"the type of field {name!r} is {type_!r}; give one of {', '.join(FIELD_TYPES)}")
+    if "processes" in settings:
+        text = 'processes= is gone; give engine="duckdb" to use all cores of one machine, or engine="spark"'
+        raise UnsupportedRequest(text, Remedy("engine", "duckdb"))
     names = None if fields is None else list(fields)
     similar = dict(similar or {})
     check_kinds(similar)
@@ -146,7 +154,7 @@ def link(
     _warn_of_copies(records)
     if pairs is not None:
         records = records.with_candidates(pairs)
-    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
+    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, engine=engine, **settings)
     found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values())) or "id"
     found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
     if similar:

@@ -14,7 +14,7 @@ from consilience.commands.stopped_runs import (
     refuse_unfinished,
     stoppable,
 )
-from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused
+from consilience.errors import InputError, InputProblem, InvalidFit, OutputRefused, UnsupportedRequest
 from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
@@ -47,9 +47,10 @@ def link(arguments: Arguments) -> int:
         if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
     keep_compiled_as_asked("on")
+    engine = _engine(arguments)
     from consilience.linking import link as link_records
 
-    given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")
+    given = ("likelihood", "restriction", "threshold", "wide", "largest")
     options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
     run = target / "fit"
     checkpoint = kept_checkpoint(run, resume=arguments.resume, force=arguments.force)
@@ -59,7 +60,7 @@ def link(arguments: Arguments) -> int:
                 arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id,
                 fields=arguments.fields, similar=arguments.similar, entity=arguments.entity,
                 missing_values=arguments.missing_values or (), pairs=arguments.pairs, method=arguments.method,
-                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
+                draws=arguments.draws, seed=arguments.seed, engine=engine, checkpoint=checkpoint,
                 progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
@@ -74,6 +75,17 @@ def link(arguments: Arguments) -> int:
     else:
         _print(fitted, target, arguments.files, go_on)
     return code
+
+
+def _engine(arguments: Arguments) -> Any:
+    """Return the engine of the flags, with the memory that it may take."""
+    if arguments.memory is None:
+        return arguments.engine
+    if arguments.engine != "duckdb":
+        raise UnsupportedRequest(f"{{memory}} is for DuckDB, and the engine is {arguments.engine}", Remedy("memory"))
+    from consilience.models.block_linkage import engines
+
+    return engines.duckdb(memory=arguments.memory)
 
 
 def _link_folder(arguments: Arguments) -> Path:

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy.special import gammaln
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.engines import Engine, engine_of
 from consilience.models.block_linkage.enumeration import (
     conflicts,
     enumerate_blocks,
@@ -27,7 +27,6 @@ from consilience.models.block_linkage.enumeration import (
     pairs_within,
     size_terms,
 )
-from consilience.models.block_linkage.hash_ranges import JoinRule
 from consilience.models.block_linkage.hidden_links import FoundShare, found_share
 from consilience.models.block_linkage.join import (
     CandidatePairs,
@@ -36,6 +35,7 @@ from consilience.models.block_linkage.join import (
     pair_log_odds,
     prior_log_odds,
 )
+from consilience.models.block_linkage.keys import JoinRule
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.parameters import Parameters
@@ -43,7 +43,6 @@ from consilience.models.block_linkage.parts import Parts, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
 from consilience.models.block_linkage.similar import for_data
-from consilience.models.block_linkage.workers import Workers
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -61,13 +60,13 @@ _LEAST_FOUND = 0.5  # at most as much is completed as was found
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
-def estimate(resolved: Resolved, *, mesh: Mesh | None = None, processes: int = 1) -> Estimate:
+def estimate(resolved: Resolved, *, mesh: Mesh | None = None, engine: Any = None) -> Estimate:
     """Link records, with hyperparameters by EM; see `fit_em`."""
-    return fit_em(resolved, mesh=mesh, processes=processes).estimate()
+    return fit_em(resolved, mesh=mesh, engine=engine).estimate()
 
 
 def fit_em(
-    resolved: Resolved, *, num_sampled: int = 20_000, mesh: Mesh | None = None, processes: int = 1
+    resolved: Resolved, *, num_sampled: int = 20_000, mesh: Mesh | None = None, engine: Any = None
 ) -> Linkage:
     """Link records.
 
@@ -77,47 +76,40 @@ def fit_em(
         enumeration is slow. Candidates are those of the data, where these have some, in the place of the join.
     num_sampled : components that EM looks at.
     mesh : devices that enumerate, as `enumerate_blocks` takes them; NumPy where it is left out.
-    processes : that search for pairs and enumerate all components in the end; every bit of the answer is the same for
-        any number of them.
+
+    engine : that searches for pairs and enumerates all components in the end, as `engine_of` takes it; the answer is
+        the same, up to rounding.
 
     Raises
     ------
-    UnsupportedRequest : for less than one process, and for several ones besides devices.
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
+    UnsupportedRequest : there is no such engine, or one besides devices.
     """
-    if processes != 1 and mesh is not None:
-        raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
-    records = resolved.data
-    with Workers(processes) as workers:
-        workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-        return _fit(resolved, num_sampled=num_sampled, mesh=mesh, workers=workers)
-
-
-def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Workers) -> Linkage:
-    """Link records; see `fit_em`."""
+    tables = engine_of(engine, resolved.data.value.size)
+    if tables is not None and mesh is not None:
+        raise UnsupportedRequest("components are enumerated on devices or by an engine; leave out one of the two")
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
     parameters = starting_parameters(records, settings.largest)
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    generator = np.random.default_rng(0)
     counts = _value_counts(records)
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
-        found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
+        found = candidates(records, wide, chosen, threshold + SLACK, restriction, tables)
         parts = _parts(found, records, threshold, settings.largest)
-        sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
+        sample = _sample(records, parts, restriction, chosen, num_sampled)
         em = _Em(records, counts, sample, prior, chosen, rule, mesh)
         parameters, check, trace = em.run(parameters)
         wide = _for_candidates(parameters)
         if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
             break
-    found = _at(found, records, wide, chosen, workers)
+    found = _at(found, records, wide, chosen)
     parts = _parts(found, records, threshold, settings.largest)
-    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
+    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, tables)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
     if seen is None and joined:
@@ -143,6 +135,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
         class_share=parameters.class_share,
+        unseen=np.array(found.unseen),
     )
 
 
@@ -250,11 +243,11 @@ def largest_rise(records: Records, before: Parameters, after: Parameters, likeli
 
 def candidates(
     records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str,
-    workers: Workers | None = None,
+    engine: Engine | None = None,
 ) -> CandidatePairs:  # fmt: skip
     """Join, or take the pairs that were given; leave out what is below the threshold and what may not be together."""
     if records.candidate is None:
-        found = join(records, parameters, likelihood, threshold=threshold, workers=workers)
+        found = join(records, parameters, likelihood, threshold=threshold, engine=engine)
     else:
         first, second = records.candidate.T
         found = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
@@ -321,13 +314,13 @@ class _Sample(NamedTuple):
 
 
 def _sample(
-    records: Records, parts: Parts, restriction: str, likelihood: Likelihood, number: int,
-    generator: np.random.Generator,
-) -> _Sample:  # fmt: skip
-    """Take some of the components at random, or all where they are few."""
+    records: Records, parts: Parts, restriction: str, likelihood: Likelihood, number: int
+) -> _Sample:
+    """Take some of the components, or all where they are few; the same ones whoever found them, in whatever order."""
     counts = np.array([len(members) for members in parts.members], int)
-    total = int(counts.sum())
-    chosen = np.sort(generator.choice(total, number, replace=False)) if total > number else np.arange(total)
+    rank = _hashed(np.concatenate([np.zeros(0, np.int32), *(members[:, 0] for members in parts.members)]))
+    total = len(rank)
+    chosen = np.sort(np.argsort(rank, kind="stable")[:number])
     first = np.cumsum(counts) - counts
     blocks = []
     for members, start in zip(parts.members, first, strict=True):
@@ -336,6 +329,14 @@ def _sample(
             blocks.append(_block(records, own, restriction, likelihood))
     in_components = sum(members.size for members in parts.members)
     return _Sample(blocks, total / max(len(chosen), 1), records.num_records - in_components)
+
+
+def _hashed(number: Int[np.ndarray, " place"]) -> np.ndarray:
+    """Return a number of 64 bits for each, as if at random: SplitMix64 (Steele, Lea and Flood 2014)."""
+    mixed = (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ mixed >> np.uint64(31)
 
 
 def _block(records: Records, members: np.ndarray, restriction: str, likelihood: Likelihood) -> _Block:
@@ -520,58 +521,42 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
     )
 
 
-def _at(
-    found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood, workers: Workers
-) -> CandidatePairs:
+def _at(found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood) -> CandidatePairs:
     """Return candidates with their log odds under other hyperparameters."""
-    parts = ((found.first[rows], found.second[rows]) for rows in row_blocks(len(found.first), 1, _PIECE))
-    log_odds = workers.map(_log_odds_of, parts, parameters, likelihood, records.first_value)
-    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]))
-
-
-def _log_odds_of(
-    arrays: Mapping[str, np.ndarray],
-    pairs: tuple[np.ndarray, np.ndarray],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-) -> Float[np.ndarray, " pair"]:
-    return pair_log_odds(arrays["value"], *pairs, parameters, likelihood, first_value).log_odds
+    parts = [
+        pair_log_odds(records.value, found.first[rows], found.second[rows], parameters, likelihood, records.first_value)
+        for rows in row_blocks(len(found.first), 1, _PIECE)
+    ]
+    return found._replace(log_odds=np.concatenate([np.zeros(0), *(part.log_odds for part in parts)]))
 
 
 def _enumerate_all(
-    records: Records,
-    parts: Parts,
-    parameters: Parameters,
-    likelihood: Likelihood,
-    restriction: str,
-    mesh: Mesh | None,
-    workers: Workers,
+    records: Records, parts: Parts, parameters: Parameters, likelihood: Likelihood, restriction: str,
+    mesh: Mesh | None, engine: Engine | None,
 ) -> tuple[list[Group], float]:
     """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
-    pieces = [members[rows] for members in parts.members for rows in row_blocks(len(members), 1, _PIECE)]
-    found = workers.map(_enumerate_piece, pieces, parameters, likelihood, restriction, records.first_value, mesh)
-    of_size: dict[int, list[Group]] = {}
-    evidence = 0.0
-    for members, (partition, own) in zip(pieces, found, strict=True):
-        of_size.setdefault(members.shape[1], []).append(Group(members, partition))
-        evidence += own
-    return [Group(*map(np.concatenate, zip(*groups, strict=True))) for groups in of_size.values()], evidence
-
-
-def _enumerate_piece(
-    arrays: Mapping[str, np.ndarray],
-    members: Int[np.ndarray, "component member"],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    restriction: str,
-    first_value: Int[np.ndarray, " fields_and_one"],
-    mesh: Mesh | None,
-) -> tuple[Float[np.ndarray, "component partition"], float]:
-    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence."""
     terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
-    found = enumerate_blocks(
-        gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
-        likelihood, conflicts(arrays["source"], members, restriction), mesh=mesh,
-    )  # fmt: skip
-    return np.ascontiguousarray(found.partition.T), float(found.log_evidence.sum(dtype=float))
+    groups: list[Group] = []
+    evidence = 0.0
+    for members in parts.members:
+        partitions = []
+        for rows in row_blocks(len(members), 1, _PIECE):
+            own = members[rows]
+            values = gather_values(records.value, records.first_value, own)
+            if engine is not None:
+                from consilience.models.block_linkage.engines.stages import partitions as by_engine
+
+                partition, log_evidence = by_engine(
+                    engine, values, np.asarray(records.source)[own], parameters, likelihood, restriction
+                )
+            else:
+                found = enumerate_blocks(
+                    values, parameters.value_share, parameters.distortion, terms, likelihood,
+                    conflicts(records.source, own, restriction), mesh=mesh,
+                )  # fmt: skip
+                partition, log_evidence = np.ascontiguousarray(found.partition.T), np.asarray(found.log_evidence)
+            partitions.append(partition)
+            evidence += float(log_evidence.sum(dtype=float))
+        if partitions:
+            groups.append(Group(members, np.concatenate(partitions)))
+    return groups, evidence

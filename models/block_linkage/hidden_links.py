@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.arrays import Bool, Float, Int
-from consilience.models.block_linkage.hash_ranges import JoinRule
 from consilience.models.block_linkage.join import LEAST_DIFFER, prior_log_odds
+from consilience.models.block_linkage.keys import JoinRule
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters
 

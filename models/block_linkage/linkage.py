@@ -53,6 +53,7 @@ class Linkage(NamedTuple):
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
     class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
+    unseen : int; pairs at most that agree in what more than 1,000 records have, and were not looked at; see `keys`.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -73,6 +74,7 @@ class Linkage(NamedTuple):
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    unseen: Int[np.ndarray, ""] = np.array(0)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:

@@ -156,6 +156,7 @@ def _left_out_by_estimates(posterior: Linkage) -> dict[str, tuple[Any, str]]:
         "completed": (posterior.completed, "1 if learning includes the other links"),
         "entities": (mean, "expected number of entities"),
         "entities_corrected": (corrected, "entities with the links not looked at"),
+        "pairs_unseen": (posterior.unseen, "most pairs unseen: their values are common"),
         **_cut(posterior),
     }
 
