@@ -56,13 +56,14 @@ def duckdb(memory: str = "8GB", threads: int | None = None, folder: str | os.Pat
 
     Parameters
     ----------
-    memory : that DuckDB takes at most, such as "8GB"; the arrays of the driver come on top (`docs/linkage.md`).
+    memory : of the tables, such as "8GB"; the arrays of the driver come on top (`docs/linkage.md`).
     threads : all cores by default.
     folder : for what does not fit memory; a temporary one by default, where Python's `tempfile` makes it.
 
     Raises
     ------
     NotInstalled : DuckDB or pyarrow is missing; the text says how to install it.
+    UnsupportedRequest : the memory is not written as a number and a unit.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -14,7 +15,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from consilience.errors import UnsupportedRequest
+from consilience.notes import Remedy
+
 _BATCH = 65_536
+_SHARE = 0.65   # of the memory, as its limit: batches in Arrow come on top, and it goes beyond for a while
 
 
 class _Rows:
@@ -30,15 +35,24 @@ class DuckDB:
     Parameters
     ----------
     memory, threads, folder : see `consilience.engines.duckdb`.
+
+    Raises
+    ------
+    UnsupportedRequest : the memory is not written as a number and a unit.
     """
 
     name = "duckdb"
 
     def __init__(self, memory: str, threads: int | None, folder: str | os.PathLike | None) -> None:
+        size = re.fullmatch(r"\s*(\d+\.?\d*)\s*([KMGT]i?B)\s*", memory)
+        if size is None:
+            text = f"{{memory}} is {memory!r}; give a number and a unit, such as 8GB"
+            raise UnsupportedRequest(text, Remedy("memory"))
         path = tempfile.mkdtemp(prefix="consilience-", dir=folder)
         weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+        limit = f"{_SHARE * float(size[1]):.3f}{size[2]}"
         own: dict[str, Any] = {} if threads is None else {"threads": threads}
-        config = {"memory_limit": memory, "temp_directory": path, "preserve_insertion_order": False, **own}
+        config = {"memory_limit": limit, "temp_directory": path, "preserve_insertion_order": False, **own}
         self._connection = duckdb.connect(config=config)
         self._number = itertools.count()
 

@@ -27,11 +27,16 @@ _LISTED = pa.schema(
 )
 _SELF_JOIN = """
 SELECT DISTINCT a.record AS first, b.record AS second FROM {keys} a JOIN {keys} b ON a.key = b.key
-WHERE a.record < b.record AND (a.lacks | b.lacks) = a.lacking
+WHERE a.record < b.record
 """
+_LACKING_TOGETHER = "AND (a.lacks | b.lacks) = a.lacking"  # where there is a join for each set of fields
+# Groups of keys with some equal bits are counted first: hardly any has so many, and there are fewer of them than keys.
 _COMMON = """
-SELECT key, count(*) AS records FROM {keys} GROUP BY key HAVING count(*) > {most} AND bit_or(lacks) = min(lacking)
+SELECT k.key, count(*) AS records FROM {keys} k
+JOIN (SELECT key & {mask} AS low FROM {keys} GROUP BY key & {mask} HAVING count(*) > {most}) c ON k.key & {mask} = c.low
+GROUP BY k.key HAVING count(*) > {most}
 """
+_SOMEBODY_LACKS = "AND bit_or(k.lacks) = min(k.lacking)"
 _OTHERS = "SELECT k.* FROM {keys} k LEFT JOIN {common} c ON k.key = c.key WHERE c.key IS NULL"
 
 
@@ -68,22 +73,28 @@ def candidates(
 
 def _shared_keys(engine: Engine, records: Any, keys: Keys, lacking: list[int]) -> tuple[Any, int]:
     """Return rows of the pairs that share a key, and how many at most share one of too many records alone."""
+    join, too_many, schema = _SELF_JOIN, _COMMON, _ENTERED
+    if lacking == [0]:
+        schema = pa.schema(list(_ENTERED)[:2])
+    else:
+        join, too_many = join + _LACKING_TOGETHER, too_many + _SOMEBODY_LACKS
+    mask = (1 << max(_count(engine, records), 1).bit_length()) - 1
+    statement = too_many.replace("{mask}", str(mask)).replace("{most}", str(MOST_OF_KEY))
 
     def entered(own: Keys) -> tuple[Any, Any]:
-        rows = engine.persist(engine.map(records, functools.partial(_enter, keys=own, lacking=lacking), _ENTERED))
-        common = engine.sql(_COMMON.replace("{most}", str(MOST_OF_KEY)), keys=rows)
-        return rows, engine.collect(common, ["key"])
+        rows = engine.persist(engine.map(records, functools.partial(_enter, keys=own, lacking=lacking), schema))
+        return rows, engine.collect(engine.sql(statement, keys=rows), ["key"])
 
     rows, common = entered(keys)
     if not len(common):
-        return engine.persist(engine.sql(_SELF_JOIN, keys=rows)), 0
+        return engine.persist(engine.sql(join, keys=rows)), 0
     size = common["records"].to_numpy()
     unseen = int(size @ (size - 1)) // 2
-    pairs = engine.sql(_SELF_JOIN, keys=engine.sql(_OTHERS, keys=rows, common=engine.table(common)))
+    pairs = engine.sql(join, keys=engine.sql(_OTHERS, keys=rows, common=engine.table(common)))
     while len(common):
         keys = keys.extending(common["key"].to_numpy().view(np.uint64))
         rows, common = entered(keys)
-    more = engine.persist(engine.sql(_SELF_JOIN, keys=rows))
+    more = engine.persist(engine.sql(join, keys=rows))
     unseen -= _count(engine, more)
     both = engine.persist(engine.sql("SELECT * FROM {pairs} UNION SELECT * FROM {more}", pairs=pairs, more=more))
     total = _count(engine, records)
@@ -103,8 +114,10 @@ def _enter(batch: Any, *, keys: Keys, lacking: list[int]) -> Iterator[Any]:
         among = np.flatnonzero((lacks & ~np.int16(sets)) == 0)
         place, key = entered_keys(value[:, among], keys, sets)
         own = among[place]
-        columns = [key.view(np.int64), record[own], lacks[own], np.full(len(own), sets, np.int16)]
-        yield pa.record_batch(columns, schema=_ENTERED)
+        columns = {"key": key.view(np.int64), "record": record[own]}
+        if lacking != [0]:
+            columns |= {"lacks": lacks[own], "lacking": np.full(len(own), sets, np.int16)}
+        yield pa.record_batch(columns)
 
 
 def _compare(
