@@ -23,6 +23,7 @@ BENCHMARKS = {
     "spa": "weights of sparse probability of agreement on six crowd sets (Nørregaard and Derczynski 2022, Table 1)",
     "annotators_speed": "speed and memory of crowd models, streamed from Parquet, beside crowd-kit",
     "linkage": "records of the same entity, beside splink; the method of Broderick and Steorts (2014) on RLdata500",
+    "linkage_bars": "linkage by default on public lists, its interval, and engines beside splink on a million records",
     "linkage_strings": "records with misspelt names, compared by similarity, beside splink with Jaro–Winkler",
     "coverage": "whether intervals for the number of entities hold it, on simulated records",
     "views": "several clusterings from uncertain experts (Chang and others 2017), beside clusterings of one view",

@@ -326,8 +326,8 @@ class BlockLinkageFit(Fit):
     def pairs(self) -> pandas.DataFrame:
         """The pairs of records that may be of one entity, the most probable first."""
 
-    def review(self) -> pandas.DataFrame:
-        """The records whose entity is in doubt, the most doubtful first."""
+    def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
+        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -338,6 +338,12 @@ class BlockLinkageFit(Fit):
     def fields(self) -> pandas.DataFrame:
         """The fields: how many values, how many missing, and how often they are distorted."""
 
+    def weights(self) -> pandas.DataFrame:
+        """What it says that a field is equal, near, different or missing in two records."""
+
+    def unlinkable(self) -> pandas.DataFrame:
+        """Which share of the records would not even be linked with a copy of themselves."""
+
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
 
@@ -346,6 +352,18 @@ class BlockLinkageFit(Fit):
 
     def loss(self) -> pandas.DataFrame:
         """What the candidates leave out, as far as the model can tell; NaN where nobody knows."""
+
+    def cleaning(self, *arguments: Any, **choice: Any) -> Any:
+        """What cleaning did to each column of each source, of fits by `link`."""
+
+    def thresholds(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """What links above a threshold would give: pairs, clusters, precision and recall."""
+
+    def explain(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Why two records are one entity or not: the prior, each field, and the posterior."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often pairs are the same entity, by their probability, as labels say."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -365,8 +383,8 @@ class DirichletEntityFit(Fit):
     def pairs(self) -> pandas.DataFrame:
         """Pairs of records that may belong together; all others have next to no probability."""
 
-    def review(self) -> pandas.DataFrame:
-        """Records whose entity is in doubt, the least certain first."""
+    def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
+        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -392,8 +410,8 @@ class HitMissFit(Fit):
     def pairs(self) -> pandas.DataFrame:
         """The pairs of records that may be of one entity, the most probable first."""
 
-    def review(self) -> pandas.DataFrame:
-        """The records whose entity is in doubt, the most doubtful first."""
+    def review(self, *, number: Any = ..., seed: Any = ...) -> pandas.DataFrame:
+        """Pairs of records for a person to decide: the most uncertain ones, and some drawn at random."""
 
     def matching_sets(self) -> pandas.DataFrame:
         """The records: of each the set of records that is most probably exactly its entity."""
@@ -404,6 +422,12 @@ class HitMissFit(Fit):
     def fields(self) -> pandas.DataFrame:
         """The fields: how many values, how many missing, and how often they are distorted."""
 
+    def weights(self) -> pandas.DataFrame:
+        """What it says that a field is equal, near, different or missing in two records."""
+
+    def unlinkable(self) -> pandas.DataFrame:
+        """Which share of the records would not even be linked with a copy of themselves."""
+
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
 
@@ -412,6 +436,18 @@ class HitMissFit(Fit):
 
     def loss(self) -> pandas.DataFrame:
         """What the candidates leave out, as far as the model can tell; NaN where nobody knows."""
+
+    def cleaning(self, *arguments: Any, **choice: Any) -> Any:
+        """What cleaning did to each column of each source, of fits by `link`."""
+
+    def thresholds(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """What links above a threshold would give: pairs, clusters, precision and recall."""
+
+    def explain(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Why two records are one entity or not: the prior, each field, and the posterior."""
+
+    def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """How often pairs are the same entity, by their probability, as labels say."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -784,10 +820,11 @@ def fit(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -940,8 +977,11 @@ def link(
     fields: 'Sequence[str] | Mapping[str, str] | None' = None,
     similar: 'Mapping[str, str] | None' = None,
     entity: 'str | None' = None,
-    missing_values: 'Sequence[str]' = (),
+    columns: 'Mapping[str, Mapping[str, str]] | None' = None,
+    clean: 'Mapping[str, str | Callable[[str], str | None]] | None' = None,
+    missing_values: 'str | Sequence[str] | None' = None,
     pairs: 'Any' = None,
+    labels: 'Any' = None,
     priors: 'Any' = None,
     method: 'str' = 'auto',
     draws: 'int' = 1000,
@@ -959,10 +999,11 @@ def link(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1178,10 +1219,11 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> Check: ...
 

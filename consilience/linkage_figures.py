@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from consilience.drawing import BLUE, INK, VERMILLION, axes_of, count_items, styled
+from consilience.drawing import BLUE, GRID, INK, SKY, VERMILLION, axes_of, count_items, legend_below, shown_name, styled
+from consilience.figures import reliability_curve
 
 
 @styled
@@ -33,3 +34,118 @@ def entity_histogram(count: Any, true_number: int | None = None, ax: Any = None)
     count_items(ax.xaxis)
     ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3, borderaxespad=0)
     return ax
+
+
+_OF_OUTCOME = {"equal": BLUE, "near": SKY, "differ": VERMILLION, "missing": GRID}
+
+
+@styled
+def weights_of_fields(table: Any, ax: Any = None) -> Any:
+    """Draw what each outcome of each field adds to the log odds of a pair on average.
+
+    Parameters
+    ----------
+    table : of ``fit.weights()``.
+    ax : axes to draw into.
+    """
+    table = table[table["outcome"] != "missing"]
+    fields = list(dict.fromkeys(table["field"]))
+    ax = axes_of(ax, 5.2, 0.9 + 0.32 * len(fields))
+    for outcome in [one for one in _OF_OUTCOME if one in set(table["outcome"])]:
+        rows = table[(table["outcome"] == outcome) & np.isfinite(table["weight"])]
+        places = [fields.index(field) for field in rows["field"]]
+        ax.barh(places, rows["weight"], height=0.5 if outcome == "near" else 0.72, color=_OF_OUTCOME[outcome])
+    ax.axvline(0, color=INK, linewidth=0.8)
+    ax.set(title="What fields say", xlabel="log odds that are added, on average", ylim=(len(fields) - 0.4, -0.6))
+    ax.set_yticks(range(len(fields)), [shown_name(field) for field in fields])
+    shown = [one for one in _OF_OUTCOME if one in set(table["outcome"])]
+    _key(ax, shown, [_OF_OUTCOME[one] for one in shown])
+    return ax
+
+
+def _key(ax: Any, labels: Any, colours: Any) -> None:
+    from matplotlib.patches import Patch
+
+    legend_below(ax, [Patch(color=colour) for colour in colours], list(labels))
+
+
+@styled
+def explained_pair(table: Any, ax: Any = None) -> Any:
+    """Draw step by step how the log odds of a pair come about.
+
+    Parameters
+    ----------
+    table : of ``fit.explain(a, b)``.
+    ax : axes to draw into.
+    """
+    names = []
+    for row in table.itertuples():
+        values = row.value_a if row.outcome == "equal" else f"{row.value_a} | {row.value_b}"
+        names.append(shown_name(f"{row.term}: {values}") if row.outcome else row.term)
+    ends = np.concatenate([[0.0], table["sum"]])
+    finite = ends[np.isfinite(ends)]
+    ends = np.clip(ends, finite.min() - 2, finite.max() + 2)  # a posterior of 0 or 1 has no finite odds
+    ax = axes_of(ax, 5.2, 0.8 + 0.28 * len(names))
+    step = np.diff(ends)
+    ax.barh(range(len(names)), step, left=ends[:-1], height=0.7, color=np.where(step < 0, VERMILLION, BLUE))
+    for place, end in enumerate(ends[1:-1]):
+        ax.plot([end, end], [place + 0.35, place + 0.65], color=INK, linewidth=0.7)
+    ax.axvline(0, color=INK, linewidth=0.8)
+    last = table["probability"].iloc[-1]
+    ax.set(
+        title=f"One entity with probability {last:.3g}", xlabel="log odds, summed up", ylim=(len(names) - 0.4, -0.6)
+    )
+    ax.set_yticks(range(len(names)), names)
+    return ax
+
+
+@styled
+def unlinkable_records(table: Any, ax: Any = None) -> Any:
+    """Draw the share of records whose odds with a copy of themselves stay below each threshold.
+
+    Parameters
+    ----------
+    table : of ``fit.unlinkable()``.
+    ax : axes to draw into.
+    """
+    ax = axes_of(ax)
+    ax.plot(table["threshold"], table["share"], color=BLUE)
+    ax.axvline(0, color=INK, linewidth=0.8, linestyle=":")
+    even = float(np.interp(0, table["threshold"], table["share"], left=0, right=1))
+    ax.annotate(f"even odds: {even:.1%}", (0, even), xytext=(6, -11), textcoords="offset points")
+    ax.set(
+        title="Records that show too little", xlabel="log odds with a copy of itself", ylabel="share of records below",
+        ylim=(-0.02, 1.02),
+    )  # fmt: skip
+    return ax
+
+
+@styled
+def threshold_curves(table: Any, ax: Any = None) -> Any:
+    """Draw precision and recall of the pairs above each threshold.
+
+    Parameters
+    ----------
+    table : of ``fit.thresholds()``.
+    ax : axes to draw into.
+    """
+    ax = axes_of(ax)
+    for name, colour, marker in (("precision", BLUE, "o-"), ("recall", VERMILLION, "s-")):
+        ax.plot(table["threshold"], table[name], marker, color=colour, markersize=4, label=name)
+    ax.set(title="If pairs above a threshold were linked", xlabel="probability of the pair", ylim=(None, 1.01))
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=2, borderaxespad=0)
+    return ax
+
+
+@styled
+def calibration_of_pairs(table: Any, ax: Any = None) -> Any:
+    """Draw how often pairs are the same entity, by their probability, with 95 % intervals.
+
+    Parameters
+    ----------
+    table : of ``fit.calibration(labels)``.
+    ax : axes to draw into.
+    """
+    names = {"expected": "certainty", "observed": "right", "lower": "right_lower", "upper": "right_upper"}
+    stated, seen = "probability of being one entity", "share that is, as labels say"
+    return reliability_curve(table.rename(columns=names), "Calibration of the pairs", stated, seen, ax=ax)

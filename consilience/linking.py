@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from consilience.comparison import FIELD_TYPES, Compared, as_compared
+from consilience.data.cleaned import LEDGER, Cleaned, clean_records
+from consilience.data.cleaning import DATE_ORDERS, FIELD_TYPES
+from consilience.data.column_names import known_as
 from consilience.data.problems import warn_input
 from consilience.data.records import Records, records_and_ids
 from consilience.errors import InputError, InputProblem, UnknownName, UnsupportedRequest
@@ -17,7 +19,6 @@ from consilience.models.block_linkage.repeats import repeats_by_chance
 from consilience.notes import Remedy
 from consilience.similarity import check_kinds, with_similar
 
-_MANY_ALIKE = 100  # So many records with equal values are nothing that linkage is for.
 _ENTITY_NAMES = (
     "entity", "entity_id", "ent_id", "entid", "cluster", "cluster_id", "true_id", "true_entity", "true_cluster",
     "person_id", "truth", "gold", "ground_truth", "unique_entity",
@@ -30,7 +31,7 @@ class ChosenField(NamedTuple):
     Parameters
     ----------
     field : its name.
-    type : one of `consilience.comparison.FIELD_TYPES`.
+    type : one of `consilience.data.cleaning.FIELD_TYPES`, or as it was asked for.
     values, missing : how many distinct values it has, and in how many records it is missing.
     left_out : why it is not compared; empty where it is.
     """
@@ -49,8 +50,11 @@ def link(
     fields: Sequence[str] | Mapping[str, str] | None = None,
     similar: Mapping[str, str] | None = None,
     entity: str | None = None,
-    missing_values: Sequence[str] = (),
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    clean: Mapping[str, str | Callable[[str], str | None]] | None = None,
+    missing_values: str | Sequence[str] | None = None,
     pairs: Any = None,
+    labels: Any = None,
     priors: Any = None,
     method: str = "auto",
     draws: int = 1000,
@@ -66,17 +70,26 @@ def link(
         source}``. `Records` that were read are taken as they are.
     id : the column that names each record; by default ``id``, ``record_id`` or ``rec_id``. "row" numbers the rows of
         tables that have no such column.
-    fields : the columns to compare, or a dict of column to type: "string", "date", "number" or "category". By default
-        all that can tell entities apart: left out is a column that is constant, always missing or different in every
-        record, or nearly so, where records that share a value agree in nothing else. Fields are compared for equality:
-        of numbers, of dates in whatever unambiguous form, and of texts in any case.
+    fields : the columns to compare, or a dict of column to type: "string", "date" ("date:dmy", "date:mdy"), "number",
+        "phone" or "category". By default all that can tell entities apart: left out is a column that is constant,
+        always missing or different in every record, or nearly so, where records that share a value agree in nothing
+        else. Fields are compared for equality of their cleaned forms: of numbers, of dates and phone numbers however
+        they are written, and of texts without case, accents and punctuation; see `consilience.data.cleaning`.
     similar : a dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs
         ``pip install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
         ``{"name": "string"}``.
     entity : a column with the known entity, for evaluation; it is not compared.
-    missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
+    columns : other names of columns, ``{source: {column: name}}``: ``{"right": {"surname": "last_name"}}`` takes the
+        column surname of the source right for last_name. Names that differ in case, blanks, - and _ alone are one.
+    clean : how a column is compared in another way: "exact", as it is written, or a function from a text to its form,
+        None where it is missing; for example ``{"name": "exact"}``.
+    missing_values : texts that stand for a missing value, without case, in place of `consilience.data.cleaning.MISSING`
+        ("NA", "unknown", "-" and others); "empty" for the empty cell alone.
     pairs : a table of the pairs of records that may be linked, with the columns ``record_a`` and ``record_b``, in the
         place of those that the model itself can care about; of splink's or any other blocking.
+    labels : a table of answers to pairs of records, with the columns ``record_a``, ``record_b`` and ``answer`` (same,
+        together or 1; different, apart or 0; empty for none), as ``fit.review()`` is where it is filled in. A column
+        ``error`` says how probably an answer is wrong; without it all are sure, and no partition goes against them.
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
@@ -87,7 +100,8 @@ def link(
         on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
         ``cs.engines.spark(session)``. "auto" is DuckDB where there are more than 2·10⁸ values and it is installed, and
         local else. The answer is the same.
-    settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide; and what bounds a run:
+    settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
+        restriction, threshold, largest, wide; and what bounds a run:
         ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
@@ -97,7 +111,8 @@ def link(
 
     Raises
     ------
-    InputError : the tables cannot be read, or have nothing in common; the message says where.
+    InputError : the tables cannot be read, or have nothing in common, or a column or source is named that none has;
+        the message says where.
     UnknownName : a type of field, or a kind of similarity, that does not exist.
     UnsupportedRequest : rapidfuzz, which compares texts, is not installed; no column can tell entities apart; or
         ``restriction="across"`` and a single table.
@@ -116,54 +131,161 @@ def link(
     >>> fit.entities()["entity"].tolist()
     ['a', 'a', 'c', 'c', 'e', 'f', 'g', 'h']
     """
-    types = dict(fields) if isinstance(fields, Mapping) else {}
-    for name, type_ in types.items():
-        if type_ not in FIELD_TYPES:
-            raise UnknownName(f"the type of field {name!r} is {type_!r}; give one of {', '.join(FIELD_TYPES)}")
     if "processes" in settings:
         text = 'processes= is gone; give engine="duckdb" to use all cores of one machine, or engine="spark"'
         raise UnsupportedRequest(text, Remedy("engine", "duckdb"))
+    _check_priors(priors)
+    table = prepare(
+        sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
+        missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
+    )  # fmt: skip
+    records = table.records if pairs is None else table.records.with_candidates(pairs)
+    if labels is not None:
+        records = records.with_labels(labels)
+    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, engine=engine, **settings)
+    found.attributes.update(table.described)
+    if labels is not None:
+        found.attributes["labels"] = 0 if records.labelled is None else len(records.labelled)
+    if "left_out" in table.described:
+        warn_input(f"columns that are not compared: {table.described['left_out']}")
+    return found
+
+
+class Prepared(NamedTuple):
+    """Tables that were read and cleaned.
+
+    Parameters
+    ----------
+    records : with the fields that are compared.
+    described : what a fit of them keeps in its attributes: which column names records, the fields with their types,
+        those that are left out, what was given of the reading, and the ledger of cleaning.
+    """
+
+    records: Records
+    described: dict[str, Any]
+
+
+def prepare(
+    sources: Any,
+    *,
+    id: str | None = None,
+    fields: Sequence[str] | Mapping[str, str] | None = None,
+    similar: Mapping[str, str] | None = None,
+    entity: str | None = None,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    clean: Mapping[str, str | Callable[[str], str | None]] | None = None,
+    missing_values: str | Sequence[str] | None = None,
+    restriction: str = "none",
+) -> Prepared:
+    """Read tables, clean them and choose the fields, as `link` does before it links; for the parameters see there.
+
+    Raises
+    ------
+    InputError, UnknownName, UnsupportedRequest : as of `link`.
+    """
+    types = dict(fields) if isinstance(fields, Mapping) else {}
+    _check_types(types)
     names = None if fields is None else list(fields)
     similar = dict(similar or {})
     check_kinds(similar)
-    _check_priors(priors)
-    records, id_columns = _read(sources, id=id, entity=entity, fields=names, missing_values=missing_values)
+    records, id_columns = _read(sources, id=id, entity=entity, fields=names, columns=columns)
     if records.num_records == 1:
         problem = InputProblem("there is one record only, and none to link it with", "give at least two records")
         raise InputError(problem)
-    if settings.get("restriction") == "across" and records.num_sources == 1:
+    if restriction == "across" and records.num_sources == 1:
         text = "{restriction} links records of different files, and there is only one"
         raise UnsupportedRequest(text, Remedy("restriction", "across"))
-    as_types = as_compared(records, types)
-    records = as_types.records
-    _warn_of_types(as_types, types)
-    chosen = chosen_fields(records, as_types.types)
+    types, similar, clean = (_of_known(given, records) for given in (types, similar, clean))
+    asked = {field: kind for field, kind in similar.items() if kind in ("number", "date")} | types
+    cleaned = clean_records(records, types=asked, clean=clean, missing_values=missing_values)
+    _warn_of_types(cleaned, types)
+    chosen = chosen_fields(cleaned.records, cleaned.types | types)
     compared = [one.field for one in chosen if names is not None or not one.left_out]
     if not compared:
         raise UnsupportedRequest(
             "no column can tell entities apart: each is constant, always missing, or different in every record; "
             "name those to compare in {fields}", Remedy("fields"),
         )  # fmt: skip
-    records = records.of_fields(compared)
+    records = cleaned.records.of_fields(compared)
     if similar:
-        records = with_similar(records, _compared(similar, compared, chosen))
-    if settings.get("restriction") != "within":
+        records = with_similar(records, _compared(similar, compared, chosen), cleaned.forms)
+    if restriction != "within":
         _check_files(records)
     if names is None:
         _warn_of_entities(compared)
-    _warn_of_copies(records)
-    if pairs is not None:
-        records = records.with_candidates(pairs)
-    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, engine=engine, **settings)
-    found.attributes["id"] = ", ".join(dict.fromkeys(id_columns.values())) or "id"
-    found.attributes["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
+    described: dict[str, Any] = {"id": ", ".join(dict.fromkeys(id_columns.values())) or "id"}
+    described["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
     if similar:
-        found.attributes["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
-    left = [f"{one.field}: {one.left_out}" for one in chosen if one.field not in compared]
-    if left:
-        found.attributes["left_out"] = "; ".join(left)
-        warn_input(f"columns that are not compared: {found.attributes['left_out']}")
-    return found
+        described["similar"] = ", ".join(f"{field} ({kind})" for field, kind in similar.items())
+    if left := [f"{one.field}: {one.left_out}" for one in chosen if one.field not in compared]:
+        described["left_out"] = "; ".join(left)
+    described |= _given(columns, clean, missing_values)
+    return Prepared(records, {**described, "cleaning": cleaned.ledger})
+
+
+def cleaning(fit: Fit) -> Any:
+    """Return what cleaning did to the columns of the tables that were linked: a row for each column of each source.
+
+    Returns
+    -------
+    A data frame: ``column, source, type, order`` (of dates with the year last, "dmy" or "mdy"), ``values`` (different
+    ones), ``forms`` (in which they are compared), ``missing`` (records), ``examples`` ("before → after").
+
+    Raises
+    ------
+    UnsupportedRequest : the fit was not made by `link`, which alone cleans.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> people = {
+    ...     "id": list("abcdefgh"),
+    ...     "name": ["Zoë", "ZOE", "Bob", "Bob", "Cid", "Dan", "Eve", "Fay"],
+    ...     "born": [1980, 1980, 1975, 1975, 1990, 1991, 1960, 1944],
+    ...     "town": ["Ulm", "Ulm", "Bonn", "Bonn", "Ulm", "Bonn", "Ulm", "Bonn"],
+    ... }
+    >>> cs.link(people).cleaning()[["column", "values", "forms", "examples"]].values.tolist()
+    [['name', 7, 6, 'Zoë → zoe'], ['born', 6, 6, ''], ['town', 2, 2, '']]
+    """
+    import pandas
+
+    if "cleaning" not in fit.attributes:
+        raise UnsupportedRequest("only `link` cleans tables, and this fit was made of records as they were")
+    return pandas.DataFrame(fit.attributes["cleaning"], columns=list(LEDGER))
+
+
+def ledger_lines(ledger: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the ledger of cleaning in words, a line for each column of each source."""
+    lines = []
+    for row in zip(*(ledger[name] for name in LEDGER), strict=True):
+        column, source, type_, order, values, forms, missing, examples = row
+        kind = f"{type_} {order}".strip()
+        changed = f"; {examples}" if examples else ""
+        lines.append(f"{column} of {source}: {kind}, {values:,} values, {forms:,} forms, {missing:,} missing{changed}")
+    return lines
+
+
+def _check_types(types: Mapping[str, str]) -> None:
+    for name, type_ in types.items():
+        base, _, order = type_.partition(":")
+        if base not in FIELD_TYPES or (order and (base != "date" or order not in DATE_ORDERS)):
+            listed = ", ".join((*FIELD_TYPES, *(f"date:{one}" for one in DATE_ORDERS)))
+            raise UnknownName(f"the type of field {name!r} is {type_!r}; give one of {listed}")
+
+
+def _of_known(given: Mapping[str, Any] | None, records: Records) -> dict[str, Any]:
+    """Return what was given for columns by the names that the records have for them."""
+    return {known_as(name, list(records.fields)): value for name, value in (given or {}).items()}
+
+
+def _given(columns: Any, clean: Mapping[str, Any], missing_values: Any) -> dict[str, Any]:
+    """Return what was said of the reading, as a file can keep it."""
+    named = {field: how if isinstance(how, str) else getattr(how, "__name__", "…") for field, how in clean.items()}
+    tokens = missing_values if missing_values is None or isinstance(missing_values, str) else list(missing_values)
+    renamed = {str(source): dict(of_source) for source, of_source in (columns or {}).items()}
+    return {name: value for name, value in (("columns", renamed), ("clean", named)) if value} | (
+        {} if tokens is None else {"missing_values": tokens}
+    )
 
 
 def _read(sources: Any, *, fields: Sequence[str] | None, **reading: Any) -> tuple[Records, dict[str, str]]:
@@ -190,24 +312,6 @@ def _compared(
     return similar
 
 
-def _warn_of_copies(records: Records) -> None:
-    """Warn of many records that nothing tells apart: they are no entity, and hide one."""
-    # A number of 64 bits stands for what a record shows: sorting these takes a fifth of the time of sorting rows.
-    words = np.random.default_rng(0).integers(2**64, size=records.num_values + records.num_fields, dtype=np.uint64)
-    key = np.zeros(records.num_records, np.uint64)
-    for place, column in enumerate(np.asarray(records.value)):
-        first, last = records.first_value[place : place + 2]
-        # The last place is that of a missing value, whose code is -1.
-        key += np.append(words[first:last], words[records.num_values + place])[column]
-    key.sort()
-    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1], [True]]))
-    if (most := int(np.diff(starts).max())) > _MANY_ALIKE:
-        warn_input(
-            f"{most:,} records have the same value in every field that is compared: they cannot be told apart, and are "
-            "taken for different entities or cut into small ones. Keep one of each, or compare more fields"
-        )
-
-
 def _check_priors(priors: Any) -> None:
     from consilience.models.block_linkage import Priors
 
@@ -218,13 +322,13 @@ def _check_priors(priors: Any) -> None:
         )
 
 
-def _warn_of_types(compared: Compared, asked: Mapping[str, str]) -> None:
+def _warn_of_types(cleaned: Cleaned, asked: Mapping[str, str]) -> None:
     """Warn of fields that are mostly not of the type that was asked for."""
-    for field, share in compared.unread.items():
-        if share > 0.5:
+    for field, share in cleaned.unread.items():
+        if share > 0.5 and field in asked:
             warn_input(
                 f"of the values of {field!r}, {share:.0%} cannot be read as a {asked[field]} and are compared as text; "
-                "dates are read as 1951-02-03, 1951/02/03, 19510203 or 03.02.1951"
+                "dates are read as 1951-02-03, 19510203, 03.02.1951, or with date:dmy or date:mdy as 03/02/1951"
             )
 
 

@@ -12,11 +12,11 @@ All others count as 4 apart: values further apart than `FURTHEST`, and texts tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from consilience.comparison import date_of, number_of
+from consilience.data.cleaning import date_of, number_of
 from consilience.data.problems import warn_input
 from consilience.data.records import Records
 from consilience.errors import UnknownName, UnsupportedRequest
@@ -34,12 +34,15 @@ _Near = tuple[np.ndarray, np.ndarray, np.ndarray]
 """First and second of near values, and how far apart they are."""
 
 
-def with_similar(records: Records, kinds: Mapping[str, str]) -> Records:
+def with_similar(
+    records: Records, kinds: Mapping[str, str], forms: Mapping[str, Sequence[str]] | None = None
+) -> Records:
     """Return the records with the pairs of values that are near, of some fields.
 
     Parameters
     ----------
     kinds : of these fields: "string", "typo", "number" or "date".
+    forms : of a field, what its values are compared by, in code order; by default the values themselves.
 
     Raises
     ------
@@ -51,7 +54,7 @@ def with_similar(records: Records, kinds: Mapping[str, str]) -> Records:
     similar = np.zeros(records.num_fields, bool)
     near, distance = [np.zeros((0, 2), np.int32)], [np.zeros(0)]
     for field, kind in kinds.items():
-        texts = records.vocabulary(field).tolist()
+        texts = list((forms or {}).get(field, records.vocabulary(field)))
         place = records.fields.tolist().index(field)
         similar[place] = True
         first, second, apart = _distinct(*SIMILAR_KINDS[kind](texts), len(texts))

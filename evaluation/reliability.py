@@ -12,12 +12,13 @@ Verification of forecasts expressed in terms of probability, Monthly Weather Rev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from scipy import special
 
 from consilience.arrays import Bool, Float, Int
+from consilience.data.pair_labels import read_pair_labels
 from consilience.data.predictions import Predictions
 from consilience.errors import UnsupportedRequest
 from consilience.evaluation.adjustment import scoring_of
@@ -121,6 +122,54 @@ def reliability_of_pairs(pairs: tuple[np.ndarray, ...], entity: Int[np.ndarray, 
     first, second, probability = pairs
     known = (entity[first] >= 0) & (entity[second] >= 0)
     return reliability_table(probability[known], (entity[first] == entity[second])[known], _BINS_OF_PAIRS)
+
+
+def calibration_of_labels(fit: Any, labels: Any) -> pandas.DataFrame:
+    """Tabulate how often pairs of records are the same entity, by their probability, as a person says.
+
+    Parameters
+    ----------
+    fit : a fit of records that did not use these labels.
+    labels : a table with the columns record_a, record_b and answer, as ``fit.review()`` is where it is filled in. Its
+        ``weight`` says for how many pairs each stands. Without a column ``sampled`` all count as drawn at random.
+
+    Returns
+    -------
+    data frame : of each tenth of probability that has labels, ``probability_bin``, the mean probability ``expected``
+        and the share ``observed`` that is the same, both weighted; ``lower`` and ``upper`` (Wilson, 95 %, at the
+        effective number of Kish), and ``number``, of labels. A wrong answer counts as it is.
+
+    Raises
+    ------
+    InputError : the labels cannot be read.
+    UnsupportedRequest : all of them were chosen because they were uncertain; or the fit used them.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> fit = cs.fit("block-linkage", cs.simulate_records(40, seed=1))
+    >>> fit.calibration(fit.review().assign(answer="same"))["observed"].tolist()  # one candidate
+    [1.0]
+    """
+    import pandas
+
+    answers = read_pair_labels(labels, fit.data.records, fit.data.sources)
+    answers.check_as_test(fit.data.labelled)
+    stated, weight = cast(Any, truth_of(fit)).pairs().of(answers.first, answers.second), answers.weight
+    tenth = np.minimum((stated * 10).astype(int), 9)
+    number, whole, squares, expected, observed = (
+        np.bincount(tenth, of_label, minlength=10) for of_label in (
+            np.ones_like(weight), weight, weight**2, weight * stated, weight * answers.together
+        )
+    )  # fmt: skip
+    has = np.flatnonzero(number)
+    share = observed[has] / whole[has]
+    lower, upper = wilson(share, whole[has] ** 2 / squares[has], special.ndtri(ends()[1]))
+    return pandas.DataFrame({
+        "probability_bin": [f"{one / 10:.1f} to {(one + 1) / 10:.1f}" for one in has],
+        "expected": expected[has] / whole[has], "observed": share, "lower": lower, "upper": upper,
+        "number": number[has].astype(int),
+    })  # fmt: skip
 
 
 def expected_calibration_error(table: pandas.DataFrame) -> float:

@@ -456,10 +456,11 @@ class Fit:
 
     def describe(self) -> dict[str, Any]:
         """Return what was run: model, method and why, settings, priors, seed, result, versions, data hash, seconds."""
+        attributes = {name: value for name, value in self.attributes.items() if name != "cleaning"}  # a table by itself
         return {
             "model": self.member.name, "method": self.method, "reason": self.reason, "result": str(self.result),
             **{f"option_{name}": value for name, value in self.options.items()},
-            "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **self.attributes,
+            "priors": describe_priors(self.priors), "seed": self.seed, "draws": self.draws, **attributes,
             **({} if self.known_k_hat is None or self.method != "cavi" else {"k_hat": round(self.known_k_hat, 3)}),
             **({"notes": "; ".join(note.words() for note in said)} if (said := self.findings()) else {}),
         }  # fmt: skip

@@ -19,6 +19,7 @@ from consilience.commands import (
     results,
     systems,
 )
+from consilience.commands.flag_types import by_name, column_of_source, decimals, numbered, typed_fields, whole
 from consilience.commands.reading import READING
 
 _EPILOG = """\
@@ -74,11 +75,6 @@ def _seed(text: str) -> int:
 
 def _listed(text: str) -> list[str]:
     return text.split(",")
-
-
-def _by_name(text: str) -> str | dict[str, str]:
-    """Read one word for all, or words by name: ``A=word,B=word``."""
-    return dict(one.split("=", 1) for one in text.split(",")) if "=" in text else text
 
 
 # ---- the flags of each command ----
@@ -139,15 +135,6 @@ def _renamed(text: str) -> dict[str, str]:
     return {role.strip(): name.strip() for role, name in pairs}
 
 
-def _numbered(text: str) -> str | dict[str, float]:
-    if text == "labels":
-        return text
-    try:
-        return {label: float(number) for label, number in (pair.rsplit("=", 1) for pair in text.split(","))}
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: write label=number,label=number or labels") from None
-
-
 def _add_columns(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--columns", type=_renamed, metavar="ROLE=NAME,…", help="names of columns in your file")
 
@@ -189,7 +176,7 @@ def _add_scoring(sub: argparse.ArgumentParser) -> None:
 
 def _add_provenance(sub: argparse.ArgumentParser) -> None:
     line = "where predictions come from: annotations, independent, unknown or mixed (unknown); or A=WORD,B=WORD,…"
-    sub.add_argument("--provenance", type=_by_name, default="unknown", metavar="WORD", help=line)
+    sub.add_argument("--provenance", type=by_name, default="unknown", metavar="WORD", help=line)
 
 
 def _add_level(sub: argparse.ArgumentParser) -> None:
@@ -234,27 +221,31 @@ def _build_score(sub: argparse.ArgumentParser) -> None:
     _add_csv(sub, "the table of documents, or of scores,")
 
 
-def _typed_fields(text: str) -> list[str] | dict[str, str]:
-    """Read a,b:date,… as names, or as types by name where one is given."""
-    parts = [part.strip().partition(":") for part in text.split(",") if part.strip()]
-    if not any(type_ for _, _, type_ in parts):
-        return [name for name, _, _ in parts]
-    return {name: type_ or "string" for name, _, type_ in parts}
-
-
 def _build_link(sub: argparse.ArgumentParser) -> None:
     reading = sub.add_argument_group("what is read")
     line = "tables of records, one or several; - is standard input"
     reading.add_argument("files", nargs="+", metavar="FILE", help=line)
     reading.add_argument("--id", metavar="COLUMN", help="that names each record (id, record_id or rec_id)")
     line = "columns to compare, with their types (all that can tell entities apart)"
-    reading.add_argument("--fields", type=_typed_fields, metavar="A,B:date,…", help=line)
+    reading.add_argument("--fields", type=typed_fields, metavar="A,B:date,…", help=line)
     line = "columns whose values may be nearly equal: by string (typing errors), typo (no others), number or date"
     reading.add_argument("--similar", type=_renamed, metavar="A=string,…", help=line)
     reading.add_argument("--entity", metavar="COLUMN", help="the known entity, for evaluation")
-    reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help="texts that stand for a missing value")
+    line = "another name of a column of a source, which is called as its file; as often as needed"
+    reading.add_argument(
+        "--column", "--columns", dest="columns", action="append", type=column_of_source, default=[],
+        metavar="SOURCE:COLUMN=NAME", help=line,
+    )  # fmt: skip
+    line = "texts that stand for a missing value, in place of NA, unknown, - and others; empty for the empty cell alone"
+    reading.add_argument("--missing-values", type=_listed, metavar="NA,…", help=line)
+    line = "columns to compare as they are written, with case, accents and punctuation"
+    reading.add_argument("--clean", type=_renamed, default={}, metavar="A=exact,…", help=line)
+    line = "say what cleaning makes of each column, and stop there"
+    reading.add_argument("--dry-run", action="store_true", help=line)
     line = "the pairs that may be linked, in columns record_a and record_b (all that are probable enough)"
     reading.add_argument("--pairs", metavar="FILE", help=line)
+    line = "answers to pairs of records, as `consilience review` asks for them (none)"
+    reading.add_argument("--labels", metavar="FILE", help=line)
 
     model = sub.add_argument_group("how it is linked")
     line = (
@@ -263,8 +254,8 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     )
     model.add_argument("--method", choices=("auto", "em", "nuts", "gibbs"), default="auto", help=line)
     line = (
-        "errors in each field by themselves (the default), or by record (error-classes), or values by a distribution "
-        "of the entity's own (dirichlet-multinomial)"
+        "errors in each field by themselves (hit-miss), or by record (error-classes), or values by a distribution of "
+        "the entity's own (dirichlet-multinomial); auto takes the better of the first two (auto)"
     )
     model.add_argument("--likelihood", metavar="NAME", help=line)
     restrictions = ("none", "across", "within")
@@ -283,7 +274,7 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
 
     written = sub.add_argument_group("what is written")
     line = "new folder for tables, report and fit"
-    written.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
+    written.add_argument("-o", "--output", metavar="FOLDER", help=line)
     written.add_argument("--force", action="store_true", help="replace what an earlier run wrote there")
     line = "go on with the run in that folder, of gibbs or nuts, that was interrupted or killed"
     written.add_argument("--resume", action="store_true", help=line)
@@ -322,7 +313,7 @@ def _build_records(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--records", type=int, default=500, metavar="N", help="how many records (500)")
     sub.add_argument("--entities", type=int, metavar="N", help="how many entities, with all their records, instead")
     values, line = [150, 100, 90, 12, 31], "values that each field may have (150,100,90,12,31)"
-    sub.add_argument("--values", dest="num_values", type=_whole, default=values, metavar="N,N,…", help=line)
+    sub.add_argument("--values", dest="num_values", type=whole, default=values, metavar="N,N,…", help=line)
     of_fields = {
         "exponent": (1.0, "of Zipf's law: 0 for values that are equally common (1)"),
         "distortion": (0.05, "how probably a field is distorted (0.05)"),
@@ -330,9 +321,9 @@ def _build_records(sub: argparse.ArgumentParser) -> None:
     }
     for name, (default, line) in of_fields.items():
         line = f"{line}; for all fields or for each"
-        sub.add_argument(f"--{name}", type=_decimals, default=[default], metavar="X,…", help=line)
+        sub.add_argument(f"--{name}", type=decimals, default=[default], metavar="X,…", help=line)
     line = "shares of entities with 1, 2, … records (0.9,0.1)"
-    sub.add_argument("--sizes", dest="size_share", type=_decimals, default=[0.9, 0.1], metavar="X,X,…", help=line)
+    sub.add_argument("--sizes", dest="size_share", type=decimals, default=[0.9, 0.1], metavar="X,X,…", help=line)
     sub.add_argument("--files", dest="num_files", type=int, default=1, metavar="N", help="files they come in (1)")
     line = "no file has two records of an entity"
     sub.add_argument("--no-repeats", dest="repeats", action="store_false", help=line)
@@ -346,21 +337,6 @@ def _build_records(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--typos", type=_listed, nargs="?", const=True, default=False, metavar="A,B,…", help=line)
     line = "new folder, where the files are file_1.csv, …; or, of one file, new .csv"
     sub.add_argument("-o", "--output", required=True, metavar="FOLDER", help=line)
-
-
-def _whole(text: str) -> list[int]:
-    return _numbers(text, int, "whole numbers")
-
-
-def _decimals(text: str) -> list[float]:
-    return _numbers(text, float, "numbers")
-
-
-def _numbers(text: str, kind: Any, words: str) -> list[Any]:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: write {words} with commas between them") from None
 
 
 _TABLE_HELP = "a table, - for one in CSV from standard input, or the name of public data (`consilience data list`)"
@@ -515,7 +491,7 @@ def _build_agreement(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--annotators", choices=("fixed", "random"), help="intervals for these, or any like them (fixed)")
     sub.add_argument("--first", type=int, metavar="N", help="the first N annotations of each item alone")
     _add_level(sub)
-    sub.add_argument("--values", type=_numbered, metavar="LABEL=X,…", help=_VALUES_HELP)
+    sub.add_argument("--values", type=numbered, metavar="LABEL=X,…", help=_VALUES_HELP)
     sub.add_argument("--ordinal", action="store_true", help=_ORDINAL_HELP)
     sub.add_argument("--budget", type=int, metavar="N", help="say what N further annotations would tell by themselves")
     sub.add_argument("--width", type=float, metavar="X", help="say how many more items an interval of this width takes")

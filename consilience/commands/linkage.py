@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from argparse import Namespace as Arguments
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,18 +35,25 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 def link(arguments: Arguments) -> int:
     """Link the records of files, and write the entities, the pairs, a report and the fit to a folder.
 
+    With --dry-run the records are read and cleaned, and nothing is linked or written.
+
     Raises
     ------
     InputError : there is no such file, or the tables cannot be used.
     OutputRefused : the folder cannot be written to, or a file in it must stay.
     InvalidFit : the folder holds something, and it is not said what is to become of it.
-    UnsupportedRequest : flags contradict each other, or the run ended before its first draw.
+    UnsupportedRequest : flags contradict each other or the folder is not named, or the run ended before its first draw.
     KeyboardInterrupt : by hand, before the first draw; the text says how to go on.
     """
-    target = _link_folder(arguments)
-    for source in [*arguments.files, *filter(None, [arguments.pairs])]:
+    if not (arguments.output or arguments.dry_run):
+        text = "name the folder to write to, as in -o linked; or --dry-run says what cleaning makes of each column"
+        raise UnsupportedRequest(text)
+    target = None if arguments.dry_run else _link_folder(arguments)
+    for source in [*arguments.files, *filter(None, [arguments.pairs, arguments.labels])]:
         if source != STANDARD_INPUT and not Path(source).exists():
             raise InputError(InputProblem("there is no such file", "check the path", file=source))
+    if target is None:
+        return _dry_run(arguments)
     keep_compiled_as_asked("on")
     engine = _engine(arguments)
     from consilience.linking import link as link_records
@@ -57,9 +65,7 @@ def link(arguments: Arguments) -> int:
     try:
         with stoppable(run, arguments.words):
             fitted = link_records(
-                arguments.files if len(arguments.files) > 1 else arguments.files[0], id=arguments.id,
-                fields=arguments.fields, similar=arguments.similar, entity=arguments.entity,
-                missing_values=arguments.missing_values or (), pairs=arguments.pairs, method=arguments.method,
+                **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
                 draws=arguments.draws, seed=arguments.seed, engine=engine, checkpoint=checkpoint,
                 progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
@@ -86,6 +92,46 @@ def _engine(arguments: Arguments) -> Any:
     from consilience.models.block_linkage import engines
 
     return engines.duckdb(memory=arguments.memory)
+
+
+def _reading(arguments: Arguments) -> dict[str, Any]:
+    """Return what the flags say of reading, as `consilience.linking.prepare` takes it."""
+    columns: dict[str, dict[str, str]] = {}
+    for source, column, name in arguments.columns:
+        columns.setdefault(source, {})[column] = name
+    missing = "empty" if arguments.missing_values == ["empty"] else arguments.missing_values
+    return {
+        "sources": arguments.files if len(arguments.files) > 1 else arguments.files[0], "id": arguments.id,
+        "fields": arguments.fields, "similar": arguments.similar, "entity": arguments.entity, "columns": columns,
+        "clean": arguments.clean, "missing_values": missing,
+    }  # fmt: skip
+
+
+def _dry_run(arguments: Arguments) -> int:
+    """Print what reading and cleaning make of the files."""
+    from consilience.linking import prepare
+
+    table = prepare(**_reading(arguments), restriction=arguments.restriction or "none")
+    if arguments.json:
+        print(json_text({**table.records.counts, **table.described, "cleaning": rows_of(table.described["cleaning"])}))
+        return 0
+    _print_read(table.described, table.records.counts, arguments.files)
+    return 0
+
+
+def _print_read(described: Mapping[str, Any], counts: Mapping[str, int], files: list[str]) -> None:
+    """Print what was read, and what cleaning did, a line for each column of each source."""
+    from consilience.linking import ledger_lines
+
+    print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
+    print(f"id       {described['id']}")
+    for line in ledger_lines(described["cleaning"]):
+        print(f"cleaned  {line}")
+    similar = described.get("similar")
+    compared = f"compared for equality, but by similarity {similar}" if similar else "all compared for equality"
+    print(f"fields   {described['fields']}; {compared}")
+    if "left_out" in described:
+        print(f"left out {described['left_out']}")
 
 
 def _link_folder(arguments: Arguments) -> Path:
@@ -127,25 +173,18 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     return {
         "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd,
         "interval": None if number.most_links_unseen else [low, high], "interval_of_links_alone": number.links_alone,
-        "basis": number.basis,
+        "basis": number.basis, "doubt": number.doubt,
         "expected_precision": expected.precision, "expected_recall": expected.recall,
         **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
-        **fitted.describe(),
+        "cleaning": rows_of(fitted.attributes["cleaning"]), **fitted.describe(),
     }  # fmt: skip
 
 
 def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import expected_scores, num_entities
-    from consilience.pages.linkage import among
+    from consilience.pages.linkage import among, doubtful_records
 
-    counts = fitted.data.counts
-    print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
-    print(f"id       {fitted.attributes['id']}")
-    similar = fitted.attributes.get("similar")
-    compared = f"compared for equality, but by similarity {similar}" if similar else "all compared for equality"
-    print(f"fields   {fitted.attributes['fields']}; {compared}")
-    if "left_out" in fitted.attributes:
-        print(f"left out {fitted.attributes['left_out']}")
+    _print_read(fitted.attributes, fitted.data.counts, files)
     options = "".join(f", {name} {value}" for name, value in fitted.options.items())
     print(f"model    {fitted.member.name}: {fitted.member.title}{options}")
     print(f"result   {fitted.result} in {fitted.attributes['seconds']:,.2f} s")
@@ -157,9 +196,11 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
             f"which are {expected.recall:.1%} of all {among(fitted)}, by the model's own account"
         )
     print_notes(fitted.findings())
-    review = fitted.table_columns("review")
-    if len(review["record"]):
-        print(f"\nthe most uncertain records\n{table_text(review, _LEAST_CERTAIN, hint='see the report')}")
+    doubtful = doubtful_records(fitted)
+    if len(doubtful):
+        entities = fitted.table_columns("entities")
+        shown = {name: entities[name][doubtful] for name in ("record", "entity", "certainty")}
+        print(f"\nthe most uncertain records\n{table_text(shown, _LEAST_CERTAIN, hint='see the report')}")
     print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")

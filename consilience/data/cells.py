@@ -6,7 +6,9 @@ A check or a conversion runs once per distinct value, so that 10^7 rows cost a f
 from __future__ import annotations
 
 import collections
+import datetime
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -160,6 +162,7 @@ class _Nested(str):
 
 _FLOATS = (float, np.floating)
 _TRUTH_VALUES = (bool, np.bool_)
+_TIMES = (datetime.date, np.datetime64)  # times of day are none of them, pandas' Timestamp is
 _COMPOUND = (_Nested, list, tuple, dict, set, frozenset, bytes, bytearray)
 
 
@@ -169,7 +172,7 @@ def is_missing(value: Any) -> bool:
         return not value or value.isspace()
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, _FLOATS) and value != value
+    return isinstance(value, (*_FLOATS, np.datetime64)) and bool(value != value)
 
 
 def cell_text(value: Any) -> tuple[str, str | None]:
@@ -178,6 +181,8 @@ def cell_text(value: Any) -> tuple[str, str | None]:
         return "", None
     if isinstance(value, _FLOATS):
         return _float_text(value)
+    if isinstance(value, _TIMES):
+        return _time_text(value), None
     if isinstance(value, _COMPOUND):
         return "", "one value is expected, not a list, an object or bytes"
     try:
@@ -225,6 +230,12 @@ def _float_text(value: Any) -> tuple[str, str | None]:
     if abs(value) >= 2.0 ** (np.finfo(type(value)).nmant + 1):
         return "", "this whole number is too large for a float column and may have lost digits"
     return str(int(value)), None
+
+
+def _time_text(value: Any) -> str:
+    """Return a date, or a date with its time, in ISO 8601; midnight without a zone is the date alone."""
+    text = str(value) if isinstance(value, np.datetime64) else value.isoformat()
+    return re.sub(r"(T00:00:00)?(\.0+)?$", "", text)
 
 
 # ---- values into codes ----
@@ -284,8 +295,8 @@ def from_series(name: str, values: Any) -> Cells:
             return Cells(name, codes.astype(np.int32), distinct.tolist() if at_once else list(distinct))
         except TypeError:
             pass
-    # Of floats of less than 64 bits the type tells how exact they are.
-    plain = isinstance(values, np.ndarray) and values.dtype.char not in "ef"
+    # Of floats of less than 64 bits the type tells how exact they are; of times NumPy makes numbers.
+    plain = isinstance(values, np.ndarray) and values.dtype.char not in "efM"
     return from_values(name, values.tolist() if plain else values)
 
 

@@ -20,10 +20,11 @@ from consilience.notes import Remedy
 
 _FEW = 10
 
-_ANSWERS = {
+ANSWERS = {
     **dict.fromkeys(("together", "must", "must-link", "ml", "same", "1"), 1),
     **dict.fromkeys(("apart", "cannot", "cannot-link", "cl", "different", "0"), 0),
 }
+"""What an answer may be, in any case: 1 for together, 0 for apart."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -214,7 +215,7 @@ def _rows_that(verb: str, chosen: np.ndarray) -> str:
 
 def _answers(table: Table) -> np.ndarray:
     code, texts = table.texts("answer", required=True)
-    together = np.array([*(_ANSWERS.get(text.casefold(), -1) for text in texts), -2], np.int32)[code]
+    together = np.array([*(ANSWERS.get(text.casefold(), -1) for text in texts), -2], np.int32)[code]
     table.flag(together == -1, "answer", "the answer is neither 'together' nor 'apart'", "write one of the two")
     return together
 

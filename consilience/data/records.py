@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
-import difflib
 import functools
 import itertools
 import os
@@ -17,9 +16,11 @@ import numpy as np
 
 from consilience.data.cells import Table
 from consilience.data.codes import object_array, recode, repeated
+from consilience.data.column_names import known_as, meant, name_columns
 from consilience.data.columns import Column, all_columns
 from consilience.data.contract import Contract, array, ids, per, size
 from consilience.data.files import name_of
+from consilience.data.pair_labels import named_columns, pair_codes, read_pair_labels
 from consilience.data.problems import Problems, warn_input
 from consilience.data.tables import is_rows, read_table
 from consilience.errors import InputError, UnsupportedRequest
@@ -43,6 +44,9 @@ class Records(Contract):
         column.
     candidate : int32, shape ``(pair, 2)``; the pairs of records that may be linked, the lower code first, sorted; where
         the user gave them (`with_candidates`), else ``None``.
+    labelled, label_log_odds : int32, shape ``(label, 2)``, and float64, shape ``(label,)``; pairs of records to which
+        there are answers (`with_labels`), the lower code first, sorted, each once; and by how much the answers raise
+        the log odds that the pair is one entity, ±∞ if sure; else ``None``.
     similar : bool, shape ``(field,)``; fields that are compared by similarity, else ``None``; see
         `consilience.similarity`.
     near, distance : int32, shape ``(near, 2)``, and float64, shape ``(near,)``; the pairs of values of these fields
@@ -73,6 +77,8 @@ class Records(Contract):
     first_value: Any = array(shape=(-1,))
     entity: Any = per("record", codes="known_entity", missing=True, default=None)
     candidate: Any = per(-1, 2, codes="record", default=None)
+    labelled: Any = per(-1, 2, codes="record", default=None, later=True)
+    label_log_odds: Any = array(shape=(-1,), default=None, later=True)
     similar: Any = per("field", default=None, later=True)
     near: Any = array(shape=(-1, 2), codes="num_values", default=None, later=True)
     distance: Any = array(shape=(-1,), default=None, later=True)
@@ -135,50 +141,45 @@ class Records(Contract):
         ------
         InputError : naming the rows whose ids are no records, or twice the same one.
         """
-        table = read_table(pairs, _columns_of_pairs)
-        sides = []
-        for role in ("record_a", "record_b"):
-            codes, names = table.texts(role, required=True)
-            known = np.append(recode(np.arange(len(names)), names, self.records), -1)
-            unknown = [name for name, place in zip(names, known[:-1].tolist(), strict=True) if place < 0]
-            remedy = "correct the id"
-            if shared := self._of_several_sources(unknown):
-                remedy = f"sources share ids: write {shared!r}, as the table of entities has it, or correct the id"
-            table.flag((known[codes] < 0) & (codes >= 0), role, "there is no such record", remedy)
-            sides.append(known[codes])
-        same = (sides[0] == sides[1]) & (sides[0] >= 0)
-        table.flag(same, "record_b", "a record cannot be linked to itself", "delete the row")
+        table = read_table(pairs, named_columns(("record_a", "record_b")))
+        sides = pair_codes(table, self.records, self.sources)
         table.problems.raise_any()
         ordered = np.sort(np.stack(sides, axis=1).reshape(-1, 2).astype(np.int64), axis=1)
         code = np.sort(ordered[:, 0] * self.num_records + ordered[:, 1])
         code = code[np.diff(code, prepend=-1) > 0]
         return self.replace(candidate=np.stack(np.divmod(code, self.num_records), axis=1).astype(np.int32))
 
-    def with_equal(self, field: str, forms: Sequence[Any]) -> Self:
-        """Return the records with texts of a field taken for one where their forms are equal; the first one stays.
+    def with_labels(self, labels: Any) -> Self:
+        """Return the records with what a person says of pairs of them; it takes the place of earlier labels.
 
         Parameters
         ----------
-        forms : of each text of `vocabulary`, something hashable.
+        labels : a table with the columns ``record_a``, ``record_b`` and ``answer``, perhaps ``error``; see
+            `consilience.data.pair_labels.read_pair_labels`. Several unsure answers to a pair add up.
+
+        Raises
+        ------
+        InputError : with every problem of the table; among them sure answers that contradict each other.
+        """
+        found = read_pair_labels(labels, self.records, self.sources)
+        code = found.first.astype(np.int64) * self.num_records + found.second
+        pair, place = np.unique(code, return_inverse=True)
+        if not len(pair):
+            return self.replace(labelled=None, label_log_odds=None)
+        log_odds = np.bincount(place, found.log_odds)
+        pairs = np.stack(np.divmod(pair, self.num_records), axis=1).astype(np.int32)
+        return self.replace(labelled=pairs, label_log_odds=log_odds)
+
+    def with_values(self, codes: Sequence[np.ndarray], vocabularies: Sequence[Sequence[str]]) -> Self:
+        """Return the records with other values of all fields.
+
+        Parameters
+        ----------
+        codes : of each field, shape ``(record,)``, into its vocabulary; -1 where missing.
+        vocabularies : of each field its distinct texts, in code order.
         """
         self._check_values_are_free()
-        lookup: dict[Any, int] = {}
-        merged = np.array([*(lookup.setdefault(form, len(lookup)) for form in forms), -1], np.int32)
-        if len(lookup) == len(forms):
-            return self
-        position, vocabulary = self._position(field), self.vocabulary(field)
-        first, last = self.first_value[position], self.first_value[position + 1]
-        fewer = len(forms) - len(lookup)
-        value = np.array(self.value)
-        value[position] = merged[value[position]]
-        kept = vocabulary[np.unique(merged[:-1], return_index=True)[1]]
-        moved = np.where(np.arange(len(self.first_value)) > position, fewer, 0)
-        return self.replace(
-            value=value,
-            first_value=(self.first_value - moved).astype(np.int32),
-            num_values=self.num_values - fewer,
-            values=np.concatenate([self.values[:first], kept, self.values[last:]]),
-        )
+        return self.replace(value=np.stack(codes).astype(np.int32), **_joined_vocabularies(vocabularies))
 
     def _moved(self, dimension: str, permutation: np.ndarray) -> Self:
         if dimension == "field":  # the vocabularies move too
@@ -189,6 +190,10 @@ class Records(Contract):
         """Return the records in the order of their files, and the pairs in theirs."""
         order = np.argsort(self.source, kind="stable")
         records = self if (np.diff(order) > 0).all() else super()._moved("record", np.argsort(order))
+        if records.labelled is not None:
+            pairs = np.sort(records.labelled, axis=1)
+            order = np.lexsort(pairs.T[::-1])
+            records = records.replace(labelled=pairs[order], label_log_odds=records.label_log_odds[order])
         if records.candidate is None:
             return records
         pairs = np.unique(np.sort(records.candidate, axis=1), axis=0)
@@ -199,10 +204,10 @@ class Records(Contract):
 
         Raises
         ------
-        UnsupportedRequest : where the pairs that may be linked are given, which say nothing of copies.
+        UnsupportedRequest : where pairs that may be linked, or labels, are given, which say nothing of copies.
         """
-        if self.candidate is not None:
-            raise UnsupportedRequest("give the pairs that may be linked after repeating the records")
+        if self.candidate is not None or self.labelled is not None:
+            raise UnsupportedRequest("give the pairs that may be linked, and labels, after repeating the records")
         copies = super().repeated(number)
         names = (f"{name} ({copy + 1})" if copy else name for copy in range(number) for name in self.records)
         return copies.replace(records=object_array(names))._settled()
@@ -210,12 +215,6 @@ class Records(Contract):
     def _check_values_are_free(self) -> None:
         if self.near is not None:
             raise UnsupportedRequest("choose fields and equal values before saying which values are similar")
-
-    def _of_several_sources(self, unknown: Sequence[str]) -> str:
-        """Return how the first of these ids is written that several sources have; empty where there is none."""
-        known = set(self.records) if unknown else set()
-        written = (f"{source}:{name}" for name in unknown for source in self.sources)
-        return next((name for name in written if name in known), "")
 
     def _position(self, field: str) -> int:
         found = np.flatnonzero(self.fields == field)
@@ -227,7 +226,7 @@ class Records(Contract):
     @classmethod
     def read(
         cls, sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
-        missing_values: Sequence[str] = (),
+        missing_values: Sequence[str] = (), columns: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Records:  # fmt: skip
         """Read records that are to be linked.
 
@@ -240,6 +239,8 @@ class Records(Contract):
         entity : a column with the known entity, for evaluation; it is no field.
         fields : the columns to compare, in order; by default all others. A source that lacks one has it missing.
         missing_values : texts that stand for a missing value besides the empty cell, such as "NA".
+        columns : other names of columns, ``{source: {column: name}}``. Names that differ in case, blanks, - and _ alone
+            are one in any case.
 
         Returns
         -------
@@ -247,7 +248,8 @@ class Records(Contract):
 
         Warns
         -----
-        InputWarning : of fields that are empty, or have one value alone; they are kept, and carry nothing.
+        InputWarning : of fields that are empty, or have one value alone, which are kept and carry nothing; and of
+            columns of several names that are taken for one.
 
         Raises
         ------
@@ -265,7 +267,9 @@ class Records(Contract):
         >>> records.records.tolist()
         ['c1', 'c2', 'r1']
         """
-        return records_and_ids(sources, id=id, entity=entity, fields=fields, missing_values=missing_values)[0]
+        return records_and_ids(
+            sources, id=id, entity=entity, fields=fields, missing_values=missing_values, columns=columns
+        )[0]
 
 
 read_records = Records.read
@@ -273,31 +277,33 @@ read_records = Records.read
 
 def records_and_ids(
     sources: Any, *, id: str | None = None, entity: str | None = None, fields: Sequence[str] | None = None,
-    missing_values: Sequence[str] = (),
+    missing_values: Sequence[str] = (), columns: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Records, dict[str, str]]:  # fmt: skip
     """Read records as `read_records` does; return also the column of each source that named them."""
     named = _named_sources(sources)
     tables = {name: read_table(source, all_columns) for name, source in named.items()}
+    every = name_columns(tables, columns)
     id_columns = {name: _id_column(table, id) for name, table in tables.items()}
+    entity = entity if entity is None else known_as(entity, every)
     if fields is None:
-        every = dict.fromkeys(column for table in tables.values() for column in table.columns)
         fields = [column for column in every if column not in {*id_columns.values(), entity}]
+    fields = [known_as(field, every) for field in fields]
     _check_fields(tables, fields, entity)
     records = [_record_ids(table, id_columns[name]) for name, table in tables.items()]
-    columns = [_join(tables, field, missing_values) for field in fields]
+    joined = [_join(tables, field, missing_values) for field in fields]
     entities = None if entity is None else _join(tables, entity, ())
     _raise_any(tables)
-    _check_values(tables, fields, columns)
+    _check_values(tables, fields, joined)
     lengths = [table.num_rows for table in tables.values()]
     read = Records(
-        value=np.stack([codes for codes, _ in columns]),
+        value=np.stack([codes for codes, _ in joined]),
         source=np.repeat(np.arange(len(tables), dtype=np.int32), lengths),
         entity=None if entities is None else entities[0],
-        num_records=sum(lengths), num_fields=len(columns), num_sources=len(tables),
+        num_records=sum(lengths), num_fields=len(joined), num_sources=len(tables),
         records=object_array(_across_sources(records, list(tables))),
         fields=object_array(fields), sources=object_array(tables),
         entities=None if entities is None else object_array(entities[1]),
-        **_joined_vocabularies([names for _, names in columns]),
+        **_joined_vocabularies([names for _, names in joined]),
     )  # fmt: skip
     return read, id_columns
 
@@ -309,18 +315,6 @@ def _joined_vocabularies(vocabularies: Sequence[Any]) -> dict[str, Any]:
         "num_values": sum(map(len, vocabularies)),
         "values": object_array(itertools.chain.from_iterable(vocabularies)),
     }
-
-
-def _columns_of_pairs(names: list[str], problems: Problems) -> dict[str, int]:
-    """Find the columns of pairs, which have these names and no others."""
-    folded = [name.casefold() for name in names]
-    for role in ("record_a", "record_b"):
-        if folded.count(role) != 1:
-            listed = ", ".join(map(repr, names)) or "none"
-            remedy = "rename the two columns with ids of records to record_a and record_b"
-            problems.add(f"there is no column '{role}'; there are {listed}", remedy, column=role)
-    problems.raise_any()
-    return {role: folded.index(role) for role in ("record_a", "record_b")}
 
 
 def _named_sources(sources: Any) -> dict[str, Any]:
@@ -341,17 +335,16 @@ def _named_sources(sources: Any) -> dict[str, Any]:
 
 
 def _id_column(table: Table, given: str | None) -> str:
-    names = {column.casefold(): column for column in table.columns}
-    wanted = ("id", *Records.columns[0].aliases) if given is None else (given.strip().casefold(),)
+    wanted = ("id", *Records.columns[0].aliases) if given is None else (given.strip(),)
     for name in wanted:
-        if name in names:
-            return names[name]
-    if wanted == (_ROW,):
+        if (column := known_as(name, table.columns)) in table.columns:
+            return column
+    if given is not None and given.strip().casefold() == _ROW:
         return _ROW
     listed = ", ".join(map(repr, table.columns))
     message = f"there is no column {' or '.join(map(repr, wanted))}; the table has {listed}"
     remedy = "say which column names the records, as in {id}, or number the rows with {id}"
-    remedy = _meant(given or "id", table.columns) or remedy
+    remedy = meant(given or "id", table.columns) or remedy
     raise table.problems.fail(message, remedy, Remedy("id", "person"), Remedy("id", _ROW), column=given or "id")
 
 
@@ -361,19 +354,13 @@ def _check_fields(tables: dict[str, Table], fields: Sequence[str], entity: str |
     for field in (*fields, *([] if entity is None else [entity])):
         if field not in known:
             listed = ", ".join(map(repr, known))
-            remedy = _meant(field, known) or "correct the name"
+            remedy = meant(field, known) or "correct the name"
             problems.add(f"no source has this column; there are {listed}", remedy, column=field)
     if entity in fields:
         problems.add("the known entity would tell the answer", "leave it out of {fields}", _FIELDS, column=entity)
     if len(set(fields)) != len(fields) or not fields:
         problems.add("at least one field is expected, each once", "name the columns to compare in {fields}", _FIELDS)
     problems.raise_any()
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    """Ask whether the nearest of the known names was meant; empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def _files(tables: dict[str, Table]) -> str:

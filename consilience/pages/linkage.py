@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from consilience.models.truth.truth import PARTITION
 from consilience.notes import Level
 from consilience.pages import Page, Section
 
+_DOUBTFUL = 1e-3  # Entropy below this, in nats, is nothing to look at.
 _MOST_GROUPS = 20
 _SHOWN = 0.02  # Records that belong to an uncertain one with less probability are not shown beside it.
 _SHOWN_ENTITIES = 0.05  # Sizes of which fewer entities are expected are not shown.
@@ -49,7 +51,8 @@ def linkage_lead(fit: Any) -> list[Any]:
     similar = fit.attributes.get("similar")
     words = (
         f"Which records are of the same entity, inferred by the model “{fit.member.name}” ({fit.member.title}), and "
-        f"how sure that is. Fields are compared for equality{f', but by similarity {similar}' if similar else ''}."
+        f"how sure that is. Fields are compared for equality of their cleaned forms"
+        f"{f', but by similarity {similar}' if similar else ''}."
     )
     facts = {
         "records": data.num_records, "files": data.num_sources, "fields": data.num_fields,
@@ -68,6 +71,8 @@ def _interval(count: Any) -> dict[str, str]:
         return {"95 % interval: no links or few of all were looked at": "none"}
     name = "95 % interval of the links alone, too narrow" if count.links_alone else "95 % interval"
     basis = {"what the interval rests on": count.basis} if count.basis else {}
+    if count.doubt:
+        name, basis = "95 % interval, not to be trusted", {"why not": count.doubt}
     return {name: f"{low:,.0f} to {high:,.0f}", **basis}
 
 
@@ -78,7 +83,7 @@ def among(fit: Any) -> str:
 
 def linkage_sections(fit: Any) -> list[Section]:
     """Return the sections of a fit of records."""
-    parts = [_number(fit), _lost(fit), _uncertain(fit), _fields(fit), _patterns(fit), _known(fit)]
+    parts = [_number(fit), _lost(fit), _uncertain(fit), _fields(fit), _cleaning(fit), _patterns(fit), _known(fit)]
     return [part for part in parts if part is not None]
 
 
@@ -92,6 +97,8 @@ def _number(fit: Any) -> Section:
         else ""
     )
     words = f"The number of entities over draws of the partition, as far as the model holds. {how}"
+    if count.doubt:
+        words = f"The number of entities over draws of the partition. {_sentence(count.doubt)} "
     if np.isfinite(count.corrected):
         words += (
             f"With the links that were not looked at, as the model expects them, the mean would be "
@@ -152,7 +159,7 @@ def _uncertain(fit: Any) -> Section | None:
     """Show the records that are least certain, each with those that it may belong to, field by field."""
     import pandas
 
-    doubtful = fit.table_columns("review", codes=True)["record"]
+    doubtful = doubtful_records(fit)
     if not len(doubtful):
         return None
     data = fit.data
@@ -163,11 +170,18 @@ def _uncertain(fit: Any) -> Section | None:
         "The records whose entity is least certain, each followed by those that may be of the same one, with the "
         "probability that they are and what the estimate decided. ≠ marks a value that is not that of the first record."
     )
-    more = f"{left_out:,} further groups of records are in doubt; the table review of the fit has them all."
+    more = f"{left_out:,} further groups of records are in doubt; the certainty in the table of entities tells them."
     frame = pandas.DataFrame(rows)
     frame = frame.drop(columns="file") if data.num_sources == 1 else frame
     frame.attrs["numbers"] = ("probability",)
     return Section("To be decided by hand", [words, frame, *([more] if left_out else [])])
+
+
+def doubtful_records(fit: Any) -> np.ndarray:
+    """Return the records whose entity is in doubt, as codes, by the entropy of the set of records that is theirs."""
+    entropy = fit.truth.entropy()
+    order = np.argsort(-entropy, kind="stable")
+    return order[entropy[order] > _DOUBTFUL]
 
 
 def _groups(pairs: Any, doubtful: np.ndarray, num_records: int) -> tuple[list[list[tuple[int, float]]], int]:
@@ -239,7 +253,32 @@ def _fields(fit: Any) -> Section | None:
         "How many values each field has, in how many records it is missing, and how often it is distorted, as the "
         "records themselves say."
     )
-    return Section("Fields", [words, fit.table("fields")])
+    return Section("Fields", [words, fit.table("fields"), *_weights(fit)])
+
+
+def _weights(fit: Any) -> list[Any]:
+    """Show what fields say, and how many records show too little; nothing of a likelihood that no file holds."""
+    with contextlib.suppress(UnsupportedRequest):
+        weights, unlinkable = fit.table("weights"), fit.table("unlinkable")
+        words = (
+            "What it adds to the log odds of a pair, on the average, that a field is equal, near or different. On the "
+            "right the records that would not even be linked with a copy of themselves: their values are common, or "
+            "missing. How one pair comes about is told by fit.explain(a, b)."
+        )
+        return [
+            words, [linkage_figures.weights_of_fields(weights), linkage_figures.unlinkable_records(unlinkable)],
+        ]  # fmt: skip
+    return []
+
+
+def _cleaning(fit: Any) -> Section | None:
+    if "cleaning" not in fit.attributes:
+        return None
+    words = (
+        "How the columns of each file were read: of what type, how many different values they have in how many forms, "
+        "and in how many records they are missing. Forms are compared; the tables show the values as they were written."
+    )
+    return Section("Cleaning", [words, fit.cleaning()])
 
 
 def _patterns(fit: Any) -> Section | None:

@@ -109,14 +109,18 @@ def _linked_from(fit: Fit) -> str:
     kinds = {name: _kinds(fit.attributes[name]) for name in ("fields", "similar") if name in fit.attributes}
     named = fit.attributes.get("id", "id")
     given = {} if named == "id" or ", " in named else {"id": named}
-    listed = [f"{{{sources}}}", *(f"{name}={value!r}" for name, value in (given | kinds).items())]
+    read = {name: fit.attributes[name] for name in ("columns", "missing_values") if name in fit.attributes}
+    listed = [f"{{{sources}}}", *(f"{name}={value!r}" for name, value in (given | kinds | read).items())]
+    if own := fit.attributes.get("clean"):  # a function is known by its name
+        hows = (f"{field!r}: {repr(how) if how == 'exact' else how}" for field, how in own.items())
+        listed.append(f"clean={{{', '.join(hows)}}}")
     listed += ["entity=…"] * (data.entity is not None) + ["pairs=…"] * (data.candidate is not None)
     return ", ".join(listed)
 
 
 def _kinds(words: str) -> dict[str, str]:
     """Return what `link` wrote down as "name (string), born (date)"."""
-    return dict(re.findall(r"(.+?) \((\w+)\)(?:, |$)", words))
+    return dict(re.findall(r"(.+?) \(([\w:]+)\)(?:, |$)", words))
 
 
 def _own_priors(fit: Fit) -> str:

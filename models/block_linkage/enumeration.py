@@ -172,7 +172,7 @@ def enumerate_blocks(
     distortion: Float[np.ndarray, " field"],
     size_term: Float[np.ndarray, " members"],
     likelihood: Likelihood,
-    conflict: Bool[Array, "member member component"] | None = None,
+    conflict: Bool[Array, "member member component"] | Float[Array, "member member component"] | None = None,
     candidates: Any = None,
     *,
     dtype: Any = np.float32,
@@ -186,7 +186,8 @@ def enumerate_blocks(
     values : as `gather_values` returns them.
     value_share : of all values.
     size_term : as `size_terms` returns them, for up to as many members as there are records.
-    conflict : as `conflicts` returns it.
+    conflict : as `conflicts` returns it; or numbers that are added to the log weight of every cluster with the pair:
+        minus infinity keeps it apart, infinity together.
     candidates : as the likelihood returns them for these values; made here where they are left out.
     dtype : precision of products; float32 is exact to 1e-5.
     chunk : components at a time, of each device; it changes nothing but the speed.
@@ -280,7 +281,7 @@ def enumerate_blocks_jax(
     distortion: Float[Array, " field"],
     size_term: Float[Array, " members"],
     likelihood: Likelihood,
-    conflict: Bool[Array, "member member component"] | None = None,
+    conflict: Bool[Array, "member member component"] | Float[Array, "member member component"] | None = None,
     candidates: Any = None,
     *,
     chunk: int | None = None,
@@ -323,7 +324,7 @@ def _enumerate(
     log_cluster = likelihood.of_components(values, table, distortion, candidates, xp) + size_term[sizes][:, None]
     log_cluster = xp.where((sizes > 1)[:, None], log_cluster, 0)
     if conflict is not None:
-        log_cluster = xp.where(_allowed(conflict, xp), log_cluster, -math.inf)
+        log_cluster = log_cluster + _pair_terms(conflict, xp).astype(log_cluster.dtype)
     clusters = partition_clusters(num_records)
     log_partition = log_cluster[clusters[:, 0]]
     for place in range(1, num_records):
@@ -335,6 +336,25 @@ def _enumerate(
     statistics = xp.einsum("sp,pc->sc", _statistics(num_records).astype(probability.dtype), probability)
     num_pairs = len(statistics) - num_records
     return Enumerated(highest + xp.log(total), probability, statistics[:num_pairs], statistics[num_pairs:])
+
+
+def _pair_terms(pairs: Any, xp: Any) -> Any:
+    """Return what pairs add to the log weight of every subset, ``(subset, component)``: minus infinity to forbid it."""
+    if pairs.dtype == bool:
+        return xp.where(_allowed(pairs, xp), 0.0, -math.inf)
+    bound = pairs == math.inf
+    finite = xp.where(bound, 0.0, pairs)
+    total, towards = xp.zeros_like(finite[0, :1]), xp.zeros_like(finite[:, :1])
+    # The records that those of a subset must be with, as bits.
+    needs = xp.zeros_like(bound[0, :1], int)
+    bits = 1 << np.arange(len(pairs))
+    of_record = (bound * bits[:, None]).sum(1)
+    for record in range(len(pairs)):
+        total = xp.concatenate([total, total + towards[record]])
+        towards = xp.concatenate([towards, towards + finite[:, record, None]], 1)
+        needs = xp.concatenate([needs, needs | of_record[record]])
+    whole = (needs & ~np.arange(len(needs))[:, None]) == 0
+    return xp.where(whole, total, -math.inf)
 
 
 def _allowed(conflict: Any, xp: Any) -> Any:

@@ -26,6 +26,7 @@ from consilience.models.block_linkage.enumeration import Enumerated, conflicts, 
 from consilience.models.block_linkage.error_classes import CLASS_PRIOR, ErrorClasses
 from consilience.models.block_linkage.hidden_links import found_share
 from consilience.models.block_linkage.join import join_rule, prior_log_odds
+from consilience.models.block_linkage.labels import refuse_labels
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.parts import Cut, parts_of
@@ -112,10 +113,11 @@ def linkable(
 
     Raises
     ------
-    UnsupportedRequest : the records are inside of a compiled program.
+    UnsupportedRequest : the records are inside of a compiled program, or have labels.
     """
     if isinstance(records.value, jax.core.Tracer):
         raise UnsupportedRequest("candidates cannot be found in a compiled program; pass linkable(records) into it")
+    refuse_labels(records, "a model whose linkage is summed out")
     number = records.num_records
     share = record_shares(records)
     chosen = for_data(likelihood, records, share)

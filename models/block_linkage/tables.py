@@ -12,14 +12,15 @@ from consilience.errors import TooLarge
 from consilience.models.block_linkage.canonical import CANONICAL
 from consilience.models.block_linkage.em import hyperparameters
 from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.review import REVIEW, THRESHOLDS
 from consilience.models.block_linkage.truth import expected_clusters
+from consilience.models.block_linkage.weights import EXPLAIN, UNLINKABLE, WEIGHTS
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
 from consilience.models.posterior import Draws, Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import PartitionTruth
 
-_DOUBTFUL = 1e-3  # Entropy below this is nothing to look at.
 _FEW_SOURCES = 4    # of which all sets are listed
 _MOST_SOURCES = 62  # bits of a set of them
 
@@ -68,15 +69,6 @@ def pairs(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> di
     return {
         "record_a": found.first[order], "record_b": found.second[order], "probability": found.probability[order],
     }  # fmt: skip
-
-
-def review(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Return the records whose entity is in doubt, by the entropy (nats) of the set of records that is theirs."""
-    entropy = truth.entropy()
-    order = np.argsort(-entropy, kind="stable")
-    order = order[entropy[order] > _DOUBTFUL]
-    table = assigned(truth)
-    return {**{name: values[order] for name, values in table.items()}, "entropy": entropy[order]}
 
 
 def fields(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -157,6 +149,8 @@ def _left_out_by_estimates(posterior: Linkage) -> dict[str, tuple[Any, str]]:
         "entities": (mean, "expected number of entities"),
         "entities_corrected": (corrected, "entities with the links not looked at"),
         "pairs_unseen": (posterior.unseen, "most pairs unseen: their values are common"),
+        "records_drawn": (len(posterior.large), "records in parts drawn, not enumerated"),
+        "unsettled": (posterior.unsettled, "parts whose draws do not agree"),
         **_cut(posterior),
     }
 
@@ -195,14 +189,6 @@ PAIRS = Table(
     columns=(Column("record_a", "record"), Column("record_b", "record"), Column("probability")),
     make=pairs,
 )
-REVIEW = Table(
-    name="review", help="The records whose entity is in doubt, the most doubtful first.",
-    columns=(
-        Column("record", "record"), Column("entity", "record"), Column("certainty"),
-        Column("entropy", help="in nats, of the set of records that is the entity"),
-    ),
-    make=review,
-)  # fmt: skip
 FIELDS = Table(
     name="fields", help="The fields: how many values, how many missing, and how often they are distorted.",
     columns=(
@@ -221,6 +207,11 @@ LOSS = Table(
     columns=(Column("quantity"), Column("value"), Column("meaning")),
     make=loss,
 )
+CLEANING = Measure(
+    name="cleaning", help="What cleaning did to each column of each source, of fits by `link`.",
+    place="consilience.linking:cleaning",
+    columns=tuple(map(Column, ("column", "source", "type", "order", "values", "forms", "missing", "examples"))),
+)  # fmt: skip
 MEASURES: tuple[Measure, ...] = tuple(
     Measure(name=name, help=help, place=f"consilience.evaluation.partition_scores:{name}")
     for name, help in (
@@ -229,7 +220,12 @@ MEASURES: tuple[Measure, ...] = tuple(
         ("entity_probability", "How probably some records are exactly one entity."),
     )
 )
+CALIBRATION = Measure(
+    name="calibration", help="How often pairs are the same entity, by their probability, as labels say.",
+    place="consilience.evaluation.reliability:calibration_of_labels",
+)
 TABLES: tuple[Table | Measure, ...] = (
-    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, PATTERNS, CLUSTERS, LOSS, *MEASURES
+    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, WEIGHTS, UNLINKABLE, PATTERNS, CLUSTERS, LOSS,
+    CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, *MEASURES,
 )  # fmt: skip
 """What fits of linkage answer."""

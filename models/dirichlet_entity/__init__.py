@@ -74,12 +74,13 @@ from consilience.arrays import Array, Float, Int, Key
 from consilience.data.records import Records
 from consilience.models import settings
 from consilience.models.block_linkage.model import log_shares as log_shares_of_fields
+from consilience.models.block_linkage.review import REVIEW
 from consilience.models.block_linkage.tables import MEASURES
 from consilience.models.dirichlet_entity.cavi import CAVI
 from consilience.models.dirichlet_entity.priors import Priors, concentrations, field_of_value, value_codes
 from consilience.models.dirichlet_entity.problem import entities_of
 from consilience.models.dirichlet_entity.support import least_agreement
-from consilience.models.dirichlet_entity.tables import ENTITIES, PAIRS, REVIEW
+from consilience.models.dirichlet_entity.tables import ENTITIES, PAIRS
 from consilience.models.dirichlet_entity.truth import EntityPartition, failures
 from consilience.models.interface import Account, Generic, Model
 from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS

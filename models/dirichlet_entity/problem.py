@@ -9,6 +9,7 @@ import numpy as np
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import InvalidPrior, TooLarge, UnsupportedRequest
+from consilience.models.block_linkage.labels import refuse_labels
 from consilience.models.dirichlet_entity.priors import concentrations, field_of_value, value_codes
 from consilience.models.dirichlet_entity.support import Support, anchored, least_agreement
 from consilience.models.rows import padded_rows, padded_size
@@ -98,6 +99,7 @@ def prepare(resolved: Resolved) -> Dense | Anchored:
     UnsupportedRequest : there are too few entities for the start or the support.
     TooLarge : a dense support would not fit.
     """
+    refuse_labels(resolved.data, "this model")
     data, settings, concentration = resolved.data, resolved.settings, np.asarray(concentrations(resolved))
     if not np.all((concentration > 0) & np.isfinite(concentration)):
         raise InvalidPrior("a concentration of site 'value_share' is not above 0; give positive numbers")

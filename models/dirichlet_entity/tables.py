@@ -1,4 +1,4 @@
-"""Tables of `dirichlet-entity`: which records are one entity, which pairs may be, what is in doubt."""
+"""Tables of `dirichlet-entity`: which records are one entity, which pairs may be."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from consilience.models.interface import Column, Table
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 from consilience.models.truth.partitions import PartitionTruth
-
-_CERTAIN = 0.999
 
 
 def entities(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
@@ -27,14 +25,6 @@ def pairs(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> di
     return {"record_a": found.first, "record_b": found.second, "probability": found.probability}
 
 
-def review(posterior: Posterior, resolved: Resolved, truth: PartitionTruth) -> dict[str, np.ndarray]:
-    """Table of the records whose entity is in doubt, the least certain first."""
-    table = entities(posterior, resolved, truth)
-    order = np.argsort(table["certainty"], kind="stable")
-    order = order[table["certainty"][order] < _CERTAIN]
-    return {name: values[order] for name, values in table.items()}
-
-
 _OF_RECORDS = (
     Column("record", "record"), Column("entity", "record", "named by its first record"),
     Column("certainty", help="probability that the entity is exactly these records, and no other"),
@@ -47,7 +37,3 @@ PAIRS = Table(
     columns=(Column("record_a", "record"), Column("record_b", "record"), Column("probability", help="of being one")),
     make=pairs,
 )  # fmt: skip
-
-REVIEW = Table(
-    name="review", help="Records whose entity is in doubt, the least certain first.", columns=_OF_RECORDS, make=review
-)

@@ -41,6 +41,14 @@ class Pairs(NamedTuple):
     second: Int[np.ndarray, " pair"]
     probability: Float[np.ndarray, " pair"]
 
+    def of(self, first: Int[np.ndarray, " asked"], second: Int[np.ndarray, " asked"]) -> Float[np.ndarray, " asked"]:
+        """Return how probably some pairs belong together, the lower code first; zero of those that are not here."""
+        number = int(max(self.second.max(initial=0), second.max(initial=0))) + 1
+        key, asked = self.first.astype(np.int64) * number + self.second, first.astype(np.int64) * number + second
+        place = np.searchsorted(key, asked)
+        found = np.append(key, -1)[place] == asked
+        return np.where(found, np.append(self.probability, 0)[place], 0.0)
+
 
 class MatchingSets(NamedTuple):
     """The most probable maximal matching set of every record: the set that is most probably exactly its cluster.
@@ -65,6 +73,7 @@ class PartitionTruth(Truth):
     links_alone : whether the draws hold the doubt about links alone, because what was learned is fixed at an estimate.
     found_share : of all links, the share that the model expects among the pairs that it looks at; NaN where nobody
         knows.
+    doubt : why the interval of the number of clusters is not to be trusted, in words; empty where nothing says so.
     basis : what the number of clusters rests on, in words: model, pairs that could be together; empty where that is
         said elsewhere.
     """
@@ -73,6 +82,7 @@ class PartitionTruth(Truth):
     systems: tuple[str, ...] = (PARTITION.name,)
     links_alone: bool = False
     found_share: float = float("nan")
+    doubt: str = ""
     basis: str = ""
 
     @abstractmethod

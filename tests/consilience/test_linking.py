@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.comparison import as_compared, date_of, number_of, type_of
 from consilience.errors import ConsilienceWarning, InputError, InputWarning, UnsupportedRequest
 from consilience.models.block_linkage import simulate
 
@@ -23,55 +22,6 @@ def table_of(number=300, seed=1, **more):
     records = simulate(seed, num_records=number, num_values=(60, 80, 12), size_share=(0.7, 0.3))[0]
     columns = {field: records.column(field).tolist() for field in records.fields}
     return {"id": [f"p{row}" for row in range(number)], **columns, **more}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1951-02-03", "1951/2/3", "1951.02.03", "19510203", "03.02.1951", "3.2.1951", "1951-02-03 00:00:00",
-        "1951-02-03T00:00",
-    ],
-)  # fmt: skip
-def test_ways_to_write_a_date(text):
-    assert date_of(text).isoformat() == "1951-02-03"
-
-
-def test_dates_that_may_be_others_are_texts():
-    assert date_of("25/12/1951") == date_of("12/25/1951") == date_of("1951-12-25") == date_of("25-12-1951")
-    for text in ("03/02/1951", "3-2-1951", "195123", "31.02.1951", "1951-02/03", "1951-02-03 07:15", "ada", "1951"):
-        assert date_of(text) is None
-    assert date_of("03/03/1951") == date_of("1951-03-03")
-
-
-def test_numbers_are_equal_as_numbers():
-    assert number_of("5") == number_of("5.0") == number_of("05") == number_of("+5e0")
-    assert number_of("9007199254740993") != number_of("9007199254740992")
-    for text in ("1_000", "nan", "inf", "five", "1e99999999", "1,5"):
-        assert number_of(text) is None
-
-
-def test_texts_are_compared_in_any_case_and_others_by_their_type():
-    records = cs.read_records({
-        "id": list("abcd"), "name": ["Ada", "ADA", " ada ", "Max"], "pupils": ["5", "5.0", "05", "many"],
-        "born": ["1951-02-03", "03.02.1951", "19510203", "03/02/1951"],
-    })  # fmt: skip
-    found = as_compared(records, {"pupils": "number", "born": "date"})
-    assert found.records.value.tolist() == [[0, 0, 0, 1]] * 3
-    assert found.records.values.tolist() == ["Ada", "Max", "5", "many", "1951-02-03", "03/02/1951"]
-    assert found.records.first_value.tolist() == [0, 2, 4, 6]
-    assert found.records.num_values == 6
-    assert found.types == {"name": "category", "pupils": "number", "born": "date"}
-    assert found.unread == {"pupils": 0.25, "born": 0.25}
-    np.testing.assert_array_equal(records.value[1], np.arange(4))  # what was read is as it was
-    as_texts = as_compared(records, {"pupils": "string", "born": "string"}).records.value
-    assert as_texts[1:].tolist() == [[0, 1, 2, 3]] * 2
-
-
-def test_types_are_told_from_texts():
-    assert type_of(["1951-02-03", "03/02/1951"]) == "date"
-    assert type_of(list(map(str, range(60)))) == "number"
-    assert type_of(["1", "2"]) == "category"
-    assert type_of([f"n{number}" for number in range(60)]) == "string"
 
 
 def test_a_type_that_does_not_fit_is_told():

@@ -74,7 +74,7 @@ def test_fields_choose_and_order():
         ({"id": [[1]], "x": [2]}, {}, "one value is expected"),
         (KEYED, {"id": "key", "fields": ["nmae"]}, r"'nmae': no source has this column; .*; did you mean 'name'\?"),
         (KEYED, {"id": "key", "entity": "enttiy"}, r"'enttiy': .*; did you mean 'entity'\?"),
-        (KEYED, {"id": "key_"}, r"'key_': there is no column 'key_'; .*; did you mean 'key'\?"),
+        (KEYED, {"id": "kye"}, r"'kye': there is no column 'kye'; .*; did you mean 'key'\?"),
         (KEYED, {"id": "zzz"}, r"'zzz': .*; say which column names the records"),
     ],
 )

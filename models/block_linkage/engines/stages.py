@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from consilience.arrays import Float, Int
 from consilience.models.block_linkage.engines import Engine
-from consilience.models.block_linkage.enumeration import conflicts, enumerate_blocks, size_terms
+from consilience.models.block_linkage.enumeration import enumerate_blocks
 from consilience.models.block_linkage.join import CandidatePairs, pair_log_odds
 from consilience.models.block_linkage.keys import MOST_OF_KEY, JoinRule, Keys, entered_keys, unions
 from consilience.models.block_linkage.likelihood import Likelihood
@@ -138,48 +138,46 @@ def _compare(
 def partitions(
     engine: Engine,
     values: Int[np.ndarray, "member field part"],
-    source: Int[np.ndarray, "part member"],
-    parameters: Parameters,
+    value_share: Float[np.ndarray, " value"],
+    distortion: Float[np.ndarray, " field"],
+    size_term: Float[np.ndarray, " members"],
     likelihood: Likelihood,
-    restriction: str,
+    pair_terms: Any = None,
 ) -> tuple[Float[np.ndarray, "part partition"], Float[np.ndarray, " part"]]:
     """Return the probabilities of all partitions of parts of one size, and the log evidence of each part.
 
-    Parameters
-    ----------
-    values : codes into the values of all fields, as `gather_values` returns them.
-    source : of the members.
+    The parameters are those of `enumerate_blocks`.
     """
-    members, fields, number = values.shape
-    table = pa.table({
-        "part": np.arange(number),
-        "codes": _lists(values.transpose(2, 0, 1).reshape(number, members * fields).astype(np.int32)),
-        "source": _lists(source.astype(np.int32)),
-    })  # fmt: skip
-    function = functools.partial(
-        _enumerate, shape=(members, fields), parameters=parameters, likelihood=likelihood, restriction=restriction
-    )
-    found = engine.collect(engine.map(engine.table(table), function, _LISTED), ["part"])
+    number = values.shape[2]
+    columns = {"part": np.arange(number), "codes": _lists(values.astype(np.int32))}
+    if pair_terms is not None:
+        terms = np.asarray(pair_terms)
+        columns["terms"] = _lists(terms.astype(np.int8) if terms.dtype == bool else terms)
+    given = value_share, distortion, size_term, likelihood
+    function = functools.partial(_enumerate, shape=values.shape[:2], given=given)
+    found = engine.collect(engine.map(engine.table(pa.table(columns)), function, _LISTED), ["part"])
     probability = found["probability"].combine_chunks().flatten().to_numpy()
     return probability.reshape(number, -1), found["evidence"].to_numpy()
 
 
-def _enumerate(
-    batch: Any, *, shape: tuple[int, int], parameters: Parameters, likelihood: Likelihood, restriction: str
-) -> Iterator[Any]:
+def _enumerate(batch: Any, *, shape: tuple[int, int], given: tuple[Any, Any, Any, Any]) -> Iterator[Any]:
     """Yield the probabilities of all partitions of the parts of a batch."""
-    values = batch["codes"].flatten().to_numpy().reshape(-1, *shape).transpose(1, 2, 0)
-    source = batch["source"].flatten().to_numpy()
-    place = np.arange(len(source), dtype=np.int32).reshape(-1, shape[0])
-    terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
-    found = enumerate_blocks(
-        values, parameters.value_share, parameters.distortion, terms, likelihood, conflicts(source, place, restriction)
-    )
-    listed = _lists(np.ascontiguousarray(found.partition.T, np.float32))
-    yield pa.record_batch([batch["part"], found.log_evidence.astype(float), listed], schema=_LISTED)
+    pair_terms = None
+    if "terms" in batch.schema.names:
+        pair_terms = _matrices(batch["terms"], (shape[0], shape[0]))
+        pair_terms = pair_terms.astype(bool) if pair_terms.dtype == np.int8 else pair_terms
+    found = enumerate_blocks(_matrices(batch["codes"], shape), *given, pair_terms)
+    listed = _lists(np.asarray(found.partition, np.float32))
+    yield pa.record_batch([batch["part"], np.asarray(found.log_evidence, float), listed], schema=_LISTED)
 
 
-def _lists(rows: np.ndarray) -> Any:
-    """Return the rows of a matrix as an Arrow array of lists."""
+def _lists(values: np.ndarray) -> Any:
+    """Return what the last axis holds for each place as an Arrow array of lists."""
+    rows = np.moveaxis(values, -1, 0).reshape(values.shape[-1], -1)
     starts = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
     return pa.ListArray.from_arrays(pa.array(starts), pa.array(rows.ravel()))
+
+
+def _matrices(lists: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Return lists as matrices of a shape, one for each place of the last axis."""
+    return np.moveaxis(lists.flatten().to_numpy().reshape(-1, *shape), 0, -1)

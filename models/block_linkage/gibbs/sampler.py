@@ -29,6 +29,7 @@ from consilience.models.block_linkage.gibbs.links import has_machine_code, redra
 from consilience.models.block_linkage.gibbs.problem import LinkProblem, State, wide_pairs
 from consilience.models.block_linkage.gibbs.value_prior import most_probable_concentration
 from consilience.models.block_linkage.join import CandidatePairs
+from consilience.models.block_linkage.labels import refuse_labels
 from consilience.models.block_linkage.likelihoods import HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.block_linkage.priors import Hyperprior
@@ -56,6 +57,7 @@ def prepare(resolved: Resolved) -> LinkProblem:
     UnsupportedRequest : a likelihood that is neither hit-miss nor error classes, or fields that are compared by
         similarity.
     """
+    refuse_labels(resolved.data, "Gibbs sampling")
     data, settings = resolved.data, resolved.settings
     if data.similar is not None and np.any(data.similar):
         raise UnsupportedRequest(

@@ -1,0 +1,70 @@
+"""What the values of flags are read as, by `argparse`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def by_name(text: str) -> str | dict[str, str]:
+    """Read one word for all, or words by name: ``A=word,B=word``."""
+    return dict(one.split("=", 1) for one in text.split(",")) if "=" in text else text
+
+
+def numbered(text: str) -> str | dict[str, float]:
+    """Read labels as numbers: ``label=number,…``, or the word labels.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    if text == "labels":
+        return text
+    try:
+        return {label: float(number) for label, number in (pair.rsplit("=", 1) for pair in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write label=number,label=number or labels") from None
+
+
+def typed_fields(text: str) -> list[str] | dict[str, str]:
+    """Read a,b:date,… as names, or as types by name where one is given."""
+    parts = [part.strip().partition(":") for part in text.split(",") if part.strip()]
+    if not any(type_ for _, _, type_ in parts):
+        return [name for name, _, _ in parts]
+    return {name: type_ or "string" for name, _, type_ in parts}
+
+
+def column_of_source(text: str) -> tuple[str, str, str]:
+    """Read right:surname=last_name as a source, its column and the name of that.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    source, _, names = text.rpartition(":")
+    column, _, name = names.partition("=")
+    if not (source.strip() and column.strip() and name.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r}: give SOURCE:COLUMN=NAME, such as right:surname=last_name")
+    return source.strip(), column.strip(), name.strip()
+
+
+def whole(text: str) -> list[int]:
+    """Read whole numbers with commas between them; raises as `decimals` does."""
+    return _numbers(text, int, "whole numbers")
+
+
+def decimals(text: str) -> list[float]:
+    """Read numbers with commas between them.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError : the text is something else.
+    """
+    return _numbers(text, float, "numbers")
+
+
+def _numbers(text: str, kind: Any, words: str) -> list[Any]:
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: write {words} with commas between them") from None

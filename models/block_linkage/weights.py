@@ -1,0 +1,228 @@
+"""What fields say of pairs of records: weights of agreement, one pair explained, and records that nothing can link.
+
+A pair of records has log odds: those of the prior and, for each field, the logarithm of how much more probable its two
+values are in one entity than apart (Fellegi and Sunter 1969, A Theory for Record Linkage, JASA 64, with the
+probabilities m and u of an outcome among pairs of one entity and among all others). All logarithms are natural.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from consilience.arrays import Float, Int
+from consilience.data.records import Records
+from consilience.errors import UnknownName, UnsupportedRequest
+from consilience.models.block_linkage.em import hyperparameters
+from consilience.models.block_linkage.join import pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.model import wide_parameters
+from consilience.models.block_linkage.parameters import Parameters, value_codes
+from consilience.models.block_linkage.similar import for_data
+from consilience.models.interface import Column, Measure, Table
+from consilience.models.posterior import Posterior
+from consilience.models.rows import row_blocks
+from consilience.models.sites import Resolved
+
+if TYPE_CHECKING:
+    import pandas
+
+OUTCOMES = ("equal", "near", "differ", "missing")
+"""How two values of a field compare."""
+
+_BLOCK = 1 << 16  # numbers at a time
+_MOST_THRESHOLDS = 101
+_ROUNDING = 1e-9  # of shares and of log odds
+
+
+def learned(posterior: Posterior, resolved: Resolved) -> tuple[Parameters, Likelihood]:
+    """Return the hyperparameters, of draws their means, and the likelihood under them.
+
+    Of models that have no intensity and no shares of sizes, these are the rough ones that candidates are found with.
+
+    Raises
+    ------
+    UnsupportedRequest : the fit was loaded, and its likelihood was one of the user's own, which no file holds.
+    """
+    data = resolved.data
+    if "probability" in posterior.hidden:
+        parameters = Linkage.of(posterior).parameters()
+    else:
+        draws, (share, distortion) = posterior.draws(), hyperparameters(posterior, data)
+        given = ("intensity", "size_share", "class_share")
+        mean = {name: np.asarray(draws[name], float).mean(axis=0) for name in given if name in draws}
+        parameters = wide_parameters(data)._replace(value_share=share, distortion=distortion, **mean)
+    likelihood = resolved.settings.as_dict().get("likelihood", "hit-miss")
+    return parameters, for_data(likelihood, data, parameters.value_share).at(parameters)
+
+
+def weights(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
+    """Return what each outcome of each field says, on the average over its values.
+
+    The outcomes equal, near and differ are those of pairs that both have the field, and add up to one; ``missing`` is
+    the share of all pairs that lack it, and says nothing. Where errors come together (error classes), weights do not
+    add up to the log odds of a pair.
+
+    Raises
+    ------
+    UnsupportedRequest : see `learned`.
+    """
+    data: Records = resolved.data
+    parameters, likelihood = learned(posterior, resolved)
+    alone = parameters.value_share * np.exp(likelihood.log_alone(parameters.distortion, np))
+    near = np.zeros((0, 2), int) if data.near is None else np.asarray(data.near)
+    similar = np.zeros(data.num_fields, bool) if data.similar is None else np.asarray(data.similar)
+    rows: list[tuple[int, str, float, float]] = []
+    for field, (first, last) in enumerate(zip(data.first_value, data.first_value[1:], strict=False)):
+        every, own = np.arange(first, last), near[(near[:, 0] >= first) & (near[:, 0] < last)].T
+        equal = _shares(field, every, every, alone, parameters, likelihood)
+        close = _shares(field, own[0], own[1], alone, parameters, likelihood)
+        close *= 2  # a near pair has two orders
+        rows.append((field, "equal", *equal))
+        if similar[field]:
+            rows.append((field, "near", *close))
+        rows.append((field, "differ", *np.maximum(1 - equal - close, 0)))
+        lacks = 1 - float(np.mean(np.asarray(data.value[field]) >= 0)) ** 2
+        rows.append((field, "missing", lacks, lacks))
+    of_field, outcome, *shares = zip(*rows, strict=True)
+    m, u = (np.where(np.array(of_row) > _ROUNDING, of_row, 0.0) for of_row in shares)
+    weight = np.where(np.equal(outcome, "missing"), 0.0, np.nan)
+    seen = (m > 0) & (u > 0)
+    weight[seen] = np.log(m[seen] / u[seen])
+    return {"field": np.array(of_field), "outcome": np.array(outcome, object), "m": m, "u": u, "weight": weight}
+
+
+def _shares(
+    field: int, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"], alone: Float[np.ndarray, " value"],
+    parameters: Parameters, likelihood: Likelihood,
+) -> Float[np.ndarray, " 2"]:  # fmt: skip
+    """Return how probable it is that a pair shows some of these pairs of values, of one entity and of two."""
+    together = apart = 0.0
+    number = len(parameters.distortion)
+    for rows in row_blocks(len(one), 2 * number, _BLOCK):
+        values = np.full((2, number, len(one[rows])), -1)
+        values[:, field] = one[rows], other[rows]
+        by_chance = alone[one[rows]] * alone[other[rows]]
+        together += float(by_chance @ np.exp(likelihood.log_pairs(values, parameters)))
+        apart += float(by_chance.sum())
+    return np.array([together, apart])
+
+
+def explain(fit: Any, a: Any, b: Any) -> pandas.DataFrame:
+    """Say term by term why two records are one entity or not.
+
+    Parameters
+    ----------
+    fit : a fit of block-linkage.
+    a, b : ids of two records.
+
+    Returns
+    -------
+    data frame : a row for the prior and one for each field, with ``value_a`` and ``value_b``, the ``outcome`` (equal,
+        near, differ, missing), the ``log_odds`` that it adds (natural logarithm), and the running ``sum`` with its
+        ``probability``. Up to there it is the pair by itself. A row ``fields together`` follows where the likelihood is
+        no sum of fields. The last row is the ``posterior``: what the other records, the restriction and labels add, and
+        what comes out. The posterior of a pair that was no candidate, or was cut, is zero.
+
+    Raises
+    ------
+    UnknownName : there is no such record.
+    UnsupportedRequest : a record is compared with itself; or see `learned`.
+
+    Examples
+    --------
+    >>> import consilience as cs
+    >>> fit = cs.fit("block-linkage", cs.simulate_records(40, seed=1))
+    >>> table = fit.explain("r7", "r24")
+    >>> table["term"].tolist()[:2], table["term"].tolist()[-1]
+    (['prior', 'field_1'], 'posterior')
+    """
+    import pandas
+
+    data: Records = fit.data
+    one, other = sorted(_place(data, record) for record in (a, b))
+    if one == other:
+        raise UnsupportedRequest(f"the record {a!r} is compared with itself; give two records")
+    parameters, likelihood = learned(fit.posterior, fit.resolved)
+    codes = value_codes(data.value[:, [one, other]], data.first_value).T
+    values = np.where(np.eye(data.num_fields, dtype=bool), codes[:, :, None], -1)
+    terms = likelihood.log_pairs(values, parameters)
+    whole = pair_log_odds(
+        data.value, np.array([one]), np.array([other]), parameters, likelihood, data.first_value
+    ).log_odds[0]
+    texts = np.append(np.arange(data.num_values) if data.values is None else np.asarray(data.values, object), [""])
+    names = np.arange(data.num_fields) if data.fields is None else data.fields
+    rows = [("prior", "", "", "", prior_log_odds(parameters))]
+    for field, name in enumerate(names):
+        rows.append((name, *texts[codes[:, field]], _outcome(data, *codes[:, field].tolist()), terms[field]))
+    if abs(rest := whole - rows[0][-1] - terms.sum()) > _ROUNDING:
+        rows.append(("fields together", "", "", "", rest))
+    probability = fit.truth.pairs().of(np.array([one]), np.array([other]))[0]
+    with np.errstate(divide="ignore"):
+        rows.append(("posterior", "", "", "", logit(min(probability, 1.0)) - whole))
+    table = pandas.DataFrame(rows, columns=["term", "value_a", "value_b", "outcome", "log_odds"])
+    table["sum"] = np.cumsum(table["log_odds"])
+    table["probability"] = expit(table["sum"])
+    return table
+
+
+def _place(data: Records, record: Any) -> int:
+    """Return the code of a record."""
+    names = [str(name) for name in (range(data.num_records) if data.records is None else data.records)]
+    if str(record) in names:
+        return names.index(str(record))
+    close = difflib.get_close_matches(str(record), names, n=1)
+    raise UnknownName(f"there is no record {record!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+
+
+def _outcome(data: Records, one: int, other: int) -> str:
+    """Say how two values compare, given as places among the values of all fields."""
+    if min(one, other) < 0:
+        return "missing"
+    if one == other:
+        return "equal"
+    near = data.near is not None and (np.asarray(data.near) == [min(one, other), max(one, other)]).all(axis=1).any()
+    return "near" if near else "differ"
+
+
+def unlinkable(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:
+    """Return which share of the records would not even be linked with a copy of themselves.
+
+    ``threshold`` is in log odds. A record whose odds with an exact copy stay below shows too little: its values are
+    missing or common. Thresholds are whole numbers, as many as the records reach.
+
+    Raises
+    ------
+    UnsupportedRequest : see `learned`.
+    """
+    data: Records = resolved.data
+    parameters, likelihood = learned(posterior, resolved)
+    record = np.arange(data.num_records)
+    own = np.sort(pair_log_odds(data.value, record, record, parameters, likelihood, data.first_value).log_odds)
+    low, high = np.floor(own[0]), np.ceil(own[-1])
+    threshold = np.unique(np.round(np.linspace(low, high, min(int(high - low) + 1, _MOST_THRESHOLDS))))
+    return {"threshold": threshold, "share": np.searchsorted(own, threshold) / len(own)}
+
+
+WEIGHTS = Table(
+    name="weights", help="What it says that a field is equal, near, different or missing in two records.",
+    columns=(
+        Column("field", "field"), Column("outcome", help="equal, near, differ or missing"),
+        Column("m", help="its share of pairs of one entity"), Column("u", help="its share of pairs of two entities"),
+        Column("weight", help="log odds that it adds on average, ln(m / u)"),
+    ),
+    make=weights,
+)  # fmt: skip
+UNLINKABLE = Table(
+    name="unlinkable", help="Which share of the records would not even be linked with a copy of themselves.",
+    columns=(Column("threshold", help="log odds"), Column("share", help="of the records whose odds stay below")),
+    make=unlinkable,
+)
+EXPLAIN = Measure(
+    name="explain", help="Why two records are one entity or not: the prior, each field, and the posterior.",
+    place=f"{__name__}:explain",
+)
