@@ -61,6 +61,7 @@ class Linkage(NamedTuple):
     large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
     drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
     unsettled : parts of these whose two chains did not agree.
+    unseen : int; pairs at most that agree in what more than 1,000 records have, and were not looked at; see `keys`.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -87,6 +88,7 @@ class Linkage(NamedTuple):
     drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
     unsettled: Int[np.ndarray, ""] = np.zeros((), int)
     tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
+    unseen: Int[np.ndarray, ""] = np.array(0)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:
