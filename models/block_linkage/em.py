@@ -46,6 +46,7 @@ from consilience.models.block_linkage.similar import for_data
 from consilience.models.block_linkage.workers import Workers
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
+from consilience.models.settings import Settings
 from consilience.models.sites import Resolved
 
 SLACK = 2.0
@@ -107,14 +108,14 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     counts = _value_counts(records)
     trace = _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
-        wide = _for_candidates(parameters)
+        wide = for_candidates(parameters)
         rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
         parts = _parts(found, records, threshold, settings.largest)
         sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
         em = _Em(records, counts, sample, prior, chosen, rule, mesh)
         parameters, check, trace = em.run(parameters)
-        wide = _for_candidates(parameters)
+        wide = for_candidates(parameters)
         if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
             break
     found = _at(found, records, wide, chosen, workers)
@@ -154,7 +155,7 @@ def _parts(found: CandidatePairs, records: Records, threshold: float, largest: i
     return parts_of(above, records.num_records, largest=largest, size_limit=largest)
 
 
-def _for_candidates(parameters: Parameters) -> Parameters:
+def for_candidates(parameters: Parameters) -> Parameters:
     """Return hyperparameters to find candidates with: as if some entities had a single record.
 
     Where none has, as in two lists of the same people, two records alone are next to impossible, the log odds of every
@@ -540,6 +541,47 @@ def _log_odds_of(
     first_value: Int[np.ndarray, " fields_and_one"],
 ) -> Float[np.ndarray, " pair"]:
     return pair_log_odds(arrays["value"], *pairs, parameters, likelihood, first_value).log_odds
+
+
+def parts_under(
+    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Settings
+) -> Int[np.ndarray, " record"]:
+    """Return the part of each record, named by its lowest one, under hyperparameters that are known."""
+    given = settings.as_dict()
+    threshold, restriction = float(given["threshold"]), str(given["restriction"])
+    found = candidates(records, for_candidates(parameters), likelihood, threshold + SLACK, restriction)
+    parts = _parts(found, records, threshold, int(given["largest"]))
+    part = np.arange(records.num_records)
+    for members in (*parts.members, *(one[None] for one in parts.large)):
+        part[members] = members[:, :1]
+    return part
+
+
+def linked_under(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Settings) -> Linkage:
+    """Link records under hyperparameters that are known, as the last pass of EM does; nothing is learned.
+
+    Parameters
+    ----------
+    likelihood : as `for_data` returns it.
+    settings : of the member.
+    """
+    given = settings.as_dict()
+    threshold, restriction = float(given["threshold"]), str(given["restriction"])
+    found = candidates(records, for_candidates(parameters), likelihood, threshold + SLACK, restriction)
+    parts = _parts(found, records, threshold, int(given["largest"]))
+    with Workers() as alone:
+        alone.share(value=np.asarray(records.value), source=np.asarray(records.source))
+        groups, evidence = _enumerate_all(
+            records, parts, parameters, likelihood.at(parameters), restriction, None, alone
+        )
+    unknown = np.array(np.nan)
+    return Linkage(
+        num_records=np.array(records.num_records), **flatten(groups), value_share=parameters.value_share,
+        distortion=parameters.distortion, intensity=np.array(parameters.intensity), size_share=parameters.size_share,
+        evidence=np.array([evidence]), first_phase=np.array(0), threshold=np.array(threshold), found_share=unknown,
+        disagreement=unknown, completed=np.array(False), cut=np.array(parts.cut, float), alike=np.zeros(3),
+        class_share=parameters.class_share,
+    )  # fmt: skip
 
 
 def _enumerate_all(
