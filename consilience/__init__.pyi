@@ -825,10 +825,11 @@ def fit(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1003,10 +1004,11 @@ def link(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1222,10 +1224,11 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['auto', 'hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> Check: ...
 

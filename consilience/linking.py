@@ -19,7 +19,6 @@ from consilience.models.block_linkage.repeats import repeats_by_chance
 from consilience.notes import Remedy
 from consilience.similarity import check_kinds, with_similar
 
-_MANY_ALIKE = 100  # So many records with equal values are nothing that linkage is for.
 _ENTITY_NAMES = (
     "entity", "entity_id", "ent_id", "entid", "cluster", "cluster_id", "true_id", "true_entity", "true_cluster",
     "person_id", "truth", "gold", "ground_truth", "unique_entity",
@@ -96,7 +95,8 @@ def link(
     method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
         alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
-    settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide; and what bounds a run:
+    settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
+        restriction, threshold, largest, wide; and what bounds a run:
         ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
@@ -205,7 +205,6 @@ def prepare(
         _check_files(records)
     if names is None:
         _warn_of_entities(compared)
-    _warn_of_copies(records)
     described: dict[str, Any] = {"id": ", ".join(dict.fromkeys(id_columns.values())) or "id"}
     described["fields"] = ", ".join(f"{one.field} ({one.type})" for one in chosen if one.field in compared)
     if similar:
@@ -303,24 +302,6 @@ def _compared(
             remedy = "correct the name, or name the column in {fields} too"
             raise InputError(InputProblem(problem, remedy, remedies=(Remedy("similar"), Remedy("fields"))))
     return similar
-
-
-def _warn_of_copies(records: Records) -> None:
-    """Warn of many records that nothing tells apart: they are no entity, and hide one."""
-    # A number of 64 bits stands for what a record shows: sorting these takes a fifth of the time of sorting rows.
-    words = np.random.default_rng(0).integers(2**64, size=records.num_values + records.num_fields, dtype=np.uint64)
-    key = np.zeros(records.num_records, np.uint64)
-    for place, column in enumerate(np.asarray(records.value)):
-        first, last = records.first_value[place : place + 2]
-        # The last place is that of a missing value, whose code is -1.
-        key += np.append(words[first:last], words[records.num_values + place])[column]
-    key.sort()
-    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1], [True]]))
-    if (most := int(np.diff(starts).max())) > _MANY_ALIKE:
-        warn_input(
-            f"{most:,} records have the same value in every field that is compared: they cannot be told apart, and are "
-            "taken for different entities or cut into small ones. Keep one of each, or compare more fields"
-        )
 
 
 def _check_priors(priors: Any) -> None:

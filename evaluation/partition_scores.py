@@ -159,7 +159,8 @@ def num_entities(fit: Any) -> Count:
     Count : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
         estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
         uncertain: one with fixed hyperparameters (``links_alone``) gives a narrower interval than one that draws them,
-        and neither knows how wrong the model is. ``corrected`` is the mean with the links that were not looked at.
+        and neither knows how wrong the model is; ``doubt`` says so where the linked records do. ``corrected`` is the
+        mean with the links that were not looked at.
 
     Examples
     --------
@@ -179,6 +180,7 @@ def num_entities(fit: Any) -> Count:
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
         links_alone=truth.links_alone, corrected=truth.corrected_num_clusters(), basis=basis,
+        doubt=truth.doubt,
         most_links_unseen=truth.links_alone and (unlinked or truth.found_share < _FEW_FOUND),
     )  # fmt: skip
 

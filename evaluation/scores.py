@@ -164,6 +164,7 @@ class Count:
     links_alone : whether the draws, and so the interval, hold the doubt about links alone: too narrow, as a rule.
     corrected : the mean with the links that were not looked at; NaN where nobody knows.
     basis : what the interval rests on, in words; empty where that is said elsewhere.
+    doubt : why the interval is not to be trusted, in words; empty where nothing says so.
     most_links_unseen : whether no interval may be told: nothing can be linked, or most links are not among those
         looked at.
     """
@@ -179,6 +180,7 @@ class Count:
     links_alone: bool = False
     corrected: float = float("nan")
     basis: str = ""
+    doubt: str = ""
     most_links_unseen: bool = False
 
     @property
@@ -206,7 +208,8 @@ class Count:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}] {self.how}"
+        spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}]"
+        spread += f"; {self.doubt}" if self.doubt else f" {self.how}"
         if self.most_links_unseen:
             spread = "without an interval, because no links or few of all were looked at"
         corrected = "" if np.isnan(self.corrected) else f"; {self.corrected:,.1f} with the links not looked at"

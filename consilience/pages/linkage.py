@@ -71,6 +71,8 @@ def _interval(count: Any) -> dict[str, str]:
         return {"95 % interval: no links or few of all were looked at": "none"}
     name = "95 % interval of the links alone, too narrow" if count.links_alone else "95 % interval"
     basis = {"what the interval rests on": count.basis} if count.basis else {}
+    if count.doubt:
+        name, basis = "95 % interval, not to be trusted", {"why not": count.doubt}
     return {name: f"{low:,.0f} to {high:,.0f}", **basis}
 
 
@@ -95,6 +97,8 @@ def _number(fit: Any) -> Section:
         else ""
     )
     words = f"The number of entities over draws of the partition, as far as the model holds. {how}"
+    if count.doubt:
+        words = f"The number of entities over draws of the partition. {_sentence(count.doubt)} "
     if np.isfinite(count.corrected):
         words += (
             f"With the links that were not looked at, as the model expects them, the mean would be "

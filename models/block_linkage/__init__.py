@@ -28,7 +28,8 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
-| `em`, `hidden_links` | hyperparameters; what the threshold hides |
+| `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
+| `choice` | hit-miss or error classes |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
@@ -60,8 +61,9 @@ from consilience.models.block_linkage.gibbs.predictive import predictive_finding
 from consilience.models.block_linkage.gibbs.sampler import GIBBS, wide_threshold
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
+from consilience.models.block_linkage.misfit import LEAST_LINKS
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
@@ -77,11 +79,9 @@ from consilience.notes import Level, Note, Remedy
 
 __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 
-_MOST_DISAGREEMENT = 0.1
 _LARGE_SHARE = 0.01
-_OFTEN_MISSING = 0.2
 _OFTEN_DISTORTED = 0.5
-_OTHER_ERRORS = {
+_OTHER_ERRORS: dict[bool, tuple[str, tuple[Remedy, ...]]] = {
     False: (
         "try {likelihood}, for records that are copies with no error, one or many",
         (Remedy("likelihood", "error-classes"),),
@@ -96,12 +96,15 @@ class Settings(settings.Settings):
     """Settings of `block-linkage`; see the fields."""
 
     likelihood: str | Likelihood = setting(
-        "hit-miss", "of an entity's records: copies with errors by field, or by record (error-classes), or values by "
-        "the entity's own distribution", choices=tuple(LIKELIHOODS),
+        AUTO, "of an entity's records: copies with errors by field (hit-miss), or by record (error-classes), or values "
+        "by the entity's own distribution; auto: the better of the first two, by em", choices=(AUTO, *LIKELIHOODS),
     )  # fmt: skip
     restriction: str = restriction_setting()
     threshold: float = setting(4.0, "candidates are pairs of records with log odds above minus this")
-    largest: int = setting(6, "most records of an entity; above 7 it takes long", at_least=2.0)
+    largest: int = setting(
+        6, "most records of a part whose partitions are all gone through; above 7 it takes long", at_least=2.0
+    )
+    size_limit: int = setting(1000, "most records of a part; one of more than `largest` is drawn by em", at_least=2.0)
     wide: float = setting(
         0.0, "the threshold of gibbs, whose candidates are many; 0 stands for 10, or 12 where values are missing",
         at_least=0.0,
@@ -153,6 +156,7 @@ def says(account: Account) -> Iterator[Note]:
     if "probability" in posterior.hidden:
         found = Linkage.of(posterior)
         yield from _wrong_with_estimate(found, data)
+        yield from _chosen_by(found, account.resolved.settings.likelihood)
         yield from _joined_by(found, data, account.resolved.settings.likelihood)
         yield from _left_out(found, data)
     elif "cluster" in posterior.sites:
@@ -180,18 +184,18 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
     # In records with many errors they are often distorted by definition.
     if not len(posterior.class_share):
         yield from often_distorted(posterior.distortion, data)
-    if _disagrees(posterior, data):
+    if (check := posterior.misfit()).fails:
         remedy, remedies = _OTHER_ERRORS[bool(len(posterior.class_share))]
+        if len(posterior.tried):
+            remedy, remedies = "hit-miss and error-classes were tried, and neither holds", remedies[:0]
+        given = ", or the pairs given leave out what differs more" if data.candidate is not None else ""
         yield Note(
             Level.error,
-            "fields do not seem to err independently (the numbers of fields in which linked records agree differ from "
-            f"those expected by {float(posterior.disagreement):.2f}): do not trust small probabilities of pairs, nor "
-            f"the mean number of entities; {remedy}",
+            f"{check.words}: linked records differ in other numbers of fields than it expects ({check}){given}; do not "
+            f"trust small probabilities of pairs either; {remedy}",
             remedies,
         )
-    largest = len(posterior.size_share)
-    if posterior.size_share[-1] > _LARGE_SHARE and _expected_of_size(posterior, largest) >= 1:
-        yield _too_large(largest)
+    yield from _unsettled(posterior)
     yield from _given_up(posterior, Level.error)
 
 
@@ -220,6 +224,16 @@ def linkage_notes(found: Linkable | DrawnLinkage, data: Records) -> Iterator[Not
     by = "were found once, with a distortion of .05 in every field" if data.candidate is None else "were given"
     yield from _given_up(found, Level.note)
     yield Note(Level.note, f"the candidates {by}; what they leave out is in the table loss")
+
+
+def _unsettled(posterior: Linkage) -> Iterator[Note]:
+    """Say how many large parts were drawn until the end without agreement of their chains."""
+    if number := int(posterior.unsettled):
+        text = (
+            f"in {number:,.0f} of the parts with more records than {{largest}} the draws from two starts did not agree "
+            "on the number of entities: do not trust it; compare more fields"
+        )
+        yield Note(Level.error, text, (Remedy("largest"),))
 
 
 def _given_up(posterior: Linkage | Linkable | DrawnLinkage, level: Level) -> Iterator[Note]:
@@ -257,10 +271,25 @@ def often_distorted(distortion: np.ndarray, data: Records) -> Iterator[Note]:
         )
 
 
-def _expected_of_size(posterior: Linkage, size: int) -> float:
-    """Return how many entities of a size to expect: of few records the prior alone says that there is a share."""
-    counts = BlockPartition(posterior, key=jax.random.key(0), num_draws=1).size_counts()
-    return float(counts[size - 1]) if len(counts) >= size else 0.0
+def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
+    """Name the likelihoods that were tried, where none was asked for."""
+    if likelihood != AUTO:
+        return
+    taken, other = "hit-miss", "error-classes"
+    if not len(posterior.tried):
+        text = f"{taken} was taken (disagreement {float(posterior.disagreement):.2f}), and {other} not tried"
+        yield Note(Level.note, f"the likelihood {text}")
+        return
+    own, rest = posterior.tried
+    if len(posterior.class_share):
+        taken, other, own, rest = other, taken, rest, own
+    text = (
+        f"the likelihood {taken} was taken: its log evidence is {abs(own[0] - rest[0]):,.1f} "
+        f"{'above' if own[0] > rest[0] else 'below'} that of {other}, its disagreement {own[1]:.2f} and "
+        f"not {rest[1]:.2f}; by {other} there would be {rest[2]:,.0f} entities"
+    )
+    # Error classes fit nearly any errors: where they are taken, the number is as certain as that errors have classes.
+    yield Note(Level.warning if len(posterior.class_share) else Level.note, text)
 
 
 def _joined_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[Note]:
@@ -295,28 +324,13 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             "candidates: the number of entities is not corrected for the others"
         )
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
-    if not posterior.completed:
-        why = "too few linked pairs have all fields to tell whether it fits"
-        if np.mean(np.asarray(data.value) < 0, axis=1).max() > _OFTEN_MISSING:
-            why += " (leave out fields that are often missing)"
-        why = "the linked pairs do not look as it expects" if _disagrees(posterior, data) else why
+    if not posterior.tells_hidden():
+        why = "the linked pairs do not look as it expects"
+        if posterior.differing[0].sum() < LEAST_LINKS:
+            why = "too few pairs are linked to tell whether it fits"
         return f"{expected}, but {why}: the number of entities is not corrected for the others"
     mean, corrected = expected_clusters(posterior)
     return f"{expected}; with the others there would be {corrected:,.1f} entities on average, and not {mean:,.1f}"
-
-
-def _disagrees(posterior: Linkage, data: Records) -> bool:
-    """Return whether linked pairs agree in other numbers of fields than expected, by more than chance would have it.
-
-    Shares of n pairs in k + 1 classes are on average at most √(k / n) / 2 away from their probabilities.
-    """
-    if not posterior.disagreement > _MOST_DISAGREEMENT:
-        return False
-    first, second, probability = BlockPartition(posterior, key=jax.random.key(0), num_draws=1).pairs()
-    whole = np.all(np.asarray(data.value) >= 0, axis=0)
-    number = probability[whole[first] & whole[second]].sum()
-    by_chance = np.sqrt(data.num_fields / number) / 2 if number > 0 else 1.0
-    return bool(posterior.disagreement > _MOST_DISAGREEMENT + by_chance)
 
 
 MODEL = Model(
@@ -337,6 +351,9 @@ MODEL = Model(
         hidden={
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
+            "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
+            "differing": ("2", "field_plus_one"), "tried": ("likelihood", "3"),
+            "larger_sizes": ("larger_size",),
         },
     ),
     density=density,

@@ -20,24 +20,25 @@ from scipy.special import gammaln
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.choice import better_of
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
     pairs_within,
     size_terms,
 )
-from consilience.models.block_linkage.hash_ranges import JoinRule
-from consilience.models.block_linkage.hidden_links import FoundShare, found_share
+from consilience.models.block_linkage.hidden_links import CandidateRule, FoundShare, drawn_share
 from consilience.models.block_linkage.join import (
     CandidatePairs,
     join,
-    join_rule,
     pair_log_odds,
     prior_log_odds,
 )
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
+from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
+from consilience.models.block_linkage.misfit import Misfit, misfit, nearest_values
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.parts import Parts, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
@@ -46,19 +47,21 @@ from consilience.models.block_linkage.similar import for_data
 from consilience.models.block_linkage.workers import Workers
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
-from consilience.models.settings import Settings
 from consilience.models.sites import Resolved
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
 
 _TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
+_TOLERANCE_OF_DRAWS = 1e-2  # the same, where statistics are those of draws
+_LEAST_RISE = 0.01  # of the log evidence in a pass
 _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
-_MOST_DISAGREEMENT = 0.1  # beyond it, pairs are not as predicted, and completion would run away
-_LEAST_WEIGHT = 50.0  # of the pairs from which that is judged
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
+_FREE_SIZES = 4
+_LEAST_REST = 0.1  # what the prior gives to all larger entities, at least
+_EXPONENTS = np.linspace(1.05, 6, 100)
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
@@ -91,7 +94,6 @@ def fit_em(
         raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
     records = resolved.data
     with Workers(processes) as workers:
-        workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
         return _fit(resolved, num_sampled=num_sampled, mesh=mesh, workers=workers)
 
 
@@ -100,69 +102,105 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
     check_labels(records, restriction, settings.largest)
-    parameters = starting_parameters(records, settings.largest)
+    parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
     generator = np.random.default_rng(0)
-    counts = _value_counts(records)
-    trace = _Trace([], 0)
+    original, counts = records, _value_counts(records)
+    rows, size_limit = _rows(records, parameters, chosen, settings)
+    records = rows.records
+    workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
     for _ in range(_MOST_ROUNDS):
         wide = for_candidates(parameters)
-        rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
+        rule = CandidateRule.of(records, wide, threshold, chosen, slack=SLACK)
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
-        parts = _parts(found, records, threshold, settings.largest)
+        parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
         sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
-        em = _Em(records, counts, sample, prior, chosen, rule, mesh)
-        parameters, check, trace = em.run(parameters)
-        wide = for_candidates(parameters)
-        if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
+        sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
+        em = _Em(records, counts, sample, prior, chosen, rule, mesh, large, settings.largest)
+        learned = em.run(parameters)
+        parameters = learned[0]
+        if largest_rise(records, rule.parameters, for_candidates(parameters), chosen) <= SLACK:
             break
+    tried = np.zeros((0, 3))
+    if settings.likelihood == "auto" and not large:  # error classes are enumerated, and know no large parts
+        em, learned, tried = better_of(em, learned, resolved)
+        chosen, prior = em.likelihood, em.prior
+        size_limit = size_limit if type(chosen) is type(large.likelihood) else settings.largest
+    parameters, check, trace = learned
+    wide = for_candidates(parameters)
     found = _at(found, records, wide, chosen, workers)
-    parts = _parts(found, records, threshold, settings.largest)
+    parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
+    groups = _of_records(groups, rows)
+    drawn, of_drawn = large.settle(parameters)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
     if seen is None and joined:
         share = chosen.found_share(records, wide, found, threshold)
+        if np.isnan(share):
+            share = drawn_share(records, parameters, chosen, rule, CandidateRule(wide, threshold, chosen, None))
     alike = Alike(0, 0, 0.0)
     if joined:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
     return Linkage(
-        num_records=np.array(records.num_records),
+        num_records=np.array(original.num_records),
         **flatten(groups),
         value_share=parameters.value_share,
         distortion=parameters.distortion,
         intensity=np.array(parameters.intensity),
-        size_share=parameters.size_share,
-        evidence=np.array(
-            [*trace.evidence, log_base(records, parameters, chosen) + evidence + log_prior(prior, parameters, chosen)]
-        ),
+        size_share=parameters.size_share[: settings.largest],
+        evidence=np.array([*trace.evidence, log_base(original, parameters, chosen) + evidence + of_drawn.evidence
+                           + log_prior(prior, parameters, chosen)]),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
         found_share=np.array(share),
         disagreement=np.array(check.disagreement),
-        completed=np.array(check.passed),
+        differing=np.stack(check),
+        completed=np.array(len(trace.evidence) > trace.first_phase),
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
         class_share=parameters.class_share,
+        large=drawn.record,
+        large_part=drawn.part,
+        drawn=drawn.cluster,
+        unsettled=np.array(drawn.unsettled),
+        tried=tried,
+        larger_sizes=parameters.size_share[settings.largest :],
+        pair_odds=np.array(parameters.pair_odds),
     )
 
 
-def _parts(found: CandidatePairs, records: Records, threshold: float, largest: int) -> Parts:
-    """Return the parts of the pairs above the threshold, none of them larger than can be enumerated."""
+def _parts(
+    found: CandidatePairs, rows: Rows, parameters: Parameters, threshold: float, largest: int, size_limit: int,
+    likelihood: Likelihood, restriction: str,
+) -> tuple[Parts, LargeParts]:  # fmt: skip
+    """Return the parts of the pairs above the threshold: those to enumerate, and those to draw from."""
+    # A row of n records enters as n members: its prior odds are those of joining an entity of n.
+    heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
+    term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    most = len(parameters.size_share) // 2
+    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
+    log_odds = found.log_odds.copy()
+    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
+    found = found._replace(log_odds=log_odds)
     above = found.where(found.log_odds > -threshold)
-    return parts_of(above, records.num_records, largest=largest, size_limit=largest)
+    parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
+    large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
+    return parts._replace(members=large.members), large
 
 
 def for_candidates(parameters: Parameters) -> Parameters:
     """Return hyperparameters to find candidates with: as if some entities had a single record.
 
     Where none has, as in two lists of the same people, two records alone are next to impossible, the log odds of every
-    pair are beyond all thresholds, and everything would be a candidate.
+    pair are beyond all thresholds, and everything would be a candidate. And where entities are large, next to none has
+    two records; the prior odds of a pair are then those of any two records of one entity.
     """
     share = parameters.size_share.copy()
     share[0] = max(share[0], _LEAST_ALONE)
+    share[1] = max(share[1], parameters.pair_odds * parameters.intensity * share[0] ** 2 / 2)
     return parameters._replace(size_share=share / share.sum())
 
 
@@ -173,6 +211,9 @@ def starting_parameters(records: Records, largest: int) -> Parameters:
     every entity, and what parts records before anything is learned is never learned.
     """
     size_share = 0.9 * 0.1 ** np.arange(largest)
+    if largest > _FREE_SIZES:
+        tail = np.arange(_FREE_SIZES + 1, largest + 1) ** -2.0
+        size_share[_FREE_SIZES:] = 0.1**_FREE_SIZES * tail / tail.sum()
     return Parameters(
         record_shares(records),
         np.where(repeats_by_chance(records), 0.5, 0.05),
@@ -181,9 +222,39 @@ def starting_parameters(records: Records, largest: int) -> Parameters:
     )
 
 
+def size_shares(
+    counts: Float[np.ndarray, " size"], prior: Float[np.ndarray, " prior_size"]
+) -> Float[np.ndarray, " size"]:
+    """Return the shares of sizes: of 1 to 4 records each its own, above them t s^-γ with the rest t of the mass.
+
+    A share of its own for every size would be next to nothing for sizes that nobody has seen yet, and an entity of 40
+    records could never pass through 39. The exponent γ is the most probable one under Gamma(2, 1), from 1.05 to 6.
+
+    Parameters
+    ----------
+    counts : expected numbers of entities.
+    prior : Dirichlet counts; those above 4 are of the rest.
+    """
+    free = min(_FREE_SIZES, len(counts))
+    own = counts[:free] + np.append(prior, np.zeros(free))[:free]
+    if len(counts) == free:
+        return own / own.sum()
+    rest = counts[free:].sum() + max(prior[free:].sum(), _LEAST_REST)
+    size, exponent = np.arange(free + 1, len(counts) + 1), _EXPONENTS[:, None]
+    total = np.power(size, -exponent).sum(axis=1)
+    log_posterior = -_EXPONENTS * (counts[free:] @ np.log(size)) - counts[free:].sum() * np.log(total)
+    best = int(np.argmax(log_posterior + np.log(_EXPONENTS) - _EXPONENTS))
+    tail = rest * size ** -_EXPONENTS[best] / total[best]
+    return np.concatenate([own, tail]) / (own.sum() + rest)
+
+
 def record_shares(records: Records) -> Float[np.ndarray, " value"]:
     """Return how common each value is among the records that have the field; a value of none counts half."""
-    number = np.maximum(_value_counts(records), 0.5)
+    return _shares(records, _value_counts(records))
+
+
+def _shares(records: Records, counts: Any) -> Float[np.ndarray, " value"]:
+    number = np.maximum(counts, 0.5)
     lengths = np.diff(records.first_value)
     field = np.repeat(np.arange(records.num_fields), lengths)
     return number / np.bincount(field, number, records.num_fields)[field]
@@ -265,39 +336,6 @@ def candidates(
     return with_labels(found.allowed(records.source, restriction), records, parameters, likelihood)
 
 
-class _Rule(NamedTuple):
-    """By what rule candidates were found: log odds above ``-threshold`` under these parameters.
-
-    ``join`` is what the join itself finds of these; None where the candidates were given.
-    """
-
-    parameters: Parameters
-    threshold: float
-    join: JoinRule | None
-
-    @classmethod
-    def of(
-        cls, records: Records, parameters: Parameters, threshold: float, likelihood: Likelihood, *, joined: bool
-    ) -> _Rule:
-        """Return the rule of a join with slack, or of pairs that were given."""
-        rule = join_rule(records, parameters, likelihood, threshold=threshold + SLACK) if joined else None
-        return cls(parameters, threshold, rule)
-
-    def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
-        """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
-        if self.join is None or not likelihood.additive:
-            return None
-        return found_share(
-            parameters,
-            records.first_value,
-            records.value,
-            likelihood,
-            self.threshold,
-            in_force=self.parameters,
-            rule=self.join,
-        )
-
-
 class _Block(NamedTuple):
     """Components of one size, with what EM asks of their pairs.
 
@@ -358,24 +396,18 @@ class _Statistics(NamedTuple):
     agree, observed : shape ``(field,)``; pairs of one entity that agree, and that both have the field.
     sizes : shape ``(size,)``; entities by their number of records.
     evidence : of the linkage, relative to all records apart.
-    agreeing : shape ``(field + 1,)``; pairs that lack no field, by the number of fields in which they agree; those of
-        the sample, not scaled.
+    linked : of each block, shape ``(pair, component)``; how probably pairs are of one entity.
     errors : as the likelihood counts them.
+    large : of the parts that are drawn; their evidence counts above, too.
     """
 
     agree: Float[np.ndarray, " field"]
     observed: Float[np.ndarray, " field"]
     sizes: Float[np.ndarray, " size"]
     evidence: float
-    agreeing: Float[np.ndarray, " fields_and_one"]
+    linked: list[Any]
     errors: Float[np.ndarray, " statistic"]
-
-
-class _Check(NamedTuple):
-    """Whether the pairs found look as the model predicts."""
-
-    disagreement: float
-    passed: bool
+    large: DrawnStatistics
 
 
 class _Trace(NamedTuple):
@@ -393,32 +425,38 @@ class _Em(NamedTuple):
     sample: _Sample
     prior: Hyperprior
     likelihood: Likelihood
-    rule: _Rule
+    rule: CandidateRule
     mesh: Mesh | None
+    large: LargeParts
+    largest: int
 
-    def run(self, parameters: Parameters) -> tuple[Parameters, _Check, _Trace]:
-        """Maximise; complete the statistics in a second phase if the check is passed."""
+    def run(self, parameters: Parameters) -> tuple[Parameters, Misfit, _Trace]:
+        """Maximise; complete the statistics in a second phase if the pairs found differ as the model predicts."""
         parameters, evidence = self.phase(parameters, complete=False)
         check = self.check(parameters)
-        if not check.passed:
+        known = self.rule.join is not None and self.likelihood.additive
+        if not (known and check.holds):
             return parameters, check, _Trace(evidence, len(evidence))
         parameters, more = self.phase(parameters, complete=True)
         return parameters, check, _Trace(evidence + more, len(evidence))
 
-    def phase(self, parameters: Parameters, *, complete: bool) -> tuple[Parameters, list[float]]:
-        """Repeat until no distortion and no share of a size moves.
+    def phase(
+        self, parameters: Parameters, *, complete: bool, most: int = _MOST_PASSES
+    ) -> tuple[Parameters, list[float]]:
+        """Repeat until no distortion and no share of a size moves, or so many times at most.
 
         The new intensity and shares raise the evidence with the prior, as EM does. The new distortion matches moments,
         and need not: without completion, a step that lowers it is taken again with the old distortion.
         """
         evidence: list[float] = []
         before, fixed = parameters, False
-        for _ in range(_MOST_PASSES):
+        for _ in range(most):
             statistics = self.statistics(parameters)
             now = _log_values(self.value_counts, parameters) + _log_apart(self.records, parameters)
             now += statistics.evidence + _log_alone(self.value_counts, parameters, self.likelihood)
             now += log_prior(self.prior, parameters, self.likelihood)
-            if not complete and evidence and now < evidence[-1] and not fixed:
+            # Of draws the evidence is noise, too.
+            if not complete and evidence and now < evidence[-1] and not fixed and not self.large:
                 parameters, fixed = parameters._replace(distortion=before.distortion), True
                 continue
             evidence.append(now)
@@ -428,15 +466,18 @@ class _Em(NamedTuple):
             before, parameters = parameters, self.maximise(statistics, parameters)
             if fixed:
                 parameters = parameters._replace(distortion=before.distortion)
-            if np.abs(_watched(parameters) - _watched(before)).max() < _TOLERANCE:
+            # Those of error classes move on for dozens of passes that gain next to nothing.
+            slow = len(parameters.class_share) and len(evidence) > 1 and evidence[-1] - evidence[-2] < _LEAST_RISE
+            moved = np.abs(_watched(parameters) - _watched(before)).max()
+            if slow or moved < (_TOLERANCE_OF_DRAWS if self.large else _TOLERANCE):
                 break
         return parameters, evidence
 
     def statistics(self, parameters: Parameters) -> _Statistics:
         """Enumerate the sample; what it says stands for all components."""
-        largest, num_fields = len(parameters.size_share), self.records.num_fields
+        largest, num_fields = self.largest, self.records.num_fields
         terms = size_terms(parameters.intensity, parameters.size_share, largest, np)
-        agree, observed, agreeing = np.zeros(num_fields), np.zeros(num_fields), np.zeros(num_fields + 1)
+        agree, observed, linked = np.zeros(num_fields), np.zeros(num_fields), []
         sizes, evidence, likelihood = np.zeros(largest), 0.0, self.likelihood.at(parameters)
         errors = likelihood.error_statistics(np.full((2, num_fields, 0), -1), parameters, np.zeros((2, 0)))
         for block in self.sample.blocks:
@@ -447,16 +488,16 @@ class _Em(NamedTuple):
             pair = found.pair.astype(float)
             agree += np.einsum("pc,pfc->f", pair, block.agree)
             observed += np.einsum("pc,pfc->f", pair, block.observed)
-            whole = block.observed.all(axis=1)
-            number = block.agree.sum(axis=1).astype(int)
-            agreeing += np.bincount(number[whole], pair[whole], num_fields + 1)
+            linked.append(pair)
             sizes[: len(found.sizes)] += found.sizes.sum(axis=1, dtype=float)
             evidence += float(found.log_evidence.sum(dtype=float))
             errors += likelihood.error_statistics(block.values, parameters, np.asarray(found.partition))
         scale = self.sample.scale
         sizes *= scale
         sizes[0] += self.sample.num_alone
-        return _Statistics(agree * scale, observed * scale, sizes, evidence * scale, agreeing, errors * scale)
+        large = self.large.statistics(parameters)
+        evidence = evidence * scale + float(large.evidence)
+        return _Statistics(agree * scale, observed * scale, sizes, evidence, linked, errors * scale, large)
 
     def maximise(self, statistics: _Statistics, parameters: Parameters) -> Parameters:
         """Return the hyperparameters that the statistics and the priors suggest.
@@ -472,29 +513,47 @@ class _Em(NamedTuple):
         num_pairs = statistics.sizes @ (size * (size - 1) / 2)
         linked = statistics.sizes[1:] @ size[1:]
         num_records = statistics.observed * linked / np.maximum(num_pairs, np.finfo(float).tiny)
-        distorted = num_records * (1 - np.sqrt(both_right)) + self.prior.distortion[:, 0]
-        counts = statistics.sizes + self.prior.size_share
+        distorted = num_records * (1 - np.sqrt(both_right)) + self.prior.distortion[:, 0] + statistics.large.distorted
+        num_records += statistics.large.drawn
+        sizes = np.zeros(max(len(parameters.size_share), len(statistics.large.sizes)))
+        sizes[: len(statistics.sizes)] += statistics.sizes
+        sizes[: len(statistics.large.sizes)] += statistics.large.sizes
         shape, rate = self.prior.intensity
+        number = np.arange(1, len(sizes) + 1)
         found = parameters._replace(
             distortion=distorted / (num_records + self.prior.distortion.sum(axis=1)),
-            intensity=(shape + statistics.sizes.sum()) / (rate + 1),
-            size_share=counts / counts.sum(),
+            intensity=(shape + sizes.sum()) / (rate + 1),
+            size_share=size_shares(sizes, self.prior.size_share),
+            pair_odds=float(sizes @ (number * (number - 1)) / max(sizes @ number, 1) ** 2),
         )
+        if self.large:
+            found = found._replace(value_share=self.entity_shares(statistics.large))
         return self.likelihood.learned(found, statistics.errors, self.prior.distortion)
 
-    def check(self, parameters: Parameters) -> _Check:
-        """Compare the pairs that were found with those predicted."""
-        agreeing = self.statistics(parameters).agreeing
-        seen = self.rule.found(self.records, parameters, self.likelihood)
-        if seen is None or agreeing.sum() == 0:
-            return _Check(np.nan, False)
-        disagreement = float(np.abs(agreeing / agreeing.sum() - seen.agreeing).sum() / 2)
-        return _Check(disagreement, disagreement <= _MOST_DISAGREEMENT and bool(agreeing.sum() >= _LEAST_WEIGHT))
+    def entity_shares(self, large: DrawnStatistics) -> Float[np.ndarray, " value"]:
+        """Return how common values are where those of large parts count for entities and errors, not for records."""
+        codes = self.large.codes[:, self.large.drawn_rows]
+        weight = np.broadcast_to(self.large.rows.weight[self.large.drawn_rows], codes.shape)
+        inside = np.bincount(codes[codes >= 0], weight[codes >= 0], len(self.value_counts))
+        return _shares(self.records, self.value_counts - inside + large.values)
+
+    def check(self, parameters: Parameters) -> Misfit:
+        """Compare the pairs that were found with those that are predicted."""
+        pairs, linked = [np.zeros((2, self.records.num_fields, 0), int)], [np.zeros(0)]
+        for block, probability in zip(self.sample.blocks, self.statistics(parameters).linked, strict=True):
+            ends = block.values[np.array(pairs_within(len(block.values)))].transpose(0, 2, 1, 3)
+            pairs.append(ends.reshape(*ends.shape[:2], -1))
+            linked.append(probability.ravel())
+        first_value = self.records.first_value
+        return misfit(
+            np.concatenate(pairs, axis=2), np.concatenate(linked), parameters, self.likelihood, first_value,
+            lambda drawn: self.rule.passes(drawn, first_value), nearest_values(self.records),
+        )  # fmt: skip
 
 
 def _watched(parameters: Parameters) -> Float[np.ndarray, " number"]:
     """Return the hyperparameters that no longer move when EM ends."""
-    return np.concatenate([parameters.distortion, parameters.size_share, parameters.class_share])
+    return np.concatenate([parameters.distortion, parameters.size_share[:_FREE_SIZES], parameters.class_share])
 
 
 def log_prior(
@@ -503,7 +562,9 @@ def log_prior(
     """Return the log density of the priors of log m, of the logits of b and of those of μ, up to a constant."""
     b, (shape, rate) = parameters.distortion, prior.intensity
     of_distortion = prior.distortion[:, 0] * np.log(b) + prior.distortion[:, 1] * np.log1p(-b)
-    of_sizes = prior.size_share * np.log(parameters.size_share)
+    free = min(_FREE_SIZES, len(prior.size_share))
+    share = np.append(parameters.size_share[:free], max(parameters.size_share[free:].sum(), np.finfo(float).tiny))
+    of_sizes = np.append(prior.size_share[:free], max(prior.size_share[free:].sum(), _LEAST_REST)) * np.log(share)
     of_intensity = shape * np.log(parameters.intensity) - rate * parameters.intensity
     return float(of_distortion.sum() + of_sizes.sum() + of_intensity) + likelihood.log_prior(parameters)
 
@@ -544,44 +605,69 @@ def _log_odds_of(
 
 
 def parts_under(
-    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Settings
+    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any
 ) -> Int[np.ndarray, " record"]:
     """Return the part of each record, named by its lowest one, under hyperparameters that are known."""
-    given = settings.as_dict()
-    threshold, restriction = float(given["threshold"]), str(given["restriction"])
-    found = candidates(records, for_candidates(parameters), likelihood, threshold + SLACK, restriction)
-    parts = _parts(found, records, threshold, int(given["largest"]))
-    part = np.arange(records.num_records)
-    for members in (*parts.members, *(one[None] for one in parts.large)):
+    rows, parts, large = _parts_under(records, parameters, likelihood, settings)
+    part = np.arange(rows.records.num_records)
+    for members in (*parts.members, *(one.rows[None] for one in large.parts)):
         part[members] = members[:, :1]
-    return part
+    first = np.unique(rows.row, return_index=True)[1]
+    return first[part[rows.row]]
 
 
-def linked_under(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Settings) -> Linkage:
+def _parts_under(
+    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any
+) -> tuple[Rows, Parts, LargeParts]:
+    rows, size_limit = _rows(records, parameters, likelihood, settings)
+    wide, restriction = for_candidates(parameters), settings.restriction
+    found = candidates(rows.records, wide, likelihood, settings.threshold + SLACK, restriction)
+    own = (settings.threshold, settings.largest, size_limit, likelihood, restriction)
+    return rows, *_parts(found, rows, wide, *own)
+
+
+def linked_under(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> Linkage:
     """Link records under hyperparameters that are known, as the last pass of EM does; nothing is learned.
 
     Parameters
     ----------
     likelihood : as `for_data` returns it.
-    settings : of the member.
+    settings : those of block-linkage.
     """
-    given = settings.as_dict()
-    threshold, restriction = float(given["threshold"]), str(given["restriction"])
-    found = candidates(records, for_candidates(parameters), likelihood, threshold + SLACK, restriction)
-    parts = _parts(found, records, threshold, int(given["largest"]))
+    rows, parts, large = _parts_under(records, parameters, likelihood, settings)
     with Workers() as alone:
-        alone.share(value=np.asarray(records.value), source=np.asarray(records.source))
+        alone.share(value=np.asarray(rows.records.value), source=np.asarray(rows.records.source))
         groups, evidence = _enumerate_all(
-            records, parts, parameters, likelihood.at(parameters), restriction, None, alone
+            rows.records, parts, parameters, likelihood.at(parameters), settings.restriction, None, alone
         )
+    drawn, of_drawn = large.settle(parameters)
     unknown = np.array(np.nan)
     return Linkage(
-        num_records=np.array(records.num_records), **flatten(groups), value_share=parameters.value_share,
-        distortion=parameters.distortion, intensity=np.array(parameters.intensity), size_share=parameters.size_share,
-        evidence=np.array([evidence]), first_phase=np.array(0), threshold=np.array(threshold), found_share=unknown,
-        disagreement=unknown, completed=np.array(False), cut=np.array(parts.cut, float), alike=np.zeros(3),
-        class_share=parameters.class_share,
+        num_records=np.array(records.num_records), **flatten(_of_records(groups, rows)),
+        value_share=parameters.value_share, distortion=parameters.distortion,
+        intensity=np.array(parameters.intensity), size_share=parameters.size_share[: settings.largest],
+        evidence=np.array([evidence + of_drawn.evidence]), first_phase=np.array(0),
+        threshold=np.array(settings.threshold), found_share=unknown, disagreement=unknown, completed=np.array(False),
+        cut=np.array(parts.cut, float), alike=np.zeros(3), class_share=parameters.class_share, large=drawn.record,
+        large_part=drawn.part, drawn=drawn.cluster, unsettled=np.array(drawn.unsettled),
+        differing=np.zeros((2, records.num_fields + 1)),
     )  # fmt: skip
+
+
+def _rows(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> tuple[Rows, int]:
+    """Return the records, those of many equal ones as one row; and how large parts may be."""
+    size_limit = settings.largest
+    if likelihood.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
+        size_limit = max(settings.size_limit, settings.largest)
+    least = settings.largest if size_limit > settings.largest else records.num_records
+    wide = for_candidates(parameters)
+    return collapsed(records, wide, likelihood, least=least, restriction=settings.restriction), size_limit
+
+
+def _of_records(groups: list[Group], rows: Rows) -> list[Group]:
+    """Return groups of rows as those of records."""
+    first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
+    return [Group(first[group.members], group.partition) for group in groups]
 
 
 def _enumerate_all(
@@ -620,7 +706,7 @@ def _enumerate_piece(
     piece : the records of each component, and what is added for pairs of them, as `pair_terms_of` returns it.
     """
     members, pair_terms = piece
-    terms = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
     found = enumerate_blocks(
         gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
         likelihood, pair_terms, mesh=mesh,

@@ -38,7 +38,7 @@ import numpy as np
 
 from consilience.arrays import Array, Float, Int
 from consilience.models.block_linkage.enumeration import subset_probabilities
-from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.likelihood import Likelihood, draw_values
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.priors import Priors, RareDistortion
 
@@ -132,6 +132,33 @@ class ErrorClasses(Likelihood):
         once = of_class[1] / (len(miss) * np.maximum(other, np.finfo(float).eps)) + of_class[2] * miss
         often = miss * of_class[2] ** (1 / len(miss))
         return -np.log(share), np.log(np.maximum(once, often))
+
+    def draw_pairs(
+        self, generator: np.random.Generator, number: int, parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
+        """Draw pairs of records of one entity, most of them with the head, and all of as much weight."""
+        head = draw_values(generator, number, parameters, first_value)
+        one, other = (self._drawn(generator, head, parameters, first_value) for _ in range(2))
+        # Of the pairs of an entity of s records 2 / s are with the head.
+        size = np.arange(2, len(parameters.size_share) + 1)
+        pairs = parameters.size_share[1:] * size * (size - 1)
+        with_head = generator.random(number) * pairs.sum() < (pairs * 2 / size).sum()
+        return np.stack([np.where(with_head, head, one), other]), np.ones(number)
+
+    def _drawn(
+        self, generator: np.random.Generator, head: Int[np.ndarray, "field record"], parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> Int[np.ndarray, "field record"]:  # fmt: skip
+        """Draw records given heads."""
+        num_fields, number = head.shape
+        of_class = self.at(parameters).class_share
+        kind = generator.choice(len(of_class), number, p=of_class / of_class.sum())
+        wrong = generator.integers(num_fields, size=number) == np.arange(num_fields)[:, None]
+        value = draw_values(generator, number, parameters, first_value)
+        another = draw_values(generator, number, parameters, first_value, but=head)
+        many = generator.random(head.shape) < parameters.distortion[:, None]
+        return np.where((kind == 1) & wrong, another, np.where((kind == 2) & many, value, head))
 
     def log_marginals(
         self,

@@ -22,6 +22,30 @@ def differing(distortion: Any) -> Any:
     return distortion * (2 - distortion)
 
 
+def draw_values(
+    generator: np.random.Generator, number: int, parameters: Parameters,
+    first_value: Int[np.ndarray, " fields_and_one"], but: Int[np.ndarray, "field draw"] | None = None,
+) -> Int[np.ndarray, "field draw"]:  # fmt: skip
+    """Draw values of every field as they are common: codes into the values of all fields, -1 where a field has none.
+
+    Parameters
+    ----------
+    but : values that are not to be drawn; only where a field has no other one they are.
+    """
+    drawn = np.full((len(first_value) - 1, number), -1)
+    for field, (begin, end) in enumerate(zip(first_value, first_value[1:], strict=False)):
+        if end == begin:
+            continue
+        last = np.cumsum(parameters.value_share[begin:end])
+        at = generator.random(number) * last[-1]
+        if but is not None:
+            own = parameters.value_share[but[field]]
+            at *= 1 - own / last[-1]
+            at += np.where(at < last[but[field] - begin] - own, 0, own)
+        drawn[field] = begin + np.minimum(np.searchsorted(last, at, side="right"), end - begin - 1)
+    return drawn
+
+
 class Likelihood(ABC):
     """Likelihood of the records of one entity, relative to the same records apart.
 
@@ -102,6 +126,29 @@ class Likelihood(ABC):
         table = np.append(parameters.value_share, 1)
         return np.asarray(self.of_components(values, table, parameters.distortion, self.candidates(values), np)[3])
 
+    def draw_pairs(
+        self, generator: np.random.Generator, number: int, parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
+        """Draw pairs of records of one entity, and return their values and weights.
+
+        By default those of hit-miss, with how much more probable each is under this likelihood for its weight.
+
+        Returns
+        -------
+        values : codes into the values of all fields, -1 in a field that has none.
+        weight : positive.
+        """
+        one, other = (draw_values(generator, number, parameters, first_value) for _ in range(2))
+        both_true = ((1 - np.asarray(parameters.distortion)) ** 2)[:, None]
+        values = np.stack([one, np.where(generator.random(one.shape) < both_true, one, other)])
+        if self.additive:
+            return values, np.ones(number)
+        agree, differ = Likelihood.pair_terms(self, parameters, first_value)
+        terms = np.where(values[0] == values[1], np.append(agree, 0)[values[0]], differ[:, None])
+        of_hit_miss = np.where(values[0] >= 0, terms, 0).sum(axis=0)
+        return values, np.exp(self.at(parameters).log_pairs(values, parameters) - of_hit_miss)
+
     def log_alone(self, distortion: Float[Array, " field"], xp: Any) -> Any:
         """Return how much more probable each value is in a record alone than it is common: logarithms ``(value,)``."""
         return 0.0
@@ -157,6 +204,17 @@ class Likelihood(ABC):
     def log_prior(self, parameters: Parameters) -> float:
         """Return the log density of the hyperparameters of this likelihood alone, up to a constant."""
         return 0.0
+
+    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return b, r, a and the power of each field as `part_sweep.draw_part` takes them; ``None`` if it is none.
+
+        Parts too large to enumerate are drawn where there is one, and cut where there is none.
+        """
+        return None
+
+    def near_kernel(self, field: int, codes: Int[np.ndarray, " value"]) -> Float[np.ndarray, "value value"] | None:
+        """Return K(x, y) of values of a field, row x and column y; ``None`` if it is compared for equality."""
+        return None
 
     def candidates(self, values: Int[np.ndarray, "member field component"]) -> Any:
         """Return what `of_components` is to know of components beforehand: arrays whose last axis is the component."""

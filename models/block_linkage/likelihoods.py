@@ -5,6 +5,7 @@ one, and a missing value is a factor of one. The first two agree on pairs and di
 
 - hit-miss (Steorts, Hall and Fienberg 2014): the entity has a true value; a record copies it, or with the probability b
   of distortion takes a value as common as it is. The true values and the distortions are summed out.
+- copies: the same, but in large parts distorted values are copied in turn; see `Copies`.
 - Dirichlet-multinomial (Broderick and Steorts 2014): the entity has its own distribution of values, drawn from a
   Dirichlet distribution with parameters a·θ; it is integrated out. The a of a field is the one under which a pair
   differs as often as under hit-miss: a / (1 + a) = 1 - (1 - b)².
@@ -13,17 +14,29 @@ one, and a missing value is a factor of one. The first two agree on pairs and di
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
+
+import numpy as np
 
 from consilience.arrays import Array, Float, Int
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.likelihood import Likelihood, differing
+from consilience.models.block_linkage.parameters import Parameters
 
 
 class HitMiss(Likelihood):
     """A record copies the true value of its entity, or takes any value that is common (SMERED)."""
 
     additive = True
+    strength: ClassVar[float] = math.inf
+
+    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return b and the strength of copying; see `Likelihood.urn`. None of one's own likelihood that is none."""
+        if type(self).log_marginals is not HitMiss.log_marginals:
+            return None
+        one = np.ones(len(parameters.distortion))
+        return np.asarray(parameters.distortion, float), one, self.strength * one, one
 
     def log_marginals(
         self,
@@ -55,10 +68,24 @@ class HitMiss(Likelihood):
         return (xp.log(joint.sum(1)) + log_scale).sum(1)
 
 
+class Copies(HitMiss):
+    """Hit-miss whose distorted values are copied in turn: in parts too large to enumerate, an urn of strength 1.
+
+    Given the true value the values of an entity follow a Pólya urn; see `part_sweep`. In small parts it is hit-miss.
+    """
+
+    strength = 1.0
+
+
 class DirichletMultinomial(Likelihood):
     """The values of an entity have a distribution of their own (Broderick and Steorts)."""
 
     additive = True
+
+    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return an urn of values as common as they are; see `Likelihood.urn`."""
+        one, differ = np.ones(len(parameters.distortion)), differing(parameters.distortion)
+        return one, one, differ / (1 - differ), one
 
     def log_marginals(
         self,
@@ -89,6 +116,9 @@ def _same_value(values: Int[Array, "member field component"]) -> tuple[Array, Ar
     return (values[:, None] == values[None]) & observed[:, None], observed
 
 
+AUTO = "auto"
+"""The likelihood that EM chooses, see `choice`; hit-miss by other methods."""
+
 LIKELIHOODS: dict[str, Likelihood] = {
-    "hit-miss": HitMiss(), "dirichlet-multinomial": DirichletMultinomial(), "error-classes": ErrorClasses(),
+    "hit-miss": HitMiss(), "copies": Copies(), "dirichlet-multinomial": DirichletMultinomial(), "error-classes": ErrorClasses(),
 }  # fmt: skip

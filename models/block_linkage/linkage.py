@@ -8,6 +8,7 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 from consilience.models.block_linkage.enumeration import set_partitions
+from consilience.models.block_linkage.misfit import Misfit
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.posterior import Estimate, Posterior
 
@@ -46,13 +47,22 @@ class Linkage(NamedTuple):
     threshold : float; the candidates were pairs with log odds above minus this.
     found_share : float; the share of true pairs that pass the threshold, as the model predicts it; nan where the
         candidates were given.
-    disagreement : float; total variation between the numbers of fields in which matches were found to agree and those
-        predicted if fields err independently of each other; nan where it cannot be told.
+    disagreement : float; total variation between the numbers of fields in which linked pairs differ and those that the
+        model predicts, as in `Misfit`; nan where nothing is linked.
+    differing : float64, shape ``(2, field + 1)``; these numbers among the components that EM looked at, and the shares
+        that the model predicts.
     completed : bool; whether the statistics were completed by the pairs that the threshold hides. Only where the
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
     class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
+    tried : float64, shape ``(likelihood, 3)``; log evidence, disagreement and expected number of entities of hit-miss
+        and of error classes, as in `choice`; nothing where no more than one likelihood was tried.
+    larger_sizes : float64, shape ``(larger_size,)``; shares of the sizes above those of ``size_share``.
+    pair_odds : as in `Parameters`.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
+    large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
+    drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
+    unsettled : parts of these whose two chains did not agree.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -69,10 +79,18 @@ class Linkage(NamedTuple):
     threshold: Float[np.ndarray, ""]
     found_share: Float[np.ndarray, ""]
     disagreement: Float[np.ndarray, ""]
+    differing: Float[np.ndarray, "2 fields_and_one"]
     completed: Bool[np.ndarray, ""]
     cut: Float[np.ndarray, " 5"]
     alike: Float[np.ndarray, " 3"]
     class_share: Float[np.ndarray, " class"] = np.zeros(0)
+    large: Int[np.ndarray, " large_member"] = np.zeros(0, int)
+    large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
+    drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
+    unsettled: Int[np.ndarray, ""] = np.zeros((), int)
+    tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
+    larger_sizes: Float[np.ndarray, " larger_size"] = np.zeros(0)
+    pair_odds: Float[np.ndarray, ""] = np.zeros(())
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:
@@ -86,9 +104,23 @@ class Linkage(NamedTuple):
         rest = {name: values for name, values in self._asdict().items() if name not in sites}
         return Estimate({name: getattr(self, name) for name in sites}, rest)
 
+    def misfit(self) -> Misfit:
+        """Return how linked pairs differ, and how the model predicts it."""
+        return Misfit(*self.differing)
+
+    def tells_hidden(self) -> bool:
+        """Return whether the links that the threshold hides can be counted: the model holds, and says how many."""
+        of_classes = len(self.class_share) and not np.isnan(self.found_share)
+        return bool(self.completed or (of_classes and self.misfit().holds))
+
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""
         return Parameters(self.value_share, self.distortion, float(self.intensity), self.size_share, self.class_share)
+
+    def all_parameters(self) -> Parameters:
+        """Return the hyperparameters, those of large entities too."""
+        sizes = np.concatenate([self.size_share, self.larger_sizes])
+        return self.parameters()._replace(size_share=sizes, pair_odds=float(self.pair_odds))
 
     def links_nothing(self) -> bool:
         """Return whether the most probable partition leaves every record alone."""
@@ -96,7 +128,7 @@ class Linkage(NamedTuple):
             apart = set_partitions(group.members.shape[1]).max(axis=1) == group.members.shape[1] - 1
             if not apart[group.partition.argmax(axis=1)].all():
                 return False
-        return True
+        return not any(len(np.unique(draw)) < len(draw) for draw in np.asarray(self.drawn))
 
     def groups(self) -> list[Group]:
         """Return the components by their number of records; views."""

@@ -14,9 +14,8 @@ from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.em import linked_under, parts_under
 from consilience.models.block_linkage.labels import check_labels
-from consilience.models.block_linkage.similar import for_data
 from consilience.models.block_linkage.truth import BlockPartition
-from consilience.models.block_linkage.weights import learned
+from consilience.models.block_linkage.weights import learned, likelihood_of
 from consilience.models.posterior import Posterior
 from consilience.models.sites import Resolved
 
@@ -39,16 +38,19 @@ def linked_beside(
 
     Raises
     ------
-    UnsupportedRequest : the candidates of the fit were given, so that none are known of new records.
+    UnsupportedRequest : the fit is by another model; or its candidates were given, so that none are known of new
+        records.
     """
     fitted: Records = resolved.data
+    if "likelihood" not in resolved.settings.as_dict():
+        raise UnsupportedRequest("only fits by block-linkage take new records; link by it, or link all records again")
     if fitted.candidate is not None:
         text = "the pairs that may be linked were given, and say nothing of new records; link all records again"
         raise UnsupportedRequest(text)
     own, _ = learned(posterior, resolved)
     parameters = own._replace(value_share=_extended_shares(fitted, own.value_share, records.first_value))
     settings = resolved.settings
-    likelihood = for_data(settings.as_dict().get("likelihood", "hit-miss"), records, parameters.value_share)
+    likelihood = likelihood_of(parameters, settings, records)
     check_labels(records, settings.restriction, settings.largest)
     part = parts_under(records, parameters, likelihood, settings)
     holds_new = np.zeros(records.num_records, bool)

@@ -34,7 +34,8 @@ from scipy.special import expit
 from consilience.arrays import Array, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.join import prior_log_odds
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
+from consilience.models.block_linkage.likelihood import draw_values
+from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
 from consilience.notes import Remedy
@@ -60,7 +61,7 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
 
     Parameters
     ----------
-    likelihood : a name in `LIKELIHOODS`, or one of your own.
+    likelihood : a name in `LIKELIHOODS`, or one of your own; `AUTO` is hit-miss, which EM begins with.
     data : `Records`, or `Linkable` ones; some of their fields may be compared by similarity.
     value_share : how common every value is.
     xp : the array module, ``numpy`` or ``jax.numpy``.
@@ -73,6 +74,7 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
         raise UnsupportedRequest(
             f"{likelihood} is none of {', '.join(LIKELIHOODS)}; a likelihood of your own is not saved with a fit"
         )
+    likelihood = "hit-miss" if likelihood == AUTO else likelihood
     chosen = LIKELIHOODS[likelihood] if isinstance(likelihood, str) else likelihood
     if data.similar is None or not any(data.similar):
         return chosen
@@ -84,7 +86,7 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
 
 def is_known(likelihood: str | Likelihood) -> bool:
     """Return whether this is a likelihood: one of your own is not saved with a fit, but as words alone."""
-    return not isinstance(likelihood, str) or likelihood in LIKELIHOODS
+    return not isinstance(likelihood, str) or likelihood in (AUTO, *LIKELIHOODS)
 
 
 class Candidates(NamedTuple):
@@ -316,6 +318,40 @@ class SimilarHitMiss(HitMiss):
 
     def _excess_matrix(self) -> csr_array:
         return self.neighbours.matrix(self.of_neighbour)
+
+    # ---- pairs that are drawn ----
+
+    def draw_pairs(
+        self, generator: np.random.Generator, number: int, parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:  # fmt: skip
+        """Draw true values and two records of each, all of as much weight."""
+        true = draw_values(generator, number, parameters, first_value)
+        pairs = np.stack([true, true])
+        for record in pairs:
+            other = self._distortions(generator, true, parameters, first_value)
+            distorted = generator.random(true.shape) < parameters.distortion[:, None]
+            record[distorted] = other[distorted]
+        return pairs, np.ones(number)
+
+    def _distortions(
+        self, generator: np.random.Generator, true: Int[np.ndarray, "field record"], parameters: Parameters,
+        first_value: Int[np.ndarray, " fields_and_one"],
+    ) -> Int[np.ndarray, "field record"]:  # fmt: skip
+        """Draw distorted values: near the true one with the weight of all that are, or else any other."""
+        value = draw_values(generator, true.shape[1], parameters, first_value)
+        another = draw_values(generator, true.shape[1], parameters, first_value, but=true)
+        weight = np.concatenate([[0.0], np.cumsum(self.of_neighbour * self.value_share[self.neighbours.value])])
+        last = weight[self.neighbours.begin]
+        for field in self.fields:
+            own = true[field]
+            begin, end = last[own], last[own + 1]
+            near = generator.random(len(own)) * self.normaliser[own] < end - begin
+            place = np.searchsorted(weight, begin + generator.random(len(own)) * (end - begin), side="right") - 1
+            place = np.clip(place, self.neighbours.begin[own], self.neighbours.begin[own + 1] - 1)
+            value[field] = another[field]
+            value[field, near] = self.neighbours.value[place[near]]
+        return value
 
     # ---- records alone ----
 

@@ -148,6 +148,8 @@ def _left_out_by_estimates(posterior: Linkage) -> dict[str, tuple[Any, str]]:
         "completed": (posterior.completed, "1 if learning includes the other links"),
         "entities": (mean, "expected number of entities"),
         "entities_corrected": (corrected, "entities with the links not looked at"),
+        "records_drawn": (len(posterior.large), "records in parts drawn, not enumerated"),
+        "unsettled": (posterior.unsettled, "parts whose draws do not agree"),
         **_cut(posterior),
     }
 

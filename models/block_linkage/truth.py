@@ -31,8 +31,34 @@ _BLOCK = 1 << 18  # random numbers at a time, so that they stay in the processor
 _MOST_COMPARED = 255  # ends with which every number is compared; more are searched
 
 
+class LargeDraws(DrawnPartitions):
+    """Draws of the partitions of large parts, which are independent of each other.
+
+    Parameters
+    ----------
+    cluster : integers, shape ``(draw, large_member)``; equal where records are together.
+    part : shape ``(large_member,)``; the part of each.
+    """
+
+    def __init__(self, cluster: Int[np.ndarray, "draw large_member"], part: Int[np.ndarray, " large_member"]) -> None:
+        super().__init__(cluster)
+        self.part = part
+
+    def estimate(self) -> Int[np.ndarray, " large_member"]:
+        """Return for each part the draw that agrees best with all; see `DrawnPartitions.estimate`."""
+        draw, pair = self._together()
+        _, place, number = np.unique(pair, return_inverse=True, return_counts=True)
+        num_parts = int(self.part.max(initial=-1)) + 1
+        cell = draw * num_parts + self.part[pair // max(self.num_units, 1)]
+        gain = np.bincount(cell, 2 * number[place] / self.num_draws - 1, self.num_draws * num_parts)
+        best = gain.reshape(self.num_draws, num_parts).argmax(axis=0)
+        return self.cluster[best[self.part], np.arange(self.num_units)]
+
+
 class BlockPartition(PartitionTruth):
     """Partitions of independent components with known probabilities; every other record is alone.
+
+    The partitions of parts too large to enumerate are draws, and what is said of their records is a mean over these.
 
     Parameters
     ----------
@@ -48,6 +74,16 @@ class BlockPartition(PartitionTruth):
         self.ids = {} if records is None else {"record": records}
         self.num_units = int(posterior.num_records)
         self.found_share = float(posterior.found_share)
+        self.large = np.asarray(posterior.large)
+        self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
+        misfit = posterior.misfit()
+        self.doubt = misfit.words if misfit.fails else ""
+        if len(posterior.tried) and len(posterior.class_share):
+            self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
+
+    def _of_large(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, " draw"]:
+        """Return which of the kept draws of large parts belongs to each draw."""
+        return draws % self.drawn.num_draws
 
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
         """Draw the partition of each component, by the inverse of the distribution function."""
@@ -58,11 +94,14 @@ class BlockPartition(PartitionTruth):
             for (group, components), ends in zip(self._groups, self._ends, strict=True):
                 drawn = _by_sizes(group.members.shape[1])[_places(uniform[:, components], ends)]
                 cluster[rows, group.members] = _first_records(group.members, drawn)
+        cluster[:, self.large] = self.large[self.drawn.cluster[self._of_large(number)]]
         return cluster
 
     def pairs(self) -> Pairs:
-        """Return the exact probabilities of all pairs within components."""
-        ends, probabilities = [np.zeros((2, 0), np.int32)], [np.zeros(0)]
+        """Return the exact probabilities of all pairs within components, and those of large parts by their draws."""
+        large = self.drawn.pairs()
+        ends = [self.large[np.stack([large.first, large.second])].astype(np.int32)]
+        probabilities = [large.probability]
         for group, _ in self._groups:
             of_size = np.array(pairs_within(group.members.shape[1]))
             ends.append(group.members[:, of_size].transpose(1, 0, 2).reshape(2, -1))
@@ -78,6 +117,7 @@ class BlockPartition(PartitionTruth):
         cluster = np.arange(self.num_units, dtype=np.int32)
         for group, _ in self._groups:
             cluster[group.members] = _first_records(group.members, group.partition.argmax(axis=1))
+        cluster[self.large] = self.large[self.drawn.estimate()]
         return cluster
 
     @functools.cached_property
@@ -86,8 +126,12 @@ class BlockPartition(PartitionTruth):
         kinds = [(np.zeros(len(own), int), subset_sizes(own.shape[1])[None]) for own in members]
         largest = max((own.shape[1] for own in members), default=1)
         number = self._clusters_by_kind(kinds, largest + 1)[:, 1:]
-        number[:, 0] += self.num_units - sum(own.size for own in members)
-        return number
+        number[:, 0] += self.num_units - sum(own.size for own in members) - len(self.large)
+        if not len(self.large):
+            return number
+        large = self.drawn.clusters_by_size()[self._of_large(np.arange(self.num_draws))]
+        longest = max(number.shape[1], large.shape[1])
+        return sum(np.pad(one, ((0, 0), (0, longest - one.shape[1]))) for one in (number, large))
 
     def clusters_by_source(
         self, source: Int[np.ndarray, " record"]
@@ -95,16 +139,20 @@ class BlockPartition(PartitionTruth):
         """Count without building the draws; see `PartitionTruth.clusters_by_source`."""
         bit = 1 << source.astype(np.int64)
         alone = np.ones(self.num_units, bool)
+        alone[self.large] = False
+        of_large, large = self.drawn.clusters_by_source(source[self.large]) if len(self.large) else (bit[:0], None)
         found = []
         for group, _ in self._groups:
             alone[group.members] = False
             of_class, class_ = np.unique(bit[group.members], axis=0, return_inverse=True)
             found.append((class_.ravel(), _unions(of_class)))
         # The empty set of no source is first.
-        patterns = np.unique(np.concatenate([[0], bit[alone], *(unions.ravel() for _, unions in found)]))
+        patterns = np.unique(np.concatenate([[0], bit[alone], of_large, *(unions.ravel() for _, unions in found)]))
         kinds = [(class_, np.searchsorted(patterns, unions)) for class_, unions in found]
         numbers = self._clusters_by_kind(kinds, len(patterns))
         numbers += np.bincount(np.searchsorted(patterns, bit[alone]), minlength=len(patterns))
+        if large is not None:
+            numbers[:, np.searchsorted(patterns, of_large)] += large[self._of_large(np.arange(self.num_draws))]
         return patterns[1:], numbers[:, 1:]
 
     def _clusters_by_kind(
@@ -127,8 +175,13 @@ class BlockPartition(PartitionTruth):
         return total
 
     def num_clusters_moments(self) -> tuple[float, float]:
-        """Return mean and variance of the number of clusters, exactly, given the hyperparameters."""
-        mean, variance = float(self.num_units), 0.0
+        """Return mean and variance of the number of clusters, given the hyperparameters; of small parts exactly."""
+        return self._moments
+
+    @functools.cached_property
+    def _moments(self) -> tuple[float, float]:
+        large = self.drawn.num_clusters() if len(self.large) else np.zeros(1)
+        mean, variance = float(self.num_units - len(self.large) + large.mean()), float(large.var())
         for group, _ in self._groups:
             fewer, probability = links_of_partitions(group.members.shape[1]), _normal(group)
             own = probability @ fewer
@@ -141,7 +194,7 @@ class BlockPartition(PartitionTruth):
 
         Not a number where the model does not fit well enough to tell how many are hidden, or candidates were given.
         """
-        if not self.posterior.completed:
+        if not self.posterior.tells_hidden():
             return np.nan
         share = float(self.posterior.found_share)
         counts = self.size_counts()
@@ -149,11 +202,17 @@ class BlockPartition(PartitionTruth):
         return self.num_clusters_moments()[0] - float(pairs) * (1 - share) / share
 
     def size_counts(self) -> Float[np.ndarray, " size"]:
-        """Return the expected number of clusters of 1, 2, … records, exactly."""
+        """Return the expected number of clusters of 1, 2, … records; of small parts exactly."""
+        return self._size_counts
+
+    @functools.cached_property
+    def _size_counts(self) -> Float[np.ndarray, " size"]:
         groups = self._groups
-        largest = max((group.members.shape[1] for group, _ in groups), default=1)
+        of_large = self.drawn.size_counts() if len(self.large) else np.zeros(0)
+        largest = max([1, len(of_large), *(group.members.shape[1] for group, _ in groups)])
         counts = np.zeros(largest + 1)
-        counts[1] = self.num_units - sum(group.members.size for group, _ in groups)
+        counts[1 : len(of_large) + 1] = of_large
+        counts[1] += self.num_units - len(self.large) - sum(group.members.size for group, _ in groups)
         for group, _ in groups:
             size = group.members.shape[1]
             probability = subset_probabilities(_normal(group).T, size).sum(axis=1)
@@ -177,17 +236,27 @@ class BlockPartition(PartitionTruth):
             exactly = np.take_along_axis(subset_probabilities(_normal(group).T, size).T, subset, axis=1)
             # A cluster that reaches out of the component is none.
             probability[group.members] = exactly * (subset_sizes(size)[subset] == number[group.members])
+        if len(self.large):
+            own = first_members(first[self.large])
+            inside = np.bincount(own, minlength=len(own))[own] == number[self.large]
+            probability[self.large] = self.drawn.cluster_probability(own) * inside
         return probability
 
     def set_probability(
         self, first: Int[np.ndarray, " sets_and_one"], member: Int[np.ndarray, " member"]
     ) -> Float[np.ndarray, " set"]:
-        """Return how probably each set of records is exactly one cluster, exactly."""
+        """Return how probably each set of records is exactly one cluster; in small parts exactly."""
         component, place = self._places
         length, head = np.diff(first), component[member[first[:-1]]]
+        of_large = np.full(self.num_units, -1)
+        of_large[self.large] = np.arange(len(self.large))
+        drawn = np.flatnonzero(np.logical_and.reduceat(of_large[member] >= 0, first[:-1]))
         within = np.logical_and.reduceat(component[member] == np.repeat(head, length), first[:-1])
         subset = np.bitwise_or.reduceat(1 << place[member], first[:-1])
         probability = ((head < 0) & (length == 1)).astype(float)
+        if len(drawn):
+            own = np.concatenate([of_large[member[first[place] : first[place + 1]]] for place in drawn])
+            probability[drawn] = self.drawn.set_probability(np.append(0, np.cumsum(length[drawn])), own)
         for group, components in self._groups:
             own = np.flatnonzero(within & (head >= components.start) & (head < components.stop))
             chosen = Group(*(values[head[own] - components.start] for values in group))
@@ -204,6 +273,8 @@ class BlockPartition(PartitionTruth):
             terms = -probability * np.log(np.where(probability > 0, probability, 1))
             within = np.arange(2**size) >> np.arange(size)[:, None] & 1
             entropy[group.members] = np.einsum("rs,sc->cr", within, terms)
+        if len(self.large):
+            entropy[self.large] = self.drawn.entropy()
         return entropy
 
     def matching_sets(self) -> MatchingSets:
@@ -213,6 +284,9 @@ class BlockPartition(PartitionTruth):
         for group, subset, of_subset in best:
             lengths[group.members] = subset_sizes(group.members.shape[1])[subset]
             probability[group.members] = of_subset
+        large = self.drawn.matching_sets() if len(self.large) else None
+        if large is not None:
+            lengths[self.large], probability[self.large] = np.diff(large.first), large.probability
         first = np.concatenate([[0], np.cumsum(lengths)])
         member = np.repeat(np.arange(self.num_units, dtype=np.int32), lengths)
         for group, subset, _ in best:
@@ -220,6 +294,10 @@ class BlockPartition(PartitionTruth):
             place = first[group.members][..., None] + np.cumsum(belongs, axis=2) - 1
             others = np.broadcast_to(group.members[:, None], belongs.shape)
             member[place[belongs]] = others[belongs]
+        if large is not None:
+            length = np.diff(large.first)
+            start = np.repeat(first[self.large] - large.first[:-1], length)
+            member[start + np.arange(len(large.member))] = self.large[large.member]
         return MatchingSets(first, member, probability)
 
     def shared_matching_sets(self) -> Int[np.ndarray, " record"]:
@@ -228,6 +306,8 @@ class BlockPartition(PartitionTruth):
         for group, subset, _ in self._best_subsets():
             place = (subset[:, :, None] == subset[:, None]).argmax(axis=2)
             cluster[group.members] = np.take_along_axis(group.members, place, axis=1)
+        if len(self.large):
+            cluster[self.large] = self.large[self.drawn.shared_matching_sets()]
         return cluster
 
     @functools.cached_property

@@ -73,6 +73,7 @@ class PartitionTruth(Truth):
     links_alone : whether the draws hold the doubt about links alone, because what was learned is fixed at an estimate.
     found_share : of all links, the share that the model expects among the pairs that it looks at; NaN where nobody
         knows.
+    doubt : why the interval of the number of clusters is not to be trusted, in words; empty where nothing says so.
     basis : what the number of clusters rests on, in words: model, pairs that could be together; empty where that is
         said elsewhere.
     """
@@ -81,6 +82,7 @@ class PartitionTruth(Truth):
     systems: tuple[str, ...] = (PARTITION.name,)
     links_alone: bool = False
     found_share: float = float("nan")
+    doubt: str = ""
     basis: str = ""
 
     @abstractmethod

@@ -105,6 +105,7 @@ def test_the_ledger_of_a_fit_is_kept_and_shown(fitted, tables, tmp_path):
         cs.fit("block-linkage", fitted.data, draws=10).cleaning()
 
 
+@pytest.mark.filterwarnings("ignore:the model does not hold")
 def test_the_order_of_dates_may_be_given(tables):
     twice = {"left": tables["left"], "right": tables["right"].assign(born="03/02/1951")}
     types = {"first": "string", "last_name": "string", "phone": "phone", "born": "date:mdy"}

@@ -55,6 +55,11 @@ class PredictiveCheck(NamedTuple):
         """Whether the model does not hold."""
         return self.p_value < _DOES_NOT_HOLD
 
+    @property
+    def words(self) -> str:
+        """What to say where it fails."""
+        return f"the model does not hold (disagreement {self.disagreement:.2f}); do not trust the interval"
+
     def __str__(self) -> str:
         """Return the share of linked pairs that differ in 0, 1, 2, … fields, and the one that was expected."""
         return ", ".join(

@@ -66,6 +66,11 @@ class DrawnLinks(DrawnPartitions):
         }
 
     @property
+    def doubt(self) -> str:  # type: ignore[override]
+        """Why the interval is not to be trusted."""
+        return self.predictive.words if self.predictive.fails else ""
+
+    @property
     def basis(self) -> str:  # type: ignore[override]
         """What the number of entities rests on."""
         errors = "error classes" if "class_share" in self.draws else "hit-miss errors"

@@ -1,0 +1,369 @@
+"""Parts too large to enumerate: partitions are drawn, by two chains from opposite starts, until both agree.
+
+Records that are equal in all compared fields are one row from the start where they are many and certain to belong
+together; see `collapsed`. A part with such a row is drawn, whatever its number of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln
+
+from consilience.arrays import Float, Int
+from consilience.data.records import Records
+from consilience.models.block_linkage.join import CandidatePairs, pair_log_odds, prior_log_odds
+from consilience.models.block_linkage.likelihoods import Likelihood
+from consilience.models.block_linkage.parameters import Parameters, value_codes
+from consilience.models.block_linkage.parts import Parts
+
+CERTAIN = 4.5
+"""Log odds of a pair beyond which its records are together in the second start."""
+
+_OTHERS = 0.05        # entities with the same values as one, beyond which equal records are no single row
+_SWEEPS_OF_EM = 5     # of each chain in a pass
+_BLOCK = 50           # sweeps between two looks at whether chains agree
+_MOST_SWEEPS = 2_000
+_NUM_KEPT = 100       # draws that are kept
+_ROWS_OF_EM = 20_000  # that a pass draws at most
+_PER_MOVE = 10        # rows for each split-merge move in a sweep
+
+
+class Rows(NamedTuple):
+    """Records of which some stand for several equal ones.
+
+    Parameters
+    ----------
+    records : the rows.
+    weight : shape ``(row,)``; how many records each stands for.
+    row : shape ``(record,)``; the row of each record.
+    """
+
+    records: Records
+    weight: Int[np.ndarray, " row"]
+    row: Int[np.ndarray, " record"]
+
+
+def collapsed(records: Records, parameters: Parameters, likelihood: Likelihood, *, least: int, restriction: str) -> Rows:
+    """Make one row of equal records that are more than ``least``, where they can hardly be of two entities.
+
+    How many entities show exactly these values is, by the prior, about Poisson with mean m Π θ, whatever the number of
+    records: where that is above one in twenty, as with common names, every record stays a row of its own. Few equal
+    records are enumerated. Nothing is collapsed where candidates were given, nor where equal records of one file may
+    not be together.
+    """
+    number = records.num_records
+    every = Rows(records, np.ones(number, int), np.arange(number))
+    if records.candidate is not None or restriction == "across":
+        return every
+    key = _record_keys(records, with_source=restriction == "within")
+    _, first, group, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    many = np.flatnonzero(count > least)
+    one = first[many]
+    pairs = pair_log_odds(records.value, one, one, parameters, likelihood, records.first_value)
+    joined = np.zeros(len(count), bool)
+    log_others = np.log(parameters.intensity) - (pairs.log_odds - prior_log_odds(parameters))
+    joined[many[log_others < np.log(_OTHERS)]] = True
+    if not joined.any():
+        return every
+    stays = ~joined[group]
+    stays[first[joined]] = True
+    place = np.cumsum(stays) - 1
+    kept = np.flatnonzero(stays)
+    rows = records.replace(
+        value=records.value[:, kept], source=records.source[kept], num_records=len(kept), entity=None, entities=None,
+        records=None if records.records is None else records.records[kept],
+    )  # fmt: skip
+    row = np.where(joined[group], place[first[group]], place)
+    return Rows(rows, np.bincount(row), row)
+
+
+def _record_keys(records: Records, *, with_source: bool) -> Int[np.ndarray, " record"]:
+    """Return a number of 64 bits for what each record shows: equal ones have the same."""
+    words = np.random.default_rng(0).integers(2**64, size=records.num_values + records.num_fields, dtype=np.uint64)
+    key = np.zeros(records.num_records, np.uint64)
+    for place, column in enumerate(np.asarray(records.value)):
+        first, last = records.first_value[place : place + 2]
+        # The last place is that of a missing value, whose code is -1.
+        key += np.append(words[first:last], words[records.num_values + place])[column]
+    if with_source:
+        key += np.random.default_rng(1).integers(2**64, size=records.num_sources, dtype=np.uint64)[records.source]
+    return key.view(np.int64)
+
+
+class DrawnStatistics(NamedTuple):
+    """What draws say of the entities in large parts, expected numbers.
+
+    Parameters
+    ----------
+    sizes : shape ``(size,)``; entities with 1, 2, … records.
+    values : shape ``(value,)``; how often each value was drawn: for an entity, or by an error.
+    distorted, drawn : shape ``(field,)``; of the values drawn for entities with several records, those by an error,
+        and all.
+    evidence : mean log probability of the partition and the values, relative to all records apart.
+    """
+
+    sizes: Float[np.ndarray, " size"]
+    values: Float[np.ndarray, " value"]
+    distorted: Float[np.ndarray, " field"]
+    drawn: Float[np.ndarray, " field"]
+    evidence: float
+
+
+class _Part(NamedTuple):
+    """A part as `draw_part` takes it; ``cluster`` has the two chains."""
+
+    rows: Int[np.ndarray, " row"]
+    value: Int[np.ndarray, "row field"]
+    code: Int[np.ndarray, " value"]
+    first: Int[np.ndarray, " fields_and_one"]
+    near: Float[np.ndarray, " entry"]
+    begin_near: Int[np.ndarray, " field"]
+    edge: Int[np.ndarray, "edge 2"]
+    first_neighbour: Int[np.ndarray, " rows_and_one"]
+    neighbour: Int[np.ndarray, " neighbour"]
+    cluster: Int[np.ndarray, "chain row"]
+
+
+class LargeParts:
+    """Parts that are drawn, and the chains of each.
+
+    Parameters
+    ----------
+    rows : records of which some stand for several.
+    parts, pairs : the parts, and the candidates inside of them.
+    likelihood : that has an `urn`.
+    restriction : which records may be together.
+    size_limit : most records of an entity, but for those of a single row.
+    """
+
+    def __init__(
+        self, rows: Rows, parts: Parts, pairs: CandidatePairs, likelihood: Likelihood, restriction: str, size_limit: int,
+    ) -> None:  # fmt: skip
+        self.rows, self.likelihood, self.apart = rows, likelihood, restriction == "across"
+        groups = [own for members in parts.members for own in members[(rows.weight[members] > 1).any(axis=1)]]
+        groups += parts.large
+        alone = rows.weight > 1
+        alone[np.concatenate([np.zeros(0, int), *groups])] = False
+        self.alone = np.flatnonzero(alone)
+        self.members = tuple(m[(rows.weight[m] == 1).all(axis=1)] for m in parts.members)
+        self.codes = value_codes(np.asarray(rows.records.value), rows.records.first_value)
+        self.num_values = rows.records.num_values
+        self.generator = np.random.default_rng(0)
+        self.parts = self._parts(groups, pairs)
+        heaviest = max((int(rows.weight[part.rows].max()) for part in self.parts), default=1)
+        self.largest = max(size_limit, heaviest, int(rows.weight.max()))
+
+    def __bool__(self) -> bool:
+        return bool(len(self.parts) + len(self.alone))
+
+    @property
+    def drawn_rows(self) -> Int[np.ndarray, " row"]:
+        """The rows whose partition is drawn, and those alone that stand for several records."""
+        return np.concatenate([self.alone, *(part.rows for part in self.parts)])
+
+    def _parts(self, groups: list[np.ndarray], pairs: CandidatePairs) -> list[_Part]:
+        """Prepare every part: its values, what is near among them, its candidates and the two starts."""
+        of_row = np.full(self.rows.records.num_records, -1)
+        place = np.zeros(len(of_row), int)
+        for number, own in enumerate(groups):
+            of_row[own], place[own] = number, np.arange(len(own))
+        inside = np.flatnonzero((of_row[pairs.first] >= 0) & (of_row[pairs.first] == of_row[pairs.second]))
+        inside = inside[np.argsort(of_row[pairs.first[inside]], kind="stable")]
+        bounds = np.searchsorted(of_row[pairs.first[inside]], np.arange(len(groups) + 1))
+        found = []
+        for number, own in enumerate(groups):
+            chosen = inside[bounds[number] : bounds[number + 1]]
+            edge = np.stack([place[pairs.first[chosen]], place[pairs.second[chosen]]], axis=1)
+            strong = edge[pairs.log_odds[chosen] > CERTAIN]
+            graph = coo_array((np.ones(len(strong)), strong.T), shape=(len(own), len(own)))
+            closed = connected_components(graph, directed=False)[1]
+            starts = np.stack([np.arange(len(own)), np.arange(len(own)) if self.apart else closed]).astype(np.int64)
+            found.append(self._part(np.asarray(own, int), edge.astype(np.int64), starts))
+        return found
+
+    def _part(self, own: np.ndarray, edge: np.ndarray, starts: np.ndarray) -> _Part:
+        codes, value, first, near, begin = [], [], [0], [np.zeros(0)], []
+        graph = near_matrix(edge, len(own), np.ones(len(edge)))
+        for field, column in enumerate(self.codes[:, own]):
+            known, local = np.unique(column[column >= 0], return_inverse=True)
+            shown = np.full(len(own), -1)
+            shown[column >= 0] = local
+            codes.append(known)
+            value.append(shown)
+            first.append(first[-1] + len(known))
+            kernel = self.likelihood.near_kernel(field, known)
+            begin.append(-1 if kernel is None else sum(map(len, near)))
+            if kernel is not None:
+                near.append(np.asarray(kernel, float).ravel())
+        return _Part(
+            own, np.stack(value, axis=1).astype(np.int64), np.concatenate(codes), np.array(first, np.int64),
+            np.concatenate(near), np.array(begin, np.int64), edge, graph.indptr.astype(np.int64),
+            graph.indices.astype(np.int64), starts,
+        )  # fmt: skip
+
+    def statistics(self, parameters: Parameters) -> DrawnStatistics:
+        """Go on with the chains for some sweeps, and count."""
+        order = self.generator.permutation(len(self.parts))
+        size = np.cumsum([len(self.parts[place].rows) for place in order])
+        chosen = order[: int(np.searchsorted(size, _ROWS_OF_EM)) + 1]
+        total = self._nothing()
+        for place in chosen:
+            _, own = self._draw(self.parts[place], parameters, _SWEEPS_OF_EM)
+            total = _added(total, own)
+        scale = size[-1] / size[len(chosen) - 1] if len(size) else 1.0
+        total = DrawnStatistics(*(np.asarray(one) * scale for one in total))
+        return _added(total, self._of_alone(parameters))
+
+    def settle(self, parameters: Parameters) -> tuple[Drawn, DrawnStatistics]:
+        """Draw until the two chains of every part agree; return draws of all records in them."""
+        columns, numbers, unsettled = [], [], 0
+        total = self._of_alone(parameters)
+        for number, part in enumerate(self.parts):
+            kept, own, agreed = self._settle_part(part, parameters)
+            total = _added(total, own)
+            unsettled += not agreed
+            columns.append(part.rows[kept])
+            numbers.append(np.full(len(part.rows), number))
+        columns.append(np.tile(self.alone, (_NUM_KEPT, 1)))
+        numbers.append(len(self.parts) + np.arange(len(self.alone)))
+        of_row = np.zeros((_NUM_KEPT, self.rows.records.num_records), int)
+        part_of_row = np.full(of_row.shape[1], -1)
+        of_row[:, self.drawn_rows] = np.concatenate([columns[-1], *columns[:-1]], axis=1)
+        part_of_row[self.drawn_rows] = np.concatenate([numbers[-1], *numbers[:-1]])
+        record = np.flatnonzero(part_of_row[self.rows.row] >= 0)
+        # Records are expanded here: those of one row are together in every draw.
+        cluster = of_row[:, self.rows.row[record]]
+        return Drawn(record, part_of_row[self.rows.row[record]], cluster, unsettled), total
+
+    def _settle_part(self, part: _Part, parameters: Parameters) -> tuple[np.ndarray, DrawnStatistics, bool]:
+        """Draw a part until the chains agree on the number of entities: the later half of the draws of both."""
+        draws = np.zeros((2, 0, len(part.rows)), np.int64)
+        while True:
+            new, statistics = self._draw(part, parameters, _BLOCK)
+            draws = np.concatenate([draws, new], axis=1)
+            later = draws[:, draws.shape[1] // 2 :]
+            number = np.array([[len(np.unique(draw)) for draw in chain] for chain in later])
+            apart = abs(np.diff(number.mean(axis=1))[0])
+            agreed = bool(apart < 0.1 * np.sqrt(number.var(axis=1).sum()) + 0.5)
+            if agreed or draws.shape[1] >= _MOST_SWEEPS:
+                break
+        thinned = later[:, np.linspace(0, later.shape[1] - 1, _NUM_KEPT // 2).astype(int)]
+        return _first_rows(thinned.reshape(-1, len(part.rows))), statistics, agreed
+
+    def _draw(self, part: _Part, parameters: Parameters, sweeps: int) -> tuple[np.ndarray, DrawnStatistics]:
+        from consilience.models.block_linkage.part_sweep import draw_part  # numba takes long to import
+
+        total, draws = self._nothing(), []
+        urn = self.likelihood.urn(parameters)
+        term = _size_term(parameters, self.largest)
+        weight = self.rows.weight[part.rows].astype(np.int64)
+        share = parameters.value_share[part.code]
+        for cluster in part.cluster:
+            drawn, log_joint = np.empty((sweeps, len(cluster)), np.int64), np.empty(sweeps)
+            counted, sizes = np.zeros(len(part.code)), np.zeros(len(term))
+            distorted, values = np.zeros((2, len(part.begin_near)))
+            draw_part(
+                int(self.generator.integers(2**31)), cluster, sweeps, -(-len(cluster) // _PER_MOVE), part.value, weight,
+                np.asarray(self.rows.records.source)[part.rows].astype(np.int64), self.apart, part.edge,
+                part.first_neighbour, part.neighbour, term, share, part.first, part.near, part.begin_near, *urn, drawn, log_joint, counted, distorted, values, sizes,
+            )  # fmt: skip
+            draws.append(drawn)
+            every = np.zeros(self.num_values)
+            every[part.code] = counted / sweeps
+            own = DrawnStatistics(sizes[1:] / sweeps, every, distorted / sweeps, values / sweeps, log_joint.mean())
+            total = _added(total, own)
+        half = DrawnStatistics(*(np.asarray(one) / 2 for one in total))
+        apart = self._apart(part.rows, parameters)
+        return np.stack(draws), half._replace(evidence=float(half.evidence) - apart)
+
+    def _apart(self, rows: np.ndarray, parameters: Parameters) -> float:
+        """Return the log probability of the records of rows if each were an entity."""
+        codes = self.codes[:, rows]
+        log_share = np.log(np.append(parameters.value_share, 1)) + np.append(
+            np.broadcast_to(self.likelihood.log_alone(parameters.distortion, np), self.num_values), 0
+        )
+        alone = np.log(parameters.intensity * parameters.size_share[0])
+        return float(self.rows.weight[rows] @ (alone + log_share[codes].sum(axis=0)))
+
+    def _of_alone(self, parameters: Parameters) -> DrawnStatistics:
+        """Return the statistics of rows that are in no part: each is an entity."""
+        total = self._nothing()
+        if not len(self.alone):  # as of all likelihoods without an urn
+            return total
+        np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
+        codes = self.codes[:, self.alone]
+        np.add.at(total.values, codes[codes >= 0], 1)
+        miss, far, strength, power = self.likelihood.urn(parameters)
+        number, evidence = self.rows.weight[self.alone], 0.0
+        for field, code in enumerate(codes):
+            own, has = parameters.value_share[code], code >= 0
+            own, count = own[has], number[has]
+            given = miss[field] * far[field] * own
+            same = np.log(own) + _log_rise(given + 1 - miss[field], count, strength[field])
+            other = np.log1p(-np.minimum(own, 1 - 1e-12)) + _log_rise(given, count, strength[field])
+            evidence += power[field] * np.logaddexp(same, other).sum()
+        evidence += _size_term(parameters, self.largest)[number].sum()
+        return total._replace(evidence=float(evidence) - self._apart(self.alone, parameters))
+
+    def _nothing(self) -> DrawnStatistics:
+        fields = len(self.codes)
+        return DrawnStatistics(
+            np.zeros(self.largest), np.zeros(self.num_values), np.zeros(fields), np.zeros(fields), 0.0
+        )
+
+
+class Drawn(NamedTuple):
+    """Draws of the partitions of large parts.
+
+    Parameters
+    ----------
+    record : codes of the records in them, increasing.
+    part : the part of each.
+    cluster : shape ``(draw, record)``; equal where records are together.
+    unsettled : parts whose chains did not agree.
+    """
+
+    record: Int[np.ndarray, " large_member"]
+    part: Int[np.ndarray, " large_member"]
+    cluster: Int[np.ndarray, "kept_draw large_member"]
+    unsettled: int
+
+
+def _added(one: DrawnStatistics, other: DrawnStatistics) -> DrawnStatistics:
+    return DrawnStatistics(*(first + second for first, second in zip(one, other, strict=True)))
+
+
+def _log_rise(given: np.ndarray, number: np.ndarray, strength: float) -> np.ndarray:
+    """Return the log probability of so many equal values in an urn, or of independent ones."""
+    if np.isinf(strength):
+        return number * np.log(given)
+    rise = gammaln(strength * given + number) - gammaln(strength * given)
+    return rise - gammaln(strength + number) + gammaln(strength)
+
+
+def _size_term(parameters: Parameters, largest: int) -> Float[np.ndarray, " sizes_and_none"]:
+    """Return log m s! μ_s of clusters of 0, 1, … records."""
+    size, share = np.arange(1, largest + 1), parameters.size_share[:largest]
+    # Before sizes are learned, those of heavy rows are as improbable as the largest one that has a share.
+    share = np.append(share, np.full(largest - len(share), share[-1]))
+    with np.errstate(divide="ignore"):
+        return np.append(0.0, np.log(parameters.intensity) + gammaln(size + 1) + np.log(share))
+
+
+def _first_rows(cluster: Int[np.ndarray, "draw row"]) -> Int[np.ndarray, "draw row"]:
+    """Name the cluster of each row by the place of its first row."""
+    first = np.full((len(cluster), cluster.max(initial=0) + 1), cluster.shape[1])
+    draw = np.broadcast_to(np.arange(len(cluster))[:, None], cluster.shape)
+    np.minimum.at(first, (draw, cluster), np.broadcast_to(np.arange(cluster.shape[1]), cluster.shape))
+    return np.take_along_axis(first, cluster, axis=1)
+
+
+def near_matrix(near: np.ndarray, number: int, entry: np.ndarray) -> csr_array:
+    """Return a symmetric matrix with these entries for near values."""
+    one, other = near.T
+    index = np.concatenate([one, other]), np.concatenate([other, one])
+    return csr_array((np.tile(entry, 2), index), shape=(number, number))
