@@ -365,6 +365,9 @@ class BlockLinkageFit(Fit):
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
 
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
+
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
 
@@ -448,6 +451,9 @@ class HitMissFit(Fit):
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
+
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""

@@ -353,6 +353,7 @@ MODEL = Model(
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
             "differing": ("2", "field_plus_one"), "tried": ("likelihood", "3"),
+            "larger_sizes": ("larger_size",),
         },
     ),
     density=density,

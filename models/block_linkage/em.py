@@ -104,14 +104,11 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    original, counts, size_limit = records, _value_counts(records), settings.largest
-    if chosen.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
-        size_limit = max(settings.size_limit, settings.largest)
-    least = settings.largest if size_limit > settings.largest else records.num_records
-    rows = collapsed(records, _for_candidates(parameters), chosen, least=least, restriction=restriction)
+    original, counts = records, _value_counts(records)
+    rows, size_limit = _rows(records, parameters, chosen, settings)
     records = rows.records
     for _ in range(_MOST_ROUNDS):
-        wide = _for_candidates(parameters)
+        wide = for_candidates(parameters)
         rule = CandidateRule.of(records, wide, threshold, chosen, slack=SLACK)
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, engine)
         parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
@@ -120,7 +117,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
         em = _Em(records, counts, sample, prior, chosen, rule, mesh, large, settings.largest)
         learned = em.run(parameters)
         parameters = learned[0]
-        if largest_rise(records, rule.parameters, _for_candidates(parameters), chosen) <= SLACK:
+        if largest_rise(records, rule.parameters, for_candidates(parameters), chosen) <= SLACK:
             break
     tried = np.zeros((0, 3))
     if settings.likelihood == "auto" and not large:  # error classes are enumerated, and know no large parts
@@ -128,12 +125,11 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
         chosen, prior = em.likelihood, em.prior
         size_limit = size_limit if type(chosen) is type(large.likelihood) else settings.largest
     parameters, check, trace = learned
-    wide = _for_candidates(parameters)
+    wide = for_candidates(parameters)
     found = _at(found, records, wide, chosen)
     parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, engine)
-    first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
-    groups = [Group(first[group.members], group.partition) for group in groups]
+    groups = _of_records(groups, rows)
     drawn, of_drawn = large.settle(parameters)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
@@ -168,6 +164,8 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
         unsettled=np.array(drawn.unsettled),
         unseen=np.array(found.unseen),
         tried=tried,
+        larger_sizes=parameters.size_share[settings.largest :],
+        pair_odds=np.array(parameters.pair_odds),
     )
 
 
@@ -190,7 +188,7 @@ def _parts(
     return parts._replace(members=large.members), large
 
 
-def _for_candidates(parameters: Parameters) -> Parameters:
+def for_candidates(parameters: Parameters) -> Parameters:
     """Return hyperparameters to find candidates with: as if some entities had a single record.
 
     Where none has, as in two lists of the same people, two records alone are next to impossible, the log odds of every
@@ -599,6 +597,70 @@ def _at(found: CandidatePairs, records: Records, parameters: Parameters, likelih
     ]
     log_odds = np.concatenate([np.zeros(0), *(part.log_odds for part in parts)])
     return found._replace(log_odds=log_odds + label_log_odds(records, found.first, found.second))
+
+
+def parts_under(
+    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any
+) -> Int[np.ndarray, " record"]:
+    """Return the part of each record, named by its lowest one, under hyperparameters that are known."""
+    rows, parts, large = _parts_under(records, parameters, likelihood, settings)
+    part = np.arange(rows.records.num_records)
+    for members in (*parts.members, *(one.rows[None] for one in large.parts)):
+        part[members] = members[:, :1]
+    first = np.unique(rows.row, return_index=True)[1]
+    return first[part[rows.row]]
+
+
+def _parts_under(
+    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any
+) -> tuple[Rows, Parts, LargeParts]:
+    rows, size_limit = _rows(records, parameters, likelihood, settings)
+    wide, restriction = for_candidates(parameters), settings.restriction
+    found = candidates(rows.records, wide, likelihood, settings.threshold + SLACK, restriction)
+    own = (settings.threshold, settings.largest, size_limit, likelihood, restriction)
+    return rows, *_parts(found, rows, wide, *own)
+
+
+def linked_under(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> Linkage:
+    """Link records under hyperparameters that are known, as the last pass of EM does; nothing is learned.
+
+    Parameters
+    ----------
+    likelihood : as `for_data` returns it.
+    settings : those of block-linkage.
+    """
+    rows, parts, large = _parts_under(records, parameters, likelihood, settings)
+    groups, evidence = _enumerate_all(
+        rows.records, parts, parameters, likelihood.at(parameters), settings.restriction, None, None
+    )
+    drawn, of_drawn = large.settle(parameters)
+    unknown = np.array(np.nan)
+    return Linkage(
+        num_records=np.array(records.num_records), **flatten(_of_records(groups, rows)),
+        value_share=parameters.value_share, distortion=parameters.distortion,
+        intensity=np.array(parameters.intensity), size_share=parameters.size_share[: settings.largest],
+        evidence=np.array([evidence + of_drawn.evidence]), first_phase=np.array(0),
+        threshold=np.array(settings.threshold), found_share=unknown, disagreement=unknown, completed=np.array(False),
+        cut=np.array(parts.cut, float), alike=np.zeros(3), class_share=parameters.class_share, large=drawn.record,
+        large_part=drawn.part, drawn=drawn.cluster, unsettled=np.array(drawn.unsettled),
+        differing=np.zeros((2, records.num_fields + 1)),
+    )  # fmt: skip
+
+
+def _rows(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> tuple[Rows, int]:
+    """Return the records, those of many equal ones as one row; and how large parts may be."""
+    size_limit = settings.largest
+    if likelihood.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
+        size_limit = max(settings.size_limit, settings.largest)
+    least = settings.largest if size_limit > settings.largest else records.num_records
+    wide = for_candidates(parameters)
+    return collapsed(records, wide, likelihood, least=least, restriction=settings.restriction), size_limit
+
+
+def _of_records(groups: list[Group], rows: Rows) -> list[Group]:
+    """Return groups of rows as those of records."""
+    first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
+    return [Group(first[group.members], group.partition) for group in groups]
 
 
 def _enumerate_all(

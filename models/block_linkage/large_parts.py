@@ -292,6 +292,8 @@ class LargeParts:
     def _of_alone(self, parameters: Parameters) -> DrawnStatistics:
         """Return the statistics of rows that are in no part: each is an entity."""
         total = self._nothing()
+        if not len(self.alone):  # as of all likelihoods without an urn
+            return total
         np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
         codes = self.codes[:, self.alone]
         np.add.at(total.values, codes[codes >= 0], 1)
