@@ -23,7 +23,6 @@ from benchmarks.recording import Bar, Kept, Recording, at_least, at_most, betwee
 from benchmarks.speed import last_line
 
 PARTS = ("repeated", "formats", "public", "coverage", "million", "memory", "command", "ten-million")
-_ROWS = Path(__file__).with_name("linkage_bars_rows.py")
 _MILLION, _TEN_MILLION = 10**6, 10**7
 _MB = {"memory": 1300, "ten-million": 4000}
 
@@ -130,8 +129,8 @@ def _measure_million(kept: Kept, folder: Path, arguments: argparse.Namespace) ->
 
 def _once(*words: str, python: str = sys.executable) -> dict[str, Any]:
     """Measure a row in a fresh process."""
-    environment = {**os.environ, "PYTHONPATH": str(_ROWS.parents[1]), "PYSPARK_PYTHON": python}
-    return last_line([python, str(_ROWS), *words], echo=True, environment=environment)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYSPARK_PYTHON": python}
+    return last_line([python, "-m", "benchmarks.linkage_bars_rows", *words], echo=True, environment=environment)
 
 
 def _tell(record: Recording, kept: Kept) -> None:

@@ -1,4 +1,4 @@
-"""What `linkage_bars` measures in a fresh process: `python benchmarks/linkage_bars_rows.py PART …` prints a JSON line.
+"""What `linkage_bars` measures in a fresh process: `python -m benchmarks.linkage_bars_rows PART …` prints a JSON line.
 
 CPU seconds are of the process and of all that it started, such as the JVM of Spark.
 """

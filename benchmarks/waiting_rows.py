@@ -314,5 +314,6 @@ _ROWS: dict[str, Callable[..., dict[str, Any]]] = {
 }  # fmt: skip
 
 if __name__ == "__main__":
+    sys.path.pop(0)  # The folder of this file: numba would take its module `coverage` for the package of that name.
     warnings.simplefilter("ignore")
     print(json.dumps(_ROWS[sys.argv[1]](*sys.argv[2:])))

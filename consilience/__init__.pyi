@@ -819,10 +819,11 @@ def fit(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -997,10 +998,11 @@ def link(
     resume: bool = ...,
     annotator_groups: Mapping[str, str] | None = ...,
     progress: Progress = ...,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1216,10 +1218,11 @@ def check(
     replications: 'int | None' = None,
     quick: 'bool' = True,
     progress: 'Progress' = None,
-    likelihood: Literal['hit-miss', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
+    likelihood: Literal['hit-miss', 'copies', 'dirichlet-multinomial', 'error-classes'] | Likelihood = ...,
     restriction: Literal['none', 'across', 'within'] = ...,
     threshold: float = ...,
     largest: int = ...,
+    size_limit: int = ...,
     wide: float = ...,
 ) -> Check: ...
 

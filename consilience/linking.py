@@ -138,7 +138,8 @@ def link(
         texts=similar is None and method in ("auto", "em") and settings.get("likelihood", "hit-miss") in _OF_TEXTS,
     )  # fmt: skip
     records = table.records if pairs is None else table.records.with_candidates(pairs)
-    records = records if labels is None else records.with_labels(labels)
+    if labels is not None:
+        records = records.with_labels(labels)
     found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
     found.attributes.update(table.described)
     if labels is not None:

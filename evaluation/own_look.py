@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 from scipy.sparse import csr_array
 
 from consilience.arrays import Bool, Float, Int
@@ -170,6 +169,8 @@ def ess(draws: Any) -> float:
 
     Not that of the diagnostics, which splits the chain: of few draws it asks for many times as many sweeps.
     """
+    from scipy import stats  # as long to import as JAX
+
     scores, number = stats.norm.ppf((stats.rankdata(draws) - 0.375) / (len(draws) + 0.25)), len(draws)
     if np.ptp(scores) == 0:
         return float(number)

@@ -40,8 +40,8 @@ def with_labels(
     """Return candidates with the pairs that have labels, and the log odds of all with what these add."""
     if records.labelled is None:
         return found
-    first, second = records.labelled.T
-    own = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
+    one, other = np.asarray(records.labelled).T
+    own = pair_log_odds(records.value, one, other, parameters, likelihood, records.first_value)
     key, labelled = (pairs.first.astype(np.int64) * records.num_records + pairs.second for pairs in (found, own))
     more = own.where(~np.isin(labelled, key))
     order = np.argsort(np.concatenate([key, labelled[~np.isin(labelled, key)]]))

@@ -53,9 +53,9 @@ def review(
         raise UnsupportedRequest(f"number={number!r} pairs cannot be reviewed; give a whole number above 0")
     found = truth.pairs()
     if resolved.data.labelled is not None:
-        first, second = np.asarray(resolved.data.labelled).T
-        asked = Pairs(first, second, np.ones(len(first)))
-        found = Pairs(*(column[asked.of(found.first, found.second) == 0] for column in found))
+        one, other = np.asarray(resolved.data.labelled).T
+        new = Pairs(one, other, np.ones(len(one))).of(found.first, found.second) == 0
+        found = Pairs(found.first[new], found.second[new], found.probability[new])
     order = np.argsort(np.abs(found.probability - 0.5), kind="stable")
     uncertain, others = np.split(order, [-(-min(number, len(order)) // 2)])
     drawn, weight = _stratified(others, found.probability, number - len(uncertain), np.random.default_rng(seed))

@@ -174,6 +174,10 @@ class BlockPartition(PartitionTruth):
 
     def num_clusters_moments(self) -> tuple[float, float]:
         """Return mean and variance of the number of clusters, given the hyperparameters; of small parts exactly."""
+        return self._moments
+
+    @functools.cached_property
+    def _moments(self) -> tuple[float, float]:
         large = self.drawn.num_clusters() if len(self.large) else np.zeros(1)
         mean, variance = float(self.num_units - len(self.large) + large.mean()), float(large.var())
         for group, _ in self._groups:
@@ -197,6 +201,10 @@ class BlockPartition(PartitionTruth):
 
     def size_counts(self) -> Float[np.ndarray, " size"]:
         """Return the expected number of clusters of 1, 2, … records; of small parts exactly."""
+        return self._size_counts
+
+    @functools.cached_property
+    def _size_counts(self) -> Float[np.ndarray, " size"]:
         groups = self._groups
         of_large = self.drawn.size_counts() if len(self.large) else np.zeros(0)
         largest = max([1, len(of_large), *(group.members.shape[1] for group, _ in groups)])
