@@ -36,7 +36,7 @@ from consilience.models.block_linkage.join import (
     prior_log_odds,
 )
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
-from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts, Rows, collapsed
+from consilience.models.block_linkage.large_parts import Drawn, DrawnStatistics, LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import (
@@ -48,10 +48,10 @@ from consilience.models.block_linkage.misfit import (
     nearest_values,
 )
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.parts import Parts, parts_of
+from consilience.models.block_linkage.parts import Parts, merged, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
-from consilience.models.block_linkage.similar import for_data
+from consilience.models.block_linkage.similar import TEXT, for_data
 from consilience.models.block_linkage.workers import Workers
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
@@ -66,6 +66,8 @@ _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
+_MANY_BEYOND = 0.05  # of the records in parts too large to enumerate: then a closure, where the model does not hold
+_MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: beyond it the model does not hold
 _FREE_SIZES = 4
 _LEAST_REST = 0.1  # what the prior gives to all larger entities, at least
 _EXPONENTS = np.linspace(1.05, 6, 100)
@@ -113,7 +115,6 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    generator = np.random.default_rng(0)
     original, counts, size_limit = records, _value_counts(records), settings.largest
     if chosen.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
         size_limit = max(settings.size_limit, settings.largest)
@@ -121,25 +122,28 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     rows = collapsed(records, _for_candidates(parameters), chosen, least=least, restriction=restriction)
     records = rows.records
     workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-    check, trace = Misfit(*np.zeros((2, records.num_fields + 1))), _Trace([], 0)
-    for _ in range(_MOST_ROUNDS):
-        wide = _for_candidates(parameters)
-        rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
-        found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
-        parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
-        sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
-        sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
-        em = _Em(records, counts, sample, prior, chosen, rule, mesh, large, settings.largest)
-        parameters, check, trace = em.run(parameters)
-        wide = _for_candidates(parameters)
-        if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
-            break
-    found = _at(found, records, wide, chosen, workers)
-    parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
+    given = _Given(rows, counts, prior, chosen, rule=joined, num_sampled=num_sampled, mesh=mesh, workers=workers)
+    learned = given.learn(parameters, resolved, settings.largest)
+    beyond = learned.beyond(rows, threshold, settings.largest, size_limit)
+    closed, parted = settings.decision == "closure", np.nan
+    if beyond and not closed:
+        drawn_from = given.learn(learned.parameters, resolved, size_limit)
+        parted = drawn_from.large.parted(drawn_from.found, settings.at)
+        closed = settings.decision == "auto" and parted > _MOST_PARTED
+        closed = closed and beyond > _MANY_BEYOND * original.num_records
+        # A closure goes by what was learned of small parts, not by a posterior that does not hold.
+        learned = learned if closed else drawn_from
+    parameters, check, trace, rule, found, _ = learned
+    wide = _for_candidates(parameters)
+    if closed:
+        parts, large = _nothing(found, rows, chosen, settings.largest), None
+    else:
+        limit = size_limit if beyond else settings.largest
+        parts, large = _parts(found, rows, wide, threshold, settings.largest, limit, chosen, restriction)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
     first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
     groups = [Group(first[group.members], group.partition) for group in groups]
-    drawn, of_drawn = large.settle(parameters)
+    drawn, of_drawn = (_closure(found, rows, settings.at), 0.0) if large is None else large.settle(parameters)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
     if seen is None and joined:
@@ -154,7 +158,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         distortion=parameters.distortion,
         intensity=np.array(parameters.intensity),
         size_share=parameters.size_share[: settings.largest],
-        evidence=np.array([*trace.evidence, log_base(original, parameters, chosen) + evidence + of_drawn.evidence
+        evidence=np.array([*trace.evidence, log_base(original, parameters, chosen) + evidence + of_drawn
                            + log_prior(prior, parameters, chosen)]),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
@@ -169,7 +173,78 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         large_part=drawn.part,
         drawn=drawn.cluster,
         unsettled=np.array(drawn.unsettled),
+        closure=np.array(settings.at if closed else np.nan),
+        beyond=np.array(beyond),
+        parted=np.array(parted),
     )
+
+
+class _Learned(NamedTuple):
+    """What EM ends with: the hyperparameters, whether they hold, and the candidates with their log odds."""
+
+    parameters: Parameters
+    check: Misfit
+    trace: _Trace
+    rule: _Rule
+    found: CandidatePairs
+    large: LargeParts
+
+    def beyond(self, rows: Rows, threshold: float, largest: int, size_limit: int) -> int:
+        """Return how many records are in parts too large to enumerate, or in rows of several records."""
+        above = self.found.where(self.found.log_odds > -threshold)
+        parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
+        large = rows.weight > 1
+        large[np.concatenate([np.zeros(0, int), *parts.large])] = True
+        return int(rows.weight[large].sum())
+
+
+class _Given(NamedTuple):
+    """What all rounds of EM share; ``rule`` says whether candidates are joined."""
+
+    rows: Rows
+    counts: Int[np.ndarray, " value"]
+    prior: Hyperprior
+    likelihood: Likelihood
+    rule: bool
+    num_sampled: int
+    mesh: Mesh | None
+    workers: Workers
+
+    def learn(self, parameters: Parameters, resolved: Resolved, size_limit: int) -> _Learned:
+        """Find candidates and learn from their parts of at most so many rows; repeat while log odds rise."""
+        settings, records, chosen = resolved.settings, self.rows.records, self.likelihood
+        threshold, restriction, largest = settings.threshold, settings.restriction, settings.largest
+        generator = np.random.default_rng(0)
+        for _ in range(_MOST_ROUNDS):
+            wide = _for_candidates(parameters)
+            rule = _Rule.of(records, wide, threshold, chosen, joined=self.rule)
+            found = candidates(records, wide, chosen, threshold + SLACK, restriction, self.workers)
+            parts, large = _parts(found, self.rows, wide, threshold, largest, size_limit, chosen, restriction)
+            sample = _sample(records, parts, restriction, chosen, self.num_sampled, generator)
+            sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
+            em = _Em(records, self.counts, sample, self.prior, chosen, rule, self.mesh, large, largest)
+            parameters, check, trace = em.run(parameters)
+            wide = _for_candidates(parameters)
+            if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
+                break
+        found = _at(found, records, wide, chosen, self.workers)
+        return _Learned(parameters, check, trace, rule, found, large)
+
+
+def _nothing(found: CandidatePairs, rows: Rows, likelihood: Likelihood, largest: int) -> Parts:
+    """Return no parts."""
+    return parts_of(found.where(np.zeros(len(found.first), bool)), rows.records.num_records, largest=largest,
+                    size_limit=largest)  # fmt: skip
+
+
+def _closure(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
+    """Return the transitive closure of the pairs with log odds above ``at``, as one draw."""
+    strong = found.where(found.log_odds > at)
+    number = rows.records.num_records
+    part = merged(strong.first, strong.second, np.arange(len(strong.first)), np.full(len(strong.first), number), number)
+    of_record = part[rows.row]
+    record = np.flatnonzero(np.bincount(of_record, minlength=number)[of_record] > 1)
+    return Drawn(record, of_record[record], of_record[record][None].astype(int), 0)
 
 
 def _parts(
@@ -210,12 +285,16 @@ def starting_parameters(records: Records, largest: int) -> Parameters:
     Fields that are nearly unique and repeat by chance start at b = .5: with .05 each would part the records of nearly
     every entity, and what parts records before anything is learned is never learned.
     """
+    share = record_shares(records)
+    if records.similar is not None and (np.asarray(records.similar) == TEXT).any():
+        # Records of an entity repeat its texts, so that their number says how large it is, not how common they are.
+        share = _shares(records, np.ones(records.num_values))
     size_share = 0.9 * 0.1 ** np.arange(largest)
     if largest > _FREE_SIZES:
         tail = np.arange(_FREE_SIZES + 1, largest + 1) ** -2.0
         size_share[_FREE_SIZES:] = 0.1**_FREE_SIZES * tail / tail.sum()
     return Parameters(
-        record_shares(records),
+        share,
         np.where(repeats_by_chance(records), 0.5, 0.05),
         max(0.9 * records.num_records, 1.0),
         size_share / size_share.sum(),
@@ -588,6 +667,9 @@ class _Em(NamedTuple):
             ends = block.values[np.array(pairs_within(len(block.values)))].transpose(0, 2, 1, 3)
             pairs.append(ends.reshape(*ends.shape[:2], -1))
             linked.append(probability.ravel())
+        drawn, weight = self.large.linked_pairs()
+        pairs.append(drawn)
+        linked.append(weight / (self.sample.scale or 1))  # of the sample, as those of small parts
         first_value = self.records.first_value
         return misfit(
             np.concatenate(pairs, axis=2), np.concatenate(linked), parameters, self.likelihood, first_value,

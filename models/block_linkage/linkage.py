@@ -59,6 +59,9 @@ class Linkage(NamedTuple):
     large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
     drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
     unsettled : parts of these whose two chains did not agree.
+    closure : the log odds above which pairs were joined, as one draw; nan where the partition is that of the posterior.
+    beyond : records in parts too large to enumerate.
+    parted : of pairs in large parts with log odds above the setting ``at``, the share that draws have apart.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -84,6 +87,9 @@ class Linkage(NamedTuple):
     large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
     drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
     unsettled: Int[np.ndarray, ""] = np.zeros((), int)
+    closure: Float[np.ndarray, ""] = np.array(np.nan)
+    beyond: Int[np.ndarray, ""] = np.zeros((), int)
+    parted: Float[np.ndarray, ""] = np.array(np.nan)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:

@@ -78,6 +78,8 @@ class BlockPartition(PartitionTruth):
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
+        if not np.isnan(posterior.closure):
+            self.no_interval = "a closure of pairs has none"
 
     def _of_large(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, " draw"]:
         """Return which of the kept draws of large parts belongs to each draw."""
