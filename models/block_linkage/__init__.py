@@ -111,6 +111,10 @@ class Settings(settings.Settings):
         choices=("auto", "posterior", "closure"),
     )  # fmt: skip
     at: float = setting(4.5, "log odds of pairs that a closure joins")
+    weights: str | dict = setting(
+        "equal", "how much fields count, as {'venue': 0.1}; auto: the less, the more they err with others",
+        choices=("equal", "auto"),
+    )  # fmt: skip
     wide: float = setting(
         0.0, "the threshold of gibbs, whose candidates are many; 0 stands for 10, or 12 where values are missing",
         at_least=0.0,
@@ -356,6 +360,7 @@ MODEL = Model(
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
+            "powers": ("field",),
             "differing": ("2", "field_plus_one"),
         },
     ),

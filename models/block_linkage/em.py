@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jax.sharding import Mesh
-from scipy.special import gammaln
+from scipy.special import expit, gammaln
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
-from consilience.errors import UnsupportedRequest
+from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
@@ -37,7 +37,7 @@ from consilience.models.block_linkage.join import (
 )
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
 from consilience.models.block_linkage.large_parts import Drawn, DrawnStatistics, LargeParts, Rows, collapsed
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import (
     LEAST_LINKS,
@@ -51,11 +51,12 @@ from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.parts import Parts, merged, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
-from consilience.models.block_linkage.similar import TEXT, for_data
+from consilience.models.block_linkage.similar import TEXT, SimilarHitMiss, for_data
 from consilience.models.block_linkage.workers import Workers
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
@@ -123,7 +124,16 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     records = rows.records
     workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
     given = _Given(rows, counts, prior, chosen, rule=joined, num_sampled=num_sampled, mesh=mesh, workers=workers)
+    powers = _powers(settings.weights, original, chosen)
+    if powers is not None:
+        chosen = chosen.weighted(powers)
+        given = given._replace(likelihood=chosen)
     learned = given.learn(parameters, resolved, settings.largest)
+    if settings.weights == "auto":
+        powers = dependence_weights(learned.found, records.num_fields)
+        chosen = chosen.weighted(powers)
+        given = given._replace(likelihood=chosen)
+        learned = given.learn(learned.parameters, resolved, settings.largest)
     beyond = learned.beyond(rows, threshold, settings.largest, size_limit)
     closed, parted = settings.decision == "closure", np.nan
     if beyond and not closed:
@@ -176,7 +186,59 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         closure=np.array(settings.at if closed else np.nan),
         beyond=np.array(beyond),
         parted=np.array(parted),
+        powers=np.zeros(0) if powers is None else powers,
     )
+
+
+def _powers(
+    weights: str | Mapping[str, float], records: Records, likelihood: Likelihood
+) -> Float[np.ndarray, " field"] | None:
+    """Return the power of each field that was asked for; None where none was.
+
+    Raises
+    ------
+    UnsupportedRequest : the likelihood takes no weights.
+    InputError : there is no such field, or a weight is not positive.
+    """
+    if weights == "equal":
+        return None
+    if not isinstance(likelihood, HitMiss) or isinstance(likelihood, SimilarHitMiss):
+        text = "{weights} are of hit-miss and copies, of fields compared for equality or as texts"
+        raise UnsupportedRequest(text, Remedy("weights"), Remedy("likelihood", "hit-miss"))
+    if weights == "auto":
+        return None
+    names = [str(name) for name in (range(records.num_fields) if records.fields is None else records.fields)]
+    wrong = [name for name in weights if name not in names]
+    if isinstance(weights, str) or wrong or not all(0 < weight < np.inf for weight in weights.values()):
+        problem = f"{{weights}} is {weights!r}; the fields that are compared are {', '.join(names)}"
+        raise InputError(InputProblem(problem, 'give {weights}, or a positive number for some of them',
+                                      remedies=(Remedy("weights", "auto"),)))  # fmt: skip
+    return np.array([float(weights.get(name, 1.0)) for name in names])
+
+
+def dependence_weights(pairs: CandidatePairs, num_fields: int) -> Float[np.ndarray, " field"]:
+    """Return weights of fields that err together: 1 / (1 + the sum of the absolute correlations with the others).
+
+    The correlations are those of disagreement among candidates, each as much of a link as it is probable for itself.
+
+    Parameters
+    ----------
+    pairs : candidates.
+    """
+    weight = expit(pairs.log_odds)
+    bits = np.arange(num_fields, dtype=np.uint64)[:, None]
+    observed = (pairs.observed >> bits & 1).astype(float)
+    differs = observed - (pairs.agree >> bits & 1)
+    total = np.zeros(num_fields)
+    for one in range(num_fields):
+        for other in range(one):
+            own = weight * observed[one] * observed[other]
+            number = max(own.sum(), np.finfo(float).tiny)
+            first, second = differs[one] - own @ differs[one] / number, differs[other] - own @ differs[other] / number
+            variance = (own @ first**2) * (own @ second**2)
+            correlation = abs(own @ (first * second)) / np.sqrt(variance) if variance > 0 else 0.0
+            total[[one, other]] += correlation
+    return 1 / (1 + total)
 
 
 class _Learned(NamedTuple):

@@ -62,6 +62,7 @@ class Linkage(NamedTuple):
     closure : the log odds above which pairs were joined, as one draw; nan where the partition is that of the posterior.
     beyond : records in parts too large to enumerate.
     parted : of pairs in large parts with log odds above the setting ``at``, the share that draws have apart.
+    powers : weights of the fields; none where all count fully.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -90,6 +91,7 @@ class Linkage(NamedTuple):
     closure: Float[np.ndarray, ""] = np.array(np.nan)
     beyond: Int[np.ndarray, ""] = np.zeros((), int)
     parted: Float[np.ndarray, ""] = np.array(np.nan)
+    powers: Float[np.ndarray, " powers"] = np.zeros(0)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:

@@ -60,7 +60,7 @@ class TextHitMiss(HitMiss):
         """Return b, the share of far values, and the strength of copying; see `Likelihood.urn`."""
         one, far = np.ones((2, len(parameters.distortion)))
         far[list(self.fields)] = FAR
-        return np.asarray(parameters.distortion, float), far, self.copied * one, one
+        return np.asarray(parameters.distortion, float), far, self.copied * one, self.power(len(one))
 
     def near_kernel(self, field: int, codes: Int[np.ndarray, " value"]) -> Float[np.ndarray, "value value"] | None:
         """Return K(x, y) of values of a field; see `Likelihood.near_kernel`."""
@@ -78,8 +78,9 @@ class TextHitMiss(HitMiss):
             miss, share = parameters.distortion[field], parameters.value_share[span]
             alone = 1 - miss + miss * FAR
             right, wrong = (1 - miss) / share + miss * FAR, miss * FAR
-            agree[span] = np.log((share * right**2 + (1 - share) * wrong**2) / alone**2)
-            differ[field] = np.log((2 * (1 - miss) * wrong + wrong**2) / alone**2)
+            power = self.power(len(differ))[field]
+            agree[span] = power * np.log((share * right**2 + (1 - share) * wrong**2) / alone**2)
+            differ[field] = power * np.log((2 * (1 - miss) * wrong + wrong**2) / alone**2)
         return agree, differ
 
     def log_pairs(
@@ -108,13 +109,14 @@ class TextHitMiss(HitMiss):
             right = (1 - miss) / share[true] + wrong
             total = total + share[true] * right * (miss * kernel / share[shown] + wrong)
         rest = np.maximum(1 - share[one] - share[other], 0)
-        return np.log((total + rest * wrong**2) / (1 - miss + wrong) ** 2)
+        found = np.log((total + rest * wrong**2) / (1 - miss + wrong) ** 2)
+        return found * self.power(len(parameters.distortion))[field]
 
     def log_alone(self, distortion: Float[Array, " field"], xp: Any) -> Float[Array, " value"]:
         """Return how much less probable values are in a record alone than they are common: logarithms."""
         similar = np.zeros(len(distortion), bool)
         similar[list(self.fields)] = True
-        own = xp.where(similar, xp.log1p(-distortion * (1 - FAR)), 0)
+        own = xp.where(similar, xp.log1p(-distortion * (1 - FAR)), 0) * self.power(len(distortion))
         number = self.first_value[1:] - self.first_value[:-1]
         given = {} if xp is np else {"total_repeat_length": int(self.first_value[-1])}
         return xp.repeat(own, number, **given)
@@ -166,7 +168,9 @@ class TextHitMiss(HitMiss):
         """Sum over the true values: those of the members, and another one."""
         index = np.array(self.fields)
         rest = np.setdiff1d(np.arange(values.shape[1]), index)
-        exact = self.log_marginals(values[:, rest], table[values[:, rest]], distortion[rest], xp)
+        power = self.power(values.shape[1]).astype(table.dtype)[:, None]
+        exact = self.by_field(values[:, rest], table[values[:, rest]], distortion[rest], xp)
+        exact = (exact * power[rest]).sum(1)
         own, share, miss = values[:, index], table[values[:, index]], distortion[index][:, None]
         observed, kernel = own >= 0, candidates.astype(share.dtype)
         same = (own[:, None] == own[None]) & observed[:, None]
@@ -182,7 +186,7 @@ class TextHitMiss(HitMiss):
             largest = larger.max(1)
             log_scale = xp.concatenate([log_scale, log_scale + xp.log(largest)])
             joint = xp.concatenate([joint, larger / largest[:, None]])
-        found = (xp.log(joint.sum(1)) + log_scale).sum(1)
+        found = ((xp.log(joint.sum(1)) + log_scale) * power[index]).sum(1)
         # A record alone has likelihood one, whatever value it shows.
         for record in range(len(values)):
             has = np.arange(len(found)) >> record & 1

@@ -78,6 +78,8 @@ class BlockPartition(PartitionTruth):
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
+        if len(posterior.powers):
+            self.doubt = "weighted fields, not a posterior"
         if not np.isnan(posterior.closure):
             self.no_interval = "a closure of pairs has none"
 
