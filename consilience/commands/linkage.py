@@ -174,7 +174,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     lost = fitted.table("loss").set_index("quantity")["value"]
     return {
         "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd,
-        "interval": None if number.most_links_unseen else [low, high], "interval_of_links_alone": number.links_alone,
+        "interval": None if number.no_interval else [low, high], "interval_of_links_alone": number.links_alone,
         "basis": number.basis, "doubt": number.doubt,
         "expected_precision": expected.precision, "expected_recall": expected.recall,
         **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
