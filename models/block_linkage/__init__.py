@@ -387,7 +387,7 @@ MODEL = Model(
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
             "differing": ("2", "field_plus_one"), "tried": ("likelihood", "3"),
             "larger_sizes": ("larger_size",),
-            "powers": ("field",),
+            "powers": ("weighted_field",),
         },
     ),
     density=density,

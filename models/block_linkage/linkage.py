@@ -100,7 +100,7 @@ class Linkage(NamedTuple):
     closure: Float[np.ndarray, ""] = np.array(np.nan)
     beyond: Int[np.ndarray, ""] = np.zeros((), int)
     parted: Float[np.ndarray, ""] = np.array(np.nan)
-    powers: Float[np.ndarray, " powers"] = np.zeros(0)
+    powers: Float[np.ndarray, " weighted_field"] = np.zeros(0)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:
