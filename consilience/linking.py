@@ -95,7 +95,8 @@ def link(
     method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
         alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
-    settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide; and what bounds a run:
+    settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
+        restriction, threshold, largest, wide; and what bounds a run:
         ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns

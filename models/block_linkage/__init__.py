@@ -29,6 +29,7 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `similar_pairs` | of similar fields: the candidates |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
+| `choice` | hit-miss or error classes |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
@@ -60,7 +61,7 @@ from consilience.models.block_linkage.gibbs.predictive import predictive_finding
 from consilience.models.block_linkage.gibbs.sampler import GIBBS, wide_threshold
 from consilience.models.block_linkage.gibbs.truth import DrawnLinks, label_free
 from consilience.models.block_linkage.join import join_rule
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.misfit import LEAST_LINKS
 from consilience.models.block_linkage.model import SITES, Linkable, density, found_by_wide, prepared
@@ -80,7 +81,7 @@ __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 
 _LARGE_SHARE = 0.01
 _OFTEN_DISTORTED = 0.5
-_OTHER_ERRORS = {
+_OTHER_ERRORS: dict[bool, tuple[str, tuple[Remedy, ...]]] = {
     False: (
         "try {likelihood}, for records that are copies with no error, one or many",
         (Remedy("likelihood", "error-classes"),),
@@ -95,8 +96,8 @@ class Settings(settings.Settings):
     """Settings of `block-linkage`; see the fields."""
 
     likelihood: str | Likelihood = setting(
-        "hit-miss", "of an entity's records: copies with errors by field, or by record (error-classes), or values by "
-        "the entity's own distribution", choices=tuple(LIKELIHOODS),
+        AUTO, "of an entity's records: copies with errors by field (hit-miss), or by record (error-classes), or values "
+        "by the entity's own distribution; auto: the better of the first two, by em", choices=(AUTO, *LIKELIHOODS),
     )  # fmt: skip
     restriction: str = restriction_setting()
     threshold: float = setting(4.0, "candidates are pairs of records with log odds above minus this")
@@ -155,6 +156,7 @@ def says(account: Account) -> Iterator[Note]:
     if "probability" in posterior.hidden:
         found = Linkage.of(posterior)
         yield from _wrong_with_estimate(found, data)
+        yield from _chosen_by(found, account.resolved.settings.likelihood)
         yield from _joined_by(found, data, account.resolved.settings.likelihood)
         yield from _left_out(found, data)
     elif "cluster" in posterior.sites:
@@ -184,6 +186,8 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
         yield from often_distorted(posterior.distortion, data)
     if (check := posterior.misfit()).fails:
         remedy, remedies = _OTHER_ERRORS[bool(len(posterior.class_share))]
+        if len(posterior.tried):
+            remedy, remedies = "hit-miss and error-classes were tried, and neither holds", remedies[:0]
         given = ", or the pairs given leave out what differs more" if data.candidate is not None else ""
         yield Note(
             Level.error,
@@ -267,6 +271,27 @@ def often_distorted(distortion: np.ndarray, data: Records) -> Iterator[Note]:
         )
 
 
+def _chosen_by(posterior: Linkage, likelihood: Any) -> Iterator[Note]:
+    """Name the likelihoods that were tried, where none was asked for."""
+    if likelihood != AUTO:
+        return
+    taken, other = "hit-miss", "error-classes"
+    if not len(posterior.tried):
+        text = f"{taken} was taken (disagreement {float(posterior.disagreement):.2f}), and {other} not tried"
+        yield Note(Level.note, f"the likelihood {text}")
+        return
+    own, rest = posterior.tried
+    if len(posterior.class_share):
+        taken, other, own, rest = other, taken, rest, own
+    text = (
+        f"the likelihood {taken} was taken: its log evidence is {abs(own[0] - rest[0]):,.1f} "
+        f"{'above' if own[0] > rest[0] else 'below'} that of {other}, its disagreement {own[1]:.2f} and "
+        f"not {rest[1]:.2f}; by {other} there would be {rest[2]:,.0f} entities"
+    )
+    # Error classes fit nearly any errors: where they are taken, the number is as certain as that errors have classes.
+    yield Note(Level.warning if len(posterior.class_share) else Level.note, text)
+
+
 def _joined_by(posterior: Linkage, data: Records, likelihood: Any) -> Iterator[Note]:
     """Name the fields by which candidates were found, where there are others."""
     if data.candidate is not None or data.fields is None or not is_known(likelihood):
@@ -299,7 +324,7 @@ def _left_out_in_words(posterior: Linkage, data: Records) -> str:
             "candidates: the number of entities is not corrected for the others"
         )
     expected = f"the model expects {float(posterior.found_share):.1%} of all links among the candidates"
-    if not posterior.completed:
+    if not posterior.tells_hidden():
         why = "the linked pairs do not look as it expects"
         if posterior.differing[0].sum() < LEAST_LINKS:
             why = "too few pairs are linked to tell whether it fits"
@@ -327,7 +352,7 @@ MODEL = Model(
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
-            "differing": ("2", "field_plus_one"),
+            "differing": ("2", "field_plus_one"), "tried": ("likelihood", "3"),
         },
     ),
     density=density,

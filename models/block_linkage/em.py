@@ -20,18 +20,17 @@ from scipy.special import gammaln
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.choice import better_of
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
     pairs_within,
     size_terms,
 )
-from consilience.models.block_linkage.hash_ranges import JoinRule
-from consilience.models.block_linkage.hidden_links import FoundShare, found_share
+from consilience.models.block_linkage.hidden_links import CandidateRule, FoundShare, drawn_share
 from consilience.models.block_linkage.join import (
     CandidatePairs,
     join,
-    join_rule,
     pair_log_odds,
     prior_log_odds,
 )
@@ -39,14 +38,7 @@ from consilience.models.block_linkage.labels import check_labels, label_log_odds
 from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
-from consilience.models.block_linkage.misfit import (
-    LEAST_LINKS,
-    MOST_DISAGREEMENT,
-    Misfit,
-    log_odds_of,
-    misfit,
-    nearest_values,
-)
+from consilience.models.block_linkage.misfit import Misfit, misfit, nearest_values
 from consilience.models.block_linkage.parameters import Parameters
 from consilience.models.block_linkage.parts import Parts, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
@@ -62,6 +54,7 @@ SLACK = 2.0
 
 _TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
 _TOLERANCE_OF_DRAWS = 1e-2  # the same, where statistics are those of draws
+_LEAST_RISE = 0.01  # of the log evidence in a pass
 _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
@@ -121,19 +114,25 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     rows = collapsed(records, _for_candidates(parameters), chosen, least=least, restriction=restriction)
     records = rows.records
     workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-    check, trace = Misfit(*np.zeros((2, records.num_fields + 1))), _Trace([], 0)
     for _ in range(_MOST_ROUNDS):
         wide = _for_candidates(parameters)
-        rule = _Rule.of(records, wide, threshold, chosen, joined=joined)
+        rule = CandidateRule.of(records, wide, threshold, chosen, slack=SLACK)
         found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
         parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
         sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
         sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
         em = _Em(records, counts, sample, prior, chosen, rule, mesh, large, settings.largest)
-        parameters, check, trace = em.run(parameters)
-        wide = _for_candidates(parameters)
-        if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
+        learned = em.run(parameters)
+        parameters = learned[0]
+        if largest_rise(records, rule.parameters, _for_candidates(parameters), chosen) <= SLACK:
             break
+    tried = np.zeros((0, 3))
+    if settings.likelihood == "auto" and not large:  # error classes are enumerated, and know no large parts
+        em, learned, tried = better_of(em, learned, resolved)
+        chosen, prior = em.likelihood, em.prior
+        size_limit = size_limit if type(chosen) is type(large.likelihood) else settings.largest
+    parameters, check, trace = learned
+    wide = _for_candidates(parameters)
     found = _at(found, records, wide, chosen, workers)
     parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
     groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
@@ -144,6 +143,8 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     share = np.nan if seen is None else seen.share
     if seen is None and joined:
         share = chosen.found_share(records, wide, found, threshold)
+        if np.isnan(share):
+            share = drawn_share(records, parameters, chosen, rule, CandidateRule(wide, threshold, chosen, None))
     alike = Alike(0, 0, 0.0)
     if joined:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
@@ -169,6 +170,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         large_part=drawn.part,
         drawn=drawn.cluster,
         unsettled=np.array(drawn.unsettled),
+        tried=tried,
     )
 
 
@@ -336,54 +338,6 @@ def candidates(
     return with_labels(found.allowed(records.source, restriction), records, parameters, likelihood)
 
 
-class _Rule(NamedTuple):
-    """By what rule candidates were found: log odds above ``-threshold`` under these parameters.
-
-    ``join`` is what the join itself finds of these; None where the candidates were given.
-    """
-
-    parameters: Parameters
-    threshold: float
-    likelihood: Likelihood
-    join: JoinRule | None
-
-    @classmethod
-    def of(
-        cls, records: Records, parameters: Parameters, threshold: float, likelihood: Likelihood, *, joined: bool
-    ) -> _Rule:
-        """Return the rule of a join with slack, or of pairs that were given."""
-        rule = join_rule(records, parameters, likelihood, threshold=threshold + SLACK) if joined else None
-        return cls(parameters, threshold, likelihood, rule)
-
-    def found(self, records: Records, parameters: Parameters, likelihood: Likelihood) -> FoundShare | None:
-        """Predict what it finds and what it hides; None where the candidates were given, and where nobody knows."""
-        if self.join is None or not likelihood.additive:
-            return None
-        return found_share(
-            parameters,
-            records.first_value,
-            records.value,
-            likelihood,
-            self.threshold,
-            in_force=self.parameters,
-            rule=self.join,
-        )
-
-    def passes(
-        self, pairs: Int[np.ndarray, "two field pair"], first_value: Int[np.ndarray, " fields_and_one"]
-    ) -> Bool[np.ndarray, " pair"]:
-        """Return whether it finds pairs that are given by codes into the values of all fields."""
-        log_odds = log_odds_of(pairs, self.parameters, self.likelihood, first_value).log_odds
-        passes = log_odds > -self.threshold
-        # What is compared by similarity has a search of its own.
-        if self.join is not None and type(self.likelihood).find_pairs is Likelihood.find_pairs:
-            observed: Any = (pairs >= 0).all(axis=0)
-            agree = observed & (pairs[0] == pairs[1])
-            start = self.join.start - self.join.differ[self.join.fields] @ ~observed[self.join.fields]
-            passes &= start + sum(agree[field] * self.join.gain[pairs[0, field]] for field in self.join.fields) > 0
-        return passes
-
-
 class _Block(NamedTuple):
     """Components of one size, with what EM asks of their pairs.
 
@@ -473,7 +427,7 @@ class _Em(NamedTuple):
     sample: _Sample
     prior: Hyperprior
     likelihood: Likelihood
-    rule: _Rule
+    rule: CandidateRule
     mesh: Mesh | None
     large: LargeParts
     largest: int
@@ -483,20 +437,22 @@ class _Em(NamedTuple):
         parameters, evidence = self.phase(parameters, complete=False)
         check = self.check(parameters)
         known = self.rule.join is not None and self.likelihood.additive
-        if not (known and check.seen.sum() >= LEAST_LINKS and check.disagreement <= MOST_DISAGREEMENT):
+        if not (known and check.holds):
             return parameters, check, _Trace(evidence, len(evidence))
         parameters, more = self.phase(parameters, complete=True)
         return parameters, check, _Trace(evidence + more, len(evidence))
 
-    def phase(self, parameters: Parameters, *, complete: bool) -> tuple[Parameters, list[float]]:
-        """Repeat until no distortion and no share of a size moves.
+    def phase(
+        self, parameters: Parameters, *, complete: bool, most: int = _MOST_PASSES
+    ) -> tuple[Parameters, list[float]]:
+        """Repeat until no distortion and no share of a size moves, or so many times at most.
 
         The new intensity and shares raise the evidence with the prior, as EM does. The new distortion matches moments,
         and need not: without completion, a step that lowers it is taken again with the old distortion.
         """
         evidence: list[float] = []
         before, fixed = parameters, False
-        for _ in range(_MOST_PASSES):
+        for _ in range(most):
             statistics = self.statistics(parameters)
             now = _log_values(self.value_counts, parameters) + _log_apart(self.records, parameters)
             now += statistics.evidence + _log_alone(self.value_counts, parameters, self.likelihood)
@@ -512,8 +468,10 @@ class _Em(NamedTuple):
             before, parameters = parameters, self.maximise(statistics, parameters)
             if fixed:
                 parameters = parameters._replace(distortion=before.distortion)
+            # Those of error classes move on for dozens of passes that gain next to nothing.
+            slow = len(parameters.class_share) and len(evidence) > 1 and evidence[-1] - evidence[-2] < _LEAST_RISE
             moved = np.abs(_watched(parameters) - _watched(before)).max()
-            if moved < (_TOLERANCE_OF_DRAWS if self.large else _TOLERANCE):
+            if slow or moved < (_TOLERANCE_OF_DRAWS if self.large else _TOLERANCE):
                 break
         return parameters, evidence
 

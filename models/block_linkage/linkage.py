@@ -55,6 +55,8 @@ class Linkage(NamedTuple):
         disagreement is small.
     cut : float64, shape ``(5,)``; what was cut from components too large to enumerate, as in `Cut`.
     class_share : float64, shape ``(class,)``; a hyperparameter of error classes, see `Parameters`.
+    tried : float64, shape ``(likelihood, 3)``; log evidence, disagreement and expected number of entities of hit-miss
+        and of error classes, as in `choice`; nothing where no more than one likelihood was tried.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
     large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
     drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
@@ -84,6 +86,7 @@ class Linkage(NamedTuple):
     large_part: Int[np.ndarray, " large_member"] = np.zeros(0, int)
     drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
     unsettled: Int[np.ndarray, ""] = np.zeros((), int)
+    tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:
@@ -100,6 +103,11 @@ class Linkage(NamedTuple):
     def misfit(self) -> Misfit:
         """Return how linked pairs differ, and how the model predicts it."""
         return Misfit(*self.differing)
+
+    def tells_hidden(self) -> bool:
+        """Return whether the links that the threshold hides can be counted: the model holds, and says how many."""
+        of_classes = len(self.class_share) and not np.isnan(self.found_share)
+        return bool(self.completed or (of_classes and self.misfit().holds))
 
     def parameters(self) -> Parameters:
         """Return the hyperparameters."""

@@ -78,6 +78,8 @@ class BlockPartition(PartitionTruth):
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
+        if len(posterior.tried) and len(posterior.class_share):
+            self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
 
     def _of_large(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, " draw"]:
         """Return which of the kept draws of large parts belongs to each draw."""
@@ -192,7 +194,7 @@ class BlockPartition(PartitionTruth):
 
         Not a number where the model does not fit well enough to tell how many are hidden, or candidates were given.
         """
-        if not self.posterior.completed:
+        if not self.posterior.tells_hidden():
             return np.nan
         share = float(self.posterior.found_share)
         counts = self.size_counts()

@@ -18,6 +18,7 @@ from consilience.models.block_linkage.simulation import simulate
 from tests.models.records import german_names, pair_scores
 
 em = importlib.import_module("consilience.models.block_linkage.em")  # the package has a function of this name
+misfit = importlib.import_module("consilience.models.block_linkage.misfit")
 
 
 def moments(posterior):
@@ -51,7 +52,7 @@ def test_it_recovers_distortion_and_sizes(simulate, likelihood, fit_em):
 def test_completion_is_what_brings_distortion_up(simulate, monkeypatch, fit_em):
     records = simulate(10_000, distortion=0.08)
     completed = fit_em(records)
-    monkeypatch.setattr(em, "MOST_DISAGREEMENT", -1.0)
+    monkeypatch.setattr(misfit, "MOST_DISAGREEMENT", -1.0)
     restricted = fit_em(records)
     assert completed.completed
     assert not restricted.completed
