@@ -104,8 +104,8 @@ def link(
     draws, seed : of the partitions that are drawn.
     engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
         on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
-        ``cs.engines.spark(session)``. "auto" is DuckDB where there are more than 2·10⁸ values and it is installed, and
-        local else. The answer is the same.
+        ``cs.engines.spark(session)``. "auto" is that of a source that is a table of DuckDB or a data frame of Spark,
+        DuckDB where there are more than 2·10⁸ values and it is installed, and local else. The answer is the same.
     settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
         restriction, threshold, largest, wide; and what bounds a run:
         ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
@@ -141,6 +141,8 @@ def link(
         text = 'processes= is gone; give engine="duckdb" to use all cores of one machine, or engine="spark"'
         raise UnsupportedRequest(text, Remedy("engine", "duckdb"))
     _check_priors(priors)
+    if engine == "auto":
+        engine = _engine_of_sources(sources)
     table = prepare(
         sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
         missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
@@ -173,6 +175,13 @@ def texts_of(
         if np.mean([str(value).count(" ") >= _WORDS - 1 for value in values]) > 0.5:
             found.append(one.field)
     return found if found and importlib.util.find_spec("rapidfuzz") else []
+
+
+def _engine_of_sources(sources: Any) -> str:
+    """Return the engine that a source is a table of; auto where none is."""
+    listed = sources.values() if isinstance(sources, Mapping) else sources if isinstance(sources, list) else [sources]
+    homes = {type(source).__module__.partition(".")[0].strip("_") for source in listed}
+    return "spark" if "pyspark" in homes else "duckdb" if "duckdb" in homes else "auto"
 
 
 class Prepared(NamedTuple):

@@ -124,14 +124,20 @@ def _plain(value: Any) -> Any:
 
 
 def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -> None:
-    """Write columns, or a data frame, to a CSV file; for ``path`` and ``force`` see `consilience.output.write_output`.
+    """Write columns, or a data frame, to a CSV file, or to Parquet where the path ends in ``.parquet``.
 
-    Some rows at a time are Python's own objects, which take ten times the memory of the arrays.
+    For ``path`` and ``force`` see `consilience.output.write_output`. Of a CSV file some rows at a time are Python's own objects, which take ten times the memory of the arrays.
     """
     columns = table if isinstance(table, Mapping) else columns_of(table)
     number = len(next(iter(columns.values()), ()))
 
     def write(stream: BinaryIO) -> None:
+        if os.fspath(path).endswith(".parquet"):
+            import pyarrow
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(pyarrow.table(dict(columns)), stream)
+            return
         with text_stream(stream) as file:
             writer = csv.writer(file)
             writer.writerow(columns)

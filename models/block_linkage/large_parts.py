@@ -264,14 +264,13 @@ class LargeParts:
             numbers.append(np.full(len(part.rows), number))
         columns.append(np.tile(self.alone, (_NUM_KEPT, 1)))
         numbers.append(len(self.parts) + np.arange(len(self.alone)))
-        of_row = np.zeros((_NUM_KEPT, self.rows.records.num_records), int)
-        part_of_row = np.full(of_row.shape[1], -1)
-        of_row[:, self.drawn_rows] = np.concatenate([columns[-1], *columns[:-1]], axis=1)
-        part_of_row[self.drawn_rows] = np.concatenate([numbers[-1], *numbers[:-1]])
-        record = np.flatnonzero(part_of_row[self.rows.row] >= 0)
+        drawn, part_of = (np.concatenate([own[-1], *own[:-1]], axis=-1) for own in (columns, numbers))
+        place = np.full(self.rows.records.num_records, -1)
+        place[self.drawn_rows] = np.arange(len(self.drawn_rows))
         # Records are expanded here: those of one row are together in every draw.
-        cluster = of_row[:, self.rows.row[record]]
-        return Drawn(record, part_of_row[self.rows.row[record]], cluster, unsettled), evidence
+        record = np.flatnonzero(place[self.rows.row] >= 0)
+        own = place[self.rows.row[record]]
+        return Drawn(record, part_of[own], drawn[:, own], unsettled), evidence
 
     def _settle_part(self, part: _Part, parameters: Parameters) -> tuple[np.ndarray, DrawnStatistics, bool]:
         """Draw a part until the chains agree on the number of entities: the later half of the draws of both."""
