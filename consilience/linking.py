@@ -59,6 +59,7 @@ def link(
     method: str = "auto",
     draws: int = 1000,
     seed: int = 0,
+    engine: Any = "auto",
     **settings: Any,
 ) -> Fit:
     """Find the records that describe the same entity, in one table or between several.
@@ -95,9 +96,13 @@ def link(
     method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
         alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
+    engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
+        on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
+        ``cs.engines.spark(session)``. "auto" is DuckDB where there are more than 2·10⁸ values and it is installed, and
+        local else. The answer is the same.
     settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
         restriction, threshold, largest, wide; and what bounds a run:
-        ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
+        ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------
@@ -126,6 +131,9 @@ def link(
     >>> fit.entities()["entity"].tolist()
     ['a', 'a', 'c', 'c', 'e', 'f', 'g', 'h']
     """
+    if "processes" in settings:
+        text = 'processes= is gone; give engine="duckdb" to use all cores of one machine, or engine="spark"'
+        raise UnsupportedRequest(text, Remedy("engine", "duckdb"))
     _check_priors(priors)
     table = prepare(
         sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
@@ -134,7 +142,7 @@ def link(
     records = table.records if pairs is None else table.records.with_candidates(pairs)
     if labels is not None:
         records = records.with_labels(labels)
-    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
+    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, engine=engine, **settings)
     found.attributes.update(table.described)
     if labels is not None:
         found.attributes["labels"] = 0 if records.labelled is None else len(records.labelled)

@@ -264,7 +264,9 @@ def _build_link(sub: argparse.ArgumentParser) -> None:
     model.add_argument("--threshold", type=float, metavar="X", help=line)
     line = "the threshold of gibbs, in its place (10, or 12 where values are missing)"
     model.add_argument("--wide", type=float, metavar="X", help=line)
-    model.add_argument("--processes", type=int, metavar="N", help="go through the data in N processes; em alone (1)")
+    line = "what goes through large tables: memory, DuckDB on disk, or Spark on a cluster; em alone (auto)"
+    model.add_argument("--engine", choices=("auto", "local", "duckdb", "spark"), default="auto", help=line)
+    model.add_argument("--memory", metavar="SIZE", help="that DuckDB takes at most, such as 8GB; with --engine duckdb")
     model.add_argument("--largest", type=int, metavar="N", help="records of an entity, at most (6)")
     line = "draws of partitions; of gibbs and nuts, of each of 4 chains (1000)"
     model.add_argument("--draws", type=int, default=1000, metavar="N", help=line)

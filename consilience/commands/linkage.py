@@ -57,9 +57,10 @@ def link(arguments: Arguments) -> int:
     if target is None:
         return _dry_run(arguments)
     keep_compiled_as_asked("on")
+    engine = _engine(arguments)
     from consilience.linking import link as link_records
 
-    given = ("likelihood", "restriction", "threshold", "wide", "largest", "processes")
+    given = ("likelihood", "restriction", "threshold", "wide", "largest")
     options = {name: getattr(arguments, name) for name in given if getattr(arguments, name) is not None}
     run = target / "fit"
     checkpoint = kept_checkpoint(run, resume=arguments.resume, force=arguments.force)
@@ -67,7 +68,7 @@ def link(arguments: Arguments) -> int:
         with stoppable(run, arguments.words):
             fitted = link_records(
                 **_reading(arguments), pairs=arguments.pairs, labels=arguments.labels, method=arguments.method,
-                draws=arguments.draws, seed=arguments.seed, checkpoint=checkpoint,
+                draws=arguments.draws, seed=arguments.seed, engine=engine, checkpoint=checkpoint,
                 progress=False if arguments.quiet else None, **options,
             )  # fmt: skip
     finally:
@@ -82,6 +83,17 @@ def link(arguments: Arguments) -> int:
     else:
         _print(fitted, target, arguments.files, go_on)
     return code
+
+
+def _engine(arguments: Arguments) -> Any:
+    """Return the engine of the flags, with the memory that it may take."""
+    if arguments.memory is None:
+        return arguments.engine
+    if arguments.engine != "duckdb":
+        raise UnsupportedRequest(f"{{memory}} is for DuckDB, and the engine is {arguments.engine}", Remedy("memory"))
+    from consilience.models.block_linkage import engines
+
+    return engines.duckdb(memory=arguments.memory)
 
 
 def _reading(arguments: Arguments) -> dict[str, Any]:

@@ -21,8 +21,8 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 
 | file | what it holds |
 |---|---|
-| `join`, `hash_ranges` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
-| `workers` | pieces of large data: in memory or files, in one process or several |
+| `join`, `keys` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
+| `engines` | what goes through tables beyond memory or one machine |
 | `parts` | what they connect, cut where it is too large |
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
@@ -358,7 +358,7 @@ MODEL = Model(
     ),
     density=density,
     engines=(
-        Exact(solve=estimate, name="em", devices=True, processes=True), Generic(name="nuts", prepare=prepared), GIBBS,
+        Exact(solve=estimate, name="em", devices=True, engines=True), Generic(name="nuts", prepare=prepared), GIBBS,
     ),
     truth=truth,
     tables=TABLES,

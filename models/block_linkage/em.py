@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.choice import better_of
+from consilience.models.block_linkage.engines import Engine, engine_of
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
@@ -44,7 +44,6 @@ from consilience.models.block_linkage.parts import Parts, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
 from consilience.models.block_linkage.similar import for_data
-from consilience.models.block_linkage.workers import Workers
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
@@ -65,13 +64,13 @@ _EXPONENTS = np.linspace(1.05, 6, 100)
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
-def estimate(resolved: Resolved, *, mesh: Mesh | None = None, processes: int = 1) -> Estimate:
+def estimate(resolved: Resolved, *, mesh: Mesh | None = None, engine: Any = None) -> Estimate:
     """Link records, with hyperparameters by EM; see `fit_em`."""
-    return fit_em(resolved, mesh=mesh, processes=processes).estimate()
+    return fit_em(resolved, mesh=mesh, engine=engine).estimate()
 
 
 def fit_em(
-    resolved: Resolved, *, num_sampled: int = 20_000, mesh: Mesh | None = None, processes: int = 1
+    resolved: Resolved, *, num_sampled: int = 20_000, mesh: Mesh | None = None, engine: Any = None
 ) -> Linkage:
     """Link records.
 
@@ -81,23 +80,22 @@ def fit_em(
         enumeration is slow. Candidates are those of the data, where these have some, in the place of the join.
     num_sampled : components that EM looks at.
     mesh : devices that enumerate, as `enumerate_blocks` takes them; NumPy where it is left out.
-    processes : that search for pairs and enumerate all components in the end; every bit of the answer is the same for
-        any number of them.
+    engine : that searches for pairs and enumerates all components in the end, as `engine_of` takes it; the answer is
+        the same, up to rounding.
 
     Raises
     ------
-    UnsupportedRequest : for less than one process, and for several ones besides devices.
+    UnsupportedRequest : there is no such engine, or one besides devices.
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
     InputError : labels put records together that the restriction keeps apart.
     """
-    if processes != 1 and mesh is not None:
-        raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
-    records = resolved.data
-    with Workers(processes) as workers:
-        return _fit(resolved, num_sampled=num_sampled, mesh=mesh, workers=workers)
+    tables = engine_of(engine, resolved.data.value.size)
+    if tables is not None and mesh is not None:
+        raise UnsupportedRequest("components are enumerated on devices or by an engine; leave out one of the two")
+    return _fit(resolved, num_sampled=num_sampled, mesh=mesh, engine=tables)
 
 
-def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Workers) -> Linkage:
+def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Engine | None) -> Linkage:
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
@@ -106,17 +104,15 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    generator = np.random.default_rng(0)
     original, counts = records, _value_counts(records)
     rows, size_limit = _rows(records, parameters, chosen, settings)
     records = rows.records
-    workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
     for _ in range(_MOST_ROUNDS):
         wide = for_candidates(parameters)
         rule = CandidateRule.of(records, wide, threshold, chosen, slack=SLACK)
-        found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
+        found = candidates(records, wide, chosen, threshold + SLACK, restriction, engine)
         parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
-        sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
+        sample = _sample(records, parts, restriction, chosen, num_sampled)
         sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
         em = _Em(records, counts, sample, prior, chosen, rule, mesh, large, settings.largest)
         learned = em.run(parameters)
@@ -130,9 +126,9 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         size_limit = size_limit if type(chosen) is type(large.likelihood) else settings.largest
     parameters, check, trace = learned
     wide = for_candidates(parameters)
-    found = _at(found, records, wide, chosen, workers)
+    found = _at(found, records, wide, chosen)
     parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
-    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
+    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, engine)
     groups = _of_records(groups, rows)
     drawn, of_drawn = large.settle(parameters)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
@@ -166,6 +162,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         large_part=drawn.part,
         drawn=drawn.cluster,
         unsettled=np.array(drawn.unsettled),
+        unseen=np.array(found.unseen),
         tried=tried,
         larger_sizes=parameters.size_share[settings.largest :],
         pair_odds=np.array(parameters.pair_odds),
@@ -324,11 +321,11 @@ def largest_rise(records: Records, before: Parameters, after: Parameters, likeli
 
 def candidates(
     records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str,
-    workers: Workers | None = None,
+    engine: Engine | None = None,
 ) -> CandidatePairs:  # fmt: skip
     """Join, or take the pairs that were given; leave out what is below the threshold and what may not be together."""
     if records.candidate is None:
-        found = join(records, parameters, likelihood, threshold=threshold, workers=workers)
+        found = join(records, parameters, likelihood, threshold=threshold, engine=engine)
     else:
         first, second = records.candidate.T
         found = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
@@ -362,13 +359,13 @@ class _Sample(NamedTuple):
 
 
 def _sample(
-    records: Records, parts: Parts, restriction: str, likelihood: Likelihood, number: int,
-    generator: np.random.Generator,
-) -> _Sample:  # fmt: skip
-    """Take some of the components at random, or all where they are few."""
+    records: Records, parts: Parts, restriction: str, likelihood: Likelihood, number: int
+) -> _Sample:
+    """Take some of the components, or all where they are few; the same ones whoever found them, in whatever order."""
     counts = np.array([len(members) for members in parts.members], int)
-    total = int(counts.sum())
-    chosen = np.sort(generator.choice(total, number, replace=False)) if total > number else np.arange(total)
+    rank = _hashed(np.concatenate([np.zeros(0, np.int32), *(members[:, 0] for members in parts.members)]))
+    total = len(rank)
+    chosen = np.sort(np.argsort(rank, kind="stable")[:number])
     first = np.cumsum(counts) - counts
     blocks = []
     for members, start in zip(parts.members, first, strict=True):
@@ -377,6 +374,14 @@ def _sample(
             blocks.append(_block(records, own, restriction, likelihood))
     in_components = sum(members.size for members in parts.members)
     return _Sample(blocks, total / max(len(chosen), 1), records.num_records - in_components)
+
+
+def _hashed(number: Int[np.ndarray, " place"]) -> np.ndarray:
+    """Return a number of 64 bits for each, as if at random: SplitMix64 (Steele, Lea and Flood 2014)."""
+    mixed = (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ mixed >> np.uint64(31)
 
 
 def _block(records: Records, members: np.ndarray, restriction: str, likelihood: Likelihood) -> _Block:
@@ -584,24 +589,14 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
     )
 
 
-def _at(
-    found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood, workers: Workers
-) -> CandidatePairs:
+def _at(found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood) -> CandidatePairs:
     """Return candidates with their log odds under other hyperparameters."""
-    parts = ((found.first[rows], found.second[rows]) for rows in row_blocks(len(found.first), 1, _PIECE))
-    log_odds = workers.map(_log_odds_of, parts, parameters, likelihood, records.first_value)
-    labels = label_log_odds(records, found.first, found.second)
-    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]) + labels)
-
-
-def _log_odds_of(
-    arrays: Mapping[str, np.ndarray],
-    pairs: tuple[np.ndarray, np.ndarray],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-) -> Float[np.ndarray, " pair"]:
-    return pair_log_odds(arrays["value"], *pairs, parameters, likelihood, first_value).log_odds
+    parts = [
+        pair_log_odds(records.value, found.first[rows], found.second[rows], parameters, likelihood, records.first_value)
+        for rows in row_blocks(len(found.first), 1, _PIECE)
+    ]
+    log_odds = np.concatenate([np.zeros(0), *(part.log_odds for part in parts)])
+    return found._replace(log_odds=log_odds + label_log_odds(records, found.first, found.second))
 
 
 def parts_under(
@@ -635,11 +630,9 @@ def linked_under(records: Records, parameters: Parameters, likelihood: Likelihoo
     settings : those of block-linkage.
     """
     rows, parts, large = _parts_under(records, parameters, likelihood, settings)
-    with Workers() as alone:
-        alone.share(value=np.asarray(rows.records.value), source=np.asarray(rows.records.source))
-        groups, evidence = _enumerate_all(
-            rows.records, parts, parameters, likelihood.at(parameters), settings.restriction, None, alone
-        )
+    groups, evidence = _enumerate_all(
+        rows.records, parts, parameters, likelihood.at(parameters), settings.restriction, None, None
+    )
     drawn, of_drawn = large.settle(parameters)
     unknown = np.array(np.nan)
     return Linkage(
@@ -671,44 +664,28 @@ def _of_records(groups: list[Group], rows: Rows) -> list[Group]:
 
 
 def _enumerate_all(
-    records: Records,
-    parts: Parts,
-    parameters: Parameters,
-    likelihood: Likelihood,
-    restriction: str,
-    mesh: Mesh | None,
-    workers: Workers,
-) -> tuple[list[Group], float]:
+    records: Records, parts: Parts, parameters: Parameters, likelihood: Likelihood, restriction: str,
+    mesh: Mesh | None, engine: Engine | None,
+) -> tuple[list[Group], float]:  # fmt: skip
     """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
-    pieces = [members[rows] for members in parts.members for rows in row_blocks(len(members), 1, _PIECE)]
-    with_terms = ((members, pair_terms_of(records, members, restriction)) for members in pieces)
-    found = workers.map(_enumerate_piece, with_terms, parameters, likelihood, records.first_value, mesh)
-    of_size: dict[int, list[Group]] = {}
+    groups: list[Group] = []
     evidence = 0.0
-    for members, (partition, own) in zip(pieces, found, strict=True):
-        of_size.setdefault(members.shape[1], []).append(Group(members, partition))
-        evidence += own
-    return [Group(*map(np.concatenate, zip(*groups, strict=True))) for groups in of_size.values()], evidence
+    for members in parts.members:
+        partitions = []
+        terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
+        for rows in row_blocks(len(members), 1, _PIECE):
+            values = gather_values(records.value, records.first_value, members[rows])
+            given = values, parameters.value_share, parameters.distortion, terms, likelihood
+            pair_terms = pair_terms_of(records, members[rows], restriction)
+            if engine is None:
+                found = enumerate_blocks(*given, pair_terms, mesh=mesh)
+                partition, log_evidence = np.ascontiguousarray(found.partition.T), np.asarray(found.log_evidence)
+            else:
+                from consilience.models.block_linkage.engines.stages import partitions as by_engine
 
-
-def _enumerate_piece(
-    arrays: Mapping[str, np.ndarray],
-    piece: tuple[Int[np.ndarray, "component member"], Any],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-    mesh: Mesh | None,
-) -> tuple[Float[np.ndarray, "component partition"], float]:
-    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence.
-
-    Parameters
-    ----------
-    piece : the records of each component, and what is added for pairs of them, as `pair_terms_of` returns it.
-    """
-    members, pair_terms = piece
-    terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
-    found = enumerate_blocks(
-        gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
-        likelihood, pair_terms, mesh=mesh,
-    )  # fmt: skip
-    return np.ascontiguousarray(found.partition.T), float(found.log_evidence.sum(dtype=float))
+                partition, log_evidence = by_engine(engine, *given, pair_terms)
+            partitions.append(partition)
+            evidence += float(log_evidence.sum(dtype=float))
+        if partitions:
+            groups.append(Group(members, np.concatenate(partitions)))
+    return groups, evidence

@@ -7,6 +7,8 @@ is one entity as where it is not. So its logarithm is added to the log weight of
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -45,7 +47,9 @@ def with_labels(
     key, labelled = (pairs.first.astype(np.int64) * records.num_records + pairs.second for pairs in (found, own))
     more = own.where(~np.isin(labelled, key))
     order = np.argsort(np.concatenate([key, labelled[~np.isin(labelled, key)]]))
-    joined = CandidatePairs(*(np.concatenate(columns)[order] for columns in zip(found, more, strict=True)))
+    columns: Any = zip(found[:-1], more[:-1], strict=True)
+    first, second, agree, observed, log_odds = (np.concatenate(both)[order] for both in columns)
+    joined = CandidatePairs(first, second, agree, observed, log_odds, found.unseen)
     return joined._replace(log_odds=joined.log_odds + label_log_odds(records, joined.first, joined.second))
 
 

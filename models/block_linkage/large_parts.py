@@ -6,7 +6,7 @@ together; see `collapsed`. A part with such a row is drawn, whatever its number 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array

@@ -63,6 +63,7 @@ class Linkage(NamedTuple):
     large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
     drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
     unsettled : parts of these whose two chains did not agree.
+    unseen : int; pairs at most that agree in what more than 1,000 records have, and were not looked at; see `keys`.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -91,6 +92,7 @@ class Linkage(NamedTuple):
     tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
     larger_sizes: Float[np.ndarray, " larger_size"] = np.zeros(0)
     pair_odds: Float[np.ndarray, ""] = np.zeros(())
+    unseen: Int[np.ndarray, ""] = np.array(0)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:

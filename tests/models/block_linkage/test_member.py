@@ -227,11 +227,11 @@ def test_nuts_finds_the_entities_too(records, fitted):
     assert cs.score_partition(drawn, records)["pairwise-f1"] > 0.7
 
 
-def test_processes_are_of_em_alone(records):
-    with pytest.raises(UnsupportedRequest, match="'block-linkage' by nuts runs in one process"):
-        cs.fit("block-linkage", records, method="nuts", processes=2)
-    with pytest.raises(UnsupportedRequest, match="processes is 0"):
-        cs.fit("block-linkage", records, processes=0)
+def test_engines_are_of_em_alone(records):
+    with pytest.raises(UnsupportedRequest, match="'block-linkage' by nuts runs in memory; leave out engine="):
+        cs.fit("block-linkage", records, method="nuts", engine="duckdb")
+    with pytest.raises(UnsupportedRequest, match="on devices or by an engine; leave out one of the two"):
+        cs.fit("block-linkage", records, devices=1, engine="duckdb")
 
 
 def test_columns_are_those_of_a_table(fitted):
