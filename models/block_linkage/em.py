@@ -99,7 +99,6 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
-    check_labels(records, restriction, settings.largest)
     parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
@@ -650,8 +649,10 @@ def linked_under(records: Records, parameters: Parameters, likelihood: Likelihoo
 def _rows(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> tuple[Rows, int]:
     """Return the records, those of many equal ones as one row; and how large parts may be."""
     size_limit = settings.largest
-    if likelihood.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
+    if likelihood.urn(parameters) is not None:
         size_limit = max(settings.size_limit, settings.largest)
+    limit = "largest" if likelihood.urn(parameters) is None else "size_limit"
+    check_labels(records, settings.restriction, size_limit, limit)
     least = settings.largest if size_limit > settings.largest else records.num_records
     wide = for_candidates(parameters)
     return collapsed(records, wide, likelihood, least=least, restriction=settings.restriction), size_limit

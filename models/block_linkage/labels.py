@@ -53,8 +53,12 @@ def with_labels(
     return joined._replace(log_odds=joined.log_odds + label_log_odds(records, joined.first, joined.second))
 
 
-def check_labels(records: Records, restriction: str, largest: int) -> None:
+def check_labels(records: Records, restriction: str, largest: int, limit: str = "largest") -> None:
     """Refuse sure answers that no partition has.
+
+    Parameters
+    ----------
+    largest, limit : most records of an entity, and the setting that says so.
 
     Raises
     ------
@@ -80,9 +84,9 @@ def check_labels(records: Records, restriction: str, largest: int) -> None:
     if size.max(initial=0) > largest:
         members = first_of(_names(records, part == size.argmax()))
         raise UnsupportedRequest(
-            f"labels put {size.max()} records into one entity ({members}), and {{largest}} is the most that one may "
+            f"labels put {size.max()} records into one entity ({members}), and {{{limit}}} is the most that one may "
             "have; raise it",
-            Remedy("largest", largest),
+            Remedy(limit, largest),
         )
 
 
