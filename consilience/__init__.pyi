@@ -71,6 +71,7 @@ from consilience.reporting import report as report
 from consilience.inference.checkpoints import Checkpoint
 from consilience.models.interface import Model
 from consilience.inference.loop import Progress
+from builtins import dict
 from consilience.models.block_linkage.likelihood import Likelihood
 
 
@@ -837,6 +838,9 @@ def fit(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1016,6 +1020,9 @@ def link(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1236,6 +1243,9 @@ def check(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> Check: ...
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
 
 _LEAST_CERTAIN = 10
-_WRITTEN = ("entities.csv", "pairs.csv", "report.html")
+_WRITTEN = ("entities.csv", "pairs.csv", "entities.parquet", "pairs.parquet", "report.html")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
@@ -75,13 +75,14 @@ def link(arguments: Arguments) -> int:
         with contextlib.suppress(OSError):
             target.rmdir()  # where nothing could begin
     go_on, code = after_run(fitted, arguments.words)
-    _write(fitted, target, force=arguments.force or holds_fit(run))
+    ending = ".csv" if arguments.engine in ("auto", "local") else ".parquet"
+    _write(fitted, target, ending, force=arguments.force or holds_fit(run))
     if fitted.run is not None and fitted.result.complete:
         checkpoint.remove()
     if arguments.json:
         print(json_text({**_described(fitted, target), **({} if go_on is None else {"resume": go_on})}))
     else:
-        _print(fitted, target, arguments.files, go_on)
+        _print(fitted, target, ending, arguments.files, go_on)
     return code
 
 
@@ -156,12 +157,12 @@ def _link_folder(arguments: Arguments) -> Path:
     return target
 
 
-def _write(fitted: Fit, target: Path, *, force: bool) -> None:
+def _write(fitted: Fit, target: Path, ending: str, *, force: bool) -> None:
     from consilience.reporting import report
 
     target.mkdir(exist_ok=True)
     for name in ("entities", "pairs"):
-        write_columns(fitted.table_columns(name), target / f"{name}.csv", force=force)
+        write_columns(fitted.table_columns(name), target / f"{name}{ending}", force=force)
     fitted.save(target / "fit", force=force)
     report(fitted, path=target / "report.html", force=force)
 
@@ -174,7 +175,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     lost = fitted.table("loss").set_index("quantity")["value"]
     return {
         "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd,
-        "interval": None if number.most_links_unseen else [low, high], "interval_of_links_alone": number.links_alone,
+        "interval": None if number.no_interval else [low, high], "interval_of_links_alone": number.links_alone,
         "basis": number.basis, "doubt": number.doubt,
         "expected_precision": expected.precision, "expected_recall": expected.recall,
         **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
@@ -182,7 +183,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> None:
+def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str | None) -> None:
     from consilience.evaluation.partition_scores import expected_scores, num_entities
     from consilience.pages.linkage import among, doubtful_records
 
@@ -203,7 +204,7 @@ def _print(fitted: Fit, target: Path, files: list[str], go_on: str | None) -> No
         entities = fitted.table_columns("entities")
         shown = {name: entities[name][doubtful] for name in ("record", "entity", "certainty")}
         print(f"\nthe most uncertain records\n{table_text(shown, _LEAST_CERTAIN, hint='see the report')}")
-    print(f"\nwritten  {target}/entities.csv, {target}/pairs.csv, {target}/report.html, {target}/fit")
+    print(f"\nwritten  {target}/entities{ending}, {target}/pairs{ending}, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")
 

@@ -64,6 +64,10 @@ class Linkage(NamedTuple):
     drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
     unsettled : parts of these whose two chains did not agree.
     unseen : int; pairs at most that agree in what more than 1,000 records have, and were not looked at; see `keys`.
+    closure : the log odds above which pairs were joined, as one draw; nan where the partition is that of the posterior.
+    beyond : records in parts too large to enumerate.
+    parted : of pairs in large parts with log odds above the setting ``at``, the share that draws have apart.
+    powers : weights of the fields; none where all count fully.
     """
 
     num_records: Int[np.ndarray, ""]
@@ -90,9 +94,13 @@ class Linkage(NamedTuple):
     drawn: Int[np.ndarray, "kept_draw large_member"] = np.zeros((1, 0), int)
     unsettled: Int[np.ndarray, ""] = np.zeros((), int)
     tried: Float[np.ndarray, "likelihood 3"] = np.zeros((0, 3))
+    unseen: Int[np.ndarray, ""] = np.array(0)
     larger_sizes: Float[np.ndarray, " larger_size"] = np.zeros(0)
     pair_odds: Float[np.ndarray, ""] = np.zeros(())
-    unseen: Int[np.ndarray, ""] = np.array(0)
+    closure: Float[np.ndarray, ""] = np.array(np.nan)
+    beyond: Int[np.ndarray, ""] = np.zeros((), int)
+    parted: Float[np.ndarray, ""] = np.array(np.nan)
+    powers: Float[np.ndarray, " weighted_field"] = np.zeros(0)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:

@@ -6,6 +6,8 @@ them, as a fit of all would. Those that hold a new record are inferred; the othe
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import numpy as np
 
@@ -48,8 +50,9 @@ def linked_beside(
         raise UnsupportedRequest(text)
     own, _ = learned(posterior, resolved)
     parameters = own._replace(value_share=_extended_shares(fitted, own.value_share, records.first_value))
-    settings = resolved.settings
-    likelihood = likelihood_of(parameters, settings, records)
+    closed = not np.isnan(posterior.hidden.get("closure", np.nan))
+    settings = dataclasses.replace(resolved.settings, decision="closure" if closed else "posterior")
+    likelihood = likelihood_of(posterior, parameters, settings, records)
     part = parts_under(records, parameters, likelihood, settings)
     holds_new = np.zeros(records.num_records, bool)
     holds_new[part[fitted.num_records :]] = True

@@ -59,14 +59,15 @@ def learned(posterior: Posterior, resolved: Resolved) -> tuple[Parameters, Likel
         given = ("intensity", "size_share", "class_share")
         mean = {name: np.asarray(draws[name], float).mean(axis=0) for name in given if name in draws}
         parameters = wide_parameters(data)._replace(value_share=share, distortion=distortion, **mean)
-    return parameters, likelihood_of(parameters, resolved.settings, data).at(parameters)
+    return parameters, likelihood_of(posterior, parameters, resolved.settings, data).at(parameters)
 
 
-def likelihood_of(parameters: Parameters, settings: Any, data: Any) -> Likelihood:
-    """Return the likelihood of a fit for some records; where none was asked for, the one that was taken."""
+def likelihood_of(posterior: Posterior, parameters: Parameters, settings: Any, data: Any) -> Likelihood:
+    """Return the likelihood of a fit for some records, with its weights; where none was asked for, the one taken."""
     asked = settings.as_dict().get("likelihood", "hit-miss")
     taken = "error-classes" if isinstance(asked, str) and asked == AUTO and len(parameters.class_share) else asked
-    return for_data(taken, data, parameters.value_share)
+    found, powers = for_data(taken, data, parameters.value_share), posterior.hidden.get("powers", ())
+    return found.weighted(powers) if len(powers) else found
 
 
 def weights(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import consilience as cs
 from consilience.errors import InputError, UnsupportedRequest
 from consilience.models.block_linkage import MODEL
-from consilience.models.block_linkage.em import _parts_under
+from consilience.models.block_linkage.em import _found_under, _parts_under
 from consilience.models.block_linkage.enumeration import (
     conflicts,
     enumerate_blocks,
@@ -117,7 +117,9 @@ def test_labels_in_a_part_that_is_drawn(seed):
     size_share = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
     parameters = Parameters(SHARE, np.array([0.1, 0.2]), 3.0, size_share)
     settings = MODEL.resolve(records, None, {"threshold": 30.0, "largest": 2, "likelihood": "hit-miss"}).settings
-    _, _, large = _parts_under(records, parameters, LIKELIHOODS["hit-miss"], settings)
+    own = parameters, LIKELIHOODS["hit-miss"], settings
+    rows, pairs = _found_under(records, *own)
+    _, large = _parts_under(pairs, rows, *own)
     first, second = np.triu_indices(5, 1)
     part = large._part(np.arange(5), np.stack([first, second], axis=1), np.tile(np.arange(5), (2, 1)))
     draws = large._draw(part, parameters, 20_000)[0][:, 1000:].reshape(-1, 5)
@@ -259,6 +261,8 @@ def test_what_labels_are_refused(people):
     for largest in (6, 7):  # drawn, and enumerated
         fit = cs.fit("block-linkage", many, largest=largest, likelihood="hit-miss", draws=5)
         assert fit.truth.pairs().of(np.array([0]), np.array([6])) == pytest.approx(1)
+    with pytest.raises(UnsupportedRequest, match="labels of pairs are not taken by decision='closure'"):
+        cs.fit("block-linkage", same, decision="closure")
     for method in ("gibbs", "nuts"):
         with pytest.raises(UnsupportedRequest, match="labels of pairs are not taken by"):
             cs.fit("block-linkage", same, method=method)

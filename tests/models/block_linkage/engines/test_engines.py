@@ -4,9 +4,11 @@ import importlib.util
 import shutil
 
 import numpy as np
+import pandas
 import pytest
 
 import consilience as cs
+from consilience.cli import main
 from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage import em, keys
 from consilience.models.block_linkage import engines as module
@@ -137,3 +139,34 @@ def test_an_engine_that_is_not_installed_is_named(monkeypatch):
     with pytest.raises(UnsupportedRequest, match=r"duckdb and pyarrow .* pip install 'consilience\[duckdb\]'"):
         module.duckdb()
     assert module.engine_of("auto", 10**9) is None
+
+
+def test_a_table_of_duckdb_is_linked_by_duckdb(monkeypatch):
+    import duckdb
+
+    asked = []
+    monkeypatch.setattr(em, "engine_of", lambda engine, number: asked.append(engine))
+    rows = [(f"r{place}", f"name {place // 2}", place // 2 % 7, place // 2 % 11) for place in range(60)]
+    table = duckdb.sql(f"SELECT * FROM (VALUES {', '.join(map(str, rows))}) t(id, name, town, born)")
+    found = cs.link(table)
+    assert asked == ["duckdb"]
+    assert found.entities()["entity"].tolist() == [f"r{place // 2 * 2}" for place in range(60)]
+
+
+def test_the_command_writes_parquet_with_an_engine(tmp_path):
+    import pyarrow.parquet as parquet
+
+    cs.write_records(cs.simulate_records(300, seed=3), tmp_path / "people.csv")
+    call = ["link", str(tmp_path / "people.csv"), "--entity", "entity", "--quiet"]
+    assert main([*call, "--engine", "duckdb", "--memory", "500MB", "-o", str(tmp_path / "linked")]) == 0
+    assert main([*call, "-o", str(tmp_path / "local")]) == 0
+    found = parquet.read_table(tmp_path / "linked" / "entities.parquet").to_pandas()
+    expected = pandas.read_csv(tmp_path / "local" / "entities.csv", dtype=str)
+    assert found["entity"].tolist() == expected["entity"].tolist()
+    assert len(parquet.read_table(tmp_path / "linked" / "pairs.parquet"))
+    assert main([*call, "--memory", "1GB", "-o", str(tmp_path / "more")]) != 0
+
+
+def test_memory_is_a_number_and_a_unit():
+    with pytest.raises(UnsupportedRequest, match="memory= is '8'; give a number and a unit, such as 8GB"):
+        module.duckdb(memory="8")
