@@ -102,7 +102,6 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
-    check_labels(records, restriction, settings.largest)
     parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
@@ -131,7 +130,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     if beyond and not closed:
         drawn_from = given.learn(learned.parameters, resolved, size_limit)
         parted = drawn_from.em.large.parted(drawn_from.found, settings.at)
-        closed = settings.decision == "auto" and parted > _MOST_PARTED
+        closed = settings.decision == "auto" and parted > _MOST_PARTED and original.labelled is None
         closed = closed and beyond > _MANY_BEYOND * original.num_records
         # A closure goes by what was learned of small parts, not by a posterior that does not hold.
         learned = learned if closed else drawn_from
@@ -813,8 +812,8 @@ def linked_under(records: Records, parameters: Parameters, likelihood: Likelihoo
 
 
 def _size_limit(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> int:
-    """Return how large parts may be: labels, and likelihoods without an urn, are of enumeration alone."""
-    if likelihood.urn(parameters) is not None and records.labelled is None:
+    """Return how large parts may be: likelihoods without an urn are of enumeration alone."""
+    if likelihood.urn(parameters) is not None:
         return max(settings.size_limit, settings.largest)
     return settings.largest
 
@@ -822,6 +821,10 @@ def _size_limit(records: Records, parameters: Parameters, likelihood: Likelihood
 def _rows(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> tuple[Rows, int]:
     """Return the records, those of many equal ones as one row; and how large parts may be."""
     size_limit = _size_limit(records, parameters, likelihood, settings)
+    check_labels(
+        records, settings.restriction, size_limit,
+        "largest" if likelihood.urn(parameters) is None else "size_limit", closure=settings.decision == "closure",
+    )  # fmt: skip
     least = settings.largest if size_limit > settings.largest else records.num_records
     wide = for_candidates(parameters)
     return collapsed(records, wide, likelihood, least=least, restriction=settings.restriction), size_limit
