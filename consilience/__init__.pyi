@@ -71,6 +71,7 @@ from consilience.reporting import report as report
 from consilience.inference.checkpoints import Checkpoint
 from consilience.models.interface import Model
 from consilience.inference.loop import Progress
+from builtins import dict
 from consilience.models.block_linkage.likelihood import Likelihood
 
 
@@ -365,6 +366,9 @@ class BlockLinkageFit(Fit):
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
 
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
+
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
 
@@ -448,6 +452,9 @@ class HitMissFit(Fit):
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
+
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -825,6 +832,9 @@ def fit(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1004,6 +1014,9 @@ def link(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1224,6 +1237,9 @@ def check(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> Check: ...
 

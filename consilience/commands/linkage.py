@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.commands.files import inputs_of, write_csv
+from consilience.commands.reading import load
+from consilience.commands.results import show
 from consilience.commands.stopped_runs import (
     after_run,
     kept_checkpoint,
@@ -20,7 +22,7 @@ from consilience.inference.compilation import keep_compiled_as_asked
 from consilience.inference.run_folder import FIT_TEXT, check_run_folder, holds_checkpoint, holds_fit
 from consilience.notes import Remedy
 from consilience.output import STANDARD_OUTPUT, check_folder, check_output
-from consilience.printing import json_text, print_notes, rows_of, table_text, write_columns
+from consilience.printing import columns_of, json_text, print_notes, rows_of, table_text, write_columns
 from consilience.standard_input import STANDARD_INPUT
 
 if TYPE_CHECKING:
@@ -173,7 +175,7 @@ def _described(fitted: Fit, target: Path) -> dict[str, Any]:
     lost = fitted.table("loss").set_index("quantity")["value"]
     return {
         "folder": str(target), **fitted.data.counts, "entities": number.value, "sd": number.sd,
-        "interval": None if number.most_links_unseen else [low, high], "interval_of_links_alone": number.links_alone,
+        "interval": None if number.no_interval else [low, high], "interval_of_links_alone": number.links_alone,
         "basis": number.basis, "doubt": number.doubt,
         "expected_precision": expected.precision, "expected_recall": expected.recall,
         **{name: lost[name] for name in ("found_share", "entities_corrected", "disagreement") if name in lost},
@@ -205,6 +207,48 @@ def _print(fitted: Fit, target: Path, ending: str, files: list[str], go_on: str 
     print(f"\nwritten  {target}/entities{ending}, {target}/pairs{ending}, {target}/report.html, {target}/fit")
     if go_on is not None:
         print(f"resume   {go_on}")
+
+
+def review(arguments: Arguments) -> None:
+    """Print pairs of records for a person to decide; or, of answers, how often pairs are the same.
+
+    Raises
+    ------
+    InputError : the answers cannot be read.
+    InvalidFit : the folder holds no fit.
+    UnsupportedRequest : the fit is none of linkage, or the answers say nothing of it.
+    """
+    fitted = _linked(arguments)
+    if arguments.labels is None:
+        show(fitted.table_columns("review", number=arguments.number, seed=arguments.seed), arguments)
+    elif "calibration" not in fitted.member.measure_names:
+        raise UnsupportedRequest(f"a fit by '{fitted.member.name}' is not judged by labels of pairs")
+    else:
+        show(columns_of(fitted.measure("calibration", arguments.labels)), arguments)
+
+
+def link_new(arguments: Arguments) -> None:
+    """Print which entities new records are of.
+
+    Raises
+    ------
+    InputError : the tables cannot be read, or name records that the fit has.
+    InvalidFit : the folder holds no fit.
+    UnsupportedRequest : the fit is none that takes new records.
+    """
+    fitted = _linked(arguments)
+    if "link_new" not in fitted.member.measure_names:
+        raise UnsupportedRequest(f"a fit by '{fitted.member.name}' takes no new records; link all again")
+    files = arguments.files if len(arguments.files) > 1 else arguments.files[0]
+    show(columns_of(fitted.measure("link_new", files, id=arguments.id)), arguments)
+
+
+def _linked(arguments: Arguments) -> Fit:
+    """Load a fit of records, from its folder or from that of a run of `link`."""
+    fitted, _ = load(arguments)
+    if "review" not in fitted.member.table_names:
+        raise UnsupportedRequest(f"{arguments.folder} holds a fit by '{fitted.member.name}', which links no records")
+    return fitted
 
 
 def simulate(arguments: Arguments) -> None:

@@ -224,8 +224,12 @@ CALIBRATION = Measure(
     name="calibration", help="How often pairs are the same entity, by their probability, as labels say.",
     place="consilience.evaluation.reliability:calibration_of_labels",
 )
+LINK_NEW = Measure(
+    name="link_new", help="Link new records with those of the fit, what was learned fixed.",
+    place="consilience.new_records:link_new",
+)
 TABLES: tuple[Table | Measure, ...] = (
     ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, WEIGHTS, UNLINKABLE, PATTERNS, CLUSTERS, LOSS,
-    CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, *MEASURES,
+    CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, LINK_NEW, *MEASURES,
 )  # fmt: skip
 """What fits of linkage answer."""

@@ -19,6 +19,7 @@ from consilience.errors import UnknownName, UnsupportedRequest
 from consilience.models.block_linkage.em import hyperparameters
 from consilience.models.block_linkage.join import pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihood import Likelihood
+from consilience.models.block_linkage.likelihoods import AUTO
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.model import wide_parameters
 from consilience.models.block_linkage.parameters import Parameters, value_codes
@@ -50,14 +51,21 @@ def learned(posterior: Posterior, resolved: Resolved) -> tuple[Parameters, Likel
     """
     data = resolved.data
     if "probability" in posterior.hidden:
-        parameters = Linkage.of(posterior).parameters()
+        parameters = Linkage.of(posterior).all_parameters()
     else:
         draws, (share, distortion) = posterior.draws(), hyperparameters(posterior, data)
         given = ("intensity", "size_share", "class_share")
         mean = {name: np.asarray(draws[name], float).mean(axis=0) for name in given if name in draws}
         parameters = wide_parameters(data)._replace(value_share=share, distortion=distortion, **mean)
-    likelihood = resolved.settings.as_dict().get("likelihood", "hit-miss")
-    return parameters, for_data(likelihood, data, parameters.value_share).at(parameters)
+    return parameters, likelihood_of(posterior, parameters, resolved.settings, data).at(parameters)
+
+
+def likelihood_of(posterior: Posterior, parameters: Parameters, settings: Any, data: Any) -> Likelihood:
+    """Return the likelihood of a fit for some records, with its weights; where none was asked for, the one taken."""
+    asked = settings.as_dict().get("likelihood", "hit-miss")
+    taken = "error-classes" if isinstance(asked, str) and asked == AUTO and len(parameters.class_share) else asked
+    found, powers = for_data(taken, data, parameters.value_share), posterior.hidden.get("powers", ())
+    return found.weighted(powers) if len(powers) else found
 
 
 def weights(posterior: Posterior, resolved: Resolved, truth: Any) -> dict[str, np.ndarray]:

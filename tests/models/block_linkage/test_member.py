@@ -120,12 +120,12 @@ def test_what_the_interval_holds(fitted, simulated):
     """That of the links alone; none where next to nothing was looked at, or nothing can be linked."""
     count = fitted.num_entities()
     assert count.links_alone
-    assert not count.most_links_unseen
+    assert not count.no_interval
     assert "by the doubt about links alone, too narrow" in repr(count)
     corrected = fitted_quietly(simulated(5_000, distortion=0.08)).num_entities()
     assert f"; {corrected.corrected:,.1f} with the links not looked at" in repr(corrected)
     unlinked = fitted_quietly(cs.read_records({"id": list("abc"), "name": ["ada", "max", "eva"]}), threshold=-9.0)
-    assert unlinked.num_entities().most_links_unseen
+    assert unlinked.num_entities().no_interval
     assert "without an interval" in repr(unlinked.num_entities())
 
 
