@@ -160,6 +160,13 @@ def link(
     return found
 
 
+def _engine_of_sources(sources: Any) -> str:
+    """Return the engine that a source is a table of; auto where none is."""
+    listed = sources.values() if isinstance(sources, Mapping) else sources if isinstance(sources, list) else [sources]
+    homes = {type(source).__module__.partition(".")[0].strip("_") for source in listed}
+    return "spark" if "pyspark" in homes else "duckdb" if "duckdb" in homes else "auto"
+
+
 def texts_of(
     records: Records, chosen: Sequence[ChosenField], forms: Mapping[str, Sequence[str]] | None = None
 ) -> list[str]:
@@ -175,13 +182,6 @@ def texts_of(
         if np.mean([str(value).count(" ") >= _WORDS - 1 for value in values]) > 0.5:
             found.append(one.field)
     return found if found and importlib.util.find_spec("rapidfuzz") else []
-
-
-def _engine_of_sources(sources: Any) -> str:
-    """Return the engine that a source is a table of; auto where none is."""
-    listed = sources.values() if isinstance(sources, Mapping) else sources if isinstance(sources, list) else [sources]
-    homes = {type(source).__module__.partition(".")[0].strip("_") for source in listed}
-    return "spark" if "pyspark" in homes else "duckdb" if "duckdb" in homes else "auto"
 
 
 class Prepared(NamedTuple):
