@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from consilience.data.accept import as_partition, is_numbers
 from consilience.data.partitions import Partition
@@ -159,9 +160,9 @@ def num_entities(fit: Any) -> Count:
     -------
     Count : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
         estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
-        uncertain: one with fixed hyperparameters (``links_alone``) gives a narrower interval than one that draws them,
-        and neither knows how wrong the model is; ``doubt`` says so where the linked records do. ``corrected`` is the
-        mean with the links that were not looked at.
+        uncertain, and ``how`` says so: the links and the hyperparameters, and the links that were not looked at, by
+        Laplace's method after EM and by draws of Gibbs sampling; or the links alone (``links_alone``), too narrow,
+        where nobody knows the rest. None knows how wrong the model is; ``doubt`` says so where the linked records do.
 
     Examples
     --------
@@ -175,14 +176,19 @@ def num_entities(fit: Any) -> Count:
     draws = truth.num_clusters().astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
     unseen = truth.links_alone and (unlinked or truth.found_share < _FEW_FOUND)
+    shift, deviation = truth.beyond_links
+    if deviation > 0:
+        # The quantiles of the normal distribution in random order, which have next to no error of their own.
+        place = (np.random.default_rng(0).permutation(len(draws)) + 0.5) / len(draws)
+        draws = np.rint(draws + shift + deviation * ndtri(place))
     basis = "; ".join(part for part in (truth.basis, _effective_size(fit)) if part)
     how = "by the doubt about links alone, too narrow" if truth.links_alone else "as far as the model holds"
+    how = f"by Laplace's method, {how}" if deviation > 0 else how
     return Count(
         title=by_method("number of entities", fit), draws=draws, expected=sizes, label="entities", unit="size",
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
-        links_alone=truth.links_alone, corrected=truth.corrected_num_clusters(), basis=basis,
-        doubt=truth.doubt,
+        links_alone=truth.links_alone, doubt=truth.doubt, basis=basis,
         no_interval=truth.no_interval or (_UNSEEN if unseen else ""),
     )  # fmt: skip
 

@@ -76,6 +76,9 @@ class BlockPartition(PartitionTruth):
         self.found_share = float(posterior.found_share)
         self.large = np.asarray(posterior.large)
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
+        hidden = self.num_clusters_moments()[0] - self.corrected_num_clusters()
+        if not np.isnan(hidden + float(posterior.variance)):
+            self.links_alone, self.beyond_links = False, (-hidden, np.sqrt(hidden + float(posterior.variance)))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
         if len(posterior.tried) and len(posterior.class_share):

@@ -71,6 +71,8 @@ class PartitionTruth(Truth):
     Attributes
     ----------
     links_alone : whether the draws hold the doubt about links alone, because what was learned is fixed at an estimate.
+    beyond_links : by how much the number of clusters differs from that of the draws, and the standard deviation of
+        that: of links that were not looked at, and of what was learned. Zero where the draws hold both.
     found_share : of all links, the share that the model expects among the pairs that it looks at; NaN where nobody
         knows.
     doubt : why the interval of the number of clusters is not to be trusted, in words; empty where nothing says so.
@@ -82,6 +84,7 @@ class PartitionTruth(Truth):
     kind = PARTITION
     systems: tuple[str, ...] = (PARTITION.name,)
     links_alone: bool = False
+    beyond_links: tuple[float, float] = (0.0, 0.0)
     found_share: float = float("nan")
     doubt: str = ""
     basis: str = ""
