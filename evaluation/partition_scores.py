@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from consilience.data.accept import as_partition, is_numbers
 from consilience.data.partitions import Partition
@@ -172,23 +171,17 @@ def num_entities(fit: Any) -> Count:
     39.0
     """
     truth = _truth_of(fit)
-    sizes = truth.size_counts()
-    draws = truth.num_clusters().astype(float)
+    number, sizes, links_alone, basis = truth.counted()
+    draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
-    unseen = truth.links_alone and (unlinked or truth.found_share < _FEW_FOUND)
-    shift, deviation = truth.beyond_links
-    if deviation > 0:
-        # The quantiles of the normal distribution in random order, which have next to no error of their own.
-        place = (np.random.default_rng(0).permutation(len(draws)) + 0.5) / len(draws)
-        draws = np.rint(draws + shift + deviation * ndtri(place))
-    basis = "; ".join(part for part in (truth.basis, _effective_size(fit)) if part)
-    how = "by the doubt about links alone, too narrow" if truth.links_alone else "as far as the model holds"
-    how = f"by Laplace's method, {how}" if deviation > 0 else how
+    unseen = links_alone and (unlinked or truth.found_share < _FEW_FOUND)
+    basis = "; ".join(part for part in (basis, _effective_size(fit)) if part)
+    how = "by the doubt about links alone, too narrow" if links_alone else "as far as the model holds"
     return Count(
         title=by_method("number of entities", fit), draws=draws, expected=sizes, label="entities", unit="size",
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
-        links_alone=truth.links_alone, doubt=truth.doubt, basis=basis,
+        links_alone=links_alone, doubt=truth.doubt, basis=basis,
         no_interval=truth.no_interval or (_UNSEEN if unseen else ""),
     )  # fmt: skip
 
