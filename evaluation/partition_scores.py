@@ -21,6 +21,7 @@ from consilience.evaluation.scores import Count, by_method
 from consilience.models.truth import truth_of
 from consilience.models.truth.truth import PARTITION
 
+_UNSEEN = "no links or few of all were looked at"
 _FEW_FOUND = 0.5  # of all links; an interval that holds the doubt about fewer says nothing
 
 
@@ -173,6 +174,7 @@ def num_entities(fit: Any) -> Count:
     number, sizes, links_alone, basis = truth.counted()
     draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
+    unseen = links_alone and (unlinked or truth.found_share < _FEW_FOUND)
     basis = "; ".join(part for part in (basis, _effective_size(fit)) if part)
     how = "by the doubt about links alone, too narrow" if links_alone else "as far as the model holds"
     return Count(
@@ -180,7 +182,7 @@ def num_entities(fit: Any) -> Count:
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
         links_alone=links_alone, doubt=truth.doubt, basis=basis,
-        most_links_unseen=links_alone and (unlinked or truth.found_share < _FEW_FOUND),
+        no_interval=truth.no_interval or (_UNSEEN if unseen else ""),
     )  # fmt: skip
 
 

@@ -164,8 +164,8 @@ class Count:
     links_alone : whether the draws, and so the interval, hold the doubt about links alone: too narrow, as a rule.
     basis : what the interval rests on, in words; empty where that is said elsewhere.
     doubt : why the interval is not to be trusted, in words; empty where nothing says so.
-    most_links_unseen : whether no interval may be told: nothing can be linked, or most links are not among those
-        looked at.
+    no_interval : why no interval may be told, in words: most links are not among those looked at, for example; empty
+        where there is one.
     """
 
     title: str
@@ -179,7 +179,7 @@ class Count:
     links_alone: bool = False
     basis: str = ""
     doubt: str = ""
-    most_links_unseen: bool = False
+    no_interval: str = ""
 
     @property
     def value(self) -> float:
@@ -208,8 +208,8 @@ class Count:
         low, high = self.interval
         spread = f"± {self.sd:,.1f}, 95 % in [{low:,.0f}, {high:,.0f}]"
         spread += f"; {self.doubt}" if self.doubt else f" {self.how}"
-        if self.most_links_unseen:
-            spread = "without an interval, because no links or few of all were looked at"
+        if self.no_interval:
+            spread = f"without an interval, because {self.no_interval}"
         return f"{self.title}: {self.value:,.1f} {spread}; {self.pointed.format(f'{self.point:,.0f}')}"
 
 

@@ -65,8 +65,8 @@ def linkage_lead(fit: Any) -> list[Any]:
 
 def _interval(count: Any) -> dict[str, str]:
     low, high = count.interval
-    if count.most_links_unseen:
-        return {"95 % interval: no links or few of all were looked at": "none"}
+    if count.no_interval:
+        return {f"95 % interval: {count.no_interval}": "none"}
     return {"95 % interval": f"{low:,.0f} to {high:,.0f}", "how far it holds": count.doubt or count.how}
 
 
@@ -89,11 +89,8 @@ def _number(fit: Any) -> Section:
     names = {"size": "records of an entity", "entities": "entities, expected"}
     shown = _renamed(_written(sizes, {"entities": 1}), names)
     blocks: list[Any] = [words, linkage_figures.entity_histogram(count, known), shown]
-    if count.most_links_unseen:
-        words = (
-            "No links, or few of all that the model expects, were among the pairs looked at. The number of entities is "
-            "therefore not known, and no interval is given."
-        )
+    if count.no_interval:
+        words = f"No interval is given, because {count.no_interval}; the number of entities is not known so well."
         blocks = [words, shown]
     if np.isfinite(expected.precision):
         blocks.append(

@@ -88,6 +88,10 @@ class BlockPartition(PartitionTruth):
         self.doubt = misfit.words if misfit.fails else ""
         if len(posterior.tried) and len(posterior.class_share):
             self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
+        if len(posterior.powers):
+            self.doubt = "weighted fields, not a posterior"
+        if not np.isnan(posterior.closure):
+            self.no_interval = "a closure of pairs has none"
 
     def _of_large(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, " draw"]:
         """Return which of the kept draws of large parts belongs to each draw."""

@@ -92,6 +92,7 @@ class PartitionTruth(Truth):
     doubt : why the interval of the number of clusters is not to be trusted, in words; empty where nothing says so.
     basis : what the number of clusters rests on, in words: model, pairs that could be together; empty where that is
         said elsewhere.
+    no_interval : why the number of clusters has no interval, in words; empty where it has one.
     """
 
     kind = PARTITION
@@ -100,6 +101,7 @@ class PartitionTruth(Truth):
     found_share: float = float("nan")
     doubt: str = ""
     basis: str = ""
+    no_interval: str = ""
 
     @abstractmethod
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:

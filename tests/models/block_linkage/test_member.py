@@ -120,11 +120,11 @@ def test_what_the_interval_holds(fitted, simulated):
     """That of the links alone where too few are linked to tell more; none where next to nothing was looked at."""
     count = fitted_quietly(simulated(100)).num_entities()
     assert count.links_alone
-    assert not count.most_links_unseen
+    assert not count.no_interval
     assert "by the doubt about links alone, too narrow" in repr(count)
     assert "as far as the model holds (Laplace's method after EM)" in repr(fitted.num_entities())
     unlinked = fitted_quietly(cs.read_records({"id": list("abc"), "name": ["ada", "max", "eva"]}), threshold=-9.0)
-    assert unlinked.num_entities().most_links_unseen
+    assert unlinked.num_entities().no_interval
     assert "without an interval" in repr(unlinked.num_entities())
 
 
@@ -226,11 +226,11 @@ def test_nuts_finds_the_entities_too(records, fitted):
     assert cs.score_partition(drawn, records)["pairwise-f1"] > 0.7
 
 
-def test_processes_are_of_em_alone(records):
-    with pytest.raises(UnsupportedRequest, match="'block-linkage' by nuts runs in one process"):
-        cs.fit("block-linkage", records, method="nuts", processes=2)
-    with pytest.raises(UnsupportedRequest, match="processes is 0"):
-        cs.fit("block-linkage", records, processes=0)
+def test_engines_are_of_em_alone(records):
+    with pytest.raises(UnsupportedRequest, match="'block-linkage' by nuts runs in memory; leave out engine="):
+        cs.fit("block-linkage", records, method="nuts", engine="duckdb")
+    with pytest.raises(UnsupportedRequest, match="on devices or by an engine; leave out one of the two"):
+        cs.fit("block-linkage", records, devices=1, engine="duckdb")
 
 
 def test_columns_are_those_of_a_table(fitted):
