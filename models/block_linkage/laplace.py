@@ -138,8 +138,12 @@ def _moved(parameters: Parameters, place: int, step: float) -> Parameters:
 
 
 def _curvature(em: Any, parameters: Parameters) -> Float[np.ndarray, "coordinate coordinate"]:
-    """Return what the priors add to the information: as so many entities, distorted fields and records of classes."""
-    miss, share = parameters.distortion, parameters.class_share[:-1]
+    """Return what the priors add to the information: as so many entities, distorted fields and records of classes.
+
+    Of sizes and classes at the mean of the prior. Where hardly any is seen, squares of scores are next to nothing, and
+    what balances the prior there, the share of what is not seen, has the curvature of the prior's own counts.
+    """
+    miss, share = parameters.distortion, (CLASS_PRIOR / CLASS_PRIOR.sum())[: max(len(parameters.class_share) - 1, 0)]
     of_each = [em.prior.size_share[: em.largest], em.prior.distortion.sum(axis=1) * miss * (1 - miss)]
     curvature = np.diag(np.concatenate([*of_each, CLASS_PRIOR.sum() * share]))
     if len(share):

