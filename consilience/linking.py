@@ -99,8 +99,9 @@ def link(
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
-    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
-        alone, too narrow; that of Gibbs sampling holds if the model does.
+    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is by
+        Laplace's method, or where nobody knows what the candidates hide that of the links alone, too narrow; that of
+        Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
     engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
         on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
@@ -160,6 +161,13 @@ def link(
     return found
 
 
+def _engine_of_sources(sources: Any) -> str:
+    """Return the engine that a source is a table of; auto where none is."""
+    listed = sources.values() if isinstance(sources, Mapping) else sources if isinstance(sources, list) else [sources]
+    homes = {type(source).__module__.partition(".")[0].strip("_") for source in listed}
+    return "spark" if "pyspark" in homes else "duckdb" if "duckdb" in homes else "auto"
+
+
 def texts_of(
     records: Records, chosen: Sequence[ChosenField], forms: Mapping[str, Sequence[str]] | None = None
 ) -> list[str]:
@@ -175,13 +183,6 @@ def texts_of(
         if np.mean([str(value).count(" ") >= _WORDS - 1 for value in values]) > 0.5:
             found.append(one.field)
     return found if found and importlib.util.find_spec("rapidfuzz") else []
-
-
-def _engine_of_sources(sources: Any) -> str:
-    """Return the engine that a source is a table of; auto where none is."""
-    listed = sources.values() if isinstance(sources, Mapping) else sources if isinstance(sources, list) else [sources]
-    homes = {type(source).__module__.partition(".")[0].strip("_") for source in listed}
-    return "spark" if "pyspark" in homes else "duckdb" if "duckdb" in homes else "auto"
 
 
 class Prepared(NamedTuple):

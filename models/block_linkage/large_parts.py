@@ -350,7 +350,10 @@ class LargeParts:
         np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
         codes = self.codes[:, self.alone]
         np.add.at(total.values, codes[codes >= 0], 1)
-        miss, far, strength, power = self.likelihood.urn(parameters)
+        urn = self.likelihood.urn(parameters)
+        if urn is None:  # what is enumerated alone has no weighted rows
+            return total
+        miss, far, strength, power = urn
         number, evidence = self.rows.weight[self.alone], 0.0
         for field, code in enumerate(codes):
             own, has = parameters.value_share[code], code >= 0
