@@ -170,18 +170,17 @@ def num_entities(fit: Any) -> Count:
     39.0
     """
     truth = _truth_of(fit)
-    sizes = truth.size_counts()
-    draws = truth.num_clusters().astype(float)
+    number, sizes, links_alone, corrected, basis = truth.counted()
+    draws = number.astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
-    basis = "; ".join(part for part in (truth.basis, _effective_size(fit)) if part)
-    how = "by the doubt about links alone, too narrow" if truth.links_alone else "as far as the model holds"
+    basis = "; ".join(part for part in (basis, _effective_size(fit)) if part)
+    how = "by the doubt about links alone, too narrow" if links_alone else "as far as the model holds"
     return Count(
         title=by_method("number of entities", fit), draws=draws, expected=sizes, label="entities", unit="size",
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
-        links_alone=truth.links_alone, corrected=truth.corrected_num_clusters(), basis=basis,
-        doubt=truth.doubt,
-        most_links_unseen=truth.links_alone and (unlinked or truth.found_share < _FEW_FOUND),
+        links_alone=links_alone, corrected=corrected, basis=basis, doubt=truth.doubt,
+        most_links_unseen=links_alone and (unlinked or truth.found_share < _FEW_FOUND),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from consilience.arrays import Array, Float, Int, Key
+from consilience.models.block_linkage.entity_interval import SampledNumber, interval_of_entities
 from consilience.models.block_linkage.enumeration import (
     first_places,
     links_of_partitions,
@@ -25,7 +26,15 @@ from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage
 from consilience.models.block_linkage.model import Linkable, enumerate_linkable, members_by_size
 from consilience.models.rows import row_blocks
-from consilience.models.truth.partitions import DrawnPartitions, MatchingSets, Pairs, PartitionTruth, first_members
+from consilience.models.sites import Resolved
+from consilience.models.truth.partitions import (
+    CountedClusters,
+    DrawnPartitions,
+    MatchingSets,
+    Pairs,
+    PartitionTruth,
+    first_members,
+)
 
 _BLOCK = 1 << 18  # random numbers at a time, so that they stay in the processor's cache
 _MOST_COMPARED = 255  # ends with which every number is compared; more are searched
@@ -65,12 +74,15 @@ class BlockPartition(PartitionTruth):
     posterior : what EM ended with.
     key, num_draws : the draws are a function of these, so that every pass sees the same ones.
     records : the user's ids in code order.
+    resolved : what was fitted, where the number of entities may be sampled; see `interval_of_entities`.
     """
 
     links_alone = True
 
-    def __init__(self, posterior: Linkage, *, key: Key, num_draws: int, records: Any = None) -> None:
-        self.posterior, self.key, self.num_draws = posterior, key, num_draws
+    def __init__(
+        self, posterior: Linkage, *, key: Key, num_draws: int, records: Any = None, resolved: Resolved | None = None
+    ) -> None:
+        self.posterior, self.key, self.num_draws, self.resolved = posterior, key, num_draws, resolved
         self.ids = {} if records is None else {"record": records}
         self.num_units = int(posterior.num_records)
         self.found_share = float(posterior.found_share)
@@ -218,6 +230,26 @@ class BlockPartition(PartitionTruth):
             probability = subset_probabilities(_normal(group).T, size).sum(axis=1)
             counts += np.bincount(subset_sizes(size), probability, largest + 1)
         return counts[1:]
+
+    def counted(self) -> CountedClusters:
+        """Return the number of clusters by a short Gibbs run, which knows the doubt about all that EM has fixed.
+
+        Where there is none, the number is that of the links alone. The run is made at the first call, and kept.
+        """
+        if self._sampled is None:
+            return super().counted()
+        by_size, basis = self._sampled
+        sizes = by_size.mean(axis=0)
+        sizes = sizes[: np.flatnonzero(sizes)[-1] + 1] if sizes.any() else sizes[:0]
+        return CountedClusters(by_size.sum(axis=1), sizes, False, float("nan"), basis)
+
+    @functools.cached_property
+    def _sampled(self) -> SampledNumber | None:
+        if self.resolved is None or self.posterior.links_nothing():
+            return None
+        seed = np.asarray(jax.random.key_data(self.key))
+        larger = float(self.size_counts()[self.resolved.settings.largest :].sum())
+        return interval_of_entities(self.resolved, self.posterior, self.estimate(), larger, seed)
 
     def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
         """Return for each record how probably its cluster in a partition is exactly one cluster.

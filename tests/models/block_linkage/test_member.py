@@ -9,7 +9,7 @@ from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage import simulate
 from consilience.models.block_linkage.enumeration import pairs_within
 from consilience.models.block_linkage.model import enumerate_linkable, linkable
-from consilience.models.block_linkage.truth import drawn_partitions
+from consilience.models.block_linkage.truth import BlockPartition, drawn_partitions
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.errors.DiagnosticWarning")
 
@@ -57,16 +57,16 @@ def test_entities_by_size(fitted):
     table = fitted.clusters()
     assert (table["size"] * table["estimate"]).sum() == fitted.data.num_records
     assert (table["size"] * table["mean"]).sum() == pytest.approx(fitted.data.num_records)
-    assert table["mean"].sum() == pytest.approx(fitted.num_entities().value)
+    assert table["mean"].sum() == pytest.approx(fitted.truth.num_clusters().mean())
     expected = fitted.truth.size_counts()[table["size"] - 1]
     # Draws of a sum of independent counts: their mean is within its error of what is expected.
     assert (np.abs(table["mean"] - expected) <= 5 * np.sqrt(expected / fitted.draws)).all()
 
 
 def test_patterns_count_all_entities(fitted):
-    table, count = fitted.patterns(), fitted.num_entities()
+    table = fitted.patterns()
     assert set(table["sources"]) <= {"file_1", "file_2", "file_1 + file_2"}
-    assert table["entities"].sum() == pytest.approx(count.value)
+    assert table["entities"].sum() == pytest.approx(fitted.truth.num_clusters().mean())
 
 
 def test_canonical_values_are_by_bayes_rule(fitted, records):
@@ -117,13 +117,16 @@ def test_records_lead_back_to_their_files():
 
 
 def test_what_the_interval_holds(fitted, simulated):
-    """That of the links alone; none where next to nothing was looked at, or nothing can be linked."""
+    """Links and hyperparameters where they can be sampled, else links alone; none where nothing can be linked."""
     count = fitted.num_entities()
-    assert count.links_alone
-    assert not count.most_links_unseen
-    assert "by the doubt about links alone, too narrow" in repr(count)
-    corrected = fitted_quietly(simulated(5_000, distortion=0.08)).num_entities()
-    assert f"; {corrected.corrected:,.1f} with the links not looked at" in repr(corrected)
+    assert not count.links_alone
+    assert "Gibbs sampling of links and hyperparameters, 2 chains of" in repr(count)
+    alone = fitted_quietly(fitted.data, likelihood="dirichlet-multinomial").num_entities()
+    assert alone.links_alone
+    assert not alone.most_links_unseen
+    assert "by the doubt about links alone, too narrow" in repr(alone)
+    corrected = super(BlockPartition, fitted_quietly(simulated(5_000, distortion=0.08)).truth).counted()
+    assert corrected.number.mean() - corrected.corrected > 5
     unlinked = fitted_quietly(cs.read_records({"id": list("abc"), "name": ["ada", "max", "eva"]}), threshold=-9.0)
     assert unlinked.num_entities().most_links_unseen
     assert "without an interval" in repr(unlinked.num_entities())
