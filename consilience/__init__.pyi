@@ -61,6 +61,7 @@ from consilience.evaluation.scores import correlation as correlation
 from consilience.evaluation.silver import SilverChains as SilverChains
 from consilience.evaluation.silver import silver_chains as silver_chains
 from consilience.models.mpa.scenarios import simulate_mentions as simulate_mentions
+from consilience.models.block_linkage import engines as engines
 from consilience.models.block_linkage.simulation import simulate_records as simulate_records
 from consilience.evaluation.leave_one_out import annotator_agreement as annotator_agreement
 from consilience.evaluation.rank_overlap import annotator_overlap as annotator_overlap
@@ -70,6 +71,7 @@ from consilience.reporting import report as report
 from consilience.inference.checkpoints import Checkpoint
 from consilience.models.interface import Model
 from consilience.inference.loop import Progress
+from builtins import dict
 from consilience.models.block_linkage.likelihood import Likelihood
 
 
@@ -343,6 +345,9 @@ class BlockLinkageFit(Fit):
     def unlinkable(self) -> pandas.DataFrame:
         """Which share of the records would not even be linked with a copy of themselves."""
 
+    def candidates(self) -> pandas.DataFrame:
+        """How candidates were found: keys by how many records share them, and their pairs."""
+
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
 
@@ -363,6 +368,9 @@ class BlockLinkageFit(Fit):
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
+
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -427,6 +435,9 @@ class HitMissFit(Fit):
     def unlinkable(self) -> pandas.DataFrame:
         """Which share of the records would not even be linked with a copy of themselves."""
 
+    def candidates(self) -> pandas.DataFrame:
+        """How candidates were found: keys by how many records share them, and their pairs."""
+
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
 
@@ -447,6 +458,9 @@ class HitMissFit(Fit):
 
     def calibration(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
         """How often pairs are the same entity, by their probability, as labels say."""
+
+    def link_new(self, *arguments: Any, **choice: Any) -> pandas.DataFrame:
+        """Link new records with those of the fit, what was learned fixed."""
 
     def num_entities(self, *arguments: Any, **choice: Any) -> Any:
         """The number of entities, with its interval."""
@@ -515,7 +529,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -541,7 +555,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -566,7 +580,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -592,7 +606,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -620,7 +634,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -651,7 +665,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -677,7 +691,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -703,7 +717,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -732,7 +746,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -757,7 +771,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -784,7 +798,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -813,7 +827,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -824,6 +838,9 @@ def fit(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -843,7 +860,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -872,7 +889,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -901,7 +918,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -935,7 +952,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -961,7 +978,7 @@ def fit(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
+    engine: Any = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -985,6 +1002,7 @@ def link(
     method: 'str' = 'auto',
     draws: 'int' = 1000,
     seed: 'int' = 0,
+    engine: 'Any' = 'auto',
     chains: int | None = ...,
     warmup: int | None = ...,
     max_steps: int | None = ...,
@@ -992,7 +1010,6 @@ def link(
     accelerate: bool = ...,
     dtype: str | None = ...,
     devices: int | None = ...,
-    processes: int | None = ...,
     time_limit: float | None = ...,
     checkpoint: str | os.PathLike | Checkpoint | None = ...,
     resume: bool = ...,
@@ -1003,6 +1020,9 @@ def link(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1223,6 +1243,9 @@ def check(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> Check: ...
 
@@ -1372,7 +1395,7 @@ class DawidSkene(estimators.DawidSkene):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1401,7 +1424,7 @@ class GLAD(estimators.GLAD):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1428,7 +1451,7 @@ class MACE(estimators.MACE):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1460,7 +1483,7 @@ class MajorityVote(estimators.MajorityVote):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,
@@ -1487,7 +1510,7 @@ class OneCoin(estimators.OneCoin):
         accelerate: bool = ...,
         dtype: str | None = ...,
         devices: int | None = ...,
-        processes: int | None = ...,
+        engine: Any = ...,
         time_limit: float | None = ...,
         checkpoint: str | os.PathLike | Checkpoint | None = ...,
         resume: bool = ...,

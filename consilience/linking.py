@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,11 @@ _ENTITY_NAMES = (
     "entity", "entity_id", "ent_id", "entid", "cluster", "cluster_id", "true_id", "true_entity", "true_cluster",
     "person_id", "truth", "gold", "ground_truth", "unique_entity",
 )  # fmt: skip
+
+
+_OF_TEXTS = ("auto", "hit-miss", "copies")  # likelihoods by which texts are compared
+_WORDS = 3           # of a text, at least
+_MOST_TEXTS = 3_000  # that are compared with each other unasked: some seconds
 
 
 class ChosenField(NamedTuple):
@@ -59,6 +65,7 @@ def link(
     method: str = "auto",
     draws: int = 1000,
     seed: int = 0,
+    engine: Any = "auto",
     **settings: Any,
 ) -> Fit:
     """Find the records that describe the same entity, in one table or between several.
@@ -92,12 +99,17 @@ def link(
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
-    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
-        alone, too narrow; that of Gibbs sampling holds if the model does.
+    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is by
+        Laplace's method, or where nobody knows what the candidates hide that of the links alone, too narrow; that of
+        Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
+    engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
+        on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or
+        ``cs.engines.spark(session)``. "auto" is that of a source that is a table of DuckDB or a data frame of Spark,
+        DuckDB where there are more than 2·10⁸ values and it is installed, and local else. The answer is the same.
     settings : of the model `block-linkage`: likelihood ("auto": hit-miss, or error-classes where EM finds them better),
         restriction, threshold, largest, wide; and what bounds a run:
-        ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
+        ``devices``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------
@@ -126,21 +138,51 @@ def link(
     >>> fit.entities()["entity"].tolist()
     ['a', 'a', 'c', 'c', 'e', 'f', 'g', 'h']
     """
+    if "processes" in settings:
+        text = 'processes= is gone; give engine="duckdb" to use all cores of one machine, or engine="spark"'
+        raise UnsupportedRequest(text, Remedy("engine", "duckdb"))
     _check_priors(priors)
+    if engine == "auto":
+        engine = _engine_of_sources(sources)
     table = prepare(
         sources, id=id, fields=fields, similar=similar, entity=entity, columns=columns, clean=clean,
         missing_values=missing_values, restriction=str(settings.get("restriction", "none")),
+        texts=similar is None and method in ("auto", "em") and settings.get("likelihood", "hit-miss") in _OF_TEXTS,
     )  # fmt: skip
     records = table.records if pairs is None else table.records.with_candidates(pairs)
     if labels is not None:
         records = records.with_labels(labels)
-    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, **settings)
+    found = fit(MODEL, records, priors, method=method, draws=draws, seed=seed, engine=engine, **settings)
     found.attributes.update(table.described)
     if labels is not None:
         found.attributes["labels"] = 0 if records.labelled is None else len(records.labelled)
     if "left_out" in table.described:
         warn_input(f"columns that are not compared: {table.described['left_out']}")
     return found
+
+
+def _engine_of_sources(sources: Any) -> str:
+    """Return the engine that a source is a table of; auto where none is."""
+    listed = sources.values() if isinstance(sources, Mapping) else sources if isinstance(sources, list) else [sources]
+    homes = {type(source).__module__.partition(".")[0].strip("_") for source in listed}
+    return "spark" if "pyspark" in homes else "duckdb" if "duckdb" in homes else "auto"
+
+
+def texts_of(
+    records: Records, chosen: Sequence[ChosenField], forms: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
+    """Return the compared columns that hold texts, such as titles and addresses: most values have three words or more.
+
+    Such values are hardly ever written twice in one way. None without rapidfuzz.
+    """
+    found = []
+    for one in chosen:
+        if one.type != "string" or one.field not in records.fields or not 1 < one.values <= _MOST_TEXTS:
+            continue
+        values = list((forms or {}).get(one.field, records.vocabulary(one.field)))
+        if np.mean([str(value).count(" ") >= _WORDS - 1 for value in values]) > 0.5:
+            found.append(one.field)
+    return found if found and importlib.util.find_spec("rapidfuzz") else []
 
 
 class Prepared(NamedTuple):
@@ -168,8 +210,13 @@ def prepare(
     clean: Mapping[str, str | Callable[[str], str | None]] | None = None,
     missing_values: str | Sequence[str] | None = None,
     restriction: str = "none",
+    texts: bool = False,
 ) -> Prepared:
     """Read tables, clean them and choose the fields, as `link` does before it links; for the parameters see there.
+
+    Parameters
+    ----------
+    texts : whether columns of texts that are not named are compared by similarity.
 
     Raises
     ------
@@ -199,6 +246,8 @@ def prepare(
             "name those to compare in {fields}", Remedy("fields"),
         )  # fmt: skip
     records = cleaned.records.of_fields(compared)
+    if texts:
+        similar |= {field: "text" for field in texts_of(records, chosen, cleaned.forms) if field not in similar}
     if similar:
         records = with_similar(records, _compared(similar, compared, chosen), cleaned.forms)
     if restriction != "within":

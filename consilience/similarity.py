@@ -4,6 +4,7 @@
 |---|---|
 | `string` | typing errors: letters left out, put in, replaced, or swapped with the next; in any case |
 | `typo` | the same, less 4: hardly anything but typing errors distorts the values |
+| `text` | 10 (1 - s), s the share of letters that stay, in this order of words or sorted; near below 4 |
 | `number` | the difference |
 | `date` | 1: a day, or one in the year, month or day, or day and month swapped; 2: another year, month or day |
 
@@ -20,7 +21,7 @@ from consilience.data.cleaning import date_of, number_of
 from consilience.data.problems import warn_input
 from consilience.data.records import Records
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models.block_linkage.similar import ONLY_NEAR
+from consilience.models.block_linkage.similar import BEYOND, ONLY_NEAR, TEXT
 from consilience.models.rows import equal_pairs
 from consilience.similar_texts import near_texts, num_near
 
@@ -29,6 +30,11 @@ FURTHEST = 2
 
 _MOST_NEAR = 200  # others that are near a value, on the average
 _MOST_PAIRS = 20_000_000  # of near texts, some 60 bytes each while records are linked
+
+MOST_TEXTS = 30_000
+"""Different values of a field of texts, at most."""
+
+_TEXTS_AT_A_TIME = 500
 
 _Near = tuple[np.ndarray, np.ndarray, np.ndarray]
 """First and second of near values, and how far apart they are."""
@@ -51,14 +57,14 @@ def with_similar(
     UnsupportedRequest : for texts, if rapidfuzz is not installed; and where nearly all values are near each other.
     """
     check_kinds(kinds)
-    similar = np.zeros(records.num_fields, bool)
+    similar = np.zeros(records.num_fields, np.int8)
     near, distance = [np.zeros((0, 2), np.int32)], [np.zeros(0)]
     for field, kind in kinds.items():
         texts = list((forms or {}).get(field, records.vocabulary(field)))
         place = records.fields.tolist().index(field)
-        similar[place] = True
+        similar[place] = TEXT if kind == "text" else 1
         first, second, apart = _distinct(*SIMILAR_KINDS[kind](texts), len(texts))
-        if len(first) > _MOST_NEAR / 2 * max(len(texts), 1):
+        if kind != "text" and len(first) > _MOST_NEAR / 2 * max(len(texts), 1):
             raise UnsupportedRequest(
                 f"in the field {field!r} more than {_MOST_NEAR} values are near each, by {kind}: compare it for "
                 "equality, or give numbers in smaller units"
@@ -110,6 +116,29 @@ def _near_typos(texts: list[str]) -> _Near:
     return first, second, distance - ONLY_NEAR
 
 
+def _near_long_texts(texts: list[str]) -> _Near:
+    """Compare long texts: 10 (1 - s), s the larger of the shares of letters that stay, as they are or words sorted."""
+    if len(texts) > MOST_TEXTS:
+        raise UnsupportedRequest(
+            f"{len(texts):,} different texts are too many to compare each with each; at most {MOST_TEXTS:,} are: compare "
+            "the field by string, or for equality"
+        )
+    from rapidfuzz import fuzz, process
+
+    folded, found = [text.casefold() for text in texts], [(np.zeros(0, int), np.zeros(0, int), np.zeros(0))]
+    least = 100 * (1 - BEYOND / 10)
+    for begin in range(0, len(folded), _TEXTS_AT_A_TIME):
+        own = folded[begin : begin + _TEXTS_AT_A_TIME]
+        share = np.maximum(
+            *(process.cdist(own, folded, scorer=scorer, score_cutoff=least) for scorer in (fuzz.ratio, fuzz.token_sort_ratio))
+        )
+        one, other = np.nonzero(share > least)
+        later = begin + one < other
+        one, other = one[later], other[later]
+        found.append((begin + one, other, 10 * (1 - share[one, other] / 100)))
+    return _joined(found)
+
+
 def _near_numbers(texts: list[str]) -> _Near:
     read = [number_of(text) for text in texts]
     known = np.array([place for place, number in enumerate(read) if number is not None], int)
@@ -156,5 +185,5 @@ def _joined(found: list[_Near]) -> _Near:
     return first, second, distance
 
 
-SIMILAR_KINDS = {"string": _near_strings, "typo": _near_typos, "number": _near_numbers, "date": _near_dates}
+SIMILAR_KINDS = {"text": _near_long_texts, "string": _near_strings, "typo": _near_typos, "number": _near_numbers, "date": _near_dates}
 """How values may be similar, each with the function that finds those that are near."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from consilience.data.accept import as_partition, is_numbers
 from consilience.data.partitions import Partition
@@ -21,6 +22,7 @@ from consilience.evaluation.scores import Count, by_method
 from consilience.models.truth import truth_of
 from consilience.models.truth.truth import PARTITION
 
+_UNSEEN = "no links or few of all were looked at"
 _FEW_FOUND = 0.5  # of all links; an interval that holds the doubt about fewer says nothing
 
 
@@ -158,9 +160,9 @@ def num_entities(fit: Any) -> Count:
     -------
     Count : ``value``, ``sd``, ``interval`` and ``draws`` are of the number of entities, ``point`` that of the
         estimate, and ``table`` has the expected number of entities of each size. The interval holds what the fit holds
-        uncertain: one with fixed hyperparameters (``links_alone``) gives a narrower interval than one that draws them,
-        and neither knows how wrong the model is; ``doubt`` says so where the linked records do. ``corrected`` is the
-        mean with the links that were not looked at.
+        uncertain, and ``how`` says so: the links and the hyperparameters, and the links that were not looked at, by
+        draws of Gibbs sampling, of many records by Laplace's method; or the links alone (``links_alone``), too narrow,
+        where nobody knows the rest. None knows how wrong the model is; ``doubt`` says so where the linked records do.
 
     Examples
     --------
@@ -170,17 +172,27 @@ def num_entities(fit: Any) -> Count:
     39.0
     """
     truth = _truth_of(fit)
-    number, sizes, links_alone, corrected, basis = truth.counted()
-    draws = number.astype(float)
+    sizes, draws = truth.size_counts(), truth.num_clusters().astype(float)
     unlinked = len(sizes) == 1 and float(np.std(draws)) == 0
+    unseen = truth.links_alone and (unlinked or truth.found_share < _FEW_FOUND)
+    no_interval = truth.no_interval or (_UNSEEN if unseen else "")
+    counted = None if no_interval else truth.counted()
+    links_alone, basis = truth.links_alone and counted is None, truth.basis
+    shift, deviation = truth.beyond_links
+    if counted is not None:
+        sizes, draws, basis = counted.sizes, counted.number.astype(float), counted.basis
+    elif deviation > 0:
+        # The quantiles of the normal distribution in random order, which have next to no error of their own.
+        place = (np.random.default_rng(0).permutation(len(draws)) + 0.5) / len(draws)
+        draws = np.rint(draws + shift + deviation * ndtri(place))
     basis = "; ".join(part for part in (basis, _effective_size(fit)) if part)
     how = "by the doubt about links alone, too narrow" if links_alone else "as far as the model holds"
+    how = f"by Laplace's method, {how}" if deviation > 0 and counted is None else how
     return Count(
         title=by_method("number of entities", fit), draws=draws, expected=sizes, label="entities", unit="size",
         point=float(np.count_nonzero(np.bincount(truth.estimate()))), pointed="{} in the estimate",
         how=f"{how} ({basis})" if basis else how,
-        links_alone=links_alone, corrected=corrected, basis=basis, doubt=truth.doubt,
-        most_links_unseen=links_alone and (unlinked or truth.found_share < _FEW_FOUND),
+        links_alone=links_alone, doubt=truth.doubt, basis=basis, no_interval=no_interval,
     )  # fmt: skip
 
 

@@ -47,8 +47,8 @@ class Records(Contract):
     labelled, label_log_odds : int32, shape ``(label, 2)``, and float64, shape ``(label,)``; pairs of records to which
         there are answers (`with_labels`), the lower code first, sorted, each once; and by how much the answers raise
         the log odds that the pair is one entity, ±∞ if sure; else ``None``.
-    similar : bool, shape ``(field,)``; fields that are compared by similarity, else ``None``; see
-        `consilience.similarity`.
+    similar : int8, shape ``(field,)``; 1 for fields that are compared by similarity, 2 for those of texts, 0 for the
+        others; ``None`` where there is none. See `consilience.similarity`.
     near, distance : int32, shape ``(near, 2)``, and float64, shape ``(near,)``; the pairs of values of these fields
         that are near, as places in ``values``, the lower one first, sorted, and how far apart they are; else ``None``.
     num_records, num_fields, num_sources, num_values : sizes; ``num_values`` is that of all vocabularies together.

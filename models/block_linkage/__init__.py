@@ -21,15 +21,15 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 
 | file | what it holds |
 |---|---|
-| `join`, `hash_ranges` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
-| `workers` | pieces of large data: in memory or files, in one process or several |
+| `join`, `keys` | the candidates: exactly the pairs whose log odds exceed a threshold, and the search for them |
+| `engines` | what goes through tables beyond memory or one machine |
 | `parts` | what they connect, cut where it is too large |
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
-| `choice` | hit-miss or error classes |
+| `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
@@ -38,8 +38,9 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `entity_interval` | the number of entities after EM, by a short Gibbs run |
 | `simulation`, `words` | records with known entities |
 
-By EM the hyperparameters are point estimates, so that the interval of the number of entities is too narrow: it is that
-of the links alone. That of Gibbs sampling holds where the model does. Where errors are not independent between fields,
+By EM the hyperparameters are point estimates. The interval of the number of entities adds what is open about them, and
+about the links that the threshold hides, by Laplace's method; where nobody knows of these, it is that of the links
+alone, too narrow. That of Gibbs sampling holds where the model does. Where errors are not independent between fields,
 as in lists that were made by one error in every duplicate, small probabilities are too large, and neither holds; the
 fit says when its data look like that.
 """
@@ -50,7 +51,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from consilience.arrays import Key
@@ -81,6 +81,7 @@ from consilience.notes import Level, Note, Remedy
 
 __all__ = ["MODEL", "Priors", "RareDistortion", "Settings", "model", "simulate"]
 
+_MANY_BEYOND, _MOST_PARTED = 0.05, 0.1  # of the records; of the pairs in large parts
 _LARGE_SHARE = 0.01
 _OFTEN_DISTORTED = 0.5
 _OTHER_ERRORS: dict[bool, tuple[str, tuple[Remedy, ...]]] = {
@@ -107,6 +108,16 @@ class Settings(settings.Settings):
         6, "most records of a part whose partitions are all gone through; above 7 it takes long", at_least=2.0
     )
     size_limit: int = setting(1000, "most records of a part; one of more than `largest` is drawn by em", at_least=2.0)
+    decision: str = setting(
+        "auto", "posterior: the partition by its probability; closure: all that pairs with log odds above `at` connect; "
+        "auto: closure where many records are in large parts and the model does not hold",
+        choices=("auto", "posterior", "closure"),
+    )  # fmt: skip
+    at: float = setting(4.5, "log odds of pairs that a closure joins")
+    weights: str | dict = setting(
+        "equal", "how much fields count, as {'venue': 0.1}; auto: the less, the more they err with others",
+        choices=("equal", "auto"),
+    )  # fmt: skip
     wide: float = setting(
         0.0, "the threshold of gibbs, whose candidates are many; 0 stands for 10, or 12 where values are missing",
         at_least=0.0,
@@ -199,6 +210,7 @@ def _wrong_with_estimate(posterior: Linkage, data: Records) -> Iterator[Note]:
             f"trust small probabilities of pairs either; {remedy}",
             remedies,
         )
+    yield from _closed(posterior)
     yield from _unsettled(posterior)
     yield from _given_up(posterior, Level.error)
 
@@ -228,6 +240,27 @@ def linkage_notes(found: Linkable | DrawnLinkage, data: Records) -> Iterator[Not
     by = "were found once, with a distortion of .05 in every field" if data.candidate is None else "were given"
     yield from _given_up(found, Level.note)
     yield Note(Level.note, f"the candidates {by}; what they leave out is in the table loss")
+
+
+def _closed(posterior: Linkage) -> Iterator[Note]:
+    """Say that the partition is a closure, or that one would be better."""
+    share = float(posterior.beyond) / max(int(posterior.num_records), 1)
+    torn = f"draws have {float(posterior.parted):.0%} of the pairs apart that are links for themselves, as happens where "
+    torn += "fields err together: {decision} joins all that strong pairs connect, without probabilities or an interval"
+    if np.isnan(posterior.closure):
+        if share > _MANY_BEYOND and posterior.parted > _MOST_PARTED:
+            yield Note(Level.error, torn, (Remedy("decision", "closure"),))
+        return
+    why = "" if np.isnan(posterior.parted) else (
+        f", since {share:.0%} of the records are in parts with more than {{largest}} records, of which draws have "
+        f"{float(posterior.parted):.0%} of the pairs apart that are links for themselves: fields err together there"
+    )
+    yield Note(
+        Level.error,
+        f"entities are what pairs with log odds above {float(posterior.closure):g} connect{why}; probabilities are 0 or 1, "
+        "and the number of entities has no interval. {decision} draws them all the same",
+        (*((Remedy("largest"),) if why else ()), Remedy("decision", "posterior")),
+    )
 
 
 def _unsettled(posterior: Linkage) -> Iterator[Note]:
@@ -357,11 +390,13 @@ MODEL = Model(
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
             "differing": ("2", "field_plus_one"), "tried": ("likelihood", "3"),
+            "larger_sizes": ("larger_size",),
+            "powers": ("weighted_field",),
         },
     ),
     density=density,
     engines=(
-        Exact(solve=estimate, name="em", devices=True, processes=True), Generic(name="nuts", prepare=prepared), GIBBS,
+        Exact(solve=estimate, name="em", devices=True, engines=True), Generic(name="nuts", prepare=prepared), GIBBS,
     ),
     truth=truth,
     tables=TABLES,

@@ -10,17 +10,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from jax.sharding import Mesh
-from scipy.special import gammaln
+from scipy.special import expit, gammaln
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
-from consilience.errors import UnsupportedRequest
+from consilience.errors import InputError, InputProblem, UnsupportedRequest
 from consilience.models.block_linkage.choice import better_of
+from consilience.models.block_linkage.engines import Engine, engine_of
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
@@ -35,19 +35,20 @@ from consilience.models.block_linkage.join import (
     prior_log_odds,
 )
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
-from consilience.models.block_linkage.large_parts import DrawnStatistics, LargeParts, Rows, collapsed
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, Likelihood
+from consilience.models.block_linkage.laplace import hyperparameter_variance
+from consilience.models.block_linkage.large_parts import Drawn, DrawnStatistics, LargeParts, Rows, collapsed
+from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import Misfit, misfit, nearest_values
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.parts import Parts, parts_of
+from consilience.models.block_linkage.parts import Parts, merged, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
 from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
-from consilience.models.block_linkage.similar import for_data
-from consilience.models.block_linkage.workers import Workers
+from consilience.models.block_linkage.similar import TEXT, SimilarHitMiss, for_data
 from consilience.models.posterior import Estimate, Posterior
 from consilience.models.rows import row_blocks
 from consilience.models.sites import Resolved
+from consilience.notes import Remedy
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
@@ -59,19 +60,22 @@ _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
+_MANY_BEYOND = 0.05  # of the records in parts too large to enumerate: then a closure, where the model does not hold
+_FEW_BEYOND = 0.01  # of the records: what so few are in changes neither hyperparameters nor their variance
+_MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: beyond it the model does not hold
 _FREE_SIZES = 4
 _LEAST_REST = 0.1  # what the prior gives to all larger entities, at least
 _EXPONENTS = np.linspace(1.05, 6, 100)
 _PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
-def estimate(resolved: Resolved, *, mesh: Mesh | None = None, processes: int = 1) -> Estimate:
+def estimate(resolved: Resolved, *, mesh: Mesh | None = None, engine: Any = None) -> Estimate:
     """Link records, with hyperparameters by EM; see `fit_em`."""
-    return fit_em(resolved, mesh=mesh, processes=processes).estimate()
+    return fit_em(resolved, mesh=mesh, engine=engine).estimate()
 
 
 def fit_em(
-    resolved: Resolved, *, num_sampled: int = 20_000, mesh: Mesh | None = None, processes: int = 1
+    resolved: Resolved, *, num_sampled: int = 20_000, mesh: Mesh | None = None, engine: Any = None
 ) -> Linkage:
     """Link records.
 
@@ -81,64 +85,67 @@ def fit_em(
         enumeration is slow. Candidates are those of the data, where these have some, in the place of the join.
     num_sampled : components that EM looks at.
     mesh : devices that enumerate, as `enumerate_blocks` takes them; NumPy where it is left out.
-    processes : that search for pairs and enumerate all components in the end; every bit of the answer is the same for
-        any number of them.
+    engine : that searches for pairs and enumerates all components in the end, as `engine_of` takes it; the answer is
+        the same, up to rounding.
 
     Raises
     ------
-    UnsupportedRequest : for less than one process, and for several ones besides devices.
+    UnsupportedRequest : there is no such engine, or one besides devices.
     NotConjugate : for other priors than Beta, Dirichlet and Gamma distributions.
     InputError : labels put records together that the restriction keeps apart.
     """
-    if processes != 1 and mesh is not None:
-        raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
-    records = resolved.data
-    with Workers(processes) as workers:
-        return _fit(resolved, num_sampled=num_sampled, mesh=mesh, workers=workers)
+    tables = engine_of(engine, resolved.data.value.size)
+    if tables is not None and mesh is not None:
+        raise UnsupportedRequest("components are enumerated on devices or by an engine; leave out one of the two")
+    return _fit(resolved, num_sampled=num_sampled, mesh=mesh, engine=tables)
 
 
-def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Workers) -> Linkage:
+def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Engine | None) -> Linkage:
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
-    check_labels(records, restriction, settings.largest)
     parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    generator = np.random.default_rng(0)
-    original, counts, size_limit = records, _value_counts(records), settings.largest
-    if chosen.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
-        size_limit = max(settings.size_limit, settings.largest)
-    least = settings.largest if size_limit > settings.largest else records.num_records
-    rows = collapsed(records, _for_candidates(parameters), chosen, least=least, restriction=restriction)
+    original, counts = records, _value_counts(records)
+    rows, size_limit = _rows(records, parameters, chosen, settings)
     records = rows.records
-    workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-    for _ in range(_MOST_ROUNDS):
-        wide = _for_candidates(parameters)
-        rule = CandidateRule.of(records, wide, threshold, chosen, slack=SLACK)
-        found = candidates(records, wide, chosen, threshold + SLACK, restriction, workers)
-        parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
-        sample = _sample(records, parts, restriction, chosen, num_sampled, generator)
-        sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
-        em = _Em(records, counts, sample, prior, chosen, rule, mesh, large, settings.largest)
-        learned = em.run(parameters)
-        parameters = learned[0]
-        if largest_rise(records, rule.parameters, _for_candidates(parameters), chosen) <= SLACK:
-            break
+    given = _Given(rows, counts, prior, chosen, num_sampled, mesh, engine)
+    powers = _powers(settings.weights, original, chosen)
+    if powers is not None:
+        chosen = chosen.weighted(powers)
+        given = given._replace(likelihood=chosen)
+    learned = given.learn(parameters, resolved, settings.largest)
+    if settings.weights == "auto":
+        powers = dependence_weights(learned.found, records.num_fields)
+        chosen = chosen.weighted(powers)
+        given = given._replace(likelihood=chosen)
+        learned = given.learn(learned.parameters, resolved, settings.largest)
     tried = np.zeros((0, 3))
-    if settings.likelihood == "auto" and not large:  # error classes are enumerated, and know no large parts
-        em, learned, tried = better_of(em, learned, resolved)
-        chosen, prior = em.likelihood, em.prior
-        size_limit = size_limit if type(chosen) is type(large.likelihood) else settings.largest
-    parameters, check, trace = learned
-    wide = _for_candidates(parameters)
-    found = _at(found, records, wide, chosen, workers)
-    parts, large = _parts(found, rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
-    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
-    first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
-    groups = [Group(first[group.members], group.partition) for group in groups]
-    drawn, of_drawn = large.settle(parameters)
+    if settings.likelihood == AUTO and powers is None and (rows.weight == 1).all():
+        learned, tried = learned.or_error_classes(resolved)
+        if learned.em.likelihood is not chosen:  # error classes are enumerated, and know no large parts
+            chosen, prior, size_limit = learned.em.likelihood, learned.em.prior, settings.largest
+    beyond = learned.beyond(rows, threshold, settings.largest, size_limit)
+    closed, parted = settings.decision == "closure", np.nan
+    if beyond > _FEW_BEYOND * original.num_records and not closed:
+        drawn_from = given.learn(learned.parameters, resolved, size_limit)
+        parted = drawn_from.em.large.parted(drawn_from.found, settings.at)
+        closed = settings.decision == "auto" and parted > _MOST_PARTED and original.labelled is None
+        closed = closed and beyond > _MANY_BEYOND * original.num_records
+        # A closure goes by what was learned of small parts, not by a posterior that does not hold.
+        learned = learned if closed else drawn_from
+    parameters, check, trace, found, em = learned
+    rule, wide = em.rule, for_candidates(parameters)
+    if closed:
+        parts, large = _nothing(found, rows, settings.largest), None
+    else:
+        limit = size_limit if beyond else settings.largest
+        parts, large = _parts(found, rows, wide, threshold, settings.largest, limit, chosen, restriction)
+    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, engine)
+    groups = _of_records(groups, rows)
+    drawn, of_drawn = (_closure(found, rows, settings.at), 0.0) if large is None else large.settle(parameters)
     seen = rule._replace(parameters=wide).found(records, parameters, chosen)
     share = np.nan if seen is None else seen.share
     if seen is None and joined:
@@ -148,6 +155,12 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
     alike = Alike(0, 0, 0.0)
     if joined:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
+    completed, of_classes = len(trace.evidence) > trace.first_phase, len(parameters.class_share)
+    variance = np.nan
+    # Of weighted fields, of a closure and of many records in large parts nobody knows it.
+    knows = not closed and powers is None and beyond <= _FEW_BEYOND * original.num_records
+    if joined and knows and (completed or (of_classes and check.holds)):
+        variance = hyperparameter_variance(em, parameters)
     return Linkage(
         num_records=np.array(original.num_records),
         **flatten(groups),
@@ -155,14 +168,14 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         distortion=parameters.distortion,
         intensity=np.array(parameters.intensity),
         size_share=parameters.size_share[: settings.largest],
-        evidence=np.array([*trace.evidence, log_base(original, parameters, chosen) + evidence + of_drawn.evidence
+        evidence=np.array([*trace.evidence, log_base(original, parameters, chosen) + evidence + of_drawn
                            + log_prior(prior, parameters, chosen)]),
         first_phase=np.array(trace.first_phase),
         threshold=np.array(threshold),
         found_share=np.array(share),
         disagreement=np.array(check.disagreement),
         differing=np.stack(check),
-        completed=np.array(len(trace.evidence) > trace.first_phase),
+        completed=np.array(completed),
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
         class_share=parameters.class_share,
@@ -170,8 +183,144 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Wo
         large_part=drawn.part,
         drawn=drawn.cluster,
         unsettled=np.array(drawn.unsettled),
+        unseen=np.array(found.unseen),
         tried=tried,
+        larger_sizes=parameters.size_share[settings.largest :],
+        pair_odds=np.array(parameters.pair_odds),
+        closure=np.array(settings.at if closed else np.nan),
+        beyond=np.array(beyond),
+        parted=np.array(parted),
+        powers=np.zeros(0) if powers is None else powers,
+        variance=np.array(variance),
     )
+
+
+def _powers(
+    weights: str | Mapping[str, float], records: Records, likelihood: Likelihood
+) -> Float[np.ndarray, " field"] | None:
+    """Return the power of each field that was asked for; None where none was.
+
+    Raises
+    ------
+    UnsupportedRequest : the likelihood takes no weights.
+    InputError : there is no such field, or a weight is not positive.
+    """
+    if weights == "equal":
+        return None
+    if not isinstance(likelihood, HitMiss) or isinstance(likelihood, SimilarHitMiss):
+        text = "{weights} are of hit-miss and copies, of fields compared for equality or as texts"
+        raise UnsupportedRequest(text, Remedy("weights"), Remedy("likelihood", "hit-miss"))
+    if weights == "auto":
+        return None
+    names = [str(name) for name in (range(records.num_fields) if records.fields is None else records.fields)]
+    wrong = [name for name in weights if name not in names]
+    if isinstance(weights, str) or wrong or not all(0 < weight < np.inf for weight in weights.values()):
+        problem = f"{{weights}} is {weights!r}; the fields that are compared are {', '.join(names)}"
+        raise InputError(InputProblem(problem, 'give {weights}, or a positive number for some of them',
+                                      remedies=(Remedy("weights", "auto"),)))  # fmt: skip
+    return np.array([float(weights.get(name, 1.0)) for name in names])
+
+
+def dependence_weights(pairs: CandidatePairs, num_fields: int) -> Float[np.ndarray, " field"]:
+    """Return weights of fields that err together: 1 / (1 + the sum of the absolute correlations with the others).
+
+    The correlations are those of disagreement among candidates, each as much of a link as it is probable for itself.
+
+    Parameters
+    ----------
+    pairs : candidates.
+    """
+    weight = expit(pairs.log_odds)
+    bits = np.arange(num_fields, dtype=np.uint64)[:, None]
+    observed = (pairs.observed >> bits & 1).astype(float)
+    differs = observed - (pairs.agree >> bits & 1)
+    total = np.zeros(num_fields)
+    for one in range(num_fields):
+        for other in range(one):
+            own = weight * observed[one] * observed[other]
+            number = max(own.sum(), np.finfo(float).tiny)
+            first, second = differs[one] - own @ differs[one] / number, differs[other] - own @ differs[other] / number
+            variance = (own @ first**2) * (own @ second**2)
+            correlation = abs(own @ (first * second)) / np.sqrt(variance) if variance > 0 else 0.0
+            total[[one, other]] += correlation
+    return 1 / (1 + total)
+
+
+class _Learned(NamedTuple):
+    """What EM ends with: the hyperparameters, whether they hold, the candidates with their log odds, and how."""
+
+    parameters: Parameters
+    check: Misfit
+    trace: _Trace
+    found: CandidatePairs
+    em: _Em
+
+    def beyond(self, rows: Rows, threshold: float, largest: int, size_limit: int) -> int:
+        """Return how many records are in parts too large to enumerate, or in rows of several records."""
+        above = self.found.where(self.found.log_odds > -threshold)
+        parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
+        large = rows.weight > 1
+        large[np.concatenate([np.zeros(0, int), *parts.large])] = True
+        return int(rows.weight[large].sum())
+
+    def or_error_classes(self, resolved: Resolved) -> tuple[_Learned, Float[np.ndarray, "tried 3"]]:
+        """Return it, or what is learned under error classes where these fit better; see `better_of`."""
+        em, (parameters, check, trace), tried = better_of(self.em, self[:3], resolved)
+        if em is self.em:
+            return self, tried
+        found = _at(self.found, em.records, for_candidates(parameters), em.likelihood)
+        return _Learned(parameters, check, trace, found, em), tried
+
+
+class _Given(NamedTuple):
+    """What all rounds of EM share."""
+
+    rows: Rows
+    counts: Int[np.ndarray, " value"]
+    prior: Hyperprior
+    likelihood: Likelihood
+    num_sampled: int
+    mesh: Mesh | None
+    engine: Engine | None
+
+    def learn(self, parameters: Parameters, resolved: Resolved, size_limit: int) -> _Learned:
+        """Find candidates and learn from their parts of at most so many rows; repeat while log odds rise."""
+        settings, records, chosen = resolved.settings, self.rows.records, self.likelihood
+        threshold, restriction, largest = settings.threshold, settings.restriction, settings.largest
+        for _ in range(_MOST_ROUNDS):
+            wide = for_candidates(parameters)
+            rule = CandidateRule.of(records, wide, threshold, chosen, slack=SLACK)
+            found = candidates(records, wide, chosen, threshold + SLACK, restriction, self.engine)
+            parts, large = _parts(found, self.rows, wide, threshold, largest, size_limit, chosen, restriction)
+            sample = _sample(records, parts, restriction, chosen, self.num_sampled)
+            sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
+            em = _Em(records, self.counts, sample, self.prior, chosen, rule, self.mesh, large, largest)
+            parameters, check, trace = em.run(parameters)
+            wide = for_candidates(parameters)
+            if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
+                break
+        return _Learned(parameters, check, trace, _at(found, records, wide, chosen), em)
+
+
+def _nothing(found: CandidatePairs, rows: Rows, largest: int) -> Parts:
+    """Return no parts."""
+    return parts_of(found.where(np.zeros(len(found.first), bool)), rows.records.num_records, largest=largest,
+                    size_limit=largest)  # fmt: skip
+
+
+def _closed(found: CandidatePairs, rows: Rows, at: float) -> Int[np.ndarray, " record"]:
+    """Return the set of each record in the transitive closure of the pairs with log odds above ``at``."""
+    strong = found.where(found.log_odds > at)
+    number = rows.records.num_records
+    part = merged(strong.first, strong.second, np.arange(len(strong.first)), np.full(len(strong.first), number), number)
+    return part[rows.row]
+
+
+def _closure(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
+    """Return this closure as one draw."""
+    part = _closed(found, rows, at)
+    record = np.flatnonzero(np.bincount(part)[part] > 1)
+    return Drawn(record, part[record], part[record][None].astype(int), 0)
 
 
 def _parts(
@@ -193,7 +342,7 @@ def _parts(
     return parts._replace(members=large.members), large
 
 
-def _for_candidates(parameters: Parameters) -> Parameters:
+def for_candidates(parameters: Parameters) -> Parameters:
     """Return hyperparameters to find candidates with: as if some entities had a single record.
 
     Where none has, as in two lists of the same people, two records alone are next to impossible, the log odds of every
@@ -212,12 +361,16 @@ def starting_parameters(records: Records, largest: int) -> Parameters:
     Fields that are nearly unique and repeat by chance start at b = .5: with .05 each would part the records of nearly
     every entity, and what parts records before anything is learned is never learned.
     """
+    share = record_shares(records)
+    if records.similar is not None and (np.asarray(records.similar) == TEXT).any():
+        # Records of an entity repeat its texts, so that their number says how large it is, not how common they are.
+        share = _shares(records, np.ones(records.num_values))
     size_share = 0.9 * 0.1 ** np.arange(largest)
     if largest > _FREE_SIZES:
         tail = np.arange(_FREE_SIZES + 1, largest + 1) ** -2.0
         size_share[_FREE_SIZES:] = 0.1**_FREE_SIZES * tail / tail.sum()
     return Parameters(
-        record_shares(records),
+        share,
         np.where(repeats_by_chance(records), 0.5, 0.05),
         max(0.9 * records.num_records, 1.0),
         size_share / size_share.sum(),
@@ -326,11 +479,11 @@ def largest_rise(records: Records, before: Parameters, after: Parameters, likeli
 
 def candidates(
     records: Records, parameters: Parameters, likelihood: Likelihood, threshold: float, restriction: str,
-    workers: Workers | None = None,
+    engine: Engine | None = None,
 ) -> CandidatePairs:  # fmt: skip
     """Join, or take the pairs that were given; leave out what is below the threshold and what may not be together."""
     if records.candidate is None:
-        found = join(records, parameters, likelihood, threshold=threshold, workers=workers)
+        found = join(records, parameters, likelihood, threshold=threshold, engine=engine)
     else:
         first, second = records.candidate.T
         found = pair_log_odds(records.value, first, second, parameters, likelihood, records.first_value)
@@ -364,13 +517,13 @@ class _Sample(NamedTuple):
 
 
 def _sample(
-    records: Records, parts: Parts, restriction: str, likelihood: Likelihood, number: int,
-    generator: np.random.Generator,
-) -> _Sample:  # fmt: skip
-    """Take some of the components at random, or all where they are few."""
+    records: Records, parts: Parts, restriction: str, likelihood: Likelihood, number: int
+) -> _Sample:
+    """Take some of the components, or all where they are few; the same ones whoever found them, in whatever order."""
     counts = np.array([len(members) for members in parts.members], int)
-    total = int(counts.sum())
-    chosen = np.sort(generator.choice(total, number, replace=False)) if total > number else np.arange(total)
+    rank = _hashed(np.concatenate([np.zeros(0, np.int32), *(members[:, 0] for members in parts.members)]))
+    total = len(rank)
+    chosen = np.sort(np.argsort(rank, kind="stable")[:number])
     first = np.cumsum(counts) - counts
     blocks = []
     for members, start in zip(parts.members, first, strict=True):
@@ -379,6 +532,14 @@ def _sample(
             blocks.append(_block(records, own, restriction, likelihood))
     in_components = sum(members.size for members in parts.members)
     return _Sample(blocks, total / max(len(chosen), 1), records.num_records - in_components)
+
+
+def _hashed(number: Int[np.ndarray, " place"]) -> np.ndarray:
+    """Return a number of 64 bits for each, as if at random: SplitMix64 (Steele, Lea and Flood 2014)."""
+    mixed = (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ mixed >> np.uint64(31)
 
 
 def _block(records: Records, members: np.ndarray, restriction: str, likelihood: Likelihood) -> _Block:
@@ -546,7 +707,11 @@ class _Em(NamedTuple):
             ends = block.values[np.array(pairs_within(len(block.values)))].transpose(0, 2, 1, 3)
             pairs.append(ends.reshape(*ends.shape[:2], -1))
             linked.append(probability.ravel())
+        drawn, weight = self.large.linked_pairs()
+        pairs.append(drawn)
+        linked.append(weight / (self.sample.scale or 1))  # of the sample, as those of small parts
         first_value = self.records.first_value
+        parameters = parameters._replace(size_share=parameters.size_share[: self.largest])  # of what is enumerated
         return misfit(
             np.concatenate(pairs, axis=2), np.concatenate(linked), parameters, self.likelihood, first_value,
             lambda drawn: self.rule.passes(drawn, first_value), nearest_values(self.records),
@@ -586,65 +751,124 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
     )
 
 
-def _at(
-    found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood, workers: Workers
-) -> CandidatePairs:
+def _at(found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood) -> CandidatePairs:
     """Return candidates with their log odds under other hyperparameters."""
-    parts = ((found.first[rows], found.second[rows]) for rows in row_blocks(len(found.first), 1, _PIECE))
-    log_odds = workers.map(_log_odds_of, parts, parameters, likelihood, records.first_value)
-    labels = label_log_odds(records, found.first, found.second)
-    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]) + labels)
+    parts = [
+        pair_log_odds(records.value, found.first[rows], found.second[rows], parameters, likelihood, records.first_value)
+        for rows in row_blocks(len(found.first), 1, _PIECE)
+    ]
+    log_odds = np.concatenate([np.zeros(0), *(part.log_odds for part in parts)])
+    return found._replace(log_odds=log_odds + label_log_odds(records, found.first, found.second))
 
 
-def _log_odds_of(
-    arrays: Mapping[str, np.ndarray],
-    pairs: tuple[np.ndarray, np.ndarray],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-) -> Float[np.ndarray, " pair"]:
-    return pair_log_odds(arrays["value"], *pairs, parameters, likelihood, first_value).log_odds
+def parts_under(
+    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any
+) -> Int[np.ndarray, " record"]:
+    """Return the part of each record, named by its lowest one, under hyperparameters that are known."""
+    rows, found = _found_under(records, parameters, likelihood, settings)
+    part = np.arange(rows.records.num_records)
+    if settings.decision == "closure":
+        return _closed(found, rows, settings.at)
+    parts, large = _parts_under(found, rows, parameters, likelihood, settings)
+    for members in (*parts.members, *(one.rows[None] for one in large.parts)):
+        part[members] = members[:, :1]
+    return np.unique(rows.row, return_index=True)[1][part[rows.row]]
 
 
-def _enumerate_all(
-    records: Records,
-    parts: Parts,
-    parameters: Parameters,
-    likelihood: Likelihood,
-    restriction: str,
-    mesh: Mesh | None,
-    workers: Workers,
-) -> tuple[list[Group], float]:
-    """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
-    pieces = [members[rows] for members in parts.members for rows in row_blocks(len(members), 1, _PIECE)]
-    with_terms = ((members, pair_terms_of(records, members, restriction)) for members in pieces)
-    found = workers.map(_enumerate_piece, with_terms, parameters, likelihood, records.first_value, mesh)
-    of_size: dict[int, list[Group]] = {}
-    evidence = 0.0
-    for members, (partition, own) in zip(pieces, found, strict=True):
-        of_size.setdefault(members.shape[1], []).append(Group(members, partition))
-        evidence += own
-    return [Group(*map(np.concatenate, zip(*groups, strict=True))) for groups in of_size.values()], evidence
+def _found_under(
+    records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any
+) -> tuple[Rows, CandidatePairs]:
+    rows, _ = _rows(records, parameters, likelihood, settings)
+    wide, threshold = for_candidates(parameters), settings.threshold + SLACK
+    return rows, candidates(rows.records, wide, likelihood, threshold, settings.restriction)
 
 
-def _enumerate_piece(
-    arrays: Mapping[str, np.ndarray],
-    piece: tuple[Int[np.ndarray, "component member"], Any],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-    mesh: Mesh | None,
-) -> tuple[Float[np.ndarray, "component partition"], float]:
-    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence.
+def _parts_under(
+    found: CandidatePairs, rows: Rows, parameters: Parameters, likelihood: Likelihood, settings: Any
+) -> tuple[Parts, LargeParts]:
+    limit = _size_limit(rows.records, parameters, likelihood, settings)
+    own = (settings.threshold, settings.largest, limit, likelihood, settings.restriction)
+    return _parts(found, rows, for_candidates(parameters), *own)
+
+
+def linked_under(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> Linkage:
+    """Link records under hyperparameters that are known, as the last pass of EM does; nothing is learned.
 
     Parameters
     ----------
-    piece : the records of each component, and what is added for pairs of them, as `pair_terms_of` returns it.
+    likelihood : as `for_data` returns it.
+    settings : those of block-linkage; the decision is "closure", or anything else for the posterior.
     """
-    members, pair_terms = piece
-    terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
-    found = enumerate_blocks(
-        gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
-        likelihood, pair_terms, mesh=mesh,
+    rows, found = _found_under(records, parameters, likelihood, settings)
+    if settings.decision == "closure":
+        parts, drawn, of_drawn = _nothing(found, rows, settings.largest), _closure(found, rows, settings.at), 0.0
+    else:
+        parts, large = _parts_under(found, rows, parameters, likelihood, settings)
+        drawn, of_drawn = large.settle(parameters)
+    groups, evidence = _enumerate_all(
+        rows.records, parts, parameters, likelihood.at(parameters), settings.restriction, None, None
+    )
+    unknown = np.array(np.nan)
+    return Linkage(
+        num_records=np.array(records.num_records), **flatten(_of_records(groups, rows)),
+        value_share=parameters.value_share, distortion=parameters.distortion,
+        intensity=np.array(parameters.intensity), size_share=parameters.size_share[: settings.largest],
+        evidence=np.array([evidence + of_drawn]), first_phase=np.array(0),
+        threshold=np.array(settings.threshold), found_share=unknown, disagreement=unknown, completed=np.array(False),
+        cut=np.array(parts.cut, float), alike=np.zeros(3), class_share=parameters.class_share, large=drawn.record,
+        large_part=drawn.part, drawn=drawn.cluster, unsettled=np.array(drawn.unsettled),
+        differing=np.zeros((2, records.num_fields + 1)),
     )  # fmt: skip
-    return np.ascontiguousarray(found.partition.T), float(found.log_evidence.sum(dtype=float))
+
+
+def _size_limit(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> int:
+    """Return how large parts may be: likelihoods without an urn are of enumeration alone."""
+    if likelihood.urn(parameters) is not None:
+        return max(settings.size_limit, settings.largest)
+    return settings.largest
+
+
+def _rows(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> tuple[Rows, int]:
+    """Return the records, those of many equal ones as one row; and how large parts may be."""
+    size_limit = _size_limit(records, parameters, likelihood, settings)
+    check_labels(
+        records, settings.restriction, size_limit,
+        "largest" if likelihood.urn(parameters) is None else "size_limit", closure=settings.decision == "closure",
+    )  # fmt: skip
+    least = settings.largest if size_limit > settings.largest else records.num_records
+    wide = for_candidates(parameters)
+    return collapsed(records, wide, likelihood, least=least, restriction=settings.restriction), size_limit
+
+
+def _of_records(groups: list[Group], rows: Rows) -> list[Group]:
+    """Return groups of rows as those of records."""
+    first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
+    return [Group(first[group.members], group.partition) for group in groups]
+
+
+def _enumerate_all(
+    records: Records, parts: Parts, parameters: Parameters, likelihood: Likelihood, restriction: str,
+    mesh: Mesh | None, engine: Engine | None,
+) -> tuple[list[Group], float]:  # fmt: skip
+    """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
+    groups: list[Group] = []
+    evidence = 0.0
+    for members in parts.members:
+        partitions = []
+        terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
+        for rows in row_blocks(len(members), 1, _PIECE):
+            values = gather_values(records.value, records.first_value, members[rows])
+            given = values, parameters.value_share, parameters.distortion, terms, likelihood
+            pair_terms = pair_terms_of(records, members[rows], restriction)
+            if engine is None:
+                found = enumerate_blocks(*given, pair_terms, mesh=mesh)
+                partition, log_evidence = np.ascontiguousarray(found.partition.T), np.asarray(found.log_evidence)
+            else:
+                from consilience.models.block_linkage.engines.stages import partitions as by_engine
+
+                partition, log_evidence = by_engine(engine, *given, pair_terms)
+            partitions.append(partition)
+            evidence += float(log_evidence.sum(dtype=float))
+        if partitions:
+            groups.append(Group(members, np.concatenate(partitions)))
+    return groups, evidence

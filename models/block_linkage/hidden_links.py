@@ -18,8 +18,8 @@ import numpy as np
 
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
-from consilience.models.block_linkage.hash_ranges import JoinRule
 from consilience.models.block_linkage.join import LEAST_DIFFER, join_rule, prior_log_odds
+from consilience.models.block_linkage.keys import JoinRule
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.misfit import log_odds_of
 from consilience.models.block_linkage.parameters import Parameters

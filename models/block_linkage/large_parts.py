@@ -6,7 +6,7 @@ together; see `collapsed`. A part with such a row is drawn, whatever its number 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -29,6 +29,7 @@ _BLOCK = 50           # sweeps between two looks at whether chains agree
 _MOST_SWEEPS = 2_000
 _NUM_KEPT = 100       # draws that are kept
 _ROWS_OF_EM = 20_000  # that a pass draws at most
+_PAIRS_OF_CHECK = 500_000  # of rows, that tell whether the model holds
 _PER_MOVE = 10        # rows for each split-merge move in a sweep
 
 
@@ -67,6 +68,8 @@ def collapsed(records: Records, parameters: Parameters, likelihood: Likelihood, 
     joined = np.zeros(len(count), bool)
     log_others = np.log(parameters.intensity) - (pairs.log_odds - prior_log_odds(parameters))
     joined[many[log_others < np.log(_OTHERS)]] = True
+    if records.labelled is not None:  # an answer is about one record, and not about all that are like it
+        joined[group[records.labelled]] = False
     if not joined.any():
         return every
     stays = ~joined[group]
@@ -76,6 +79,7 @@ def collapsed(records: Records, parameters: Parameters, likelihood: Likelihood, 
     rows = records.replace(
         value=records.value[:, kept], source=records.source[kept], num_records=len(kept), entity=None, entities=None,
         records=None if records.records is None else records.records[kept],
+        labelled=None if records.labelled is None else place[records.labelled].astype(np.int32),
     )  # fmt: skip
     row = np.where(joined[group], place[first[group]], place)
     return Rows(rows, np.bincount(row), row)
@@ -125,6 +129,7 @@ class _Part(NamedTuple):
     edge: Int[np.ndarray, "edge 2"]
     first_neighbour: Int[np.ndarray, " rows_and_one"]
     neighbour: Int[np.ndarray, " neighbour"]
+    labels: tuple[np.ndarray, np.ndarray, np.ndarray]
     cluster: Int[np.ndarray, "chain row"]
 
 
@@ -202,8 +207,23 @@ class LargeParts:
         return _Part(
             own, np.stack(value, axis=1).astype(np.int64), np.concatenate(codes), np.array(first, np.int64),
             np.concatenate(near), np.array(begin, np.int64), edge, graph.indptr.astype(np.int64),
-            graph.indices.astype(np.int64), starts,
+            graph.indices.astype(np.int64), self._labels(own), starts,
         )  # fmt: skip
+
+    def _labels(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the labels of pairs in a part, by row, as `draw_part` takes them."""
+        from consilience.models.block_linkage.part_sweep import SURE
+
+        records = self.rows.records
+        if records.labelled is None:
+            return np.zeros(len(own) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        inside = np.isin(records.labelled, own).all(axis=1)
+        one, other = np.searchsorted(own, records.labelled[inside]).T  # rows of a part are increasing
+        worth = np.clip(records.label_log_odds[inside], -SURE, SURE)
+        row = np.concatenate([one, other])
+        order = np.argsort(row, kind="stable")
+        begin = np.searchsorted(row[order], np.arange(len(own) + 1))
+        return begin.astype(np.int64), np.concatenate([other, one])[order].astype(np.int64), np.tile(worth, 2)[order]
 
     def statistics(self, parameters: Parameters) -> DrawnStatistics:
         """Go on with the chains for some sweeps, and count."""
@@ -218,26 +238,58 @@ class LargeParts:
         total = DrawnStatistics(*(np.asarray(one) * scale for one in total))
         return _added(total, self._of_alone(parameters))
 
-    def settle(self, parameters: Parameters) -> tuple[Drawn, DrawnStatistics]:
-        """Draw until the two chains of every part agree; return draws of all records in them."""
+    def parted(self, pairs: CandidatePairs, at: float) -> float:
+        """Return the share of pairs in large parts with log odds above ``at`` that the chains have apart.
+
+        A pair that is a link with the probability p for itself is apart with 1 - p where the model holds: pairs above
+        4.5 one time in a hundred. Where fields err together, as those of two editions of a paper do, an entity is torn
+        into several that each err alike, and many are.
+        """
+        cluster = np.full((2, len(self.rows.weight)), -1)
+        begin = 0
+        for part in self.parts:
+            cluster[:, part.rows] = begin + part.cluster
+            begin += len(part.rows)
+        strong = pairs.where(pairs.log_odds > at)
+        one, other = cluster[:, strong.first], cluster[:, strong.second]
+        inside = (one >= 0) & (other >= 0)
+        return float((one != other)[inside].mean()) if inside.any() else 0.0
+
+    def linked_pairs(self) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:
+        """Return the pairs of rows that are together where the chains are, and how many pairs of records they stand for.
+
+        Codes are those of all values. Of very many parts some tell.
+        """
+        pairs, weight = [np.tile(self.drawn_rows, (2, 1))], [self.rows.weight[self.drawn_rows].astype(float)]
+        weight[0] *= (weight[0] - 1) / 2
+        for part in self.parts:
+            if sum(map(len, weight)) > _PAIRS_OF_CHECK:
+                break
+            for cluster in part.cluster:
+                one, other = np.nonzero(np.triu(cluster[:, None] == cluster, 1))
+                pairs.append(part.rows[np.stack([one, other])])
+                weight.append(self.rows.weight[pairs[-1]].prod(axis=0) / len(part.cluster))
+        return self.codes[:, np.concatenate(pairs, axis=1)].transpose(1, 0, 2), np.concatenate(weight)
+
+    def settle(self, parameters: Parameters) -> tuple[Drawn, float]:
+        """Draw until the two chains of every part agree; return draws of all records in them, and the evidence."""
         columns, numbers, unsettled = [], [], 0
-        total = self._of_alone(parameters)
+        evidence = float(self._of_alone(parameters).evidence)
         for number, part in enumerate(self.parts):
             kept, own, agreed = self._settle_part(part, parameters)
-            total = _added(total, own)
+            evidence += float(own.evidence)
             unsettled += not agreed
             columns.append(part.rows[kept])
             numbers.append(np.full(len(part.rows), number))
         columns.append(np.tile(self.alone, (_NUM_KEPT, 1)))
         numbers.append(len(self.parts) + np.arange(len(self.alone)))
-        of_row = np.zeros((_NUM_KEPT, self.rows.records.num_records), int)
-        part_of_row = np.full(of_row.shape[1], -1)
-        of_row[:, self.drawn_rows] = np.concatenate([columns[-1], *columns[:-1]], axis=1)
-        part_of_row[self.drawn_rows] = np.concatenate([numbers[-1], *numbers[:-1]])
-        record = np.flatnonzero(part_of_row[self.rows.row] >= 0)
+        drawn, part_of = (np.concatenate([own[-1], *own[:-1]], axis=-1) for own in (columns, numbers))
+        place = np.full(self.rows.records.num_records, -1)
+        place[self.drawn_rows] = np.arange(len(self.drawn_rows))
         # Records are expanded here: those of one row are together in every draw.
-        cluster = of_row[:, self.rows.row[record]]
-        return Drawn(record, part_of_row[self.rows.row[record]], cluster, unsettled), total
+        record = np.flatnonzero(place[self.rows.row] >= 0)
+        own = place[self.rows.row[record]]
+        return Drawn(record, part_of[own], drawn[:, own], unsettled), evidence
 
     def _settle_part(self, part: _Part, parameters: Parameters) -> tuple[np.ndarray, DrawnStatistics, bool]:
         """Draw a part until the chains agree on the number of entities: the later half of the draws of both."""
@@ -269,7 +321,8 @@ class LargeParts:
             draw_part(
                 int(self.generator.integers(2**31)), cluster, sweeps, -(-len(cluster) // _PER_MOVE), part.value, weight,
                 np.asarray(self.rows.records.source)[part.rows].astype(np.int64), self.apart, part.edge,
-                part.first_neighbour, part.neighbour, term, share, part.first, part.near, part.begin_near, *urn, drawn, log_joint, counted, distorted, values, sizes,
+                part.first_neighbour, part.neighbour, part.labels, term, share, part.first, part.near, part.begin_near,
+                *urn, drawn, log_joint, counted, distorted, values, sizes,
             )  # fmt: skip
             draws.append(drawn)
             every = np.zeros(self.num_values)
@@ -292,10 +345,15 @@ class LargeParts:
     def _of_alone(self, parameters: Parameters) -> DrawnStatistics:
         """Return the statistics of rows that are in no part: each is an entity."""
         total = self._nothing()
+        if not len(self.alone):  # as of all likelihoods without an urn
+            return total
         np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
         codes = self.codes[:, self.alone]
         np.add.at(total.values, codes[codes >= 0], 1)
-        miss, far, strength, power = self.likelihood.urn(parameters)
+        urn = self.likelihood.urn(parameters)
+        if urn is None:  # what is enumerated alone has no weighted rows
+            return total
+        miss, far, strength, power = urn
         number, evidence = self.rows.weight[self.alone], 0.0
         for field, code in enumerate(codes):
             own, has = parameters.value_share[code], code >= 0

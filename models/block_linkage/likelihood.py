@@ -6,6 +6,7 @@ one, and a missing value is a factor of one.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -60,10 +61,21 @@ class Likelihood(ABC):
 
     additive: ClassVar[bool] = False
     arrays: ClassVar[tuple[str, ...]] = ()
+    powers: tuple[float, ...] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         jax.tree_util.register_pytree_node(cls, _flatten, lambda fixed, arrays: _unflatten(cls, fixed, arrays))
+
+    def weighted(self, powers: Float[np.ndarray, " field"]) -> Likelihood:
+        """Return the composite likelihood that has each field to a power."""
+        found = copy.copy(self)
+        vars(found)["powers"] = tuple(np.asarray(powers, float).tolist())
+        return found
+
+    def power(self, num_fields: int) -> Float[np.ndarray, " field"]:
+        """Return the power of each field; 1 unless the likelihood is `weighted`."""
+        return np.asarray(self.powers) if self.powers else np.ones(num_fields)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
@@ -85,8 +97,9 @@ class Likelihood(ABC):
         differ : float64, shape ``(field,)``; where their values differ. A field that one of them lacks adds zero.
         """
         differ = differing(np.asarray(parameters.distortion, float))
-        of_value = np.repeat(differ, np.diff(first_value))
-        return np.log((1 - of_value) / parameters.value_share + of_value), np.log(differ)
+        of_value, power = np.repeat(differ, np.diff(first_value)), self.power(len(differ))
+        agree = np.log((1 - of_value) / parameters.value_share + of_value)
+        return agree * np.repeat(power, np.diff(first_value)), np.log(differ) * power
 
     def slack(self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]) -> float:
         """Return how much a pair may have above the sum of its `pair_terms`, as far as it is looked for."""

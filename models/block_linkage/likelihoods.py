@@ -36,7 +36,7 @@ class HitMiss(Likelihood):
         if type(self).log_marginals is not HitMiss.log_marginals:
             return None
         one = np.ones(len(parameters.distortion))
-        return np.asarray(parameters.distortion, float), one, self.strength * one, one
+        return np.asarray(parameters.distortion, float), one, self.strength * one, self.power(len(one))
 
     def log_marginals(
         self,
@@ -46,6 +46,17 @@ class HitMiss(Likelihood):
         xp: Any,
     ) -> Float[Array, "subset component"]:
         """Sum over the true value: that of one of the records, or another one that none of them has."""
+        power = self.power(values.shape[1]).astype(share.dtype)
+        return (self.by_field(values, share, distortion, xp) * power[:, None]).sum(1)
+
+    def by_field(
+        self,
+        values: Int[Array, "member field component"],
+        share: Float[Array, "member field component"],
+        distortion: Float[Array, " field"],
+        xp: Any,
+    ) -> Float[Array, "subset field component"]:
+        """Return the log likelihood of every subset in each field."""
         same, observed = _same_value(values)
         times = xp.maximum(same.sum(0), 1).astype(share.dtype)
         # A value that several records have is a candidate for each of them, with its part of the weight.
@@ -65,7 +76,7 @@ class HitMiss(Likelihood):
                 larger = larger / largest[:, None]
                 log_scale = xp.concatenate([log_scale, log_scale + xp.log(largest)])
             joint = xp.concatenate([joint, larger])
-        return (xp.log(joint.sum(1)) + log_scale).sum(1)
+        return xp.log(joint.sum(1)) + log_scale
 
 
 class Copies(HitMiss):

@@ -70,7 +70,7 @@ class Linkable(Contract):
     num_components : how many components have 2, 3, … records.
     num_records, num_fields : sizes.
     restriction : which records may be together.
-    similar : of each field, whether it is compared by similarity.
+    similar : of each field, whether and how it is compared by similarity, as in `Records`.
     """
 
     value: Any = array()
@@ -89,7 +89,7 @@ class Linkable(Contract):
     num_records: int = size()
     num_fields: int = size()
     restriction: str = size(derived=True)
-    similar: tuple[bool, ...] = size(derived=True)
+    similar: tuple[int, ...] = size(derived=True)
 
     @property
     def fields(self) -> None:
@@ -132,7 +132,7 @@ def linkable(
         if records.candidate is None:
             alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
     codes = value_codes(records.value, records.first_value)
-    similar = np.zeros(records.num_fields, bool) if records.similar is None else records.similar
+    similar = np.zeros(records.num_fields, np.int8) if records.similar is None else records.similar
     return Linkable(
         value=codes.astype(np.int32),
         source=records.source,

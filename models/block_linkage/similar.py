@@ -35,9 +35,10 @@ from consilience.arrays import Array, Float, Int
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.join import prior_log_odds
 from consilience.models.block_linkage.likelihood import draw_values
-from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, HitMiss, Likelihood
+from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, Copies, HitMiss, Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
 from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
+from consilience.models.block_linkage.texts import TextHitMiss
 from consilience.notes import Remedy
 
 DECAY = 2.0
@@ -48,6 +49,9 @@ BEYOND = 4.0
 
 ONLY_NEAR = 4.0
 """By so much are near values nearer where hardly anything else is a distortion: as if the others were 8 apart."""
+
+TEXT = 2
+"""What `Records.similar` holds of a field of texts, see `texts`; of other similar ones 1."""
 
 _MOST_RECORDS = 8   # of a component
 _MOST_SHARED = 8    # values near two different ones of a component that are gone through
@@ -78,10 +82,14 @@ def for_data(likelihood: str | Likelihood, data: Any, value_share: Any, xp: Any 
     chosen = LIKELIHOODS[likelihood] if isinstance(likelihood, str) else likelihood
     if data.similar is None or not any(data.similar):
         return chosen
+    similar = np.asarray(data.similar)
+    fields = tuple(np.flatnonzero(similar).tolist())
+    if isinstance(chosen, HitMiss) and type(chosen) in (HitMiss, Copies) and (similar == TEXT).any():
+        return TextHitMiss(fields, data, chosen.strength, xp)
     if type(chosen) is not HitMiss:
         text = "fields are compared by similarity with {likelihood} only, not with others"
         raise UnsupportedRequest(text, Remedy("likelihood", "hit-miss"))
-    return SimilarHitMiss(tuple(np.flatnonzero(data.similar).tolist()), data, value_share, xp)
+    return SimilarHitMiss(fields, data, value_share, xp)
 
 
 def is_known(likelihood: str | Likelihood) -> bool:
@@ -115,6 +123,10 @@ class SimilarHitMiss(HitMiss):
     """
 
     additive = False
+
+    def urn(self, parameters: Parameters) -> None:
+        """Return none: its kernel, of all values at once, is not drawn from."""
+
     arrays = (
         "first_value", "near", "excess", "neighbours", "of_neighbour", "value_share", "normaliser", "others", "around",
         "twice",

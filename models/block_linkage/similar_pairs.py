@@ -34,7 +34,7 @@ from scipy.sparse import csr_array
 from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.hash_ranges import distinct, ends, lowest
+from consilience.models.block_linkage.keys import distinct, ends, lowest
 from consilience.models.block_linkage.parameters import value_codes
 from consilience.models.rows import equal_pairs
 
@@ -128,7 +128,7 @@ def find_similar_pairs(
     counts = np.bincount(values[values >= 0], minlength=records.num_values)
     # A join of its own for each set of missing fields is not made here: slack makes up for one of them.
     lacking = rule.differ[fields][(values < 0).any(axis=1)].min(initial=0)
-    search = _Search.of(groups_of(gains, counts), rule.gain, np.asarray(records.similar)[fields], rule.start - lacking)
+    search = _Search.of(groups_of(gains, counts), rule.gain, np.asarray(records.similar, bool)[fields], rule.start - lacking)
     bits = np.uint64(max(records.num_records - 1, 1).bit_length())
     words: dict[int, list[np.ndarray]] = {}
     for begin in range(0, records.num_records, _BLOCK):

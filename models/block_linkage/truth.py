@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from consilience.arrays import Array, Float, Int, Key
-from consilience.models.block_linkage.entity_interval import SampledNumber, interval_of_entities
+from consilience.models.block_linkage.entity_interval import interval_of_entities
 from consilience.models.block_linkage.enumeration import (
     first_places,
     links_of_partitions,
@@ -88,10 +88,17 @@ class BlockPartition(PartitionTruth):
         self.found_share = float(posterior.found_share)
         self.large = np.asarray(posterior.large)
         self.drawn = LargeDraws(np.asarray(posterior.drawn), np.asarray(posterior.large_part))
+        hidden = self.num_clusters_moments()[0] - self.corrected_num_clusters()
+        if not np.isnan(hidden + float(posterior.variance)):
+            self.links_alone, self.beyond_links = False, (-hidden, np.sqrt(hidden + float(posterior.variance)))
         misfit = posterior.misfit()
         self.doubt = misfit.words if misfit.fails else ""
         if len(posterior.tried) and len(posterior.class_share):
             self.basis = f"error classes; by hit-miss, which does not hold, {posterior.tried[0, 2]:,.0f}"
+        if len(posterior.powers):
+            self.doubt = "weighted fields, not a posterior"
+        if not np.isnan(posterior.closure):
+            self.no_interval = "a closure of pairs has none"
 
     def _of_large(self, draws: Int[np.ndarray, " draw"]) -> Int[np.ndarray, " draw"]:
         """Return which of the kept draws of large parts belongs to each draw."""
@@ -231,21 +238,16 @@ class BlockPartition(PartitionTruth):
             counts += np.bincount(subset_sizes(size), probability, largest + 1)
         return counts[1:]
 
-    def counted(self) -> CountedClusters:
+    def counted(self) -> CountedClusters | None:
         """Return the number of clusters by a short Gibbs run, which knows the doubt about all that EM has fixed.
 
-        Where there is none, the number is that of the links alone. The run is made at the first call, and kept.
+        It is made at the first call, and kept. None where there is none; see `interval_of_entities`.
         """
-        if self._sampled is None:
-            return super().counted()
-        by_size, basis = self._sampled
-        sizes = by_size.mean(axis=0)
-        sizes = sizes[: np.flatnonzero(sizes)[-1] + 1] if sizes.any() else sizes[:0]
-        return CountedClusters(by_size.sum(axis=1), sizes, False, float("nan"), basis)
+        return self._counted
 
     @functools.cached_property
-    def _sampled(self) -> SampledNumber | None:
-        if self.resolved is None or self.posterior.links_nothing():
+    def _counted(self) -> CountedClusters | None:
+        if self.resolved is None or self.posterior.links_nothing() or len(self.posterior.powers):
             return None
         seed = np.asarray(jax.random.key_data(self.key))
         larger = float(self.size_counts()[self.resolved.settings.largest :].sum())

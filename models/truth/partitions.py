@@ -72,13 +72,11 @@ class CountedClusters(NamedTuple):
     ----------
     number : shape ``(draw,)``.
     sizes : shape ``(size,)``; expected number of clusters of 1, 2, … items.
-    links_alone, corrected, basis : as in `PartitionTruth`, of these draws.
+    basis : what the draws rest on, in words.
     """
 
     number: Int[np.ndarray, " draw"]
     sizes: Float[np.ndarray, " size"]
-    links_alone: bool
-    corrected: float
     basis: str
 
 
@@ -88,19 +86,24 @@ class PartitionTruth(Truth):
     Attributes
     ----------
     links_alone : whether the draws hold the doubt about links alone, because what was learned is fixed at an estimate.
+    beyond_links : by how much the number of clusters differs from that of the draws, and the standard deviation of
+        that: of links that were not looked at, and of what was learned. Zero where the draws hold both.
     found_share : of all links, the share that the model expects among the pairs that it looks at; NaN where nobody
         knows.
     doubt : why the interval of the number of clusters is not to be trusted, in words; empty where nothing says so.
     basis : what the number of clusters rests on, in words: model, pairs that could be together; empty where that is
         said elsewhere.
+    no_interval : why the number of clusters has no interval, in words; empty where it has one.
     """
 
     kind = PARTITION
     systems: tuple[str, ...] = (PARTITION.name,)
     links_alone: bool = False
+    beyond_links: tuple[float, float] = (0.0, 0.0)
     found_share: float = float("nan")
     doubt: str = ""
     basis: str = ""
+    no_interval: str = ""
 
     @abstractmethod
     def clusters(self, draws: slice = slice(None)) -> Int[np.ndarray, "draw record"]:
@@ -151,11 +154,9 @@ class PartitionTruth(Truth):
         """Return the expected number of clusters with the links that were not looked at; NaN where nobody knows."""
         return float("nan")
 
-    def counted(self) -> CountedClusters:
-        """Return what is known of the number of clusters; by default that of the draws."""
-        return CountedClusters(
-            self.num_clusters(), self.size_counts(), self.links_alone, self.corrected_num_clusters(), self.basis
-        )
+    def counted(self) -> CountedClusters | None:
+        """Return what is known of the number of clusters, where that is more than the draws of clusters say."""
+        return None
 
     def clusters_by_size(self) -> Int[np.ndarray, "draw size"]:
         """Return the number of clusters with 1, 2, … records of each draw; counted once."""

@@ -45,9 +45,9 @@ def simulate():
 def fit_em():
     """Return a function that links records by EM, by hit-miss where nothing else is said."""
 
-    def fit(records, priors=None, *, num_sampled=20_000, mesh=None, processes=1, **settings):
+    def fit(records, priors=None, *, num_sampled=20_000, mesh=None, engine=None, **settings):
         resolved = MODEL.resolve(records, priors, {"likelihood": "hit-miss", **settings})
-        return em.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, processes=processes)
+        return em.fit_em(resolved, num_sampled=num_sampled, mesh=mesh, engine=engine)
 
     return fit
 

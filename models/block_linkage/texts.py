@@ -1,0 +1,194 @@
+r"""Hit-miss with texts that are hardly ever written twice in one way: titles, addresses, lists of authors.
+
+A record shows the true value y of its entity, or with probability b another one: mostly one that is near, and with a
+bounded share ρ any value, as common as it is,
+
+.. math::
+
+    G(x \mid y) = (1 - b)\, 1[x = y] + b \left[(1 - \rho)\, \kappa\, e^{-2 d(x, y)}\, 1[d < 4] + \rho\, \theta_x\right],
+
+ρ = `FAR`, κ = `NEAR`. A value without neighbours so cannot turn into any other at the price of b alone. The true value
+is one that the records of the cluster show, or another one, far from all of them: what values near them but not shown
+would add is left out. Where one field of the records is such a text, all similar ones are compared so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from consilience.arrays import Array, Float, Int
+from consilience.models.block_linkage.large_parts import near_matrix
+from consilience.models.block_linkage.likelihoods import HitMiss
+from consilience.models.block_linkage.parameters import Parameters
+from consilience.models.block_linkage.similar_pairs import NearGains, find_similar_pairs
+
+FAR = 0.05
+"""The share of distorted values that are far from the true one."""
+
+NEAR = 0.2
+"""How probable a distorted value is that is next to the true one, up to e^{-2 d}."""
+
+DECAY = 2.0
+_MOST_PAIRS = 20_000_000  # of records that have near values in a field, by which candidates are searched
+
+
+class TextHitMiss(HitMiss):
+    """Hit-miss with some fields that are compared by similarity, far values bounded.
+
+    Parameters
+    ----------
+    fields : the places of these fields.
+    data : `Records`, or `Linkable` ones, with the values that are near.
+    strength : of the urn of large parts, infinite for hit-miss; see `part_sweep`.
+    """
+
+    additive = False
+    arrays = ("first_value", "near", "kernel", "matrix")
+
+    def __init__(self, fields: tuple[int, ...], data: Any, strength: float, xp: Any = np) -> None:
+        self.fields, self.copied = fields, strength
+        self.first_value, self.near = data.first_value, data.near
+        self.kernel = (1 - FAR) * NEAR * xp.exp(-DECAY * xp.maximum(data.distance, 0))
+        self.matrix: Any = None
+        if xp is np:
+            self.matrix = near_matrix(np.asarray(self.near), int(self.first_value[-1]), self.kernel)
+
+    def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return b, the share of far values, and the strength of copying; see `Likelihood.urn`."""
+        one, far = np.ones((2, len(parameters.distortion)))
+        far[list(self.fields)] = FAR
+        return np.asarray(parameters.distortion, float), far, self.copied * one, self.power(len(one))
+
+    def near_kernel(self, field: int, codes: Int[np.ndarray, " value"]) -> Float[np.ndarray, "value value"] | None:
+        """Return K(x, y) of values of a field; see `Likelihood.near_kernel`."""
+        return self.matrix[codes][:, codes].toarray() if field in self.fields else None
+
+    # ---- pairs ----
+
+    def pair_terms(
+        self, parameters: Parameters, first_value: Int[np.ndarray, " fields_and_one"]
+    ) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
+        """Return what each field adds to the log odds of a pair: where values differ, if they are far apart."""
+        agree, differ = super().pair_terms(parameters, first_value)
+        for field in self.fields:
+            span = slice(first_value[field], first_value[field + 1])
+            miss, share = parameters.distortion[field], parameters.value_share[span]
+            alone = 1 - miss + miss * FAR
+            right, wrong = (1 - miss) / share + miss * FAR, miss * FAR
+            power = self.power(len(differ))[field]
+            agree[span] = power * np.log((share * right**2 + (1 - share) * wrong**2) / alone**2)
+            differ[field] = power * np.log((2 * (1 - miss) * wrong + wrong**2) / alone**2)
+        return agree, differ
+
+    def log_pairs(
+        self, values: Int[np.ndarray, "two field pair"], parameters: Parameters
+    ) -> Float[np.ndarray, " pair"]:
+        """Return the log likelihood of pairs of records."""
+        agree, differ = self.pair_terms(parameters, self.first_value)
+        total = np.zeros(values.shape[2])
+        for field, (one, other) in enumerate(values.transpose(1, 0, 2)):
+            both = (one >= 0) & (other >= 0)
+            total += np.where(both, np.where(one == other, agree[one], differ[field]), 0)
+            apart = np.flatnonzero(both & (one != other)) if field in self.fields else []
+            if len(apart):
+                key, place = np.unique(np.stack([one[apart], other[apart]]), axis=1, return_inverse=True)
+                near = self._log_near(field, *key, parameters) - differ[field]
+                total[apart] += near[place.ravel()]
+        return total
+
+    def _log_near(
+        self, field: int, one: Int[np.ndarray, " pair"], other: Int[np.ndarray, " pair"], parameters: Parameters
+    ) -> Float[np.ndarray, " pair"]:
+        """Return the log likelihood of pairs of different values, relative to the values apart."""
+        miss, share = parameters.distortion[field], parameters.value_share
+        wrong, kernel, total = miss * FAR, self.matrix[one, other], 0.0
+        for true, shown in ((one, other), (other, one)):
+            right = (1 - miss) / share[true] + wrong
+            total = total + share[true] * right * (miss * kernel / share[shown] + wrong)
+        rest = np.maximum(1 - share[one] - share[other], 0)
+        found = np.log((total + rest * wrong**2) / (1 - miss + wrong) ** 2)
+        return found * self.power(len(parameters.distortion))[field]
+
+    def log_alone(self, distortion: Float[Array, " field"], xp: Any) -> Float[Array, " value"]:
+        """Return how much less probable values are in a record alone than they are common: logarithms."""
+        similar = np.zeros(len(distortion), bool)
+        similar[list(self.fields)] = True
+        own = xp.where(similar, xp.log1p(-distortion * (1 - FAR)), 0) * self.power(len(distortion))
+        number = self.first_value[1:] - self.first_value[:-1]
+        given = {} if xp is np else {"total_repeat_length": int(self.first_value[-1])}
+        return xp.repeat(own, number, **given)
+
+    def find_pairs(
+        self, records: Any, rule: Any, parameters: Parameters
+    ) -> tuple[Int[np.ndarray, " pair"], Int[np.ndarray, " pair"]]:
+        """Return the pairs that agree in enough fields, and those with values near each other in some text.
+
+        Texts in which too many pairs are near do not search, but count once a pair is found.
+        """
+        empty = NearGains(np.zeros((0, 2), np.int32), np.zeros(0, bool), np.zeros(0), np.zeros(records.num_values))
+        first, second = find_similar_pairs(records, rule, empty)
+        number = records.num_records
+        keys = [np.asarray(first, np.int64) * number + second]
+        for field in self.fields:
+            code = np.asarray(records.value[field])
+            has = np.flatnonzero(code >= 0)
+            begin, end = self.first_value[field : field + 2]
+            shape = (number, end - begin)
+            shown = csr_array((np.ones(len(has)), (has, code[has])), shape=shape)
+            near = self.matrix[begin:end, begin:end]
+            near = (near > 0) + coo_array((np.ones(end - begin), (np.arange(end - begin),) * 2), shape=near.shape)
+            of_value = np.asarray(shown.sum(axis=0))
+            if of_value @ (near @ of_value) > 2 * _MOST_PAIRS:
+                continue
+            found = (shown @ near @ shown.T).tocoo()
+            upper = found.row < found.col
+            keys.append(found.row[upper].astype(np.int64) * number + found.col[upper])
+        one, other = np.divmod(np.unique(np.concatenate(keys)), number)
+        return one.astype(np.int32), other.astype(np.int32)
+
+    # ---- components ----
+
+    def candidates(self, values: Int[np.ndarray, "member field component"]) -> Float[np.ndarray, "true member f c"]:
+        """Return K of every member's value given that of every other one, in the similar fields."""
+        own = values[:, list(self.fields)]
+        one, other = np.broadcast_arrays(own[None], own[:, None])
+        both = (one >= 0) & (other >= 0) & (one != other)
+        found = np.zeros(one.shape)
+        if both.any():
+            found[both] = self.matrix[one[both], other[both]]
+        return found
+
+    def of_components(
+        self, values: Int[Array, "member field component"], table: Float[Array, " values_and_one"],
+        distortion: Float[Array, " field"], candidates: Any, xp: Any,
+    ) -> Float[Array, "subset component"]:  # fmt: skip
+        """Sum over the true values: those of the members, and another one."""
+        index = np.array(self.fields)
+        rest = np.setdiff1d(np.arange(values.shape[1]), index)
+        power = self.power(values.shape[1]).astype(table.dtype)[:, None]
+        exact = self.by_field(values[:, rest], table[values[:, rest]], distortion[rest], xp)
+        exact = (exact * power[rest]).sum(1)
+        own, share, miss = values[:, index], table[values[:, index]], distortion[index][:, None]
+        observed, kernel = own >= 0, candidates.astype(share.dtype)
+        same = (own[:, None] == own[None]) & observed[:, None]
+        weight = xp.where(observed, share / xp.maximum(same.sum(0), 1).astype(share.dtype), 0)
+        other = xp.maximum(1 - weight.sum(0), 0)
+        joint = xp.concatenate([weight, other[None]])[None]
+        log_scale = xp.zeros_like(share[:1])
+        for record in range(len(values)):
+            near = xp.where(same[:, record], 1 - miss, 0) + miss * kernel[:, record]
+            factor = xp.concatenate([near / share[record] + miss * FAR, xp.ones_like(share[:1]) * miss * FAR])
+            factor = xp.where(observed[record], factor / (1 - miss * (1 - FAR)), 1)
+            larger = joint * factor
+            largest = larger.max(1)
+            log_scale = xp.concatenate([log_scale, log_scale + xp.log(largest)])
+            joint = xp.concatenate([joint, larger / largest[:, None]])
+        found = ((xp.log(joint.sum(1)) + log_scale) * power[index]).sum(1)
+        # A record alone has likelihood one, whatever value it shows.
+        for record in range(len(values)):
+            has = np.arange(len(found)) >> record & 1
+            found = found - has[:, None] * found[1 << record]
+        return exact + found
