@@ -345,6 +345,9 @@ class BlockLinkageFit(Fit):
     def unlinkable(self) -> pandas.DataFrame:
         """Which share of the records would not even be linked with a copy of themselves."""
 
+    def candidates(self) -> pandas.DataFrame:
+        """How candidates were found: keys by how many records share them, and their pairs."""
+
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""
 
@@ -431,6 +434,9 @@ class HitMissFit(Fit):
 
     def unlinkable(self) -> pandas.DataFrame:
         """Which share of the records would not even be linked with a copy of themselves."""
+
+    def candidates(self) -> pandas.DataFrame:
+        """How candidates were found: keys by how many records share them, and their pairs."""
 
     def patterns(self) -> pandas.DataFrame:
         """How many entities have records in exactly these sources."""

@@ -99,8 +99,9 @@ def link(
     priors : `consilience.models.block_linkage.Priors`, of the hyperparameters; for example, of fields that are more or
         less often distorted, ``Priors(distortion=RareDistortion(a=[1, 1, 5], b=[99, 9, 5]))``, one number for each
         field that is compared, in the order of ``fields``.
-    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
-        alone, too narrow; that of Gibbs sampling holds if the model does.
+    method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is by
+        Laplace's method, or where nobody knows what the candidates hide that of the links alone, too narrow; that of
+        Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
     engine : what goes through the records by EM: "local", in memory; "duckdb", on one machine beyond memory; "spark",
         on a cluster; or an engine with settings of its own, ``cs.engines.duckdb(memory="8GB")`` or

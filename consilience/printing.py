@@ -142,24 +142,28 @@ def write_columns(table: Any, path: str | os.PathLike, *, force: bool = False) -
             writer = csv.writer(file)
             writer.writerow(columns)
             for start in range(0, number, _ROWS):
-                part = [_plain_column(_array(values[start : start + _ROWS])) for values in columns.values()]
-                if len(part) > 1 and (cells := list(map(_unquoted, part))) and None not in cells:
+                part = [_array(values[start : start + _ROWS]) for values in columns.values()]
+                cells = [] if len(part) == 1 else list(map(_unquoted, part))
+                if cells and None not in cells:
                     file.write("\r\n".join([*map(",".join, zip(*cells, strict=True)), ""]))
                 else:
-                    writer.writerows(zip(*part, strict=True))
+                    writer.writerows(zip(*map(_plain_column, part), strict=True))
 
     write_output(path, write, force=force)
 
 
-def _unquoted(values: list[Any]) -> list[str] | None:
+def _unquoted(values: Any) -> list[str] | None:
     """Return the cells of a column as `csv` writes them; None where some may need quotes, which it looks at slowly."""
-    kinds = set(map(type, values))
-    if kinds <= {int, float}:
-        return list(map(repr, values))
-    if kinds != {str}:
+    import numpy as np
+
+    listed = values.tolist()
+    if values.dtype.kind in "iu" or (values.dtype.kind == "f" and np.isfinite(values).all()):
+        return list(map(repr, listed))
+    try:  # to ask each cell for its type takes longer
+        joined = "".join(listed)
+    except TypeError:
         return None
-    joined = "".join(values)
-    return None if any(mark in joined for mark in ',"\r\n') else values
+    return None if any(mark in joined for mark in ',"\r\n') else listed
 
 
 def _plain_column(values: Any) -> list[Any]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from consilience.inference.fitting import Fit
 
 _LEAST_CERTAIN = 10
+_MOST_LINES = 60  # of the ledger of cleaning
 _WRITTEN = ("entities.csv", "pairs.csv", "entities.parquet", "pairs.parquet", "report.html")
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
@@ -128,8 +129,11 @@ def _print_read(described: Mapping[str, Any], counts: Mapping[str, int], files: 
 
     print(f"read     {', '.join(files)}: {counts['records']:,} records of {counts['fields']} fields")
     print(f"id       {described['id']}")
-    for line in ledger_lines(described["cleaning"]):
+    cleaned = ledger_lines(described["cleaning"])
+    for line in cleaned[:_MOST_LINES]:
         print(f"cleaned  {line}")
+    if len(cleaned) > _MOST_LINES:
+        print(f"cleaned  … and {len(cleaned) - _MOST_LINES:,} more columns (the table cleaning of the fit, or --json)")
     similar = described.get("similar")
     compared = f"compared for equality, but by similarity {similar}" if similar else "all compared for equality"
     print(f"fields   {described['fields']}; {compared}")

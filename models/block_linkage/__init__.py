@@ -29,15 +29,16 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `similar_pairs` | of similar fields: the candidates |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
-| `choice` | hit-miss or error classes |
+| `choice`, `laplace` | hit-miss or error classes; the interval of the number of entities |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
 | `linkage`, `truth`, `tables`, `canonical` | what comes out: entities, pairs, review, canonical records |
 | `priors`, `parameters`, `model` | the NumPyro function with the linkage summed out |
 | `gibbs` | links and all hyperparameters drawn, on a wide graph |
 | `simulation`, `words` | records with known entities |
 
-By EM the hyperparameters are point estimates, so that the interval of the number of entities is too narrow: it is that
-of the links alone. That of Gibbs sampling holds where the model does. Where errors are not independent between fields,
+By EM the hyperparameters are point estimates. The interval of the number of entities adds what is open about them, and
+about the links that the threshold hides, by Laplace's method; where nobody knows of these, it is that of the links
+alone, too narrow. That of Gibbs sampling holds where the model does. Where errors are not independent between fields,
 as in lists that were made by one error in every duplicate, small probabilities are too large, and neither holds; the
 fit says when its data look like that.
 """
@@ -48,7 +49,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from consilience.arrays import Key

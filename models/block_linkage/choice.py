@@ -73,10 +73,15 @@ def better_of(em: Any, learned: Any, resolved: Resolved) -> tuple[Any, Any, Floa
 
 def _compared(em: Any, parameters: Any) -> tuple[Any, float, float]:
     """Return what is learned from some of the components, with the log evidence and the disagreement on them."""
-    number = sum(block.values.shape[-1] for block in em.sample.blocks)
-    step = -(-number // _NUM_COMPONENTS)
-    blocks = [jax.tree.map(lambda array: array[..., ::step], block) for block in em.sample.blocks]
-    kept = sum(block.values.shape[-1] for block in blocks)
-    some = em._replace(sample=em.sample._replace(blocks=blocks, scale=em.sample.scale * number / kept))
+    some = thinned(em, _NUM_COMPONENTS)
     learned, evidence = some.phase(parameters, complete=False, most=_MOST_PASSES)
     return learned, evidence[-1], some.check(learned).disagreement
+
+
+def thinned(em: Any, most: int) -> Any:
+    """Return EM on so many of its components, or somewhat fewer."""
+    number = sum(block.values.shape[-1] for block in em.sample.blocks)
+    step = max(-(-number // most), 1)
+    blocks = [jax.tree.map(lambda array: array[..., ::step], block) for block in em.sample.blocks]
+    kept = sum(block.values.shape[-1] for block in blocks)
+    return em._replace(sample=em.sample._replace(blocks=blocks, scale=em.sample.scale * number / max(kept, 1)))

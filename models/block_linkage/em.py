@@ -35,6 +35,7 @@ from consilience.models.block_linkage.join import (
     prior_log_odds,
 )
 from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
+from consilience.models.block_linkage.laplace import hyperparameter_variance
 from consilience.models.block_linkage.large_parts import Drawn, DrawnStatistics, LargeParts, Rows, collapsed
 from consilience.models.block_linkage.likelihoods import AUTO, LIKELIHOODS, HitMiss, Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
@@ -60,6 +61,7 @@ _MOST_ROUNDS = 3  # joins
 _LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
 _MANY_BEYOND = 0.05  # of the records in parts too large to enumerate: then a closure, where the model does not hold
+_FEW_BEYOND = 0.01  # of the records: what so few are in changes neither hyperparameters nor their variance
 _MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: beyond it the model does not hold
 _FREE_SIZES = 4
 _LEAST_REST = 0.1  # what the prior gives to all larger entities, at least
@@ -102,7 +104,6 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     """Link records; see `fit_em`."""
     records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
     threshold, restriction = settings.threshold, settings.restriction
-    check_labels(records, restriction, settings.largest)
     parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
@@ -128,10 +129,10 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
             chosen, prior, size_limit = learned.em.likelihood, learned.em.prior, settings.largest
     beyond = learned.beyond(rows, threshold, settings.largest, size_limit)
     closed, parted = settings.decision == "closure", np.nan
-    if beyond and not closed:
+    if beyond > _FEW_BEYOND * original.num_records and not closed:
         drawn_from = given.learn(learned.parameters, resolved, size_limit)
         parted = drawn_from.em.large.parted(drawn_from.found, settings.at)
-        closed = settings.decision == "auto" and parted > _MOST_PARTED
+        closed = settings.decision == "auto" and parted > _MOST_PARTED and original.labelled is None
         closed = closed and beyond > _MANY_BEYOND * original.num_records
         # A closure goes by what was learned of small parts, not by a posterior that does not hold.
         learned = learned if closed else drawn_from
@@ -154,6 +155,12 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
     alike = Alike(0, 0, 0.0)
     if joined:
         alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
+    completed, of_classes = len(trace.evidence) > trace.first_phase, len(parameters.class_share)
+    variance = np.nan
+    # Of weighted fields, of a closure and of many records in large parts nobody knows it.
+    knows = not closed and powers is None and beyond <= _FEW_BEYOND * original.num_records
+    if joined and knows and (completed or (of_classes and check.holds)):
+        variance = hyperparameter_variance(em, parameters)
     return Linkage(
         num_records=np.array(original.num_records),
         **flatten(groups),
@@ -168,7 +175,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
         found_share=np.array(share),
         disagreement=np.array(check.disagreement),
         differing=np.stack(check),
-        completed=np.array(len(trace.evidence) > trace.first_phase),
+        completed=np.array(completed),
         cut=np.array(parts.cut, float),
         alike=np.array(alike, float),
         class_share=parameters.class_share,
@@ -184,6 +191,7 @@ def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, engine: Eng
         beyond=np.array(beyond),
         parted=np.array(parted),
         powers=np.zeros(0) if powers is None else powers,
+        variance=np.array(variance),
     )
 
 
@@ -703,6 +711,7 @@ class _Em(NamedTuple):
         pairs.append(drawn)
         linked.append(weight / (self.sample.scale or 1))  # of the sample, as those of small parts
         first_value = self.records.first_value
+        parameters = parameters._replace(size_share=parameters.size_share[: self.largest])  # of what is enumerated
         return misfit(
             np.concatenate(pairs, axis=2), np.concatenate(linked), parameters, self.likelihood, first_value,
             lambda drawn: self.rule.passes(drawn, first_value), nearest_values(self.records),
@@ -812,8 +821,8 @@ def linked_under(records: Records, parameters: Parameters, likelihood: Likelihoo
 
 
 def _size_limit(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> int:
-    """Return how large parts may be: labels, and likelihoods without an urn, are of enumeration alone."""
-    if likelihood.urn(parameters) is not None and records.labelled is None:
+    """Return how large parts may be: likelihoods without an urn are of enumeration alone."""
+    if likelihood.urn(parameters) is not None:
         return max(settings.size_limit, settings.largest)
     return settings.largest
 
@@ -821,6 +830,10 @@ def _size_limit(records: Records, parameters: Parameters, likelihood: Likelihood
 def _rows(records: Records, parameters: Parameters, likelihood: Likelihood, settings: Any) -> tuple[Rows, int]:
     """Return the records, those of many equal ones as one row; and how large parts may be."""
     size_limit = _size_limit(records, parameters, likelihood, settings)
+    check_labels(
+        records, settings.restriction, size_limit,
+        "largest" if likelihood.urn(parameters) is None else "size_limit", closure=settings.decision == "closure",
+    )  # fmt: skip
     least = settings.largest if size_limit > settings.largest else records.num_records
     wide = for_candidates(parameters)
     return collapsed(records, wide, likelihood, least=least, restriction=settings.restriction), size_limit

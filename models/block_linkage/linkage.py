@@ -59,6 +59,8 @@ class Linkage(NamedTuple):
         and of error classes, as in `choice`; nothing where no more than one likelihood was tried.
     larger_sizes : float64, shape ``(larger_size,)``; shares of the sizes above those of ``size_share``.
     pair_odds : as in `Parameters`.
+    variance : float64; of the number of entities, by that of the hyperparameters, as in `laplace`; nan where nobody
+        knows how many links the threshold hides.
     alike : float64, shape ``(3,)``; records that are the same as others and no candidates, as in `Alike`.
     large, large_part : codes of the records whose partition is drawn, increasing, and the part of each.
     drawn : integers, shape ``(kept_draw, large_member)``; equal in a draw where these records are together.
@@ -101,6 +103,7 @@ class Linkage(NamedTuple):
     beyond: Int[np.ndarray, ""] = np.zeros((), int)
     parted: Float[np.ndarray, ""] = np.array(np.nan)
     powers: Float[np.ndarray, " weighted_field"] = np.zeros(0)
+    variance: Float[np.ndarray, ""] = np.array(np.nan)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Linkage:

@@ -15,7 +15,6 @@ from consilience.arrays import Bool, Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnsupportedRequest
 from consilience.models.block_linkage.em import linked_under, parts_under
-from consilience.models.block_linkage.labels import check_labels
 from consilience.models.block_linkage.truth import BlockPartition
 from consilience.models.block_linkage.weights import learned, likelihood_of
 from consilience.models.posterior import Posterior
@@ -54,7 +53,6 @@ def linked_beside(
     closed = not np.isnan(posterior.hidden.get("closure", np.nan))
     settings = dataclasses.replace(resolved.settings, decision="closure" if closed else "posterior")
     likelihood = likelihood_of(posterior, parameters, settings, records)
-    check_labels(records, settings.restriction, settings.largest)
     part = parts_under(records, parameters, likelihood, settings)
     holds_new = np.zeros(records.num_records, bool)
     holds_new[part[fitted.num_records :]] = True

@@ -14,7 +14,7 @@ from consilience.models.block_linkage.em import hyperparameters
 from consilience.models.block_linkage.linkage import Linkage
 from consilience.models.block_linkage.review import REVIEW, THRESHOLDS
 from consilience.models.block_linkage.truth import expected_clusters
-from consilience.models.block_linkage.weights import EXPLAIN, UNLINKABLE, WEIGHTS
+from consilience.models.block_linkage.weights import CANDIDATES, EXPLAIN, UNLINKABLE, WEIGHTS
 from consilience.models.interface import Column, Measure, Table
 from consilience.models.partition_tables import CLUSTERS, MATCHING_SETS
 from consilience.models.posterior import Draws, Posterior
@@ -229,7 +229,7 @@ LINK_NEW = Measure(
     place="consilience.new_records:link_new",
 )
 TABLES: tuple[Table | Measure, ...] = (
-    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, WEIGHTS, UNLINKABLE, PATTERNS, CLUSTERS, LOSS,
-    CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, LINK_NEW, *MEASURES,
+    ENTITIES, PAIRS, REVIEW, MATCHING_SETS, CANONICAL, FIELDS, WEIGHTS, UNLINKABLE, CANDIDATES, PATTERNS, CLUSTERS,
+    LOSS,     CLEANING, THRESHOLDS, EXPLAIN, CALIBRATION, LINK_NEW, *MEASURES,
 )  # fmt: skip
 """What fits of linkage answer."""
