@@ -251,7 +251,11 @@ class BlockPartition(PartitionTruth):
             return None
         seed = np.asarray(jax.random.key_data(self.key))
         larger = float(self.size_counts()[self.resolved.settings.largest :].sum())
-        return interval_of_entities(self.resolved, self.posterior, self.estimate(), larger, seed)
+        found = interval_of_entities(self.resolved, self.posterior, self.estimate(), larger, seed)
+        if found is None:
+            return None
+        errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
+        return found._replace(basis=f"{errors}; {found.basis}")
 
     def cluster_probability(self, cluster: Int[np.ndarray, " record"]) -> Float[np.ndarray, " record"]:
         """Return for each record how probably its cluster in a partition is exactly one cluster.
