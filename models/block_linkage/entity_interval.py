@@ -69,12 +69,11 @@ def interval_of_entities(
     number = by_size.sum(axis=2)
     size = convergence(number).ess_bulk
     doubt = f"the chains disagree, R-hat {r_hat:.2f}; " if r_hat > _MOST_R_HAT else ""
-    errors = "error classes" if with_classes else "hit-miss errors"
     pairs = "the pairs given"
     if data.candidate is None:
         pairs = f"pairs with log odds above {-wide_threshold(data, settings.wide):g}"
     basis = (
-        f"{doubt}{errors}; {pairs}; Gibbs sampling of links and hyperparameters, 2 chains of {number.shape[1]:,}, "
+        f"{doubt}{pairs}; Gibbs sampling of links and hyperparameters, 2 chains of {number.shape[1]:,}, "
         f"effective sample size {float(size):,.0f}"
     )
     sizes = by_size.mean(axis=(0, 1))

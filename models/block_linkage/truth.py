@@ -256,7 +256,11 @@ class BlockPartition(PartitionTruth):
             return None
         seed = np.asarray(jax.random.key_data(self.key))
         larger = float(self.size_counts()[self.resolved.settings.largest :].sum())
-        return interval_of_entities(self.resolved, self.posterior, self.estimate(), larger, seed)
+        found = interval_of_entities(self.resolved, self.posterior, self.estimate(), larger, seed)
+        if found is None:
+            return None
+        errors = self.basis or ("error classes" if len(self.posterior.class_share) else "hit-miss errors")
+        return found._replace(basis=f"{errors}; {found.basis}")
 
     def _of_laplace(self) -> CountedClusters | None:
         """To each draw of the links add a normal number, of the variance that `laplace` has besides."""
