@@ -184,7 +184,7 @@ def _log_predictive(slot, field, x, number, state, model):
     other = logs[slot, field, 2]
     if shown == 0:
         # The new value may be the true one itself, and is then no longer another one.
-        log_new += math.log(own) - logs[slot, field, 1] + _size_of_urn(totals[slot, field], 0, a)
+        log_new += math.log(own) - logs[slot, field, 1] - _size_of_urn(totals[slot, field], 0, a)
         if rest > 0:
             other *= max(rest - own, 0.0) / rest
         given = _given(field, x, x, model)
