@@ -47,13 +47,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from consilience.arrays import Key
 from consilience.data.records import Records
 from consilience.models import settings
-from consilience.models.block_linkage.em import estimate, hyperparameters
+from consilience.models.block_linkage.densities import hyperparameters
+from consilience.models.block_linkage.em import estimate
 from consilience.models.block_linkage.enumeration import restriction_setting
 from consilience.models.block_linkage.gibbs.outside import outside_finding, outside_warning
 from consilience.models.block_linkage.gibbs.predictive import predictive_finding, predictive_warning
@@ -106,8 +106,8 @@ class Settings(settings.Settings):
     )
     size_limit: int = setting(1000, "most records of a part; one of more than `largest` is drawn by em", at_least=2.0)
     decision: str = setting(
-        "auto", "posterior: the partition by its probability; closure: all that pairs with log odds above `at` connect; "
-        "auto: closure where many records are in large parts and the model does not hold",
+        "auto", "posterior: the partition by its probability; closure: what pairs with log odds above `at` connect; "
+        "auto: closure where many records are in large parts and draws part such pairs",
         choices=("auto", "posterior", "closure"),
     )  # fmt: skip
     at: float = setting(4.5, "log odds of pairs that a closure joins")
@@ -237,8 +237,10 @@ def linkage_notes(found: Linkable | DrawnLinkage, data: Records) -> Iterator[Not
 def _closed(posterior: Linkage) -> Iterator[Note]:
     """Say that the partition is a closure, or that one would be better."""
     share = float(posterior.beyond) / max(int(posterior.num_records), 1)
-    torn = f"draws have {float(posterior.parted):.0%} of the pairs apart that are links for themselves, as happens where "
-    torn += "fields err together: {decision} joins all that strong pairs connect, without probabilities or an interval"
+    torn = (
+        f"draws have {float(posterior.parted):.0%} of the pairs apart that are links for themselves, as happens where "
+        "fields err together: {decision} joins all that strong pairs connect, without probabilities or an interval"
+    )
     if np.isnan(posterior.closure):
         if share > _MANY_BEYOND and posterior.parted > _MOST_PARTED:
             yield Note(Level.error, torn, (Remedy("decision", "closure"),))
@@ -249,8 +251,8 @@ def _closed(posterior: Linkage) -> Iterator[Note]:
     )
     yield Note(
         Level.error,
-        f"entities are what pairs with log odds above {float(posterior.closure):g} connect{why}; probabilities are 0 or 1, "
-        "and the number of entities has no interval. {decision} draws them all the same",
+        f"entities are what pairs with log odds above {float(posterior.closure):g} connect{why}; probabilities are 0 "
+        "or 1, and the number of entities has no interval. {decision} draws them all the same",
         (*((Remedy("largest"),) if why else ()), Remedy("decision", "posterior")),
     )
 

@@ -10,22 +10,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from jax.sharding import Mesh
-from scipy.special import expit, gammaln
 
 from consilience.arrays import Array, Bool, Float, Int
 from consilience.data.records import Records
-from consilience.errors import InputError, InputProblem, UnsupportedRequest
+from consilience.errors import UnsupportedRequest
+from consilience.models.block_linkage.densities import (
+    FREE_SIZES,
+    for_candidates,
+    log_base,
+    log_of_alone,
+    log_of_apart,
+    log_of_values,
+    log_prior,
+    shares_of,
+    size_shares,
+    starting_parameters,
+    value_counts_of,
+)  # fmt: skip
 from consilience.models.block_linkage.enumeration import (
     enumerate_blocks,
     gather_values,
     pairs_within,
     size_terms,
 )
+from consilience.models.block_linkage.field_weights import dependence_weights, field_powers
+from consilience.models.block_linkage.full_pass import enumerate_all, log_odds_at
 from consilience.models.block_linkage.hash_ranges import JoinRule
 from consilience.models.block_linkage.hidden_links import FoundShare, found_share
 from consilience.models.block_linkage.join import (
@@ -35,9 +48,16 @@ from consilience.models.block_linkage.join import (
     pair_log_odds,
     prior_log_odds,
 )
-from consilience.models.block_linkage.labels import check_labels, label_log_odds, pair_terms_of, with_labels
-from consilience.models.block_linkage.large_parts import Drawn, DrawnStatistics, LargeParts, Rows, collapsed
-from consilience.models.block_linkage.likelihoods import LIKELIHOODS, HitMiss, Likelihood
+from consilience.models.block_linkage.labels import check_labels, pair_terms_of, with_labels
+from consilience.models.block_linkage.large_parts import (
+    DrawnStatistics,
+    LargeParts,
+    Rows,
+    closure_of,
+    collapsed,
+    divided,
+)
+from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.linkage import Group, Linkage, flatten
 from consilience.models.block_linkage.misfit import (
     LEAST_LINKS,
@@ -48,15 +68,13 @@ from consilience.models.block_linkage.misfit import (
     nearest_values,
 )
 from consilience.models.block_linkage.parameters import Parameters
-from consilience.models.block_linkage.parts import Parts, merged, parts_of
+from consilience.models.block_linkage.parts import Parts, parts_of
 from consilience.models.block_linkage.priors import Hyperprior
-from consilience.models.block_linkage.repeats import Alike, alike_apart, repeats_by_chance
-from consilience.models.block_linkage.similar import TEXT, SimilarHitMiss, for_data
+from consilience.models.block_linkage.repeats import Alike, alike_apart
+from consilience.models.block_linkage.similar import for_data
 from consilience.models.block_linkage.workers import Workers
-from consilience.models.posterior import Estimate, Posterior
-from consilience.models.rows import row_blocks
+from consilience.models.posterior import Estimate
 from consilience.models.sites import Resolved
-from consilience.notes import Remedy
 
 SLACK = 2.0
 """How much further than the threshold the join looks, so that candidates last while hyperparameters change."""
@@ -65,14 +83,9 @@ _TOLERANCE = 5e-4  # of the distortion of each field and the share of each size
 _TOLERANCE_OF_DRAWS = 1e-2  # the same, where statistics are those of draws
 _MOST_PASSES = 50  # of each phase
 _MOST_ROUNDS = 3  # joins
-_LEAST_ALONE = 0.25  # of the entities have one record, as far as candidates go
 _LEAST_FOUND = 0.5  # at most as much is completed as was found
 _MANY_BEYOND = 0.05  # of the records in parts too large to enumerate: then a closure, where the model does not hold
 _MOST_PARTED = 0.1  # of pairs that are links for themselves, in large parts: beyond it the model does not hold
-_FREE_SIZES = 4
-_LEAST_REST = 0.1  # what the prior gives to all larger entities, at least
-_EXPONENTS = np.linspace(1.05, 6, 100)
-_PIECE = 65_536  # components or pairs that a process goes through at a time, a multiple of what fits the cache
 
 
 def estimate(resolved: Resolved, *, mesh: Mesh | None = None, processes: int = 1) -> Estimate:
@@ -102,143 +115,46 @@ def fit_em(
     """
     if processes != 1 and mesh is not None:
         raise UnsupportedRequest("components are enumerated on devices or by processes; leave out one of the two")
-    records = resolved.data
     with Workers(processes) as workers:
         return _fit(resolved, num_sampled=num_sampled, mesh=mesh, workers=workers)
 
 
 def _fit(resolved: Resolved, *, num_sampled: int, mesh: Mesh | None, workers: Workers) -> Linkage:
     """Link records; see `fit_em`."""
-    records, settings, joined = resolved.data, resolved.settings, resolved.data.candidate is None
-    threshold, restriction = settings.threshold, settings.restriction
-    check_labels(records, restriction, settings.largest)
+    records, settings = resolved.data, resolved.settings
+    check_labels(records, settings.restriction, settings.largest)
     parameters = starting_parameters(records, max(settings.largest, settings.size_limit))
     chosen = for_data(settings.likelihood, records, parameters.value_share)
     parameters = chosen.started(parameters)
     prior = Hyperprior.of(resolved.replace(given=chosen.priors(resolved.given)))
-    original, counts, size_limit = records, _value_counts(records), settings.largest
+    size_limit = settings.largest
     if chosen.urn(parameters) is not None and records.labelled is None:  # labels hold in enumeration alone
         size_limit = max(settings.size_limit, settings.largest)
     least = settings.largest if size_limit > settings.largest else records.num_records
-    rows = collapsed(records, _for_candidates(parameters), chosen, least=least, restriction=restriction)
-    records = rows.records
-    workers.share(value=np.asarray(records.value), source=np.asarray(records.source))
-    given = _Given(rows, counts, prior, chosen, rule=joined, num_sampled=num_sampled, mesh=mesh, workers=workers)
-    powers = _powers(settings.weights, original, chosen)
+    wide = for_candidates(parameters)
+    rows = collapsed(records, wide, chosen, least=least, restriction=settings.restriction)
+    workers.share(value=np.asarray(rows.records.value), source=np.asarray(rows.records.source))
+    powers = field_powers(settings.weights, records, chosen)
     if powers is not None:
         chosen = chosen.weighted(powers)
-        given = given._replace(likelihood=chosen)
-    learned = given.learn(parameters, resolved, settings.largest)
+    given = _Given(resolved, rows, value_counts_of(records), prior, chosen, num_sampled, mesh, workers)
+    learned = given.learn(parameters, settings.largest)
     if settings.weights == "auto":
         powers = dependence_weights(learned.found, records.num_fields)
-        chosen = chosen.weighted(powers)
-        given = given._replace(likelihood=chosen)
-        learned = given.learn(learned.parameters, resolved, settings.largest)
-    beyond = learned.beyond(rows, threshold, settings.largest, size_limit)
+        given = given._replace(likelihood=chosen.weighted(powers))
+        learned = given.learn(learned.parameters, settings.largest)
+    beyond = learned.beyond(rows, settings.threshold, settings.largest, size_limit)
     closed, parted = settings.decision == "closure", np.nan
     if beyond and not closed:
-        drawn_from = given.learn(learned.parameters, resolved, size_limit)
+        drawn_from = given.learn(learned.parameters, size_limit)
         parted = drawn_from.large.parted(drawn_from.found, settings.at)
         closed = settings.decision == "auto" and parted > _MOST_PARTED
-        closed = closed and beyond > _MANY_BEYOND * original.num_records
+        closed = closed and beyond > _MANY_BEYOND * records.num_records
         # A closure goes by what was learned of small parts, not by a posterior that does not hold.
         learned = learned if closed else drawn_from
-    parameters, check, trace, rule, found, _ = learned
-    wide = _for_candidates(parameters)
-    if closed:
-        parts, large = _nothing(found, rows, chosen, settings.largest), None
-    else:
-        limit = size_limit if beyond else settings.largest
-        parts, large = _parts(found, rows, wide, threshold, settings.largest, limit, chosen, restriction)
-    groups, evidence = _enumerate_all(records, parts, parameters, chosen.at(parameters), restriction, mesh, workers)
-    first = np.unique(rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
-    groups = [Group(first[group.members], group.partition) for group in groups]
-    drawn, of_drawn = (_closure(found, rows, settings.at), 0.0) if large is None else large.settle(parameters)
-    seen = rule._replace(parameters=wide).found(records, parameters, chosen)
-    share = np.nan if seen is None else seen.share
-    if seen is None and joined:
-        share = chosen.found_share(records, wide, found, threshold)
-    alike = Alike(0, 0, 0.0)
-    if joined:
-        alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
-    return Linkage(
-        num_records=np.array(original.num_records),
-        **flatten(groups),
-        value_share=parameters.value_share,
-        distortion=parameters.distortion,
-        intensity=np.array(parameters.intensity),
-        size_share=parameters.size_share[: settings.largest],
-        evidence=np.array([*trace.evidence, log_base(original, parameters, chosen) + evidence + of_drawn
-                           + log_prior(prior, parameters, chosen)]),
-        first_phase=np.array(trace.first_phase),
-        threshold=np.array(threshold),
-        found_share=np.array(share),
-        disagreement=np.array(check.disagreement),
-        differing=np.stack(check),
-        completed=np.array(len(trace.evidence) > trace.first_phase),
-        cut=np.array(parts.cut, float),
-        alike=np.array(alike, float),
-        class_share=parameters.class_share,
-        large=drawn.record,
-        large_part=drawn.part,
-        drawn=drawn.cluster,
-        unsettled=np.array(drawn.unsettled),
-        closure=np.array(settings.at if closed else np.nan),
-        beyond=np.array(beyond),
-        parted=np.array(parted),
-        powers=np.zeros(0) if powers is None else powers,
-    )
-
-
-def _powers(
-    weights: str | Mapping[str, float], records: Records, likelihood: Likelihood
-) -> Float[np.ndarray, " field"] | None:
-    """Return the power of each field that was asked for; None where none was.
-
-    Raises
-    ------
-    UnsupportedRequest : the likelihood takes no weights.
-    InputError : there is no such field, or a weight is not positive.
-    """
-    if weights == "equal":
-        return None
-    if not isinstance(likelihood, HitMiss) or isinstance(likelihood, SimilarHitMiss):
-        text = "{weights} are of hit-miss and copies, of fields compared for equality or as texts"
-        raise UnsupportedRequest(text, Remedy("weights"), Remedy("likelihood", "hit-miss"))
-    if weights == "auto":
-        return None
-    names = [str(name) for name in (range(records.num_fields) if records.fields is None else records.fields)]
-    wrong = [name for name in weights if name not in names]
-    if isinstance(weights, str) or wrong or not all(0 < weight < np.inf for weight in weights.values()):
-        problem = f"{{weights}} is {weights!r}; the fields that are compared are {', '.join(names)}"
-        raise InputError(InputProblem(problem, 'give {weights}, or a positive number for some of them',
-                                      remedies=(Remedy("weights", "auto"),)))  # fmt: skip
-    return np.array([float(weights.get(name, 1.0)) for name in names])
-
-
-def dependence_weights(pairs: CandidatePairs, num_fields: int) -> Float[np.ndarray, " field"]:
-    """Return weights of fields that err together: 1 / (1 + the sum of the absolute correlations with the others).
-
-    The correlations are those of disagreement among candidates, each as much of a link as it is probable for itself.
-
-    Parameters
-    ----------
-    pairs : candidates.
-    """
-    weight = expit(pairs.log_odds)
-    bits = np.arange(num_fields, dtype=np.uint64)[:, None]
-    observed = (pairs.observed >> bits & 1).astype(float)
-    differs = observed - (pairs.agree >> bits & 1)
-    total = np.zeros(num_fields)
-    for one in range(num_fields):
-        for other in range(one):
-            own = weight * observed[one] * observed[other]
-            number = max(own.sum(), np.finfo(float).tiny)
-            first, second = differs[one] - own @ differs[one] / number, differs[other] - own @ differs[other] / number
-            variance = (own @ first**2) * (own @ second**2)
-            correlation = abs(own @ (first * second)) / np.sqrt(variance) if variance > 0 else 0.0
-            total[[one, other]] += correlation
-    return 1 / (1 + total)
+    found = given.linkage(learned, size_limit if beyond else settings.largest, closed=closed)
+    powers = np.zeros(0) if powers is None else powers
+    return found._replace(beyond=np.array(beyond), parted=np.array(parted), powers=powers)
 
 
 class _Learned(NamedTuple):
@@ -261,187 +177,82 @@ class _Learned(NamedTuple):
 
 
 class _Given(NamedTuple):
-    """What all rounds of EM share; ``rule`` says whether candidates are joined."""
+    """What all rounds of EM share."""
 
+    resolved: Resolved
     rows: Rows
     counts: Int[np.ndarray, " value"]
     prior: Hyperprior
     likelihood: Likelihood
-    rule: bool
     num_sampled: int
     mesh: Mesh | None
     workers: Workers
 
-    def learn(self, parameters: Parameters, resolved: Resolved, size_limit: int) -> _Learned:
+    def learn(self, parameters: Parameters, size_limit: int) -> _Learned:
         """Find candidates and learn from their parts of at most so many rows; repeat while log odds rise."""
-        settings, records, chosen = resolved.settings, self.rows.records, self.likelihood
+        settings, records, chosen = self.resolved.settings, self.rows.records, self.likelihood
         threshold, restriction, largest = settings.threshold, settings.restriction, settings.largest
         generator = np.random.default_rng(0)
         for _ in range(_MOST_ROUNDS):
-            wide = _for_candidates(parameters)
-            rule = _Rule.of(records, wide, threshold, chosen, joined=self.rule)
+            wide = for_candidates(parameters)
+            rule = _Rule.of(records, wide, threshold, chosen, joined=records.candidate is None)
             found = candidates(records, wide, chosen, threshold + SLACK, restriction, self.workers)
-            parts, large = _parts(found, self.rows, wide, threshold, largest, size_limit, chosen, restriction)
+            parts, large = divided(found, self.rows, wide, threshold, largest, size_limit, chosen, restriction)
             sample = _sample(records, parts, restriction, chosen, self.num_sampled, generator)
             sample = sample._replace(num_alone=sample.num_alone - len(large.drawn_rows))
             em = _Em(records, self.counts, sample, self.prior, chosen, rule, self.mesh, large, largest)
             parameters, check, trace = em.run(parameters)
-            wide = _for_candidates(parameters)
+            wide = for_candidates(parameters)
             if largest_rise(records, rule.parameters, wide, chosen) <= SLACK:
                 break
-        found = _at(found, records, wide, chosen, self.workers)
+        found = log_odds_at(found, records, wide, chosen, self.workers)
         return _Learned(parameters, check, trace, rule, found, large)
 
-
-def _nothing(found: CandidatePairs, rows: Rows, likelihood: Likelihood, largest: int) -> Parts:
-    """Return no parts."""
-    return parts_of(found.where(np.zeros(len(found.first), bool)), rows.records.num_records, largest=largest,
-                    size_limit=largest)  # fmt: skip
-
-
-def _closure(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
-    """Return the transitive closure of the pairs with log odds above ``at``, as one draw."""
-    strong = found.where(found.log_odds > at)
-    number = rows.records.num_records
-    part = merged(strong.first, strong.second, np.arange(len(strong.first)), np.full(len(strong.first), number), number)
-    of_record = part[rows.row]
-    record = np.flatnonzero(np.bincount(of_record, minlength=number)[of_record] > 1)
-    return Drawn(record, of_record[record], of_record[record][None].astype(int), 0)
-
-
-def _parts(
-    found: CandidatePairs, rows: Rows, parameters: Parameters, threshold: float, largest: int, size_limit: int,
-    likelihood: Likelihood, restriction: str,
-) -> tuple[Parts, LargeParts]:  # fmt: skip
-    """Return the parts of the pairs above the threshold: those to enumerate, and those to draw from."""
-    # A row of n records enters as n members: its prior odds are those of joining an entity of n.
-    heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
-    term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
-    most = len(parameters.size_share) // 2
-    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
-    log_odds = found.log_odds.copy()
-    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
-    found = found._replace(log_odds=log_odds)
-    above = found.where(found.log_odds > -threshold)
-    parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
-    large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
-    return parts._replace(members=large.members), large
-
-
-def _for_candidates(parameters: Parameters) -> Parameters:
-    """Return hyperparameters to find candidates with: as if some entities had a single record.
-
-    Where none has, as in two lists of the same people, two records alone are next to impossible, the log odds of every
-    pair are beyond all thresholds, and everything would be a candidate. And where entities are large, next to none has
-    two records; the prior odds of a pair are then those of any two records of one entity.
-    """
-    share = parameters.size_share.copy()
-    share[0] = max(share[0], _LEAST_ALONE)
-    share[1] = max(share[1], parameters.pair_odds * parameters.intensity * share[0] ** 2 / 2)
-    return parameters._replace(size_share=share / share.sum())
-
-
-def starting_parameters(records: Records, largest: int) -> Parameters:
-    """Return values to start from: b = .05, nine in ten entities with one record, nine entities to ten records.
-
-    Fields that are nearly unique and repeat by chance start at b = .5: with .05 each would part the records of nearly
-    every entity, and what parts records before anything is learned is never learned.
-    """
-    share = record_shares(records)
-    if records.similar is not None and (np.asarray(records.similar) == TEXT).any():
-        # Records of an entity repeat its texts, so that their number says how large it is, not how common they are.
-        share = _shares(records, np.ones(records.num_values))
-    size_share = 0.9 * 0.1 ** np.arange(largest)
-    if largest > _FREE_SIZES:
-        tail = np.arange(_FREE_SIZES + 1, largest + 1) ** -2.0
-        size_share[_FREE_SIZES:] = 0.1**_FREE_SIZES * tail / tail.sum()
-    return Parameters(
-        share,
-        np.where(repeats_by_chance(records), 0.5, 0.05),
-        max(0.9 * records.num_records, 1.0),
-        size_share / size_share.sum(),
-    )
-
-
-def size_shares(
-    counts: Float[np.ndarray, " size"], prior: Float[np.ndarray, " prior_size"]
-) -> Float[np.ndarray, " size"]:
-    """Return the shares of sizes: of 1 to 4 records each its own, above them t s^-γ with the rest t of the mass.
-
-    A share of its own for every size would be next to nothing for sizes that nobody has seen yet, and an entity of 40
-    records could never pass through 39. The exponent γ is the most probable one under Gamma(2, 1), from 1.05 to 6.
-
-    Parameters
-    ----------
-    counts : expected numbers of entities.
-    prior : Dirichlet counts; those above 4 are of the rest.
-    """
-    free = min(_FREE_SIZES, len(counts))
-    own = counts[:free] + np.append(prior, np.zeros(free))[:free]
-    if len(counts) == free:
-        return own / own.sum()
-    rest = counts[free:].sum() + max(prior[free:].sum(), _LEAST_REST)
-    size, exponent = np.arange(free + 1, len(counts) + 1), _EXPONENTS[:, None]
-    total = np.power(size, -exponent).sum(axis=1)
-    log_posterior = -_EXPONENTS * (counts[free:] @ np.log(size)) - counts[free:].sum() * np.log(total)
-    best = int(np.argmax(log_posterior + np.log(_EXPONENTS) - _EXPONENTS))
-    tail = rest * size ** -_EXPONENTS[best] / total[best]
-    return np.concatenate([own, tail]) / (own.sum() + rest)
-
-
-def record_shares(records: Records) -> Float[np.ndarray, " value"]:
-    """Return how common each value is among the records that have the field; a value of none counts half."""
-    return _shares(records, _value_counts(records))
-
-
-def _shares(records: Records, counts: Any) -> Float[np.ndarray, " value"]:
-    number = np.maximum(counts, 0.5)
-    lengths = np.diff(records.first_value)
-    field = np.repeat(np.arange(records.num_fields), lengths)
-    return number / np.bincount(field, number, records.num_fields)[field]
-
-
-def hyperparameters(
-    posterior: Posterior, data: Records
-) -> tuple[Float[np.ndarray, " value"], Float[np.ndarray, " field"]]:
-    """Return θ and b: the estimates, or means of draws."""
-    draws = posterior.draws()
-    share = posterior.hidden.get("value_share", draws.get("value_share"))
-    if share is None:
-        share = record_shares(data)
-    elif "value_share" in draws:
-        share = share.mean(axis=0)
-    return np.asarray(share, float), np.asarray(draws["distortion"], float).mean(axis=0)
-
-
-def log_base(records: Records, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]) -> float:
-    """Return the log probability of the records, their number, and all of them apart."""
-    counts = _value_counts(records)
-    alone = _log_values(counts, parameters) + _log_alone(counts, parameters, likelihood)
-    return alone + _log_apart(records, parameters)
-
-
-def _value_counts(records: Records) -> Int[np.ndarray, " value"]:
-    """Return how many records have each value."""
-    counts = [
-        np.bincount(column + 1, minlength=length + 1)[1:]
-        for column, length in zip(records.value, np.diff(records.first_value), strict=True)
-    ]
-    return np.concatenate([np.zeros(0, int), *counts])
-
-
-def _log_values(counts: Int[np.ndarray, " value"], parameters: Parameters) -> float:
-    return float(counts @ np.log(parameters.value_share))
-
-
-def _log_alone(counts: Int[np.ndarray, " value"], parameters: Parameters, likelihood: Likelihood) -> float:
-    return float(np.sum(counts * likelihood.log_alone(parameters.distortion, np)))
-
-
-def _log_apart(records: Records, parameters: Parameters) -> float:
-    number = records.num_records
-    alone = np.log(parameters.intensity * parameters.size_share[0])
-    return float(number * alone - parameters.intensity - gammaln(number + 1))
+    def linkage(self, learned: _Learned, size_limit: int, *, closed: bool) -> Linkage:
+        """Go through all parts once, or close the strong pairs."""
+        settings, records, original = self.resolved.settings, self.rows.records, self.resolved.data
+        threshold, restriction, chosen = settings.threshold, settings.restriction, self.likelihood
+        parameters, check, trace, rule, found, _ = learned
+        wide, joined = for_candidates(parameters), records.candidate is None
+        above = found.where(found.log_odds > np.inf) if closed else found
+        parts, large = divided(above, self.rows, wide, threshold, settings.largest, size_limit, chosen, restriction)
+        groups, evidence = enumerate_all(
+            records, parts, parameters, chosen.at(parameters), restriction, self.mesh, self.workers
+        )
+        first = np.unique(self.rows.row, return_index=True)[1].astype(np.int32)  # records are in their order
+        groups = [Group(first[group.members], group.partition) for group in groups]
+        drawn, of_drawn = (closure_of(found, self.rows, settings.at), 0.0) if closed else large.settle(parameters)
+        evidence += of_drawn + log_base(original, parameters, chosen) + log_prior(self.prior, parameters, chosen)
+        seen = rule._replace(parameters=wide).found(records, parameters, chosen)
+        share = np.nan if seen is None else seen.share
+        if seen is None and joined:
+            share = chosen.found_share(records, wide, found, threshold)
+        alike = Alike(0, 0, 0.0)
+        if joined:
+            alike = alike_apart(records, wide, chosen, prior_log_odds(wide), threshold, restriction)
+        return Linkage(
+            num_records=np.array(original.num_records),
+            **flatten(groups),
+            value_share=parameters.value_share,
+            distortion=parameters.distortion,
+            intensity=np.array(parameters.intensity),
+            size_share=parameters.size_share[: settings.largest],
+            evidence=np.array([*trace.evidence, evidence]),
+            first_phase=np.array(trace.first_phase),
+            threshold=np.array(threshold),
+            found_share=np.array(share),
+            disagreement=np.array(check.disagreement),
+            differing=np.stack(check),
+            completed=np.array(len(trace.evidence) > trace.first_phase),
+            cut=np.array(parts.cut, float),
+            alike=np.array(alike, float),
+            class_share=parameters.class_share,
+            large=drawn.record,
+            large_part=drawn.part,
+            drawn=drawn.cluster,
+            unsettled=np.array(drawn.unsettled),
+            closure=np.array(settings.at if closed else np.nan),
+        )
 
 
 def largest_rise(records: Records, before: Parameters, after: Parameters, likelihood: Likelihood) -> float:
@@ -639,8 +450,8 @@ class _Em(NamedTuple):
         before, fixed = parameters, False
         for _ in range(_MOST_PASSES):
             statistics = self.statistics(parameters)
-            now = _log_values(self.value_counts, parameters) + _log_apart(self.records, parameters)
-            now += statistics.evidence + _log_alone(self.value_counts, parameters, self.likelihood)
+            now = log_of_values(self.value_counts, parameters) + log_of_apart(self.records, parameters)
+            now += statistics.evidence + log_of_alone(self.value_counts, parameters, self.likelihood)
             now += log_prior(self.prior, parameters, self.likelihood)
             # Of draws the evidence is noise, too.
             if not complete and evidence and now < evidence[-1] and not fixed and not self.large:
@@ -720,7 +531,7 @@ class _Em(NamedTuple):
         codes = self.large.codes[:, self.large.drawn_rows]
         weight = np.broadcast_to(self.large.rows.weight[self.large.drawn_rows], codes.shape)
         inside = np.bincount(codes[codes >= 0], weight[codes >= 0], len(self.value_counts))
-        return _shares(self.records, self.value_counts - inside + large.values)
+        return shares_of(self.records, self.value_counts - inside + large.values)
 
     def check(self, parameters: Parameters) -> Misfit:
         """Compare the pairs that were found with those that are predicted."""
@@ -741,20 +552,7 @@ class _Em(NamedTuple):
 
 def _watched(parameters: Parameters) -> Float[np.ndarray, " number"]:
     """Return the hyperparameters that no longer move when EM ends."""
-    return np.concatenate([parameters.distortion, parameters.size_share[:_FREE_SIZES], parameters.class_share])
-
-
-def log_prior(
-    prior: Hyperprior, parameters: Parameters, likelihood: Likelihood = LIKELIHOODS["hit-miss"]
-) -> float:
-    """Return the log density of the priors of log m, of the logits of b and of those of μ, up to a constant."""
-    b, (shape, rate) = parameters.distortion, prior.intensity
-    of_distortion = prior.distortion[:, 0] * np.log(b) + prior.distortion[:, 1] * np.log1p(-b)
-    free = min(_FREE_SIZES, len(prior.size_share))
-    share = np.append(parameters.size_share[:free], max(parameters.size_share[free:].sum(), np.finfo(float).tiny))
-    of_sizes = np.append(prior.size_share[:free], max(prior.size_share[free:].sum(), _LEAST_REST)) * np.log(share)
-    of_intensity = shape * np.log(parameters.intensity) - rate * parameters.intensity
-    return float(of_distortion.sum() + of_sizes.sum() + of_intensity) + likelihood.log_prior(parameters)
+    return np.concatenate([parameters.distortion, parameters.size_share[:FREE_SIZES], parameters.class_share])
 
 
 def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
@@ -770,67 +568,3 @@ def _complete(statistics: _Statistics, seen: FoundShare) -> _Statistics:
         observed=statistics.observed + pairs * seen.observed,
         sizes=np.maximum(sizes, 0),
     )
-
-
-def _at(
-    found: CandidatePairs, records: Records, parameters: Parameters, likelihood: Likelihood, workers: Workers
-) -> CandidatePairs:
-    """Return candidates with their log odds under other hyperparameters."""
-    parts = ((found.first[rows], found.second[rows]) for rows in row_blocks(len(found.first), 1, _PIECE))
-    log_odds = workers.map(_log_odds_of, parts, parameters, likelihood, records.first_value)
-    labels = label_log_odds(records, found.first, found.second)
-    return found._replace(log_odds=np.concatenate([np.zeros(0), *log_odds]) + labels)
-
-
-def _log_odds_of(
-    arrays: Mapping[str, np.ndarray],
-    pairs: tuple[np.ndarray, np.ndarray],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-) -> Float[np.ndarray, " pair"]:
-    return pair_log_odds(arrays["value"], *pairs, parameters, likelihood, first_value).log_odds
-
-
-def _enumerate_all(
-    records: Records,
-    parts: Parts,
-    parameters: Parameters,
-    likelihood: Likelihood,
-    restriction: str,
-    mesh: Mesh | None,
-    workers: Workers,
-) -> tuple[list[Group], float]:
-    """Enumerate all components; return their partitions and the log evidence, relative to all records apart."""
-    pieces = [members[rows] for members in parts.members for rows in row_blocks(len(members), 1, _PIECE)]
-    with_terms = ((members, pair_terms_of(records, members, restriction)) for members in pieces)
-    found = workers.map(_enumerate_piece, with_terms, parameters, likelihood, records.first_value, mesh)
-    of_size: dict[int, list[Group]] = {}
-    evidence = 0.0
-    for members, (partition, own) in zip(pieces, found, strict=True):
-        of_size.setdefault(members.shape[1], []).append(Group(members, partition))
-        evidence += own
-    return [Group(*map(np.concatenate, zip(*groups, strict=True))) for groups in of_size.values()], evidence
-
-
-def _enumerate_piece(
-    arrays: Mapping[str, np.ndarray],
-    piece: tuple[Int[np.ndarray, "component member"], Any],
-    parameters: Parameters,
-    likelihood: Likelihood,
-    first_value: Int[np.ndarray, " fields_and_one"],
-    mesh: Mesh | None,
-) -> tuple[Float[np.ndarray, "component partition"], float]:
-    """Enumerate components of one size; return the probabilities of their partitions, and the sum of log evidence.
-
-    Parameters
-    ----------
-    piece : the records of each component, and what is added for pairs of them, as `pair_terms_of` returns it.
-    """
-    members, pair_terms = piece
-    terms = size_terms(parameters.intensity, parameters.size_share, members.shape[1], np)
-    found = enumerate_blocks(
-        gather_values(arrays["value"], first_value, members), parameters.value_share, parameters.distortion, terms,
-        likelihood, pair_terms, mesh=mesh,
-    )  # fmt: skip
-    return np.ascontiguousarray(found.partition.T), float(found.log_evidence.sum(dtype=float))

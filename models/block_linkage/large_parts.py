@@ -6,7 +6,7 @@ together; see `collapsed`. A part with such a row is drawn, whatever its number 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -15,10 +15,11 @@ from scipy.special import gammaln
 
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
+from consilience.models.block_linkage.enumeration import size_terms
 from consilience.models.block_linkage.join import CandidatePairs, pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihoods import Likelihood
 from consilience.models.block_linkage.parameters import Parameters, value_codes
-from consilience.models.block_linkage.parts import Parts
+from consilience.models.block_linkage.parts import Parts, merged, parts_of
 
 CERTAIN = 4.5
 """Log odds of a pair beyond which its records are together in the second start."""
@@ -48,7 +49,9 @@ class Rows(NamedTuple):
     row: Int[np.ndarray, " record"]
 
 
-def collapsed(records: Records, parameters: Parameters, likelihood: Likelihood, *, least: int, restriction: str) -> Rows:
+def collapsed(
+    records: Records, parameters: Parameters, likelihood: Likelihood, *, least: int, restriction: str
+) -> Rows:
     """Make one row of equal records that are more than ``least``, where they can hardly be of two entities.
 
     How many entities show exactly these values is, by the prior, about Poisson with mean m Π θ, whatever the number of
@@ -142,7 +145,8 @@ class LargeParts:
     """
 
     def __init__(
-        self, rows: Rows, parts: Parts, pairs: CandidatePairs, likelihood: Likelihood, restriction: str, size_limit: int,
+        self, rows: Rows, parts: Parts, pairs: CandidatePairs, likelihood: Likelihood, restriction: str,
+        size_limit: int,
     ) -> None:  # fmt: skip
         self.rows, self.likelihood, self.apart = rows, likelihood, restriction == "across"
         groups = [own for members in parts.members for own in members[(rows.weight[members] > 1).any(axis=1)]]
@@ -237,7 +241,7 @@ class LargeParts:
         return float((one != other)[inside].mean()) if inside.any() else 0.0
 
     def linked_pairs(self) -> tuple[Int[np.ndarray, "two field pair"], Float[np.ndarray, " pair"]]:
-        """Return the pairs of rows that are together where the chains are, and how many pairs of records they stand for.
+        """Return the pairs of rows that are together where the chains are, and how many pairs of records they are.
 
         Codes are those of all values. Of very many parts some tell.
         """
@@ -303,7 +307,8 @@ class LargeParts:
             draw_part(
                 int(self.generator.integers(2**31)), cluster, sweeps, -(-len(cluster) // _PER_MOVE), part.value, weight,
                 np.asarray(self.rows.records.source)[part.rows].astype(np.int64), self.apart, part.edge,
-                part.first_neighbour, part.neighbour, term, share, part.first, part.near, part.begin_near, *urn, drawn, log_joint, counted, distorted, values, sizes,
+                part.first_neighbour, part.neighbour, term, share, part.first, part.near, part.begin_near, *urn, drawn,
+                log_joint, counted, distorted, values, sizes,
             )  # fmt: skip
             draws.append(drawn)
             every = np.zeros(self.num_values)
@@ -363,6 +368,35 @@ class Drawn(NamedTuple):
     part: Int[np.ndarray, " large_member"]
     cluster: Int[np.ndarray, "kept_draw large_member"]
     unsettled: int
+
+
+def divided(
+    found: CandidatePairs, rows: Rows, parameters: Parameters, threshold: float, largest: int, size_limit: int,
+    likelihood: Likelihood, restriction: str,
+) -> tuple[Parts, LargeParts]:  # fmt: skip
+    """Return the parts of the pairs above the threshold: those to enumerate, and those to draw from."""
+    # A row of n records enters as n members: its prior odds are those of joining an entity of n.
+    heavy = np.flatnonzero((rows.weight[found.first] > 1) | (rows.weight[found.second] > 1))
+    term = size_terms(parameters.intensity, parameters.size_share, len(parameters.size_share), np)
+    most = len(parameters.size_share) // 2
+    one, other = (np.minimum(rows.weight[rank[heavy]], most) for rank in (found.first, found.second))
+    log_odds = found.log_odds.copy()
+    log_odds[heavy] += term[one + other] - term[one] - term[other] - term[2]
+    found = found._replace(log_odds=log_odds)
+    above = found.where(found.log_odds > -threshold)
+    parts = parts_of(above, rows.records.num_records, largest=largest, size_limit=size_limit)
+    large = LargeParts(rows, parts, above, likelihood, restriction, size_limit)
+    return parts._replace(members=large.members), large
+
+
+def closure_of(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
+    """Return the transitive closure of the pairs with log odds above ``at``, as one draw."""
+    strong = found.where(found.log_odds > at)
+    number = rows.records.num_records
+    part = merged(strong.first, strong.second, np.arange(len(strong.first)), np.full(len(strong.first), number), number)
+    of_record = part[rows.row]
+    record = np.flatnonzero(np.bincount(of_record, minlength=number)[of_record] > 1)
+    return Drawn(record, of_record[record], of_record[record][None].astype(int), 0)
 
 
 def _added(one: DrawnStatistics, other: DrawnStatistics) -> DrawnStatistics:

@@ -164,5 +164,6 @@ def _same_value(values: Int[Array, "member field component"]) -> tuple[Array, Ar
 
 
 LIKELIHOODS: dict[str, Likelihood] = {
-    "hit-miss": HitMiss(), "copies": Copies(), "dirichlet-multinomial": DirichletMultinomial(), "error-classes": ErrorClasses(),
+    "hit-miss": HitMiss(), "copies": Copies(), "dirichlet-multinomial": DirichletMultinomial(),
+    "error-classes": ErrorClasses(),
 }  # fmt: skip

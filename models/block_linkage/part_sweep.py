@@ -1,4 +1,5 @@
 # mypy: allow-untyped-defs
+# ruff: noqa: NPY002 - numba draws in machine code from the state that this seeds
 r"""Partitions of a part too large to enumerate, drawn in machine code: record sweeps and split-merge moves.
 
 Rows are records, or several equal ones that stay together; a row of weight n enters as n members. In each field the
@@ -46,8 +47,8 @@ def _machine_code(function: Callable) -> Any:
 
 @_machine_code
 def draw_part(
-    seed, cluster, sweeps, moves, value, weight, source, apart, edge, first_neighbour, neighbour, size_term, share, first, near, begin_near,
-    miss, far, strength, field_weight, drawn, log_joint, counted, distorted, drawn_from, sizes,
+    seed, cluster, sweeps, moves, value, weight, source, apart, edge, first_neighbour, neighbour, size_term, share,
+    first, near, begin_near, miss, far, strength, field_weight, drawn, log_joint, counted, distorted, drawn_from, sizes,
 ):  # fmt: skip
     """Draw partitions of the rows of one part; fill `drawn`, `log_joint` and the statistics, and change `cluster`.
 

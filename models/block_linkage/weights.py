@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from consilience.arrays import Float, Int
 from consilience.data.records import Records
 from consilience.errors import UnknownName, UnsupportedRequest
-from consilience.models.block_linkage.em import hyperparameters
+from consilience.models.block_linkage.densities import hyperparameters
 from consilience.models.block_linkage.join import pair_log_odds, prior_log_odds
 from consilience.models.block_linkage.likelihood import Likelihood
 from consilience.models.block_linkage.linkage import Linkage

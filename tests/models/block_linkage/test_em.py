@@ -11,7 +11,7 @@ from consilience.data import read_records
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.inference.sharding import item_mesh
 from consilience.models.block_linkage import MODEL
-from consilience.models.block_linkage.em import log_base, starting_parameters
+from consilience.models.block_linkage.densities import log_base, starting_parameters
 from consilience.models.block_linkage.enumeration import conflicts, set_partitions
 from consilience.models.block_linkage.priors import Hyperprior, Priors
 from consilience.models.block_linkage.simulation import simulate

@@ -11,7 +11,7 @@ import pytest
 import consilience as cs
 from consilience.data import read_records
 from consilience.errors import UnsupportedRequest
-from consilience.models.block_linkage.em import log_base, record_shares
+from consilience.models.block_linkage.densities import log_base, record_shares
 from consilience.models.block_linkage.enumeration import enumerate_blocks, gather_values, size_terms
 from consilience.models.block_linkage.error_classes import ErrorClasses
 from consilience.models.block_linkage.join import join, pair_log_odds
