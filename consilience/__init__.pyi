@@ -70,6 +70,7 @@ from consilience.reporting import report as report
 from consilience.inference.checkpoints import Checkpoint
 from consilience.models.interface import Model
 from consilience.inference.loop import Progress
+from builtins import dict
 from consilience.models.block_linkage.likelihood import Likelihood
 
 
@@ -824,6 +825,9 @@ def fit(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1003,6 +1007,9 @@ def link(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> BlockLinkageFit: ...
 
@@ -1223,6 +1230,9 @@ def check(
     threshold: float = ...,
     largest: int = ...,
     size_limit: int = ...,
+    decision: Literal['auto', 'posterior', 'closure'] = ...,
+    at: float = ...,
+    weights: Literal['equal', 'auto'] | dict = ...,
     wide: float = ...,
 ) -> Check: ...
 

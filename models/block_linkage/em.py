@@ -520,7 +520,7 @@ class _Em(NamedTuple):
             distortion=distorted / (num_records + self.prior.distortion.sum(axis=1)),
             intensity=(shape + sizes.sum()) / (rate + 1),
             size_share=size_shares(sizes, self.prior.size_share),
-            pair_odds=float(sizes @ (number * (number - 1)) / max(sizes @ number, 1) ** 2),
+            pair_odds=float(sizes @ (number * (number - 1))) / max(float(sizes @ number), 1.0) ** 2,
         )
         if self.large:
             found = found._replace(value_share=self.entity_shares(statistics.large))

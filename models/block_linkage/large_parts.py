@@ -116,6 +116,14 @@ class DrawnStatistics(NamedTuple):
     drawn: Float[np.ndarray, " field"]
     evidence: float
 
+    def plus(self, other: DrawnStatistics, scale: float = 1.0) -> DrawnStatistics:
+        """Return the sum with others, the latter times a number."""
+        return DrawnStatistics(
+            self.sizes + scale * other.sizes, self.values + scale * other.values,
+            self.distorted + scale * other.distorted, self.drawn + scale * other.drawn,
+            self.evidence + scale * other.evidence,
+        )  # fmt: skip
+
 
 class _Part(NamedTuple):
     """A part as `draw_part` takes it; ``cluster`` has the two chains."""
@@ -218,10 +226,9 @@ class LargeParts:
         total = self._nothing()
         for place in chosen:
             _, own = self._draw(self.parts[place], parameters, _SWEEPS_OF_EM)
-            total = _added(total, own)
+            total = total.plus(own)
         scale = size[-1] / size[len(chosen) - 1] if len(size) else 1.0
-        total = DrawnStatistics(*(np.asarray(one) * scale for one in total))
-        return _added(total, self._of_alone(parameters))
+        return self._of_alone(parameters).plus(total, scale)
 
     def parted(self, pairs: CandidatePairs, at: float) -> float:
         """Return the share of pairs in large parts with log odds above ``at`` that the chains have apart.
@@ -296,7 +303,7 @@ class LargeParts:
         from consilience.models.block_linkage.part_sweep import draw_part  # numba takes long to import
 
         total, draws = self._nothing(), []
-        urn = self.likelihood.urn(parameters)
+        urn = self._urn(parameters)
         term = _size_term(parameters, self.largest)
         weight = self.rows.weight[part.rows].astype(np.int64)
         share = parameters.value_share[part.code]
@@ -313,11 +320,10 @@ class LargeParts:
             draws.append(drawn)
             every = np.zeros(self.num_values)
             every[part.code] = counted / sweeps
-            own = DrawnStatistics(sizes[1:] / sweeps, every, distorted / sweeps, values / sweeps, log_joint.mean())
-            total = _added(total, own)
-        half = DrawnStatistics(*(np.asarray(one) / 2 for one in total))
-        apart = self._apart(part.rows, parameters)
-        return np.stack(draws), half._replace(evidence=float(half.evidence) - apart)
+            mean = float(log_joint.mean()) - self._apart(part.rows, parameters)
+            own = DrawnStatistics(sizes[1:] / sweeps, every, distorted / sweeps, values / sweeps, mean)
+            total = total.plus(own, 1 / len(part.cluster))
+        return np.stack(draws), total
 
     def _apart(self, rows: np.ndarray, parameters: Parameters) -> float:
         """Return the log probability of the records of rows if each were an entity."""
@@ -334,7 +340,7 @@ class LargeParts:
         np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
         codes = self.codes[:, self.alone]
         np.add.at(total.values, codes[codes >= 0], 1)
-        miss, far, strength, power = self.likelihood.urn(parameters)
+        miss, far, strength, power = self._urn(parameters)
         number, evidence = self.rows.weight[self.alone], 0.0
         for field, code in enumerate(codes):
             own, has = parameters.value_share[code], code >= 0
@@ -345,6 +351,12 @@ class LargeParts:
             evidence += power[field] * np.logaddexp(same, other).sum()
         evidence += _size_term(parameters, self.largest)[number].sum()
         return total._replace(evidence=float(evidence) - self._apart(self.alone, parameters))
+
+    def _urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        urn = self.likelihood.urn(parameters)
+        if urn is None:
+            raise ValueError(f"{self.likelihood} has no urn to draw from")
+        return urn
 
     def _nothing(self) -> DrawnStatistics:
         fields = len(self.codes)
@@ -397,10 +409,6 @@ def closure_of(found: CandidatePairs, rows: Rows, at: float) -> Drawn:
     of_record = part[rows.row]
     record = np.flatnonzero(np.bincount(of_record, minlength=number)[of_record] > 1)
     return Drawn(record, of_record[record], of_record[record][None].astype(int), 0)
-
-
-def _added(one: DrawnStatistics, other: DrawnStatistics) -> DrawnStatistics:
-    return DrawnStatistics(*(first + second for first, second in zip(one, other, strict=True)))
 
 
 def _log_rise(given: np.ndarray, number: np.ndarray, strength: float) -> np.ndarray:

@@ -15,7 +15,7 @@ one, and a missing value is a factor of one. The first two agree on pairs and di
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class HitMiss(Likelihood):
     """A record copies the true value of its entity, or takes any value that is common (SMERED)."""
 
     additive = True
-    strength: ClassVar[float] = math.inf
+    strength: float = math.inf
 
     def urn(self, parameters: Parameters) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
         """Return b and the strength of copying; see `Likelihood.urn`. None of one's own likelihood that is none."""

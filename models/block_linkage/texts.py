@@ -100,10 +100,10 @@ class TextHitMiss(HitMiss):
         for field, (one, other) in enumerate(values.transpose(1, 0, 2)):
             both = (one >= 0) & (other >= 0)
             total += np.where(both, np.where(one == other, agree[one], differ[field]), 0)
-            apart = np.flatnonzero(both & (one != other)) if field in self.fields else []
+            apart = np.flatnonzero(both & (one != other) & (field in self.fields))
             if len(apart):
                 key, place = np.unique(np.stack([one[apart], other[apart]]), axis=1, return_inverse=True)
-                near = self._log_near(field, *key, parameters) - differ[field]
+                near = self._log_near(field, key[0], key[1], parameters) - differ[field]
                 total[apart] += near[place.ravel()]
         return total
 

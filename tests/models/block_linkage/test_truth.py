@@ -21,7 +21,7 @@ def partition_of(probabilities, num_draws=4_000, members=MEMBERS, num_records=NU
         Group(of_group.astype(np.int32), own.astype(np.float32))
         for of_group, own in zip(members, probabilities, strict=True)
     ]
-    rest = dict.fromkeys(Linkage._fields, np.array(0.0))
+    rest = dict.fromkeys(Linkage._fields, np.array(0.0)) | {"differing": np.zeros((2, 2))}
     rest = {name: value for name, value in rest.items() if name not in Linkage._field_defaults}
     posterior = Linkage(**rest | {"num_records": np.array(num_records)} | flatten(groups))
     return BlockPartition(posterior, key=jax.random.key(3), num_draws=num_draws)
