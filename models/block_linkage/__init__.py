@@ -362,7 +362,7 @@ MODEL = Model(
             "first": ("component_plus_one",), "member": ("member",), "first_partition": ("component_plus_one",),
             "probability": ("partition",), "evidence": ("pass",), "cut": ("5",), "alike": ("3",),
             "large": ("large_member",), "large_part": ("large_member",), "drawn": ("kept_draw", "large_member"),
-            "powers": ("field",),
+            "powers": ("weighted_field",),
             "differing": ("2", "field_plus_one"),
         },
     ),

@@ -27,7 +27,8 @@ CERTAIN = 4.5
 _OTHERS = 0.05        # entities with the same values as one, beyond which equal records are no single row
 _SWEEPS_OF_EM = 5     # of each chain in a pass
 _BLOCK = 50           # sweeps between two looks at whether chains agree
-_MOST_SWEEPS = 2_000
+_MOST_SWEEPS, _LEAST_SWEEPS = 2_000, 100  # of each chain, for parts of few rows and of very many
+_MOST_ROWS = 200_000  # drawn in each chain, between these
 _NUM_KEPT = 100       # draws that are kept
 _ROWS_OF_EM = 20_000  # that a pass draws at most
 _PAIRS_OF_CHECK = 500_000  # of rows, that tell whether the model holds
@@ -287,6 +288,7 @@ class LargeParts:
     def _settle_part(self, part: _Part, parameters: Parameters) -> tuple[np.ndarray, DrawnStatistics, bool]:
         """Draw a part until the chains agree on the number of entities: the later half of the draws of both."""
         draws = np.zeros((2, 0, len(part.rows)), np.int64)
+        most = int(np.clip(_MOST_ROWS / len(part.rows), _LEAST_SWEEPS, _MOST_SWEEPS))
         while True:
             new, statistics = self._draw(part, parameters, _BLOCK)
             draws = np.concatenate([draws, new], axis=1)
@@ -294,7 +296,7 @@ class LargeParts:
             number = np.array([[len(np.unique(draw)) for draw in chain] for chain in later])
             apart = abs(np.diff(number.mean(axis=1))[0])
             agreed = bool(apart < 0.1 * np.sqrt(number.var(axis=1).sum()) + 0.5)
-            if agreed or draws.shape[1] >= _MOST_SWEEPS:
+            if agreed or draws.shape[1] >= most:
                 break
         thinned = later[:, np.linspace(0, later.shape[1] - 1, _NUM_KEPT // 2).astype(int)]
         return _first_rows(thinned.reshape(-1, len(part.rows))), statistics, agreed
@@ -337,6 +339,8 @@ class LargeParts:
     def _of_alone(self, parameters: Parameters) -> DrawnStatistics:
         """Return the statistics of rows that are in no part: each is an entity."""
         total = self._nothing()
+        if not len(self.alone):
+            return total
         np.add.at(total.sizes, self.rows.weight[self.alone] - 1, 1)
         codes = self.codes[:, self.alone]
         np.add.at(total.values, codes[codes >= 0], 1)

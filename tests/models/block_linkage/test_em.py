@@ -10,7 +10,7 @@ import pytest
 from consilience.data import read_records
 from consilience.errors import NotConjugate, UnsupportedRequest
 from consilience.inference.sharding import item_mesh
-from consilience.models.block_linkage import MODEL
+from consilience.models.block_linkage import MODEL, full_pass
 from consilience.models.block_linkage.densities import log_base, starting_parameters
 from consilience.models.block_linkage.enumeration import conflicts, set_partitions
 from consilience.models.block_linkage.priors import Hyperprior, Priors
@@ -227,7 +227,7 @@ def test_few_records_teach_something(fit_em):
 
 def test_processes_change_no_bit_of_the_answer(monkeypatch, fit_em):
     records, _ = simulate(0, num_records=1000, num_values=(60, 40, 12, 28))
-    monkeypatch.setattr(em, "_PIECE", 64)
+    monkeypatch.setattr(full_pass, "_PIECE", 64)
     expected = fit_em(records, threshold=2.0)
     found = fit_em(records, threshold=2.0, processes=2)
     for name, values in expected._asdict().items():
