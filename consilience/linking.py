@@ -82,7 +82,8 @@ def link(
         they are written, and of texts without case, accents and punctuation; see `consilience.data.cleaning`.
     similar : a dict of the columns in which two values may be nearly equal, and by what: "string" (typing errors; needs
         ``pip install 'consilience[strings]'``), "typo" (and hardly any other errors), "number" or "date"; for example
-        ``{"name": "string"}``.
+        ``{"name": "string"}``. By "text" titles, addresses and the like are compared, which are hardly ever written
+        twice in one way; where ``similar`` is left out, all columns in which most values have three words or more.
     entity : a column with the known entity, for evaluation; it is not compared.
     columns : other names of columns, ``{source: {column: name}}``: ``{"right": {"surname": "last_name"}}`` takes the
         column surname of the source right for last_name. Names that differ in case, blanks, - and _ alone are one.
@@ -101,8 +102,8 @@ def link(
     method : ``auto``, ``em``, ``nuts`` or ``gibbs``. The interval of the number of entities by EM is that of the links
         alone, too narrow; that of Gibbs sampling holds if the model does.
     draws, seed : of the partitions that are drawn.
-    settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, wide; and what bounds a run:
-        ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
+    settings : of the model `block-linkage`: likelihood, restriction, threshold, largest, size_limit, decision, at,
+        weights, wide; and what bounds a run: ``devices``, ``processes``, ``chains``, ``warmup``, ``checkpoint``, ``resume`` and ``progress`` of `fit`.
 
     Returns
     -------

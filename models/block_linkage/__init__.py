@@ -27,6 +27,9 @@ Dirichlet-multinomial of Broderick and Steorts (2014). Missing fields drop out.
 | `likelihood`, `likelihoods` | what a likelihood is, and those that have a name |
 | `error_classes`, `similar` | errors that come together; fields that are compared by similarity |
 | `similar_pairs` | of similar fields: the candidates |
+| `large_parts`, `part_sweep` | parts too large for that: partitions are drawn |
+| `texts`, `field_weights` | texts, hardly ever written twice in one way; fields that do not err independently |
+| `densities`, `full_pass` | what EM starts from, and what it ends with |
 | `enumeration` | of all subsets and all partitions of a component, in NumPy or JAX |
 | `em`, `hidden_links`, `misfit` | hyperparameters; what the threshold hides; whether the model holds |
 | `repeats` | fields and records that repeat too little or too much to tell entities |
